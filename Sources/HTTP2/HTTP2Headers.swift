@@ -1,0 +1,39 @@
+import CNGHTTP2
+
+/// Header fields for nghttp2 over static bytes, which it neither copies nor allocates for (design §10).
+enum HTTP2Headers {
+    /// A field of two literals.
+    static func field(_ name: StaticString, _ value: StaticString) -> nghttp2_nv {
+        nghttp2_nv(
+            name: UnsafeMutablePointer(mutating: name.utf8Start), value: UnsafeMutablePointer(mutating: value.utf8Start),
+            namelen: name.utf8CodeUnitCount, valuelen: value.utf8CodeUnitCount,
+            flags: UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue | NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue))
+    }
+
+    /// A field whose value nghttp2 copies while the call that takes it lasts.
+    static func field(_ name: StaticString, copying value: UnsafeBufferPointer<UInt8>) -> nghttp2_nv {
+        nghttp2_nv(
+            name: UnsafeMutablePointer(mutating: name.utf8Start), value: UnsafeMutablePointer(mutating: value.baseAddress),
+            namelen: name.utf8CodeUnitCount, valuelen: value.count, flags: UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue))
+    }
+
+    /// The `:status` field.
+    static func status(_ status: Int) -> nghttp2_nv {
+        switch status {
+        case 200: field(":status", "200")
+        case 204: field(":status", "204")
+        case 400: field(":status", "400")
+        case 401: field(":status", "401")
+        case 403: field(":status", "403")
+        case 404: field(":status", "404")
+        case 405: field(":status", "405")
+        case 408: field(":status", "408")
+        case 409: field(":status", "409")
+        case 413: field(":status", "413")
+        case 429: field(":status", "429")
+        case 431: field(":status", "431")
+        case 503: field(":status", "503")
+        default: field(":status", "500")
+        }
+    }
+}

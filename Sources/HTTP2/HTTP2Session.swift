@@ -1,0 +1,343 @@
+import CNGHTTP2
+import NIOCore
+
+/// One end of an HTTP/2 connection as a machine over libnghttp2: bytes in, events out; then bytes out. No socket, no clock.
+///
+/// nghttp2's callbacks only record; nobody calls nghttp2 or the application from inside one (design §7). The order of use:
+/// ``receive(_:at:)``, take ``events``, answer, ``send(into:)``.
+final class HTTP2Session {
+    enum Role { case server, client }
+
+    /// What the peer did, in order. `slot` is a place in ``streams``.
+    enum Event {
+        /// A request's head and body are here, or too large to be.
+        case request(slot: Int)
+        /// A response's head is here.
+        case head(slot: Int)
+        /// Part of a response's body. Valid until the next ``receive(_:at:)``.
+        case data(slot: Int, UnsafeRawBufferPointer)
+        /// The stream is over; the place is free once this event is taken. 0 is a clean end.
+        case closed(slot: Int, number: Int32, error: UInt32)
+        /// The peer's settings are here.
+        case settings
+        case goAway
+    }
+
+    let role: Role
+    let limits: HTTPLimits
+    private var events: [Event] = []
+    private var taken: [Event] = []
+    var streams: [HTTP2Stream] = []
+    private var free: [Int] = []
+    /// Streams that are open.
+    private(set) var openCount = 0
+    /// Bytes of request bodies that are not whole yet.
+    private(set) var bufferedBytes = 0
+    /// Streams that the peer has reset since the last ``takeResets()``.
+    private var resetsCount = 0
+    private(set) var isGoingAway = false
+    private var raw: OpaquePointer
+    private let loan: FrameChunk.Loan
+    /// Streams whose answer is out and whose request is not wanted any more.
+    private var cut: [Int32] = []
+    /// Where `send(into:)` writes.
+    private var outgoing: ByteBuffer
+    private var now = NIODeadline.distantPast
+
+    init(_ role: Role, limits: HTTPLimits, chunk: FrameChunk) {
+        self.role = role
+        self.limits = limits
+        outgoing = ByteBuffer()
+        loan = FrameChunk.Loan(chunk)
+        var memory = loan.memory()
+        var session: OpaquePointer?
+        let status = Self.withOptions { options in
+            switch role {
+            case .server: nghttp2_session_server_new3(&session, HTTP2Callbacks.shared.raw, nil, options, &memory)
+            case .client: nghttp2_session_client_new3(&session, HTTP2Callbacks.shared.raw, nil, options, &memory)
+            }
+        }
+        precondition(status == 0, "nghttp2 made no session: \(String(cString: nghttp2_strerror(status)))")
+        raw = session!
+        nghttp2_session_set_user_data(raw, Unmanaged.passUnretained(self).toOpaque())
+        submitSettings()
+    }
+
+    deinit { nghttp2_session_del(raw) }
+
+    private static func withOptions<Result>(_ body: (OpaquePointer) -> Result) -> Result {
+        var options: OpaquePointer?
+        nghttp2_option_new(&options)
+        defer { nghttp2_option_del(options) }
+        nghttp2_option_set_no_closed_streams(options, 1)
+        nghttp2_option_set_max_deflate_dynamic_table_size(options, 0)
+        nghttp2_option_set_max_outbound_ack(options, 1_000)
+        return body(options!)
+    }
+
+    private func submitSettings() {
+        let entry = { (id: nghttp2_settings_id, value: Int) in nghttp2_settings_entry(settings_id: Int32(id.rawValue), value: UInt32(value)) }
+        var settings: [nghttp2_settings_entry]
+        switch role {
+        case .server:
+            settings = [
+                entry(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.streamsMax),
+                entry(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.headerBytesMax),
+            ]
+            nghttp2_session_set_local_window_size(raw, 0, 0, 1 << 20)
+        case .client:
+            settings = [entry(NGHTTP2_SETTINGS_ENABLE_PUSH, 0), entry(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 256 << 10)]
+        }
+        nghttp2_submit_settings(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), &settings, settings.count)
+        if role == .client { nghttp2_session_set_local_window_size(raw, 0, 0, 16 << 20) }
+    }
+
+    // MARK: Bytes
+
+    /// Takes bytes from the peer. Returns false when the connection is beyond repair.
+    func receive(_ bytes: UnsafeRawBufferPointer, at now: NIODeadline) -> Bool {
+        self.now = now
+        let taken = nghttp2_session_mem_recv(raw, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
+        return taken == bytes.count
+    }
+
+    /// Hands out what was recorded.
+    func takeEvents(_ body: (Event) -> Void) {
+        swap(&events, &taken)
+        for event in taken {
+            body(event)
+            if case .closed(let slot, let number, _) = event, streams[slot].number == number { release(slot) }
+        }
+        taken.removeAll(keepingCapacity: true)
+    }
+
+    /// Appends what is to be sent to `buffer`, until nothing is left or `buffer` holds `bytesMax`. Returns whether more is left.
+    func send(into buffer: inout ByteBuffer, bytesMax: Int) -> Bool {
+        swap(&outgoing, &buffer)
+        defer { swap(&outgoing, &buffer) }
+        while outgoing.readableBytes < bytesMax {
+            var bytes: UnsafePointer<UInt8>?
+            let count = nghttp2_session_mem_send(raw, &bytes)
+            guard count > 0 else {
+                if cut.isEmpty { return false }
+                for number in cut { nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, UInt32(NGHTTP2_NO_ERROR.rawValue)) }
+                cut.removeAll()
+                continue
+            }
+            outgoing.writeBytes(UnsafeBufferPointer(start: bytes, count: count))
+        }
+        return true
+    }
+
+    /// The connection has nothing more to say or to hear.
+    var isOver: Bool { nghttp2_session_want_read(raw) == 0 && nghttp2_session_want_write(raw) == 0 }
+
+    // MARK: What the application does
+
+    /// The stream, if `id` still means it.
+    func slot(of id: StreamID) -> Int? {
+        let slot = Int(id.slot)
+        return slot < streams.count && streams[slot].number == id.number ? slot : nil
+    }
+
+    func id(of slot: Int) -> StreamID { StreamID(slot: UInt32(slot), number: streams[slot].number) }
+
+    /// Answers a request: header, then what is in the stream's queue; END_STREAM follows when it is finished.
+    func respond(_ slot: Int, _ headers: [nghttp2_nv]) {
+        streams[slot].isAnswered = true
+        var provider = cnghttp2_provider(Int32(slot), HTTP2Callbacks.read)
+        _ = headers.withUnsafeBufferPointer { headers in
+            nghttp2_submit_response(raw, streams[slot].number, headers.baseAddress, headers.count, &provider)
+        }
+    }
+
+    /// Sends a request. Nil when the peer takes no more streams.
+    func request(_ headers: [nghttp2_nv], body: ByteBuffer?, token: UInt32, at now: NIODeadline) -> StreamID? {
+        self.now = now
+        guard !isGoingAway, nghttp2_session_check_request_allowed(raw) != 0 else { return nil }
+        guard openCount < Int(nghttp2_session_get_remote_settings(raw, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)) else { return nil }
+        let slot = place()
+        streams[slot].open(0, at: now)
+        var provider = cnghttp2_provider(Int32(slot), HTTP2Callbacks.read)
+        let number = headers.withUnsafeBufferPointer { headers in
+            withUnsafePointer(to: &provider) { provider in
+                nghttp2_submit_request(raw, nil, headers.baseAddress, headers.count, body == nil ? nil : provider, Self.mark(slot))
+            }
+        }
+        guard number > 0 else {
+            free.append(slot)
+            return nil
+        }
+        streams[slot].number = number
+        streams[slot].token = token
+        streams[slot].isFinished = true
+        if let body { streams[slot].append(body) }
+        openCount += 1
+        return id(of: slot)
+    }
+
+    /// Queues a payload. Returns the bytes that the stream has waiting.
+    func push(_ payload: ByteBuffer, to slot: Int) -> Int {
+        streams[slot].append(payload)
+        resume(slot)
+        return streams[slot].queuedBytes
+    }
+
+    /// Ends the stream after what is queued.
+    func finish(_ slot: Int) {
+        streams[slot].isFinished = true
+        resume(slot)
+    }
+
+    private func resume(_ slot: Int) {
+        guard streams[slot].isDeferred else { return }
+        streams[slot].isDeferred = false
+        nghttp2_session_resume_data(raw, streams[slot].number)
+    }
+
+    /// Ends the stream at once.
+    func reset(_ slot: Int, error: UInt32) {
+        nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), streams[slot].number, error)
+    }
+
+    /// Tells the peer, whose body was not read, to stop sending it (RFC 9113 §8.1), after the answer has gone out.
+    func reset(afterAnswer slot: Int) { streams[slot].isCutAfterAnswer = true }
+
+    func ping() { nghttp2_submit_ping(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil) }
+
+    /// Tells the peer to open no more streams here; those that are open go on.
+    func goAway(error: UInt32 = UInt32(NGHTTP2_NO_ERROR.rawValue)) {
+        if error == UInt32(NGHTTP2_NO_ERROR.rawValue) {
+            nghttp2_submit_goaway(
+                raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(raw), error, nil, 0)
+        } else {
+            nghttp2_session_terminate_session(raw, error)
+        }
+    }
+
+    /// How many streams the peer has reset since the last call.
+    func takeResets() -> Int {
+        defer { resetsCount = 0 }
+        return resetsCount
+    }
+
+    // MARK: The table of streams
+
+    private func place() -> Int {
+        if let slot = free.popLast() { return slot }
+        streams.append(HTTP2Stream())
+        return streams.count - 1
+    }
+
+    private func release(_ slot: Int) {
+        bufferedBytes -= streams[slot].isWhole ? 0 : streams[slot].body.count
+        streams[slot].number = 0
+        streams[slot].dropQueue()
+        free.append(slot)
+        openCount -= 1
+    }
+
+    /// A place as the stream's user data; 0 would be "none".
+    private static func mark(_ slot: Int) -> UnsafeMutableRawPointer? { UnsafeMutableRawPointer(bitPattern: slot + 1) }
+
+    private func slot(ofNumber number: Int32) -> Int? {
+        guard let mark = nghttp2_session_get_stream_user_data(raw, number) else { return nil }
+        return Int(bitPattern: mark) - 1
+    }
+}
+
+/// What the callbacks record.
+extension HTTP2Session {
+    func beganHeaders(_ number: Int32) {
+        let slot = place()
+        streams[slot].open(number, at: now)
+        openCount += 1
+        nghttp2_session_set_stream_user_data(raw, number, Self.mark(slot))
+    }
+
+    func header(_ number: Int32, name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) {
+        guard let slot = slot(ofNumber: number) else { return }
+        if role == .client {
+            if name.elementsEqual(":status".utf8) { streams[slot].status = value.reduce(0) { $0 * 10 + Int($1) - 48 } }
+            return
+        }
+        streams[slot].headersCount += 1
+        let bytesCount = streams[slot].head.count + 32 * streams[slot].headersCount + name.count + value.count
+        if streams[slot].headersCount > limits.headersCountMax || bytesCount > limits.headerBytesMax {
+            streams[slot].isHeadTooLarge = true
+        }
+        guard !streams[slot].isHeadTooLarge else { return }
+        let start = streams[slot].head.count
+        streams[slot].head.append(contentsOf: name)
+        streams[slot].head.append(contentsOf: value)
+        streams[slot].fields.append(
+            HTTP2Stream.Field(
+                nameStart: UInt32(start), valueStart: UInt32(start + name.count), end: UInt32(start + name.count + value.count)))
+    }
+
+    func received(_ frame: UnsafePointer<nghttp2_frame>) {
+        let type = UInt32(cnghttp2_type(frame))
+        let number = cnghttp2_stream_id(frame)
+        switch type {
+        case NGHTTP2_HEADERS.rawValue, NGHTTP2_DATA.rawValue:
+            guard let slot = slot(ofNumber: number) else { return }
+            let isEnd = UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
+            if role == .client, type == NGHTTP2_HEADERS.rawValue { events.append(.head(slot: slot)) }
+            if role == .server, isEnd, !streams[slot].isWhole {
+                streams[slot].isWhole = true
+                bufferedBytes -= streams[slot].body.count
+                if !streams[slot].isAnswered { events.append(.request(slot: slot)) }
+            } else if role == .server, streams[slot].isHeadTooLarge, !streams[slot].isAnswered {
+                events.append(.request(slot: slot))
+            }
+        case NGHTTP2_SETTINGS.rawValue:
+            if UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_ACK.rawValue == 0 { events.append(.settings) }
+        case NGHTTP2_RST_STREAM.rawValue: resetsCount += 1
+        case NGHTTP2_GOAWAY.rawValue:
+            isGoingAway = true
+            events.append(.goAway)
+        default: break
+        }
+    }
+
+    func received(_ data: UnsafeRawBufferPointer, on number: Int32) {
+        guard let slot = slot(ofNumber: number) else { return }
+        if role == .client { return events.append(.data(slot: slot, data)) }
+        guard !streams[slot].isBodyTooLarge, !streams[slot].isHeadTooLarge else { return }
+        if streams[slot].body.count + data.count > limits.bodyBytesMax {
+            streams[slot].isBodyTooLarge = true
+            bufferedBytes -= streams[slot].body.count
+            streams[slot].body = []
+            events.append(.request(slot: slot))
+        } else if bufferedBytes + data.count > limits.bufferedBytesMax {
+            reset(slot, error: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue))
+        } else {
+            bufferedBytes += data.count
+            streams[slot].body.append(contentsOf: data)
+        }
+    }
+
+    func closed(_ number: Int32, error: UInt32) {
+        guard let slot = slot(ofNumber: number) else { return }
+        events.append(.closed(slot: slot, number: number, error: error))
+    }
+
+    /// How much of the stream's queue goes into the next DATA frame.
+    func read(_ slot: Int, bytesMax: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {
+        let count = min(streams[slot].queuedBytes, bytesMax)
+        if streams[slot].isFinished, count == streams[slot].queuedBytes {
+            if streams[slot].isCutAfterAnswer { cut.append(streams[slot].number) }
+            flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
+        } else if count == 0 {
+            streams[slot].isDeferred = true
+            return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+        }
+        if count > 0 { flags.pointee |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue }
+        return count
+    }
+
+    func sendData(_ slot: Int, header: UnsafeRawBufferPointer, bytesCount: Int) {
+        outgoing.writeBytes(header)
+        streams[slot].take(bytesCount, into: &outgoing)
+    }
+}

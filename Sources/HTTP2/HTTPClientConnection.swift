@@ -1,0 +1,250 @@
+import CNGHTTP2
+import NIOCore
+import NIOPosix
+import NIOSSL
+
+/// What becomes of a client's requests; called on the connection's event loop only.
+public protocol HTTPClientDelegate: AnyObject {
+    /// The peer's settings are here: requests may be sent.
+    func connected(_ connection: HTTPClientConnection)
+    /// A response's head is here.
+    func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int)
+    /// Part of a response's body; valid only inside the call.
+    func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer)
+    /// A stream is over; 0 is a clean end, anything else an HTTP/2 error code. Called once for each request that was sent.
+    func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32)
+    /// The connection is gone, or could not be made; its streams were closed before.
+    func closed(_ connection: HTTPClientConnection, error: (any Error)?)
+}
+
+/// One HTTP/2 connection to a server: links between nodes and the load simulator. Used on its event loop only.
+public final class HTTPClientConnection: ChannelInboundHandler {
+    public typealias InboundIn = ByteBuffer
+    public typealias OutboundOut = ByteBuffer
+
+    /// What the connections of one event loop share.
+    public final class Loop {
+        public let eventLoop: any EventLoop
+        let chunk = FrameChunk()
+        var scratch = ByteBuffer()
+        fileprivate var dirty: [HTTPClientConnection] = []
+        fileprivate var isScheduled = false
+
+        public init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
+
+        fileprivate func setNeedsFlush(_ connection: HTTPClientConnection) {
+            dirty.append(connection)
+            guard !isScheduled else { return }
+            isScheduled = true
+            eventLoop.assumeIsolated().execute {
+                self.isScheduled = false
+                while let connection = self.dirty.popLast() { connection.flush() }
+            }
+        }
+    }
+
+    private let loop: Loop
+    private weak var delegate: (any HTTPClientDelegate)?
+    private let session: HTTP2Session
+    private var context: ChannelHandlerContext?
+    private var isReading = false
+    private var needsFlush = false
+    private var isClosed = false
+    private var hasConnected = false
+    private var failure: (any Error)?
+    private let authority: [UInt8]
+    private let scheme: StaticString
+    /// When the peer was last heard.
+    public private(set) var lastReceivedAt = NIODeadline.now()
+    /// Free for the application.
+    public var token: UInt32 = 0
+
+    private init(loop: Loop, authority: String, isTLS: Bool, delegate: any HTTPClientDelegate) {
+        self.loop = loop
+        self.delegate = delegate
+        self.authority = Array(authority.utf8)
+        scheme = isTLS ? "https" : "http"
+        session = HTTP2Session(.client, limits: HTTPLimits(), chunk: loop.chunk)
+    }
+
+    /// Begins to connect; `delegate` hears how it went. Must be called on `loop`.
+    ///
+    /// - Parameters: `sourceAddress` is a local address to use, such as 127.0.0.2, when one address has too few ports.
+    public static func connect(
+        host: String, port: Int, on loop: Loop, sourceAddress: String? = nil, tls: NIOSSLContext? = nil,
+        timeout: TimeAmount = .seconds(5), delegate: any HTTPClientDelegate
+    ) -> HTTPClientConnection {
+        let connection = HTTPClientConnection(loop: loop, authority: "\(host):\(port)", isTLS: tls != nil, delegate: delegate)
+        let bound = Unchecked(connection: connection)
+        var bootstrap = ClientBootstrap(group: loop.eventLoop)
+            .connectTimeout(timeout)
+            .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .channelOption(.recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 1_024, initial: 1_024, maximum: 262_144))
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    if let tls {
+                        let name = host.allSatisfy { $0.isNumber || $0 == "." || $0 == ":" } ? nil : host
+                        try channel.pipeline.syncOperations.addHandler(try NIOSSLClientHandler(context: tls, serverHostname: name))
+                    }
+                    try channel.pipeline.syncOperations.addHandler(bound.connection)
+                }
+            }
+        do {
+            if let sourceAddress { bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: sourceAddress, port: 0)) }
+        } catch {
+            loop.eventLoop.assumeIsolated().execute { connection.fail(error) }
+            return connection
+        }
+        bootstrap.connect(host: host, port: port).assumeIsolated().whenFailure { connection.fail($0) }
+        return connection
+    }
+
+    /// Crosses into the channel's initializer, which runs on the same loop.
+    private struct Unchecked: @unchecked Sendable { let connection: HTTPClientConnection }
+
+    /// Streams that are open.
+    public var openCount: Int { session.openCount }
+
+    /// Whether requests may be sent.
+    public var isConnected: Bool { hasConnected && !isClosed && !session.isGoingAway }
+
+    // MARK: Requests
+
+    /// Sends a request; nil when the peer takes no more streams now. Header names are lower case.
+    public func send(
+        _ method: HTTPRequest.Method, path: String, headers: [(name: StaticString, value: String)] = [], body: ByteBuffer? = nil,
+        token: UInt32
+    ) -> StreamID? {
+        guard !isClosed else { return nil }
+        var fields = [
+            HTTP2Headers.field(":method", method == .post ? "POST" : "GET"), HTTP2Headers.field(":scheme", scheme),
+        ]
+        var values = [authority, Array(path.utf8)]
+        values += headers.map { Array($0.value.utf8) }
+        let joined = values.flatMap { $0 }
+        let stream = joined.withUnsafeBufferPointer { joined in
+            var start = 0
+            var names: [StaticString] = [":authority", ":path"]
+            names += headers.map(\.name)
+            for (name, value) in zip(names, values) {
+                fields.append(HTTP2Headers.field(name, copying: UnsafeBufferPointer(rebasing: joined[start..<start + value.count])))
+                start += value.count
+            }
+            return session.request(fields, body: body, token: token, at: .now())
+        }
+        markDirty()
+        return stream
+    }
+
+    /// Ends a stream at once.
+    public func reset(_ stream: StreamID) {
+        guard let slot = session.slot(of: stream) else { return }
+        session.reset(slot, error: UInt32(NGHTTP2_CANCEL.rawValue))
+        markDirty()
+    }
+
+    /// Asks for a sign of life.
+    public func ping() {
+        session.ping()
+        markDirty()
+    }
+
+    /// Cuts the connection.
+    public func close() {
+        if let context { context.close(promise: nil) } else { fail(ChannelError.ioOnClosedChannel) }
+    }
+
+    // MARK: The channel
+
+    public func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    public func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+    public func channelActive(context: ChannelHandlerContext) {
+        flush()
+        context.fireChannelActive()
+    }
+
+    public func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        lastReceivedAt = .now()
+        isReading = true
+        let isSound = unwrapInboundIn(data).withUnsafeReadableBytes { bytes in
+            let isSound = session.receive(bytes, at: lastReceivedAt)
+            session.takeEvents(handle)
+            return isSound
+        }
+        isReading = false
+        if !isSound || session.isOver {
+            flush()
+            context.close(promise: nil)
+        }
+    }
+
+    public func channelReadComplete(context: ChannelHandlerContext) { flush() }
+
+    public func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable { flush() }
+        context.fireChannelWritabilityChanged()
+    }
+
+    public func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        failure = error
+        context.close(promise: nil)
+    }
+
+    public func channelInactive(context: ChannelHandlerContext) {
+        fail(failure)
+        context.fireChannelInactive()
+    }
+
+    private func fail(_ error: (any Error)?) {
+        guard !isClosed else { return }
+        isClosed = true
+        for slot in session.streams.indices where session.streams[slot].number != 0 {
+            let stream = session.id(of: slot)
+            session.streams[slot].number = 0
+            delegate?.streamClosed(
+                self, stream: stream, token: session.streams[slot].token, error: UInt32(NGHTTP2_CANCEL.rawValue))
+        }
+        delegate?.closed(self, error: error)
+    }
+
+    private func handle(_ event: HTTP2Session.Event) {
+        switch event {
+        case .settings:
+            guard !hasConnected else { return }
+            hasConnected = true
+            delegate?.connected(self)
+        case .head(let slot):
+            let state = session.streams[slot]
+            delegate?.responseHead(self, stream: session.id(of: slot), token: state.token, status: state.status)
+        case .data(let slot, let bytes):
+            delegate?.responseBody(self, stream: session.id(of: slot), token: session.streams[slot].token, bytes: bytes)
+        case .closed(let slot, let number, let error):
+            guard session.streams[slot].number == number else { return }
+            delegate?.streamClosed(self, stream: session.id(of: slot), token: session.streams[slot].token, error: error)
+        case .request, .goAway: break
+        }
+    }
+
+    private func markDirty() {
+        guard !isReading, !needsFlush else { return }
+        needsFlush = true
+        loop.setNeedsFlush(self)
+    }
+
+    private func flush() {
+        needsFlush = false
+        guard let context, !isReading, context.channel.isActive else { return }
+        var hasMore = true
+        while hasMore, context.channel.isWritable {
+            var buffer = ByteBuffer()
+            swap(&buffer, &loop.scratch)
+            buffer.clear(minimumCapacity: 1_024)
+            hasMore = session.send(into: &buffer, bytesMax: 256 << 10)
+            if buffer.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(buffer), promise: nil) }
+            swap(&buffer, &loop.scratch)
+        }
+        session.takeEvents(handle)
+    }
+}

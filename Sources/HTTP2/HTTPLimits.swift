@@ -1,0 +1,40 @@
+import NIOCore
+
+/// The bounds on what one connection may ask for; each has an answer (design §7: libnghttp2 1.52 enforces none of the first five).
+public struct HTTPLimits: Sendable, Equatable {
+    /// Longest request body; a longer one is answered 413. Default 1 MiB.
+    public var bodyBytesMax = 1 << 20
+    /// All the request bodies of a connection that are not whole yet; the stream that goes beyond it is reset. Default 4 MiB.
+    public var bufferedBytesMax = 4 << 20
+    /// Most header fields of a request; more are answered 431. Default 100.
+    public var headersCountMax = 100
+    /// Names and values of a request's header fields together, counted with 32 bytes each (RFC 9113 §6.5.2); more is answered 431. Default 16 KiB.
+    public var headerBytesMax = 16 << 10
+    /// Streams open at once on a connection, told as SETTINGS_MAX_CONCURRENT_STREAMS; one more is refused. Default 1,000.
+    public var streamsMax = 1_000
+    /// How long a connection may take until its first request's header is whole. Default 10 s; then it is closed.
+    public var headerTimeout = TimeAmount.seconds(10)
+    /// How long a request's body may take. Default 30 s; then 408, or a reset stream.
+    public var bodyTimeout = TimeAmount.seconds(30)
+    /// Streams that the peer may reset within ten seconds before the connection is ended (CVE-2023-44487). Default 2,000.
+    public var resetsMax = 2_000
+    /// Bytes handed to a socket that does not take them; beyond it nothing more is pulled from the streams' queues. Default 64 KiB.
+    public var unsentBytesTarget = 64 << 10
+    /// Queued bytes of one event stream from which on it counts as full, and below a quarter of which it counts as drained. Default 64 KiB.
+    public var streamQueueBytesMax = 64 << 10
+
+    public init() {}
+}
+
+/// What a peer did against the rules; for the metric.
+public enum HTTPViolation: String, Sendable, CaseIterable {
+    case headerListTooLarge, bodyTooLarge, bufferedTooMuch, headerTimeout, bodyTimeout, protocolError, resetFlood
+}
+
+/// A stream of one connection. Stays distinct from later streams that use the same place.
+public struct StreamID: Hashable, Sendable {
+    /// The place in the connection's table.
+    let slot: UInt32
+    /// The HTTP/2 stream ID; for HTTP/1.1 the number of the request.
+    let number: Int32
+}

@@ -1,0 +1,126 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import NIOTLS
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// Tells HTTP/2 from HTTP/1.1 by the connection preface (RFC 9113 §3.4), and makes the connection.
+final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+    private let server: HTTPLoop
+    private var received = ByteBuffer()
+    private var isDecided = false
+    private let openedAt = NIODeadline.now()
+
+    init(server: HTTPLoop) { self.server = server }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let channel = context.channel
+        context.eventLoop.assumeIsolated().scheduleTask(in: server.limits.headerTimeout) { [weak self] in
+            guard let self, !self.isDecided else { return }
+            channel.close(promise: nil)
+        }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var bytes = unwrapInboundIn(data)
+        received.writeBuffer(&bytes)
+        let view = received.readableBytesView.prefix(Self.preface.count)
+        guard !isDecided, view.elementsEqual(Self.preface.prefix(view.count)) else { return decide(context, isHTTP2: false) }
+        if view.count == Self.preface.count { decide(context, isHTTP2: true) }
+    }
+
+    private func decide(_ context: ChannelHandlerContext, isHTTP2: Bool) {
+        isDecided = true
+        do {
+            let pipeline = context.pipeline.syncOperations
+            if isHTTP2 {
+                try pipeline.addHandler(HTTP2ServerConnection(channel: context.channel, server: server))
+            } else {
+                try pipeline.configureHTTPServerPipeline(withErrorHandling: true)
+                try pipeline.addHandler(HTTP1ServerConnection(channel: context.channel, server: server))
+            }
+            context.fireChannelRead(wrapInboundOut(received))
+            context.fireChannelReadComplete()
+            received = ByteBuffer()
+            pipeline.removeHandler(self, promise: nil)
+        } catch {
+            context.close(promise: nil)
+        }
+    }
+}
+
+/// A port on which one or several event loops serve requests; each loop has its own listener and its own connections.
+public final class HTTPServer: Sendable {
+    private let listeners: [any Channel]
+    /// The port, also when 0 was asked for.
+    public let port: Int
+
+    private init(listeners: [any Channel]) {
+        self.listeners = listeners
+        port = listeners.first?.localAddress?.port ?? 0
+    }
+
+    /// Listens on `host`:`port` (0 for a free one) with each of `loops`; with TLS when `tls` is given.
+    ///
+    /// With several loops each has a listener of its own by `SO_REUSEPORT`, and the kernel spreads the connections (design §7: within 3 %).
+    /// Throws when the port cannot be had.
+    public static func bind(host: String, port: Int, loops: [HTTPLoop], tls: NIOSSLContext? = nil) async throws -> HTTPServer {
+        var listeners: [any Channel] = []
+        var port = port
+        do {
+            for loop in loops {
+                let listener = try await listen(host: host, port: port, loop: UncheckedLoop(loop: loop), isShared: loops.count > 1, tls: tls)
+                listeners.append(listener)
+                port = listener.localAddress?.port ?? port
+            }
+        } catch {
+            for listener in listeners { listener.close(promise: nil) }
+            throw error
+        }
+        return HTTPServer(listeners: listeners)
+    }
+
+    /// Lets a loop's state be named on other threads; it is touched on its own only.
+    private struct UncheckedLoop: @unchecked Sendable { let loop: HTTPLoop }
+
+    private static func listen(
+        host: String, port: Int, loop: UncheckedLoop, isShared: Bool, tls: NIOSSLContext?
+    ) async throws -> any Channel {
+        let eventLoop = loop.loop.eventLoop
+        var bootstrap = ServerBootstrap(group: eventLoop, childGroup: eventLoop)
+            .serverChannelOption(.backlog, value: 4_096)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelOption(.maxMessagesPerRead, value: 64)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 1_024, initial: 1_024, maximum: 65_536))
+            .childChannelOption(.maxMessagesPerRead, value: 4)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
+                    try channel.pipeline.syncOperations.addHandler(ProtocolDetector(server: loop.loop))
+                }
+            }
+        if isShared {
+            let reusePort = NIOBSDSocket.Option(rawValue: CInt(SO_REUSEPORT))
+            bootstrap = bootstrap.serverChannelOption(ChannelOptions.Types.SocketOption(level: .socket, name: reusePort), value: 1)
+        }
+        return try await bootstrap.bind(host: host, port: port).get()
+    }
+
+    /// Takes no more connections; those that are open go on.
+    public func stopListening() async {
+        for listener in listeners {
+            do { try await listener.close() } catch { continue }  // It is closed already.
+        }
+    }
+}

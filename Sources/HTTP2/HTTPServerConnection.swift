@@ -1,0 +1,213 @@
+import NIOCore
+
+/// Why an event stream is over.
+public enum StreamEnd: Sendable {
+    /// The peer reset it, or its connection is gone.
+    case peerLeft
+    /// This side finished it.
+    case finished
+}
+
+/// What serves requests: one for each event loop; its methods are called on that loop only, and none is called from inside another
+/// connection's call.
+public protocol HTTPServerDelegate: AnyObject {
+    /// A whole request is here. Answer it now or later with ``HTTPServerConnection/respond(to:_:)`` or ``HTTPServerConnection/openEventStream(_:token:)``.
+    func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection)
+    /// An event stream is over. Called exactly once for each that was opened.
+    func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd)
+    /// An event stream that was full has room again.
+    func eventStreamDrained(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection)
+    /// A connection is ready for requests.
+    func connectionOpened(_ connection: HTTPServerConnection)
+    /// A connection is gone; its event streams were closed before.
+    func connectionClosed(_ connection: HTTPServerConnection)
+    /// A peer broke a rule.
+    func violated(_ violation: HTTPViolation, on connection: HTTPServerConnection)
+}
+
+/// A request. Its bytes are valid only inside ``HTTPServerDelegate/requestReceived(_:on:)``.
+public struct HTTPRequest {
+    /// The method.
+    public enum Method: Sendable { case get, post, other }
+
+    public let stream: StreamID
+    public let method: Method
+    /// Path and query.
+    public let target: UnsafeBufferPointer<UInt8>
+    /// The value of `authorization`, empty when there is none.
+    public let authorization: UnsafeBufferPointer<UInt8>
+    /// The value of `last-event-id`, empty when there is none.
+    public let lastEventID: UnsafeBufferPointer<UInt8>
+    public let body: UnsafeBufferPointer<UInt8>
+    /// A limit that the request broke; it is to be answered with this status.
+    public let refusedStatus: Int?
+}
+
+/// An answer with a body.
+public struct HTTPResponse {
+    /// What the body is.
+    public enum ContentType: Sendable { case json, problem, text, html, octets, metrics }
+
+    public var status: Int
+    public var contentType: ContentType
+    public var body: ByteBuffer
+    /// The `Retry-After` field, in seconds.
+    public var retryAfter: Int?
+    /// The `Allow` field.
+    public var allow: StaticString?
+
+    public init(status: Int, contentType: ContentType, body: ByteBuffer, retryAfter: Int? = nil, allow: StaticString? = nil) {
+        self.status = status
+        self.contentType = contentType
+        self.body = body
+        self.retryAfter = retryAfter
+        self.allow = allow
+    }
+}
+
+extension HTTPResponse.ContentType {
+    var name: StaticString {
+        switch self {
+        case .json: "application/json"
+        case .problem: "application/problem+json"
+        case .text: "text/plain; charset=utf-8"
+        case .html: "text/html; charset=utf-8"
+        case .octets: "application/octet-stream"
+        case .metrics: "text/plain; version=0.0.4; charset=utf-8"
+        }
+    }
+}
+
+/// One client's connection, HTTP/2 or HTTP/1.1: to the application they look the same. Used on its event loop only.
+open class HTTPServerConnection {
+    public let channel: any Channel
+    /// When the peer was last heard: any bytes, the answer to a ping included.
+    public internal(set) var lastReceivedAt: NIODeadline
+    /// For the application: what it knows of the caller.
+    public var applicationState: AnyObject?
+    /// For the application: event streams it has opened here.
+    public var applicationCount = 0
+    let server: HTTPLoop
+    /// Where the connection stands in ``HTTPLoop/connections``.
+    var place = -1
+    let openedAt: NIODeadline
+    var hasRequested = false
+
+    init(channel: any Channel, server: HTTPLoop) {
+        self.channel = channel
+        self.server = server
+        openedAt = .now()
+        lastReceivedAt = openedAt
+    }
+
+    public var eventLoop: any EventLoop { channel.eventLoop }
+
+    /// Whether it speaks HTTP/2.
+    open var isHTTP2: Bool { preconditionFailure("a connection speaks HTTP/1.1 or HTTP/2") }
+
+    /// Answers a request, whole.
+    open func respond(to stream: StreamID, _ response: HTTPResponse) { preconditionFailure("to be overridden") }
+
+    /// Answers a request with 200 and an endless `text/event-stream`; `token` comes back with all that happens to it.
+    open func openEventStream(_ stream: StreamID, token: UInt32) { preconditionFailure("to be overridden") }
+
+    /// Queues an event. Returns true when the stream's queue is full: hold back until ``HTTPServerDelegate/eventStreamDrained(_:token:on:)``.
+    open func push(_ payload: ByteBuffer, to stream: StreamID) -> Bool { preconditionFailure("to be overridden") }
+
+    /// Ends an event stream after what is queued.
+    open func finish(_ stream: StreamID) { preconditionFailure("to be overridden") }
+
+    /// Ends a stream at once.
+    open func reset(_ stream: StreamID) { preconditionFailure("to be overridden") }
+
+    /// Asks for a sign of life.
+    open func ping() { preconditionFailure("to be overridden") }
+
+    /// Opens no more streams; closes when the last one is over.
+    open func goAway() { preconditionFailure("to be overridden") }
+
+    /// Sends what is waiting; called once a turn.
+    func flush() { preconditionFailure("to be overridden") }
+
+    /// Ends what has taken too long.
+    func sweep(at now: NIODeadline) { preconditionFailure("to be overridden") }
+
+    /// Cuts the connection.
+    public func close() { channel.close(promise: nil) }
+
+    /// The peer's address, for logs.
+    public var remoteAddress: String { channel.remoteAddress?.description ?? "unknown" }
+}
+
+/// What the connections of one event loop share.
+public final class HTTPLoop {
+    public let eventLoop: any EventLoop
+    public let limits: HTTPLimits
+    public weak var delegate: (any HTTPServerDelegate)?
+    let chunk = FrameChunk()
+    /// The buffer that outgoing bytes are collected in; taken out while in use.
+    var scratch = ByteBuffer()
+    private var dirty: [HTTPServerConnection] = []
+    private var isScheduled = false
+    private(set) var connections: [HTTPServerConnection] = []
+    private var isSweeping = false
+
+    public init(eventLoop: any EventLoop, limits: HTTPLimits, delegate: any HTTPServerDelegate) {
+        self.eventLoop = eventLoop
+        self.limits = limits
+        self.delegate = delegate
+    }
+
+    /// Open connections.
+    public var connectionsCount: Int { connections.count }
+
+    func add(_ connection: HTTPServerConnection) {
+        connection.place = connections.count
+        connections.append(connection)
+        scheduleSweep()
+        delegate?.connectionOpened(connection)
+    }
+
+    func remove(_ connection: HTTPServerConnection) {
+        guard connection.place >= 0 else { return }
+        let last = connections.removeLast()
+        if last !== connection {
+            connections[connection.place] = last
+            last.place = connection.place
+        }
+        connection.place = -1
+        delegate?.connectionClosed(connection)
+    }
+
+    /// Has the connection flushed at the end of this turn.
+    func setNeedsFlush(_ connection: HTTPServerConnection) {
+        dirty.append(connection)
+        guard !isScheduled else { return }
+        isScheduled = true
+        eventLoop.assumeIsolated().execute { self.flush() }
+    }
+
+    /// Writes and flushes every connection that has something to say, once.
+    public func flush() {
+        isScheduled = false
+        while let connection = dirty.popLast() { connection.flush() }
+    }
+
+    /// Looks after all connections once a second, while there are any.
+    private func scheduleSweep() {
+        guard !isSweeping, !connections.isEmpty else { return }
+        isSweeping = true
+        eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {
+            self.isSweeping = false
+            let now = NIODeadline.now()
+            for connection in self.connections { connection.sweep(at: now) }
+            self.scheduleSweep()
+        }
+    }
+
+    /// Lets every connection finish what is open, and opens no more.
+    public func goAway() { for connection in connections { connection.goAway() } }
+
+    /// Cuts every connection.
+    public func closeAll() { for connection in connections { connection.close() } }
+}

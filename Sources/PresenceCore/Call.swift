@@ -1,0 +1,109 @@
+import PresenceWire
+
+/// An operation as a client asks for it; validated, with its subject named.
+public enum Call: Equatable, Sendable {
+    case setSelfStatus(customStatus: String, seconds: Int64?)
+    case getUserStatus([UserID])
+    case subscribeUserStatus([UserID], seconds: Int64?, sync: Bool, subscribeType: UInt8)
+    /// Nil for everybody.
+    case unsubscribeUserStatus([UserID]?)
+    case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int)
+    /// Nil for every session.
+    case logout(SessionID?)
+}
+
+/// What a client is answered.
+public enum CallAnswer: Equatable, Sendable {
+    case userStatus(Record)
+    /// Records in the order asked, nil where the owner could not be reached, and the time up to which they are known to be right.
+    case userStatusList([Record?], users: [UserID], asOf: Milliseconds)
+    /// Who was evicted, and the records when `sync` asked for them.
+    case subscribed(evicted: [UserID], records: [Record?]?, users: [UserID])
+    case subscriptions([Subscription], records: [Record?], total: Int)
+    case done
+    case refused(Refusal)
+}
+
+/// Operations that wait for owners: which requests each has sent, and what has come back.
+///
+/// A request whose owner is gone or wrong is sent again by the newest ring until the call's deadline; then it is answered 50001.
+struct PendingCalls {
+    typealias CallIndex = Int
+
+    /// One operation of a client.
+    struct Pending {
+        let gateway: Int
+        let token: UInt64
+        let caller: UserID
+        let call: Call
+        let deadline: Instant
+        /// The users whose records are wanted, and those that have come.
+        var users: [UserID] = []
+        var records: [Record?] = []
+        var page: [Subscription] = []
+        var total = 0
+        /// Requests without an answer.
+        var openCount = 0
+        /// The oldest proof of life among the owners asked.
+        var asOf: Milliseconds = .max
+    }
+
+    /// One request on its way.
+    struct Sent {
+        let call: CallIndex
+        let request: Request
+        let peer: PeerIndex
+        var retryAt: Instant?
+    }
+
+    private(set) var calls: [CallIndex: Pending] = [:]
+    private var nextCall = 0
+    private var nextRequest: UInt64 = 0
+    private(set) var sent: [UInt64: Sent] = [:]
+
+    var count: Int { calls.count }
+
+    subscript(call: CallIndex) -> Pending? {
+        _read { yield calls[call] }
+        _modify { yield &calls[call] }
+    }
+
+    mutating func add(_ pending: Pending) -> CallIndex {
+        nextCall += 1
+        calls[nextCall] = pending
+        return nextCall
+    }
+
+    /// Notes a request of `call` to `peer`.
+    mutating func send(_ operation: OwnerOperation, of user: UserID, for call: CallIndex, to peer: PeerIndex) -> Request {
+        nextRequest += 1
+        let request = Request(id: nextRequest, user: user, operation: operation)
+        sent[request.id] = Sent(call: call, request: request, peer: peer)
+        calls[call]?.openCount += 1
+        return request
+    }
+
+    /// The request that an answer belongs to; nil when it was answered before or has timed out.
+    mutating func take(_ id: UInt64) -> Sent? {
+        guard let found = sent.removeValue(forKey: id) else { return nil }
+        calls[found.call]?.openCount -= 1
+        return found
+    }
+
+    mutating func finish(_ call: CallIndex) -> Pending? { calls.removeValue(forKey: call) }
+
+    /// The requests for which `isDue` holds, in the order in which they were sent.
+    func requests(where isDue: (Sent) -> Bool) -> [Sent] {
+        // order does not matter: sorted by id below.
+        sent.values.filter(isDue).sorted { $0.request.id < $1.request.id }
+    }
+
+    /// Has the request sent again at `instant`.
+    mutating func retry(_ id: UInt64, at instant: Instant) { sent[id]?.retryAt = instant }
+
+    /// The calls whose time is up, in the order in which they came.
+    func overdue(at now: Instant) -> [CallIndex] {
+        // order does not matter: sorted below.
+        calls.filter { $0.value.deadline <= now }.keys.sorted()
+    }
+}

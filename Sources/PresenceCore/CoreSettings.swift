@@ -1,0 +1,25 @@
+import PresenceWire
+
+/// What the deciding parts of a node can be told; durations run on the node's monotonic clock.
+public struct CoreSettings: Sendable, Equatable {
+    /// How long a lost session may be missed before its user is shown OFFLINE. Default 2 s (preset `rollcall`); T5 asks for 0.
+    public var offlineGrace: Duration = .seconds(2)
+    /// How long the sessions of a node that is gone, and an ONLINE that nobody has vouched for yet, are believed. Default 10 s (design §5).
+    public var reconnectGrace: Duration = .seconds(10)
+    /// How long a user nobody on the node watches any more stays registered, so that a reconnect costs nothing. Default 60 s.
+    public var watchLinger: Duration = .seconds(60)
+    /// How long an operation may wait for owners before it is answered 50001. Default 5 s.
+    public var callTimeout: Duration = .seconds(5)
+    /// How long after a wrong or missing owner a registration or request is tried again. Default 100 ms.
+    public var retryInterval: Duration = .milliseconds(100)
+    /// How long a session may keep a full queue before it is cut off. Default 60 s.
+    public var slowReaderTimeout: Duration = .seconds(60)
+    /// Operations waiting for owners on one node; one more is answered 50002. Default 100,000.
+    public var callsMax = 100_000
+    /// Control messages waiting for one peer; beyond it the queue is dropped and the peer is told everything anew. Default 200,000.
+    public var linkMessagesMax = 200_000
+    /// Subscriptions of one user; the earliest is evicted beyond it (T21). Default 3,000.
+    public var subscriptionsMax = Limits.subscriptionsMax
+
+    public init() {}
+}

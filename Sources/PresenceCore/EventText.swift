@@ -1,0 +1,54 @@
+import PresenceWire
+
+/// The bytes of server-sent events (contract §4, and the HTML standard's "event stream" format).
+public enum EventText {
+    /// Records in one event when many are told at once.
+    public static let recordsPerEventMax = 50
+
+    /// `onUserStatusChanged`.
+    public static func statusChanged(_ records: some Sequence<Record>, id position: Milliseconds) -> [UInt8] {
+        event("event: onUserStatusChanged\nid: ", id: position, reserving: 512) { json in
+            json.key("userStatusList")
+            json.array { json in
+                for record in records { json.userStatus(record) }
+            }
+        }
+    }
+
+    /// `onSubscriptionSyncCompleted`.
+    public static func syncCompleted(id position: Milliseconds) -> [UInt8] {
+        event("event: onSubscriptionSyncCompleted\nid: ", id: position, reserving: 128) { $0.member("subscribeType", 1) }
+    }
+
+    /// `onKickedOffline`.
+    public static func kickedOffline(reason: String, id position: Milliseconds) -> [UInt8] {
+        event("event: onKickedOffline\nid: ", id: position, reserving: 128) { $0.member("reason", reason) }
+    }
+
+    /// `onConnected`; intervals in seconds.
+    public static func connected(
+        session: SessionID, user: UserID, node: NodeID, heartbeatInterval: Duration, heartbeatTimeout: Duration, now: Now,
+        id position: Milliseconds
+    ) -> [UInt8] {
+        event("event: onConnected\nid: ", id: position, reserving: 256) { json in
+            json.member("sessionID", session.description)
+            json.member("userID", user.id)
+            json.member("node", node.rawValue)
+            json.member("heartbeatInterval", heartbeatInterval.components.seconds)
+            json.member("heartbeatTimeout", heartbeatTimeout.components.seconds)
+            json.member("serverTime", now.wall)
+        }
+    }
+
+    private static func event(
+        _ head: StaticString, id: Milliseconds, reserving bytesCount: Int, _ body: (inout JSONWriter) -> Void
+    ) -> [UInt8] {
+        var json = JSONWriter(reserving: bytesCount)
+        json.raw(head)
+        json.integer(id)
+        json.raw("\ndata: ")
+        json.object(body)
+        json.raw("\n\n")
+        return json.bytes
+    }
+}

@@ -1,0 +1,145 @@
+import PresenceWire
+
+/// For each user that somebody on this node watches: the newest record held (the *view*), and which of the node's gateways want it
+/// (design §2, FanOut). A query for a watched user is answered from here, without a hop.
+struct FanOut {
+    /// A record for the gateways in `mask`.
+    struct Delivery {
+        let record: Record
+        let mask: UInt64
+    }
+
+    /// Gateways that one node can have: a mask of one bit each.
+    static let gatewaysMax = 64
+
+    private struct View {
+        var record: Record
+        /// An owner has said once what it knows.
+        var isKnown = false
+        /// The owner that the ring names now has answered the registration.
+        var isConfirmed = false
+        /// One bit for each gateway that wants the user.
+        var gateways: UInt64 = 0
+        /// When the node stops watching; set while nobody wants the user.
+        var lingerDeadline: Instant?
+    }
+
+    typealias Index = UserTable<Int>.Index
+
+    private let settings: CoreSettings
+    private var views = UserTable<View>()
+    /// Views whose owner has not answered: while there are any, the node cannot say up to when its views are complete.
+    private(set) var unconfirmedCount = 0
+    private(set) var deltasReceived: UInt64 = 0
+    private(set) var deltasStale: UInt64 = 0
+    private var nextSweep = Instant(nanoseconds: 0)
+
+    init(settings: CoreSettings) { self.settings = settings }
+
+    /// Users watched.
+    var count: Int { views.count }
+
+    /// A gateway wants `users`: returns those to register with their owners, and what is known already.
+    mutating func want(_ users: [UserID], gateway: Int) -> (register: [UserID], deliveries: [Delivery]) {
+        var register: [UserID] = []
+        var deliveries: [Delivery] = []
+        for user in users {
+            let (index, isNew) = views.index(of: user, orInsert: View(record: Record(blank: user)))
+            views[index].gateways |= 1 << UInt64(gateway)
+            views[index].lingerDeadline = nil
+            if isNew {
+                unconfirmedCount += 1
+                register.append(user)
+            } else if views[index].isKnown {
+                deliveries.append(Delivery(record: views[index].record, mask: 1 << UInt64(gateway)))
+            }
+        }
+        return (register, deliveries)
+    }
+
+    /// A gateway wants `users` no longer; the node goes on watching for a while.
+    mutating func unwant(_ users: [UserID], gateway: Int, at now: Now) {
+        for user in users {
+            guard let index = views.index(of: user) else { continue }
+            views[index].gateways &= ~(1 << UInt64(gateway))
+            if views[index].gateways == 0 { views[index].lingerDeadline = now.instant + settings.watchLinger }
+        }
+    }
+
+    /// A record has come: kept and delivered if it is newer.
+    mutating func receive(_ record: Record) -> Delivery? {
+        deltasReceived += 1
+        guard let index = views.index(of: record.user), record.version > views[index].record.version else {
+            deltasStale += 1
+            return nil
+        }
+        views[index].record = record
+        guard views[index].isKnown else { return nil }
+        return delivery(of: index)
+    }
+
+    /// An owner has answered a registration.
+    mutating func receive(_ watched: Watched) -> Delivery? {
+        guard let index = views.index(of: watched.user) else { return nil }
+        if !views[index].isConfirmed {
+            views[index].isConfirmed = true
+            unconfirmedCount -= 1
+        }
+        let isNewer = (watched.record?.version ?? .zero) > views[index].record.version
+        if isNewer, let record = watched.record { views[index].record = record }
+        let wasKnown = views[index].isKnown
+        views[index].isKnown = true
+        return isNewer || !wasKnown ? delivery(of: index) : nil
+    }
+
+    private func delivery(of index: UserTable<View>.Index) -> Delivery? {
+        let mask = views[index].gateways
+        return mask == 0 ? nil : Delivery(record: views[index].record, mask: mask)
+    }
+
+    /// The users for whom `isMoved` says that they must be registered anew, in a fixed order.
+    mutating func unconfirm(where isMoved: (UserID) -> Bool) -> [UserID] {
+        var moved: [UserID] = []
+        for index in views.places where views.isLive(index) && isMoved(views.user(at: index)) {
+            if views[index].isConfirmed {
+                views[index].isConfirmed = false
+                unconfirmedCount += 1
+            }
+            moved.append(views.user(at: index))
+        }
+        return moved
+    }
+
+    /// What to say to the owner of `user`; with the record itself when the owner may know less.
+    func watch(for user: UserID, withRecord: Bool) -> Watch? {
+        guard let index = views.index(of: user) else { return nil }
+        let record = views[index].record
+        return Watch(user: user, held: record.version, record: withRecord && record.version > .zero ? record : nil)
+    }
+
+    /// The newest record held of a user that is watched, and whose owner has answered.
+    func record(of user: UserID) -> Record? {
+        guard let index = views.index(of: user), views[index].isConfirmed else { return nil }
+        return views[index].record
+    }
+
+    /// The newest record held, whether its owner has answered or not.
+    func recordHeld(of user: UserID) -> Record? {
+        guard let index = views.index(of: user), views[index].record.version > .zero else { return nil }
+        return views[index].record
+    }
+
+    /// Stops watching those nobody has wanted for long; returns them. Walks all views, at most once in ten seconds.
+    mutating func sweep(at now: Now) -> [UserID] {
+        guard nextSweep <= now.instant else { return [] }
+        nextSweep = now.instant + .seconds(10)
+        var dropped: [UserID] = []
+        for index in views.places where views.isLive(index) {
+            guard let deadline = views[index].lingerDeadline, deadline <= now.instant else { continue }
+            if !views[index].isConfirmed { unconfirmedCount -= 1 }
+            dropped.append(views.user(at: index))
+            views.remove(index)
+        }
+        return dropped
+    }
+}

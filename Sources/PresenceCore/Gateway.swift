@@ -1,0 +1,395 @@
+import PresenceWire
+
+/// The sessions of one event loop, and which of them watches whom (design §2, Gateway).
+///
+/// A record that is delivered is encoded once and its bytes are shared by all the sessions that watch the user. A session whose queue
+/// is full is told nothing until it drains; then it gets the newest record of each user that changed meanwhile: state, not messages.
+/// Does no I/O: what is to be pushed and told to the node is left in ``output``, which the caller takes once a turn.
+public struct Gateway {
+    /// A session's place, used again after it is closed.
+    public typealias SessionIndex = UInt32
+
+    /// What the gateway wants done.
+    public struct Output {
+        /// To the node's core, in order.
+        public var toNode: [GatewayMessage] = []
+        /// Encoded events, each once.
+        public var payloads: [[UInt8]] = []
+        /// Which session gets which of ``payloads``, in order.
+        public var pushes: [Push] = []
+        /// Sessions whose stream is to be finished after their pushes.
+        public var ended: [SessionIndex] = []
+        /// Sessions whose stream is to be cut at once, because they do not read.
+        public var cutOff: [SessionIndex] = []
+
+        /// Nothing to do.
+        public var isEmpty: Bool { toNode.isEmpty && pushes.isEmpty && ended.isEmpty && cutOff.isEmpty }
+    }
+
+    /// One event for one session.
+    public struct Push: Equatable, Sendable {
+        public let session: SessionIndex
+        /// An index into ``Output/payloads``.
+        public let payload: Int32
+    }
+
+    /// Counts for the metrics.
+    public struct Counters: Equatable, Sendable {
+        /// Records handed to sessions' streams.
+        public var recordsPushed: UInt64 = 0
+        /// Events handed to sessions' streams, of every kind.
+        public var eventsPushed: UInt64 = 0
+        /// Records that a newer one replaced while a session's queue was full.
+        public var recordsCoalesced: UInt64 = 0
+        /// Sessions cut off because they did not read.
+        public var slowReaders: UInt64 = 0
+    }
+
+    fileprivate struct Target {
+        let user: UserIndex
+        /// Where the session stands among the user's watchers.
+        var position: UInt32
+    }
+
+    fileprivate struct Session {
+        let id: SessionID
+        let user: UserIndex
+        /// Whom the session follows, itself included; sorted by user.
+        var targets: [Target] = []
+        /// Records up to here need not be told: the position that the client resumes from.
+        var floor: Version
+        /// What was told of followed users whose record is not known yet.
+        var awaited: [UserIndex: Version?] = [:]
+        /// Users that changed while the queue was full, sorted.
+        var pending: [UserIndex] = []
+        var blockedSince: Instant?
+        /// The list of whom the user follows has come.
+        var hasInterest = false
+        var isSynced = false
+    }
+
+    private struct Watched {
+        var record: Record?
+        /// The sessions that follow the user, in no particular but a reproducible order.
+        var watchers: [SessionIndex] = []
+        /// The sessions of the user itself.
+        var sessions: [SessionIndex] = []
+        var interestVersion = Version.zero
+    }
+
+    fileprivate typealias UserIndex = UserTable<Int>.Index
+
+    /// What the caller takes and empties once a turn.
+    public var output = Output()
+    /// Counts since the start.
+    public private(set) var counters = Counters()
+    private let node: NodeID
+    private let settings: GatewaySettings
+    private var users = UserTable<Watched>()
+    private var sessions: [Session?] = []
+    private var isBlocked: [Bool] = []
+    private var free: [SessionIndex] = []
+    private var indices: [SessionID: SessionIndex] = [:]
+    /// Up to when all that this node shows is known to be complete; the `id` of each event.
+    private var position: Milliseconds = 0
+
+    /// - Parameter node: the name that `onConnected` tells.
+    public init(node: NodeID, settings: GatewaySettings) {
+        self.node = node
+        self.settings = settings
+    }
+
+    /// Open sessions.
+    public var sessionsCount: Int { indices.count }
+
+    /// Users that somebody here follows.
+    public var usersCount: Int { users.count }
+
+    // MARK: From the client
+
+    /// A client opened its stream. `resumeFrom` is the `Last-Event-ID` it gave back, in milliseconds.
+    public mutating func open(_ attach: Attach, resumeFrom: Milliseconds?, at now: Now) -> SessionIndex {
+        let user = userIndex(attach.user)
+        let floor = resumeFrom.map { Version(milliseconds: max($0, 0), counter: 0, node: 0) } ?? .zero
+        let session = Session(id: attach.session, user: user, floor: floor)
+        let index: SessionIndex
+        if let reused = free.popLast() {
+            index = reused
+            sessions[Int(index)] = session
+            isBlocked[Int(index)] = false
+        } else {
+            index = SessionIndex(sessions.count)
+            sessions.append(session)
+            isBlocked.append(false)
+        }
+        indices[attach.session] = index
+        let sibling = users[user].sessions.first
+        users[user].sessions.append(index)
+        push(
+            EventText.connected(
+                session: attach.session, user: attach.user, node: node, heartbeatInterval: settings.heartbeatInterval,
+                heartbeatTimeout: settings.heartbeatTimeout, now: now, id: resumeFrom ?? 0),
+            to: index)
+        follow([(user, floor)], by: index)
+        if let sibling, self[sibling].hasInterest { follow(self[sibling].targets.map { ($0.user, floor) }, by: index) }
+        output.toNode.append(.open(attach))
+        return index
+    }
+
+    /// The stream is gone. Called once for each session that was opened.
+    public mutating func close(_ index: SessionIndex, cause: Detach.Cause, lastSeen: Milliseconds) {
+        guard let session = sessions[Int(index)] else { return }
+        let user = users.user(at: session.user)
+        output.toNode.append(.close(Detach(session: session.id, user: user, cause: cause, lastSeen: lastSeen)))
+        users[session.user].sessions.removeAll { $0 == index }
+        let followed = session.targets.map(\.user)
+        for target in followed { unfollow(target, by: index) }
+        sessions[Int(index)] = nil
+        indices[session.id] = nil
+        free.append(index)
+        release(followed)
+    }
+
+    /// The stream's queue is full: nothing more is handed to it until it drains.
+    public mutating func block(_ index: SessionIndex, at now: Now) {
+        guard sessions[Int(index)] != nil, !isBlocked[Int(index)] else { return }
+        isBlocked[Int(index)] = true
+        self[index].blockedSince = now.instant
+    }
+
+    /// The stream's queue has room again: it gets the newest record of each user that changed meanwhile.
+    public mutating func unblock(_ index: SessionIndex) {
+        guard sessions[Int(index)] != nil, isBlocked[Int(index)] else { return }
+        isBlocked[Int(index)] = false
+        self[index].blockedSince = nil
+        let pending = self[index].pending
+        self[index].pending = []
+        tell(pending, to: index)
+        completeSync(index)
+    }
+
+    /// Cuts off sessions whose queue has been full for too long.
+    public mutating func tick(at now: Now) {
+        for index in sessions.indices where isBlocked[index] {
+            guard let since = sessions[index]?.blockedSince, since + settings.slowReaderTimeout <= now.instant else { continue }
+            sessions[index]?.blockedSince = .farFuture
+            counters.slowReaders += 1
+            output.cutOff.append(SessionIndex(index))
+        }
+    }
+
+    // MARK: From the node
+
+    /// Takes what the node's core says.
+    public mutating func receive(_ message: NodeMessage) {
+        switch message {
+        case .deliver(let record): deliver(record)
+        case .interest(let interest): receive(interest)
+        case .end(let session, let reason): end(session, reason: reason)
+        case .position(let milliseconds): position = max(position, milliseconds)
+        }
+    }
+
+    private mutating func deliver(_ record: Record) {
+        guard let user = users.index(of: record.user) else { return }
+        let old = users[user].record
+        if let old, old.version >= record.version { return }
+        users[user].record = record
+        if old == nil { return deliverFirst(record, of: user) }
+        let watchers = users[user].watchers
+        var payload: Int32?
+        for session in watchers {
+            if isBlocked[Int(session)] {
+                postpone(user, for: session)
+                continue
+            }
+            let shared = payload ?? addPayload(EventText.statusChanged(CollectionOfOne(record), id: position))
+            payload = shared
+            output.pushes.append(Push(session: session, payload: shared))
+            counters.recordsPushed += 1
+            counters.eventsPushed += 1
+        }
+    }
+
+    /// The first record of a user that sessions wait for: some of them were told a version before.
+    private mutating func deliverFirst(_ record: Record, of user: UserIndex) {
+        for session in users[user].watchers {
+            let told = self[session].awaited.removeValue(forKey: user) ?? nil
+            if told.map({ record.version > $0 }) ?? true { tell([user], to: session) }
+            completeSync(session)
+        }
+    }
+
+    private mutating func receive(_ interest: Interest) {
+        guard let user = users.index(of: interest.user) else { return }
+        let isOutdated = interest.isWhole && interest.version < users[user].interestVersion
+        users[user].interestVersion = max(users[user].interestVersion, interest.version)
+        for session in users[user].sessions {
+            if !isOutdated { apply(interest, to: session) }
+            self[session].hasInterest = true
+            completeSync(session)
+        }
+    }
+
+    private mutating func apply(_ interest: Interest, to session: SessionIndex) {
+        let floor = self[session].floor
+        let added = interest.added.map { followed -> (user: UserIndex, told: Version?) in
+            let isNewerThanResume = interest.isWhole && followed.subscribedAt >= floor.milliseconds
+            return (userIndex(followed.target), interest.isWhole ? (isNewerThanResume ? .zero : floor) : followed.told)
+        }
+        var removed = interest.removed.compactMap { users.index(of: $0) }
+        if interest.isWhole {
+            let kept = added.map(\.user).sorted()
+            removed = self[session].targets.map(\.user).filter { !kept.containsSorted($0) }
+        }
+        let own = self[session].user
+        removed.removeAll { $0 == own }
+        for user in removed { unfollow(user, by: session) }
+        follow(added, by: session)
+        release(removed)
+    }
+
+    private mutating func end(_ id: SessionID, reason: String) {
+        guard let index = indices[id] else { return }
+        push(EventText.kickedOffline(reason: reason, id: position), to: index)
+        output.ended.append(index)
+    }
+
+    // MARK: Following
+
+    private mutating func follow(_ added: [(user: UserIndex, told: Version?)], by session: SessionIndex) {
+        var wanted: [UserID] = []
+        var told: [UserIndex] = []
+        for (user, version) in added {
+            let place = self[session].place(of: user)
+            if place < self[session].targets.count, self[session].targets[place].user == user { continue }
+            let position = UInt32(users[user].watchers.count)
+            if position == 0 { wanted.append(users.user(at: user)) }
+            users[user].watchers.append(session)
+            self[session].targets.insert(Target(user: user, position: position), at: place)
+            if let record = users[user].record {
+                if version.map({ record.version > $0 }) ?? true { told.append(user) }
+            } else {
+                self[session].awaited.updateValue(version, forKey: user)
+            }
+        }
+        if !wanted.isEmpty { output.toNode.append(.want(wanted)) }
+        tell(told, to: session)
+    }
+
+    private mutating func unfollow(_ user: UserIndex, by session: SessionIndex) {
+        let place = self[session].place(of: user)
+        guard place < self[session].targets.count, self[session].targets[place].user == user else { return }
+        let position = Int(self[session].targets.remove(at: place).position)
+        self[session].awaited[user] = nil
+        self[session].pending.removeAll { $0 == user }
+        let last = users[user].watchers.removeLast()
+        guard position < users[user].watchers.count else { return }
+        users[user].watchers[position] = last
+        let lastPlace = self[last].place(of: user)
+        self[last].targets[lastPlace].position = UInt32(position)
+    }
+
+    /// Forgets those whom nobody follows any more.
+    private mutating func release(_ indices: [UserIndex]) {
+        var unwanted: [UserID] = []
+        for user in indices where users.isLive(user) && users[user].watchers.isEmpty && users[user].sessions.isEmpty {
+            unwanted.append(users.user(at: user))
+            users.remove(user)
+        }
+        if !unwanted.isEmpty { output.toNode.append(.unwant(unwanted)) }
+    }
+
+    // MARK: Telling
+
+    /// Pushes the records held of `indices`, many to an event; or keeps them for later when the queue is full.
+    private mutating func tell(_ indices: [UserIndex], to session: SessionIndex) {
+        if isBlocked[Int(session)] {
+            for user in indices { postpone(user, for: session) }
+            return
+        }
+        var start = 0
+        while start < indices.count {
+            let end = min(start + EventText.recordsPerEventMax, indices.count)
+            let records = indices[start..<end].compactMap { users[$0].record }
+            push(EventText.statusChanged(records, id: position), to: session)
+            counters.recordsPushed += UInt64(records.count)
+            start = end
+        }
+    }
+
+    private mutating func postpone(_ user: UserIndex, for session: SessionIndex) {
+        let pending = self[session].pending
+        let place = pending.firstPlace(of: user)
+        if place < pending.count, pending[place] == user {
+            counters.recordsCoalesced += 1
+        } else {
+            self[session].pending.insert(user, at: place)
+        }
+    }
+
+    private mutating func completeSync(_ index: SessionIndex) {
+        let session = self[index]
+        guard session.hasInterest, !session.isSynced, session.awaited.isEmpty, !isBlocked[Int(index)] else { return }
+        self[index].isSynced = true
+        push(EventText.syncCompleted(id: position), to: index)
+    }
+
+    private mutating func push(_ payload: [UInt8], to session: SessionIndex) {
+        output.pushes.append(Push(session: session, payload: addPayload(payload)))
+        counters.eventsPushed += 1
+    }
+
+    private mutating func addPayload(_ payload: [UInt8]) -> Int32 {
+        output.payloads.append(payload)
+        return Int32(output.payloads.count - 1)
+    }
+
+    // MARK: Tables
+
+    private mutating func userIndex(_ user: UserID) -> UserIndex {
+        users.index(of: user, orInsert: Watched()).index
+    }
+
+    private subscript(index: SessionIndex) -> Session {
+        _read {
+            guard case .some = sessions[Int(index)] else { preconditionFailure("no session at index \(index)") }
+            yield sessions[Int(index)].unsafelyUnwrapped
+        }
+        _modify {
+            precondition(sessions[Int(index)] != nil, "no session at index \(index)")
+            yield &sessions[Int(index)]!
+        }
+    }
+}
+
+extension Gateway.Session {
+    /// Where `user` stands, or would stand, among the targets.
+    fileprivate func place(of user: Gateway.UserIndex) -> Int {
+        var low = 0
+        var high = targets.count
+        while low < high {
+            let middle = (low + high) / 2
+            if targets[middle].user < user { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}
+
+extension [UInt32] {
+    /// Where `element` stands, or would stand, in a sorted array.
+    fileprivate func firstPlace(of element: UInt32) -> Int {
+        var low = 0
+        var high = count
+        while low < high {
+            let middle = (low + high) / 2
+            if self[middle] < element { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    fileprivate func containsSorted(_ element: UInt32) -> Bool {
+        let place = firstPlace(of: element)
+        return place < count && self[place] == element
+    }
+}

@@ -1,0 +1,37 @@
+import PresenceWire
+
+/// What a gateway says to the core of its own node.
+public enum GatewayMessage: Equatable, Sendable {
+    /// A session was opened.
+    case open(Attach)
+    /// A session has ended.
+    case close(Detach)
+    /// Somebody here follows these users now.
+    case want([UserID])
+    /// Nobody here follows them any more.
+    case unwant([UserID])
+}
+
+/// What the core of a node says to its gateways.
+public enum NodeMessage: Equatable, Sendable {
+    /// A newer record of a user that the gateway wants, or the first.
+    case deliver(Record)
+    /// Whom a user with sessions here follows.
+    case interest(Interest)
+    /// End a session's stream.
+    case end(SessionID, reason: String)
+    /// All that this node shows is complete up to this time.
+    case position(Milliseconds)
+}
+
+/// What a gateway tells its clients and bears from them.
+public struct GatewaySettings: Sendable, Equatable {
+    /// How often a silent client is asked for a sign of life. Default 30 s.
+    public var heartbeatInterval: Duration = .seconds(30)
+    /// After how much silence a session is lost. Default 400 s (T6).
+    public var heartbeatTimeout: Duration = .seconds(400)
+    /// How long a session may leave its queue full. Default 60 s.
+    public var slowReaderTimeout: Duration = .seconds(60)
+
+    public init() {}
+}

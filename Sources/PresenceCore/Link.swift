@@ -1,0 +1,98 @@
+import DequeModule
+import PresenceWire
+
+/// What waits for one other node (design §2, Links): deltas in a map keyed by user, so that a newer one replaces an older one, and
+/// control messages in their order. Both leave in batches, few at a time: no added latency when idle, large batches under load.
+struct Link {
+    /// Batches in flight. Four keep the wire busy over a round trip of a millisecond and bound what is lost when the link breaks.
+    static let batchesInFlightMax = 4
+    /// A batch is closed at this size.
+    static let batchBytesTarget = 64 << 10
+
+    /// Counts for the metrics.
+    struct Counters: Equatable, Sendable {
+        var deltasSent: UInt64 = 0
+        var deltasCoalesced: UInt64 = 0
+        var batchesSent: UInt64 = 0
+        var bytesSent: UInt64 = 0
+        var overflows: UInt64 = 0
+    }
+
+    private let messagesMax: Int
+    private var control: Deque<Message> = []
+    private var newest: [UserID: Record] = [:]
+    /// The users of `newest`, the longest waiting first.
+    private var order: Deque<UserID> = []
+    private var batchesInFlight = 0
+    private var needsBeat = false
+    private(set) var counters = Counters()
+    /// The queue overflowed and was dropped: the peer must be told everything anew.
+    private(set) var hasOverflowed = false
+
+    init(messagesMax: Int) { self.messagesMax = messagesMax }
+
+    /// Messages and records that wait.
+    var depth: Int { control.count + order.count }
+
+    /// Whether ``nextBatch(clock:)`` would return one.
+    var isReady: Bool { batchesInFlight < Self.batchesInFlightMax && (depth > 0 || needsBeat) }
+
+    /// Makes the next batch go out even when nothing waits: a proof of life that carries the clock.
+    mutating func beat() { needsBeat = true }
+
+    /// Queues a message; a record replaces an older one of its user.
+    mutating func append(_ message: Message) {
+        if case .delta(let record) = message { return append(record) }
+        guard control.count < messagesMax else {
+            counters.overflows += 1
+            drop()
+            hasOverflowed = true
+            return
+        }
+        control.append(message)
+    }
+
+    private mutating func append(_ record: Record) {
+        guard let waiting = newest.updateValue(record, forKey: record.user) else { return order.append(record.user) }
+        if waiting.version > record.version { newest[record.user] = waiting }
+        counters.deltasCoalesced += 1
+    }
+
+    /// The next batch, encoded: deltas first, so that an answer never overtakes what it stands on; nil when there is nothing to send
+    /// or enough in flight. `clock` is told along when the batch empties the queue.
+    mutating func nextBatch(clock: @autoclosure () -> Version) -> [UInt8]? {
+        guard isReady else { return nil }
+        var writer = WireWriter(reserving: 1_024)
+        while writer.bytes.count < Self.batchBytesTarget, let user = order.popFirst() {
+            guard let record = newest.removeValue(forKey: user) else { continue }
+            writer.message(.delta(record))
+            counters.deltasSent += 1
+        }
+        while writer.bytes.count < Self.batchBytesTarget, let message = control.popFirst() { writer.message(message) }
+        if depth == 0 { writer.message(.complete(upTo: clock())) }
+        needsBeat = false
+        batchesInFlight += 1
+        counters.batchesSent += 1
+        counters.bytesSent += UInt64(writer.bytes.count)
+        return writer.bytes
+    }
+
+    /// The peer has taken a batch.
+    mutating func acknowledge() { batchesInFlight = max(batchesInFlight - 1, 0) }
+
+    /// The connection is new or gone: what waited is void, because both sides tell one another everything anew.
+    mutating func reset() {
+        drop()
+        batchesInFlight = 0
+        hasOverflowed = false
+    }
+
+    /// The peer is about to be told everything anew.
+    mutating func clearOverflow() { hasOverflowed = false }
+
+    private mutating func drop() {
+        control.removeAll()
+        newest.removeAll()
+        order.removeAll()
+    }
+}

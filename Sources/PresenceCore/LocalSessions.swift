@@ -1,0 +1,49 @@
+import PresenceWire
+
+/// The sessions that this node's gateways hold, by user: what is told to an owner again when it, or the link to it, is new (design §1.3).
+struct LocalSessions {
+    private struct Local {
+        var attach: Attach
+        let gateway: Int
+    }
+
+    private var users = UserTable<[Local]>()
+    private(set) var count = 0
+
+    mutating func open(_ attach: Attach, gateway: Int) {
+        let user = users.index(of: attach.user, orInsert: []).index
+        var registered = attach
+        registered.isLogin = false
+        registered.customStatus = nil
+        users[user].append(Local(attach: registered, gateway: gateway))
+        count += 1
+    }
+
+    mutating func close(_ session: SessionID, of user: UserID) {
+        guard let index = users.index(of: user), let place = users[index].firstIndex(where: { $0.attach.session == session })
+        else { return }
+        users[index].remove(at: place)
+        count -= 1
+        if users[index].isEmpty { users.remove(index) }
+    }
+
+    /// The gateways with sessions of `user`, as a mask.
+    func gateways(of user: UserID) -> UInt64 {
+        guard let index = users.index(of: user) else { return 0 }
+        return users[index].reduce(0) { $0 | 1 << UInt64($1.gateway) }
+    }
+
+    /// The sessions of `user`.
+    func sessions(of user: UserID) -> [Attach] {
+        users.index(of: user).map { users[$0].map(\.attach) } ?? []
+    }
+
+    /// The sessions of all users for whom `isWanted` holds, in a fixed order.
+    func sessions(where isWanted: (UserID) -> Bool) -> [Attach] {
+        var found: [Attach] = []
+        for index in users.places where users.isLive(index) && isWanted(users.user(at: index)) {
+            found += users[index].map(\.attach)
+        }
+        return found
+    }
+}

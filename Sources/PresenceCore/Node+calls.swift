@@ -1,0 +1,166 @@
+import PresenceWire
+
+/// Operations of clients: sent to the owners that decide them, gathered, and answered once.
+extension Node {
+    /// A client asks for an operation; the answer comes as an effect with the same `token`, at the latest after ``CoreSettings/callTimeout``.
+    public mutating func perform(_ call: Call, caller: UserID, gateway: Int, token: UInt64, at now: Now) {
+        if case .getUserStatus(let users) = call, answerAtOnce(users, gateway: gateway, token: token, at: now) { return }
+        guard calls.count < settings.callsMax else {
+            effects.append(.answer(gateway: gateway, token: token, .refused(.overloaded)))
+            return
+        }
+        let index = calls.add(
+            PendingCalls.Pending(
+                gateway: gateway, token: token, caller: caller, call: call, deadline: now.instant + settings.callTimeout))
+        switch call {
+        case .setSelfStatus(let customStatus, let seconds):
+            ask(.setSelfStatus(customStatus: customStatus, seconds: seconds), of: caller, for: index)
+        case .getUserStatus(let users): gather(users, for: index, at: now)
+        case .subscribeUserStatus(let targets, _, let sync, _):
+            if sync { gather(targets, for: index, at: now) } else { subscribe(index) }
+        case .unsubscribeUserStatus(let targets): ask(.unsubscribe(targets), of: caller, for: index)
+        case .getSubscribedUserStatus(let only, let offset, let limit):
+            ask(.subscriptions(only: only, offset: offset, limit: limit), of: caller, for: index)
+        case .logout(let session): ask(.logout(session), of: caller, for: index)
+        }
+        run(at: now)
+    }
+
+    /// Answers a query from what is here: records that this node owns or watches (design §2, FanOut).
+    private mutating func answerAtOnce(_ users: [UserID], gateway: Int, token: UInt64, at now: Now) -> Bool {
+        var records: [Record?] = []
+        records.reserveCapacity(users.count)
+        var asOf = now.wall
+        for user in users {
+            guard let record = recordHere(user, asOf: &asOf, at: now) else { return false }
+            records.append(record)
+        }
+        effects.append(.answer(gateway: gateway, token: token, .userStatusList(records, users: users, asOf: asOf)))
+        return true
+    }
+
+    private func recordHere(_ user: UserID, asOf: inout Milliseconds, at now: Now) -> Record? {
+        let peer = owner(of: user)
+        if peer == 0 { return owners.record(of: user) }
+        guard peers[peer].isAlive, let record = fanOut.record(of: user) else { return nil }
+        asOf = min(asOf, peers[peer].knownUpTo)
+        return record
+    }
+
+    private mutating func ask(_ operation: OwnerOperation, of user: UserID, for call: PendingCalls.CallIndex) {
+        let peer = owner(of: user)
+        let request = calls.send(operation, of: user, for: call, to: peer)
+        send(.request(request), to: peer)
+    }
+
+    /// Collects the records of `users`, from here and from their owners, then goes on with ``advance(_:at:)``.
+    private mutating func gather(_ users: [UserID], for call: PendingCalls.CallIndex, at now: Now) {
+        var asOf = now.wall
+        var records: [Record?] = []
+        var missing: [UserID] = []
+        for user in users {
+            let record = recordHere(user, asOf: &asOf, at: now)
+            records.append(record)
+            if record == nil { missing.append(user) }
+        }
+        calls[call]?.users = users
+        calls[call]?.records = records
+        calls[call]?.asOf = asOf
+        for (_, group) in grouped(missing) { ask(.records(group), of: group[0], for: call) }
+        advance(call, at: now)
+    }
+
+    private mutating func subscribe(_ index: PendingCalls.CallIndex) {
+        guard let pending = calls[index], case .subscribeUserStatus(let targets, let seconds, let sync, let type) = pending.call
+        else { return }
+        let told = targets.indices.map { place in
+            OwnerOperation.Target(user: targets[place], told: sync ? pending.records[place]?.version : nil)
+        }
+        ask(.subscribe(told, seconds: seconds, subscribeType: type), of: pending.caller, for: index)
+    }
+
+    /// An owner has answered a request.
+    mutating func receive(_ answer: Answer, to id: UInt64, from peer: PeerIndex, at now: Now) {
+        guard let sent = calls.take(id), let pending = calls[sent.call] else { return }
+        switch answer {
+        case .record(let record): finish(sent.call, .userStatus(record))
+        case .done: finish(sent.call, .done)
+        case .refused(let refusal): finish(sent.call, .refused(refusal))
+        case .subscribed(let evicted):
+            guard case .subscribeUserStatus(let targets, _, let sync, _) = pending.call else { return }
+            finish(sent.call, .subscribed(evicted: evicted, records: sync ? pending.records : nil, users: targets))
+        case .subscriptions(let page, let total):
+            calls[sent.call]?.page = page
+            calls[sent.call]?.total = total
+            gather(page.map(\.target), for: sent.call, at: now)
+        case .records(let records):
+            if peer != 0 { calls[sent.call]?.asOf = min(pending.asOf, peers[peer].knownUpTo) }
+            fill(records, into: sent.call)
+            advance(sent.call, at: now)
+        }
+    }
+
+    private mutating func fill(_ records: [Record], into call: PendingCalls.CallIndex) {
+        guard let users = calls[call]?.users else { return }
+        var places: [UserID: Int] = [:]
+        for (place, user) in users.enumerated() { places[user] = place }
+        for record in records {
+            if let place = places[record.user] { calls[call]?.records[place] = record }
+        }
+    }
+
+    /// Goes on with a call whose records have all come.
+    private mutating func advance(_ index: PendingCalls.CallIndex, at now: Now) {
+        guard let pending = calls[index], pending.openCount == 0 else { return }
+        switch pending.call {
+        case .getUserStatus(let users):
+            finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf))
+        case .getSubscribedUserStatus:
+            finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total))
+        case .subscribeUserStatus: subscribe(index)
+        case .setSelfStatus, .unsubscribeUserStatus, .logout: break
+        }
+    }
+
+    private mutating func finish(_ index: PendingCalls.CallIndex, _ answer: CallAnswer) {
+        guard let pending = calls.finish(index) else { return }
+        effects.append(.answer(gateway: pending.gateway, token: pending.token, answer))
+    }
+
+    // MARK: Time
+
+    /// Has the requests for which `isDue` holds sent again at the next tick.
+    mutating func retryRequests(at now: Now, where isDue: (PendingCalls.Sent) -> Bool) {
+        for sent in calls.requests(where: isDue) { calls.retry(sent.request.id, at: now.instant) }
+    }
+
+    mutating func tickCalls(at now: Now) {
+        guard calls.count > 0 else { return }
+        for sent in calls.requests(where: { ($0.retryAt ?? .farFuture) <= now.instant }) {
+            guard calls.take(sent.request.id) != nil else { continue }
+            repeatRequest(sent)
+        }
+        for index in calls.overdue(at: now.instant) { giveUp(index) }
+    }
+
+    /// Sends a request again, to whoever owns its users now.
+    private mutating func repeatRequest(_ sent: PendingCalls.Sent) {
+        guard case .records(let users) = sent.request.operation else {
+            return ask(sent.request.operation, of: sent.request.user, for: sent.call)
+        }
+        for (_, group) in grouped(users) { ask(.records(group), of: group[0], for: sent.call) }
+    }
+
+    /// The time of a call is up: what has come is answered, the rest is 50001.
+    private mutating func giveUp(_ index: PendingCalls.CallIndex) {
+        guard let pending = calls[index] else { return }
+        for sent in calls.requests(where: { $0.call == index }) { _ = calls.take(sent.request.id) }
+        switch pending.call {
+        case .getUserStatus(let users) where !pending.records.isEmpty:
+            finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf))
+        case .getSubscribedUserStatus where !pending.records.isEmpty:
+            finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total))
+        default: finish(index, .refused(.unavailable))
+        }
+    }
+}

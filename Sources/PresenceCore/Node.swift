@@ -1,0 +1,290 @@
+import DequeModule
+import PresenceWire
+
+/// The deciding part of a node: routes each message to the machine that it is for, by the same path whether the other side is this
+/// node or another (design §2). A value without I/O: inputs and the time go in, effects come out in ``effects``.
+public struct Node {
+    /// What the shell, or the simulation, is to do.
+    public enum Effect: Sendable {
+        /// Hand a message to a gateway of this node.
+        case tell(gateway: Int, NodeMessage)
+        /// Answer a client's operation.
+        case answer(gateway: Int, token: UInt64, CallAnswer)
+        /// Make rows durable and report with ``Node/stored(_:isDurable:at:)``.
+        case persist([Row], ticket: UInt64)
+        /// Open a link to a node that is not linked.
+        case connect(Peer)
+        /// The link to this peer has something to send: ask ``Node/nextBatch(for:at:)`` until it returns nil.
+        case transmit(PeerIndex)
+        /// A peer has become, or ceased to be, a member.
+        case membership(NodeID, isAlive: Bool)
+    }
+
+    /// What this node knows of another one.
+    struct PeerState {
+        var peer: Peer
+        var link: Link
+        /// The link to it is up, so it is a member.
+        var isAlive = false
+        /// All that it had written up to here has been received.
+        var knownUpTo: Milliseconds = 0
+        /// Counts the registrations sent to it.
+        var epoch: UInt64 = 0
+        /// An effect asks for transmission already.
+        var isTransmitting = false
+    }
+
+    /// Taken by the caller after each input.
+    public var effects: [Effect] = []
+    public let selfPeer: Peer
+    let cluster: String
+    let settings: CoreSettings
+    var owners: OwnerShards
+    var fanOut: FanOut
+    var sessions = LocalSessions()
+    var calls = PendingCalls()
+    var peers: [PeerState]
+    var peerIndices: [NodeID: PeerIndex]
+    var ring: Ring
+    /// The peer of each member of the ring.
+    var ringPeers: [PeerIndex] = [0]
+    var gatewaysCount: Int
+    var outbox = Outbox()
+    /// Messages of this node to itself.
+    var local: Deque<Message> = []
+    /// Users whose owner said that it is not: registered again soon.
+    var misrouted: [UserID] = []
+    var misroutedRetryAt = Instant.farFuture
+    private var stored: Deque<(ticket: UInt64, answers: [(peer: PeerIndex, id: UInt64, answer: Answer)])> = []
+    private var nextTicket: UInt64 = 0
+    var position: Milliseconds = 0
+    public internal(set) var misroutedCount: UInt64 = 0
+
+    /// - Parameters:
+    ///   - selfPeer: this node's card.
+    ///   - cluster: the cluster's name; nodes of another one are refused.
+    ///   - gatewaysCount: 1–64.
+    public init(selfPeer: Peer, cluster: String, gatewaysCount: Int, settings: CoreSettings = CoreSettings()) {
+        precondition((1...FanOut.gatewaysMax).contains(gatewaysCount), "a node has 1 to 64 gateways, not \(gatewaysCount)")
+        self.selfPeer = selfPeer
+        self.cluster = cluster
+        self.settings = settings
+        self.gatewaysCount = gatewaysCount
+        let clock = VersionClock(node: selfPeer.versionNode)
+        owners = OwnerShards(clock: clock, settings: settings)
+        fanOut = FanOut(settings: settings)
+        peers = [PeerState(peer: selfPeer, link: Link(messagesMax: settings.linkMessagesMax), isAlive: true)]
+        peerIndices = [selfPeer.id: 0]
+        ring = Ring(members: [Ring.Member(id: selfPeer.id, weight: Int(selfPeer.weight))])
+    }
+
+    // MARK: Inputs
+
+    /// Takes a durable row back; before any other input.
+    public mutating func load(_ row: Row, at now: Now) throws(RowError) { try owners.load(row, at: now) }
+
+    /// A gateway of this node says something.
+    public mutating func receive(_ message: GatewayMessage, from gateway: Int, at now: Now) {
+        switch message {
+        case .open(let attach):
+            sessions.open(attach, gateway: gateway)
+            send(.attach(attach), toOwnerOf: attach.user)
+        case .close(let detach):
+            sessions.close(detach.session, of: detach.user)
+            send(.detach(detach), toOwnerOf: detach.user)
+        case .want(let users):
+            let (register, deliveries) = fanOut.want(users, gateway: gateway)
+            self.register(register, withRecord: false)
+            for delivery in deliveries { tell(delivery) }
+        case .unwant(let users):
+            fanOut.unwant(users, gateway: gateway, at: now)
+        }
+        run(at: now)
+    }
+
+    /// Another node has sent a batch. Nothing of a batch that cannot be read whole is done.
+    public mutating func receive(batch: UnsafeRawBufferPointer, from id: NodeID, at now: Now) throws(DecodeError) {
+        var reader = WireReader(batch)
+        var messages: [Message] = []
+        while reader.remainingBytes > 0 { messages.append(try reader.message()) }
+        guard let peer = peerIndices[id] else { return }
+        for message in messages { handle(message, from: peer, at: now) }
+        run(at: now)
+    }
+
+    /// The store has finished with what a ticket asked for.
+    public mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
+        while let first = stored.first, first.ticket <= ticket {
+            stored.removeFirst()
+            for (peer, id, answer) in first.answers {
+                send(.answer(id: id, isDurable ? answer : .refused(.notDurable)), to: peer)
+            }
+        }
+        run(at: now)
+    }
+
+    /// Time has passed. Call every 10–50 ms.
+    public mutating func tick(at now: Now) {
+        owners.tick(at: now, into: &outbox)
+        let dropped = fanOut.sweep(at: now)
+        for (peer, users) in grouped(dropped) { send(.unwatch(users), to: peer) }
+        retryMisrouted(at: now)
+        tickCalls(at: now)
+        resyncOverflown(at: now)
+        updatePosition(at: now)
+        run(at: now)
+    }
+
+    /// A proof of life is due to every peer; it carries the clock.
+    public mutating func beat(at now: Now) {
+        for peer in peers.indices.dropFirst() where peers[peer].isAlive {
+            peers[peer].link.beat()
+            transmit(peer)
+        }
+    }
+
+    // MARK: Routing
+
+    /// Carries out what the machines want until nothing is left.
+    mutating func run(at now: Now) {
+        while true {
+            let messages = outbox.messages
+            outbox.messages.removeAll(keepingCapacity: true)
+            for (peer, message) in messages { send(message, to: peer) }
+            if let message = local.popFirst() {
+                handle(message, from: 0, at: now)
+            } else if outbox.messages.isEmpty {
+                break
+            }
+        }
+        persist()
+    }
+
+    private mutating func persist() {
+        guard !outbox.rows.isEmpty || !outbox.answersWhenStored.isEmpty else { return }
+        nextTicket += 1
+        stored.append((nextTicket, outbox.answersWhenStored))
+        effects.append(.persist(outbox.rows, ticket: nextTicket))
+        outbox.rows.removeAll(keepingCapacity: true)
+        outbox.answersWhenStored.removeAll(keepingCapacity: true)
+    }
+
+    mutating func send(_ message: Message, to peer: PeerIndex) {
+        if peer == 0 { return local.append(message) }
+        guard peers[peer].isAlive else { return }
+        peers[peer].link.append(message)
+        transmit(peer)
+    }
+
+    mutating func send(_ message: Message, toOwnerOf user: UserID) { send(message, to: owner(of: user)) }
+
+    /// The peer that owns a user by this node's ring.
+    func owner(of user: UserID) -> PeerIndex {
+        guard let member = ring.owner(of: user.slot) else { return 0 }
+        return ringPeers[member]
+    }
+
+    private mutating func transmit(_ peer: PeerIndex) {
+        guard !peers[peer].isTransmitting, peers[peer].link.isReady else { return }
+        peers[peer].isTransmitting = true
+        effects.append(.transmit(peer))
+    }
+
+    /// `users` by owner, in the order of the peers.
+    func grouped(_ users: [UserID]) -> [(peer: PeerIndex, users: [UserID])] {
+        guard peers.count > 1 else { return users.isEmpty ? [] : [(0, users)] }
+        var groups: [[UserID]] = Array(repeating: [], count: peers.count)
+        for user in users { groups[owner(of: user)].append(user) }
+        return groups.enumerated().filter { !$0.element.isEmpty }.map { ($0.offset, $0.element) }
+    }
+
+    /// Registers users with their owners, one message an owner.
+    mutating func register(_ users: [UserID], withRecord: Bool) {
+        for (peer, users) in grouped(users) {
+            for start in stride(from: 0, to: users.count, by: 500) {
+                let part = users[start..<min(start + 500, users.count)]
+                send(.watch(part.compactMap { fanOut.watch(for: $0, withRecord: withRecord) }), to: peer)
+            }
+        }
+    }
+
+    private mutating func handle(_ message: Message, from peer: PeerIndex, at now: Now) {
+        switch message {
+        case .attach(let attach):
+            guard owns(attach.user, from: peer) else { return }
+            owners.attach(attach, from: peer, at: now, into: &outbox)
+        case .detach(let detach): owners.detach(detach, from: peer, at: now, into: &outbox)
+        case .watch(let watches): watch(watches, from: peer, at: now)
+        case .unwatch(let users): owners.unwatch(users, from: peer)
+        case .request(let request):
+            guard owns(request.user, from: peer) else { return }
+            owners.perform(request, from: peer, at: now, into: &outbox)
+        case .beginSync(let epoch): owners.beginSync(from: peer, epoch: epoch)
+        case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
+        case .delta(let record): if let delivery = fanOut.receive(record) { tell(delivery) }
+        case .watched(let watched): for one in watched { if let delivery = fanOut.receive(one) { tell(delivery) } }
+        case .interest(let interest): tell(.interest(interest), mask: sessions.gateways(of: interest.user))
+        case .end(let session, let user, let reason): tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
+        case .answer(let id, let answer): receive(answer, to: id, from: peer, at: now)
+        case .misrouted(let users): receiveMisrouted(users, at: now)
+        case .transfer(let transfer): owners.receive(transfer, at: now, into: &outbox)
+        case .members(let members): for member in members { learn(member) }
+        case .complete(let version): peers[peer].knownUpTo = max(peers[peer].knownUpTo, version.milliseconds)
+        }
+    }
+
+    /// Whether this node owns `user`; the sender is told when it does not.
+    private mutating func owns(_ user: UserID, from peer: PeerIndex) -> Bool {
+        if owner(of: user) == 0 { return true }
+        misroutedCount += 1
+        send(.misrouted([user]), to: peer)
+        return false
+    }
+
+    private mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now) {
+        let foreign = watches.filter { owner(of: $0.user) != 0 }
+        guard !foreign.isEmpty else { return owners.watch(watches, from: peer, at: now, into: &outbox) }
+        misroutedCount += UInt64(foreign.count)
+        send(.misrouted(foreign.map(\.user)), to: peer)
+        owners.watch(watches.filter { owner(of: $0.user) == 0 }, from: peer, at: now, into: &outbox)
+    }
+
+    // MARK: Gateways
+
+    private mutating func tell(_ delivery: FanOut.Delivery) { tell(.deliver(delivery.record), mask: delivery.mask) }
+
+    mutating func tell(_ message: NodeMessage, mask: UInt64) {
+        for gateway in 0..<gatewaysCount where mask & (1 << UInt64(gateway)) != 0 {
+            effects.append(.tell(gateway: gateway, message))
+        }
+    }
+
+    /// Moves the time up to which everything shown here is complete: the oldest proof of life among the members, unless
+    /// registrations are open (design §1.7). Events carry it as their id, so that a resumed stream misses nothing.
+    private mutating func updatePosition(at now: Now) {
+        guard fanOut.unconfirmedCount == 0 else { return }
+        let oldest = peers.dropFirst().lazy.filter(\.isAlive).map(\.knownUpTo).min() ?? now.wall
+        guard min(oldest, now.wall) > position else { return }
+        position = min(oldest, now.wall)
+        tell(.position(position), mask: .max)
+    }
+
+    // MARK: Links
+
+    /// The next batch for a peer; nil when nothing waits or enough is in flight.
+    public mutating func nextBatch(for peer: PeerIndex, at now: Now) -> [UInt8]? {
+        peers[peer].isTransmitting = false
+        return peers[peer].link.nextBatch(clock: owners.clock.current(at: now.wall))
+    }
+
+    /// A peer has taken a batch.
+    public mutating func acknowledged(by peer: PeerIndex, at now: Now) {
+        peers[peer].link.acknowledge()
+        transmit(peer)
+    }
+}
+
+extension Peer {
+    /// The number that breaks ties between versions, and marks sessions: a hash of the node's ID.
+    public var versionNode: UInt32 { UInt32(truncatingIfNeeded: StableHash.hash64(Array(id.rawValue.utf8))) }
+}

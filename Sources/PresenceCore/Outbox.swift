@@ -1,0 +1,17 @@
+import PresenceWire
+
+/// What the machines inside a node want done, in order: the node carries it to other machines, links, the store and gateways.
+struct Outbox {
+    /// To other nodes and to this one (0): the same path for both.
+    var messages: [(peer: PeerIndex, message: Message)] = []
+    /// To be made durable.
+    var rows: [Row] = []
+    /// To be said once ``rows`` are on disk.
+    var answersWhenStored: [(peer: PeerIndex, id: UInt64, answer: Answer)] = []
+
+    mutating func send(_ message: Message, to peer: PeerIndex) { messages.append((peer, message)) }
+
+    mutating func answer(_ id: UInt64, _ answer: Answer, to peer: PeerIndex) {
+        messages.append((peer, .answer(id: id, answer)))
+    }
+}

@@ -1,0 +1,93 @@
+import PresenceWire
+
+/// A member in the order in which this node heard of it; 0 is this node itself.
+public typealias PeerIndex = Int
+
+/// What an owner knows of one user.
+struct OwnedUser {
+    var record: Record
+    /// Sorted by session ID.
+    var sessions: [OwnedSession] = []
+    /// The nodes that want to be told; sorted, because the order reaches the wire.
+    var watchers: [PeerIndex] = []
+    var subscriptions = Subscriptions()
+    /// Until then an ONLINE that no session vouches for is believed: the gateways may not have spoken yet (design §5).
+    var doubtDeadline: Instant?
+    /// What the user is when no session is left: by how the last one ended (T2, T7).
+    var statusAfterLast = StatusType.offline
+    /// When this user is looked at next; an older entry in the queue of reviews is void.
+    var reviewAt = Instant.farFuture
+
+    /// Nothing would be lost by forgetting this user.
+    var isBlank: Bool {
+        record.version == .zero && sessions.isEmpty && watchers.isEmpty && subscriptions.isEmpty && doubtDeadline == nil
+    }
+
+    /// The nodes that hold a session of the user, sorted.
+    var sessionPeers: [PeerIndex] {
+        var peers: [PeerIndex] = []
+        for session in sessions where !peers.contains(session.peer) { peers.append(session.peer) }
+        return peers.sorted()
+    }
+
+    /// What the sessions say: ONLINE while one is open or missed for less than its grace.
+    ///
+    /// While there is doubt, nothing is taken away, because other gateways may still have sessions to report.
+    var decided: (status: StatusType, platforms: [String]) {
+        var platforms = sessions.map(\.platform)
+        if doubtDeadline != nil { platforms += record.onlinePlatforms }
+        let isOnline = !sessions.isEmpty || (doubtDeadline != nil && record.statusType == .online)
+        if isOnline { return (.online, platforms.sortedSet) }
+        return (record.statusType == .online ? statusAfterLast : record.statusType, [])
+    }
+
+    /// Adds or removes a watching node. Returns whether it was a change.
+    mutating func setWatcher(_ peer: PeerIndex, _ isWatching: Bool) {
+        let place = watchers.firstIndex { $0 >= peer } ?? watchers.count
+        let isThere = place < watchers.count && watchers[place] == peer
+        if isWatching, !isThere { watchers.insert(peer, at: place) }
+        if !isWatching, isThere { watchers.remove(at: place) }
+    }
+
+    /// The earliest moment at which something about this user ends by itself.
+    func nextDeadline(at now: Now) -> Instant {
+        var next = doubtDeadline ?? .farFuture
+        for session in sessions { next = min(next, session.missedUntil ?? .farFuture) }
+        if record.customStatusExpiresAt > 0 { next = min(next, now.instant(of: record.customStatusExpiresAt)) }
+        if let expiry = subscriptions.nextExpiry { next = min(next, now.instant(of: expiry)) }
+        return next
+    }
+}
+
+/// A session as its user's owner knows it.
+struct OwnedSession {
+    let id: SessionID
+    let peer: PeerIndex
+    let platform: String
+    let deviceID: String
+    /// The registration round of its gateway's node that last spoke of it.
+    var epoch: UInt64
+    /// Set when it was lost, or when its gateway's node is gone: until then the user is not shown without it.
+    var missedUntil: Instant?
+
+    /// Whether a login from this device and platform takes the place of this session, which is missed.
+    func isReplaced(by attach: Attach) -> Bool {
+        missedUntil != nil && platform == attach.platform && deviceID == attach.deviceID
+    }
+}
+
+extension Now {
+    /// The monotonic instant of a wall-clock time, as of now.
+    func instant(of wall: Milliseconds) -> Instant {
+        instant + .milliseconds(max(wall - self.wall, 0))
+    }
+}
+
+extension [String] {
+    /// Sorted by bytes, each once.
+    fileprivate var sortedSet: [String] {
+        var result: [String] = []
+        for text in sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) where result.last != text { result.append(text) }
+        return result
+    }
+}

@@ -1,0 +1,128 @@
+import PresenceWire
+
+/// The operations that the owner of a user decides. Validated where they entered; every answer to a change waits for the disk.
+extension OwnerShards {
+    mutating func perform(_ request: Request, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
+        switch request.operation {
+        case .setSelfStatus(let customStatus, let seconds):
+            setSelfStatus(request.user, customStatus, seconds, at: now, into: &outbox)
+            outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
+        case .subscribe(let targets, let seconds, let type):
+            let evicted = subscribe(request.user, targets, seconds: seconds, type: type, at: now, into: &outbox)
+            outbox.answersWhenStored.append((peer, request.id, .subscribed(evicted: evicted)))
+        case .unsubscribe(let targets):
+            unsubscribe(request.user, targets, at: now, into: &outbox)
+            outbox.answersWhenStored.append((peer, request.id, .done))
+        case .logout(let session):
+            logout(request.user, session, at: now, into: &outbox)
+            outbox.answersWhenStored.append((peer, request.id, .done))
+        case .subscriptions(let only, let offset, let limit):
+            outbox.answer(request.id, subscriptions(of: request.user, only: only, offset: offset, limit: limit), to: peer)
+        case .records(let users):
+            outbox.answer(request.id, .records(users.map { record(of: $0) }), to: peer)
+        }
+    }
+
+    private mutating func setSelfStatus(
+        _ id: UserID, _ customStatus: String, _ seconds: Int64?, at now: Now, into outbox: inout Outbox
+    ) {
+        let expiry = seconds.map { now.wall + $0 * 1_000 } ?? 0
+        settle(index(of: id), customStatus: customStatus, customStatusExpiresAt: expiry, at: now, into: &outbox)
+    }
+
+    private mutating func subscribe(
+        _ id: UserID, _ targets: [OwnerOperation.Target], seconds: Int64?, type: UInt8, at now: Now, into outbox: inout Outbox
+    ) -> [UserID] {
+        let user = index(of: id)
+        let version = clock.next(at: now.wall)
+        let expiresAt = seconds.map { now.wall + $0 * 1_000 }
+        var changed: [Subscription] = []
+        for target in targets {
+            let entry = Subscription(
+                target: target.user, subscribeType: type, subscribedAt: now.wall, expiresAt: expiresAt, version: version)
+            if users[user].subscriptions.merge(entry) { changed.append(entry) }
+        }
+        let evicted = users[user].subscriptions.evict(downTo: settings.subscriptionsMax, version: clock.next(at: now.wall))
+        countEvictions(evicted.count)
+        let followed = targets.map { Interest.Followed(target: $0.user, told: $0.told, subscribedAt: now.wall) }
+        announce(user, added: followed, removed: evicted.map(\.target), into: &outbox)
+        outbox.rows += (changed + evicted).map { Row($0, of: id) }
+        schedule(user, at: now)
+        return evicted.map(\.target)
+    }
+
+    private mutating func unsubscribe(_ id: UserID, _ targets: [UserID]?, at now: Now, into outbox: inout Outbox) {
+        let user = index(of: id)
+        let removed = users[user].subscriptions.remove(targets, version: clock.next(at: now.wall))
+        drop(removed, of: user, into: &outbox)
+    }
+
+    private mutating func logout(_ id: UserID, _ session: SessionID?, at now: Now, into outbox: inout Outbox) {
+        let user = index(of: id)
+        let ended = users[user].sessions.filter { session == nil || $0.id == session }
+        users[user].sessions.removeAll { session == nil || $0.id == session }
+        for session in ended where session.missedUntil == nil {
+            outbox.send(.end(session.id, user: id, reason: "logout"), to: session.peer)
+        }
+        countLogouts(ended.count)
+        if !ended.isEmpty { users[user].statusAfterLast = .unlogined }
+        if session == nil {
+            users[user].doubtDeadline = nil
+            users[user].statusAfterLast = .unlogined
+        }
+        settle(user, isLogout: session == nil, at: now, into: &outbox)
+    }
+
+    private func subscriptions(of id: UserID, only: [UserID]?, offset: Int, limit: Int) -> Answer {
+        guard let user = index(ofKnown: id) else { return .subscriptions([], total: 0) }
+        let subscriptions = users[user].subscriptions
+        if let only {
+            let found = only.compactMap { subscriptions.entry(for: $0) }
+            return .subscriptions(found, total: found.count)
+        }
+        return .subscriptions(subscriptions.page(offset: offset, limit: limit), total: subscriptions.liveCount)
+    }
+
+    /// Ends the subscriptions whose time is up (N6); nobody is notified (R12).
+    mutating func expireSubscriptions(_ user: Index, at now: Now, into outbox: inout Outbox) {
+        guard let expiry = users[user].subscriptions.nextExpiry, expiry <= now.wall else { return }
+        let version = clock.next(at: now.wall)
+        drop(users[user].subscriptions.expire(at: now.wall, version: version), of: user, into: &outbox)
+    }
+
+    /// Merges what another owner knew of the list, and tells the gateways if it was more.
+    mutating func merge(_ entries: [Subscription], at user: Index, now: Now, into outbox: inout Outbox) {
+        let id = users.user(at: user)
+        let changed = entries.filter { users[user].subscriptions.merge($0) }
+        guard !changed.isEmpty else { return }
+        clock.observe(users[user].subscriptions.version)
+        outbox.rows += changed.map { Row($0, of: id) }
+        let interest = Interest(whole: users[user].subscriptions, of: id)
+        for peer in users[user].sessionPeers { outbox.send(.interest(interest), to: peer) }
+        schedule(user, at: now)
+    }
+
+    private func drop(_ removed: [Subscription], of user: Index, into outbox: inout Outbox) {
+        guard !removed.isEmpty else { return }
+        announce(user, added: [], removed: removed.map(\.target), into: &outbox)
+        outbox.rows += removed.map { Row($0, of: users.user(at: user)) }
+    }
+
+    private func announce(
+        _ user: Index, added: [Interest.Followed], removed: [UserID], into outbox: inout Outbox
+    ) {
+        let interest = Interest(
+            user: users.user(at: user), version: users[user].subscriptions.version, isWhole: false, added: added, removed: removed)
+        for peer in users[user].sessionPeers { outbox.send(.interest(interest), to: peer) }
+    }
+}
+
+extension Interest {
+    /// The whole list of `user`.
+    init(whole subscriptions: Subscriptions, of user: UserID) {
+        let added = subscriptions.live.map {
+            Followed(target: $0.target, told: .zero, subscribedAt: $0.subscribedAt)
+        }
+        self.init(user: user, version: subscriptions.version, isWhole: true, added: added, removed: [])
+    }
+}

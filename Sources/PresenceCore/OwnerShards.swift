@@ -1,0 +1,291 @@
+import HeapModule
+import PresenceWire
+
+/// The one writer of every record whose user's slot this node owns: decides ONLINE, OFFLINE and UNLOGINED, stamps the version,
+/// tells each node that watches, and writes the durable rows (design §2, OwnerShard).
+///
+/// One value for all the node's slots: a slot is a range of hashes, and a user's state does not depend on its slot.
+/// Does no I/O, reads no clock: `now` comes in, messages and rows go out.
+struct OwnerShards {
+    /// Counts for the metrics.
+    struct Counters: Equatable, Sendable {
+        var logins: UInt64 = 0
+        var logouts: UInt64 = 0
+        var sessionsLost: UInt64 = 0
+        var evictions: UInt64 = 0
+        var clocksRefused: UInt64 = 0
+        var usersOnline = 0
+    }
+
+    private struct Review: Comparable {
+        let at: Instant
+        let user: UserTable<OwnedUser>.Index
+        static func < (left: Review, right: Review) -> Bool { (left.at, left.user) < (right.at, right.user) }
+    }
+
+    typealias Index = UserTable<OwnedUser>.Index
+
+    let settings: CoreSettings
+    private(set) var counters = Counters()
+    var clock: VersionClock
+    var users = UserTable<OwnedUser>()
+    /// The registration round that each peer is in.
+    private var epochs: [PeerIndex: UInt64] = [:]
+    private var reviews = Heap<Review>()
+
+    init(clock: VersionClock, settings: CoreSettings) {
+        self.clock = clock
+        self.settings = settings
+    }
+
+    // MARK: Sessions
+
+    /// A gateway's node says that a session is open.
+    mutating func attach(_ attach: Attach, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
+        let user = index(of: attach.user)
+        if let record = attach.record { adopt(record, at: user, now: now) }
+        users[user].sessions.removeAll { $0.isReplaced(by: attach) || $0.id == attach.session }
+        let session = OwnedSession(
+            id: attach.session, peer: peer, platform: attach.platform, deviceID: attach.deviceID, epoch: epochs[peer] ?? 0)
+        let place = users[user].sessions.firstIndex { $0.id > session.id } ?? users[user].sessions.count
+        users[user].sessions.insert(session, at: place)
+        endSurplus(user, into: &outbox)
+        if attach.isLogin { counters.logins += 1 }
+        var text: String?
+        if attach.isLogin, let customStatus = attach.customStatus, !customStatus.isEmpty { text = customStatus }
+        settle(user, customStatus: text, seenAt: attach.isLogin ? now.wall : nil, at: now, into: &outbox)
+        outbox.send(.interest(Interest(whole: users[user].subscriptions, of: attach.user)), to: peer)
+    }
+
+    /// A gateway's node says that a session has ended. Only that one: a late end never ends a newer session (design §5).
+    mutating func detach(_ detach: Detach, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
+        guard let user = users.index(of: detach.user),
+            let place = users[user].sessions.firstIndex(where: { $0.id == detach.session && $0.peer == peer })
+        else { return }
+        switch detach.cause {
+        case .loggedOut:
+            counters.logouts += 1
+            users[user].sessions.remove(at: place)
+            users[user].statusAfterLast = .unlogined
+        case .lost:
+            counters.sessionsLost += 1
+            users[user].sessions[place].missedUntil = now.instant + settings.offlineGrace
+            users[user].record.lastSeenTime = max(users[user].record.lastSeenTime, detach.lastSeen)
+            if settings.offlineGrace == .zero { return review(user, at: now, into: &outbox) }
+        }
+        settle(user, at: now, into: &outbox)
+    }
+
+    /// `peer` is about to say all that it knows.
+    mutating func beginSync(from peer: PeerIndex, epoch: UInt64) {
+        epochs[peer] = epoch
+        for user in users.places where users.isLive(user) { users[user].setWatcher(peer, false) }
+    }
+
+    /// `peer` has said all: a session that it did not speak of is lost.
+    mutating func endSync(from peer: PeerIndex, epoch: UInt64, at now: Now, into outbox: inout Outbox) {
+        guard epochs[peer] == epoch else { return }
+        for user in users.places where users.isLive(user) {
+            var isChanged = false
+            for place in users[user].sessions.indices {
+                let session = users[user].sessions[place]
+                guard session.peer == peer, session.epoch != epoch, session.missedUntil == nil else { continue }
+                users[user].sessions[place].missedUntil = now.instant + settings.offlineGrace
+                counters.sessionsLost += 1
+                isChanged = true
+            }
+            if isChanged { settle(user, at: now, into: &outbox) }
+        }
+    }
+
+    /// A node is gone: its sessions are orphans that may come back within ``CoreSettings/reconnectGrace``; nothing is told to it any more.
+    mutating func peerLost(_ peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
+        for user in users.places where users.isLive(user) {
+            users[user].setWatcher(peer, false)
+            var isChanged = false
+            for place in users[user].sessions.indices where users[user].sessions[place].peer == peer {
+                users[user].sessions[place].missedUntil = now.instant + settings.reconnectGrace
+                isChanged = true
+            }
+            if isChanged { settle(user, at: now, into: &outbox) }
+        }
+    }
+
+    private mutating func endSurplus(_ user: Index, into outbox: inout Outbox) {
+        while users[user].sessions.count > Limits.sessionsPerUserMax {
+            let oldest = users[user].sessions.removeFirst()
+            outbox.send(.end(oldest.id, user: users.user(at: user), reason: "too many sessions"), to: oldest.peer)
+        }
+    }
+
+    // MARK: Watching
+
+    /// A node wants to be told of users. Those it holds an older version of, or none, come with the answer.
+    mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
+        var watched: [Watched] = []
+        watched.reserveCapacity(watches.count)
+        for watch in watches {
+            let user = index(of: watch.user)
+            if let record = watch.record { adopt(record, at: user, now: now) }
+            users[user].setWatcher(peer, true)
+            schedule(user, at: now)
+            let record = users[user].record
+            watched.append(Watched(user: watch.user, record: record.version > watch.held ? record : nil))
+        }
+        outbox.send(.watched(watched), to: peer)
+    }
+
+    /// A node does not care any more.
+    mutating func unwatch(_ unwatched: [UserID], from peer: PeerIndex) {
+        for id in unwatched {
+            guard let user = users.index(of: id) else { continue }
+            users[user].setWatcher(peer, false)
+            if users[user].isBlank { users.remove(user) }
+        }
+    }
+
+    // MARK: Writing
+
+    /// Brings the record in line with the sessions and, if that or `customStatus` changes it, writes and tells it once.
+    mutating func settle(
+        _ user: Index, customStatus: String? = nil, customStatusExpiresAt: Milliseconds = 0, seenAt: Milliseconds? = nil,
+        isLogout: Bool = false, at now: Now, into outbox: inout Outbox
+    ) {
+        let old = users[user].record
+        var record = old
+        (record.statusType, record.onlinePlatforms) = users[user].decided
+        if isLogout, record.statusType == .offline { record.statusType = .unlogined }  // T2
+        if let seenAt { record.lastSeenTime = max(record.lastSeenTime, seenAt) }
+        if let customStatus {
+            record.customStatus = customStatus
+            record.customStatusExpiresAt = customStatus.isEmpty ? 0 : customStatusExpiresAt
+        }
+        let wentOffline = record.statusType == .offline && old.statusType == .online
+        if wentOffline { (record.customStatus, record.customStatusExpiresAt) = ("", 0) }  // T11
+        let statusChanged = record.statusType != old.statusType || record.onlinePlatforms != old.onlinePlatforms
+        let customChanged = record.customStatus != old.customStatus || record.customStatusExpiresAt != old.customStatusExpiresAt
+        if statusChanged { record.lastOnlineStatusUpdateTime = now.wall }
+        if customChanged { record.lastCustomStatusUpdateTime = now.wall }
+        if !users[user].sessions.isEmpty { users[user].statusAfterLast = .offline }
+        counters.usersOnline += (record.statusType == .online ? 1 : 0) - (old.statusType == .online ? 1 : 0)
+        if statusChanged || customChanged {
+            record.lastUpdateTime = now.wall
+            record.version = clock.next(at: now.wall)
+            users[user].record = record
+            tell(user, into: &outbox)
+        } else {
+            users[user].record = record
+        }
+        schedule(user, at: now)
+    }
+
+    /// One delta to each node that watches, this one like any other, and one durable row.
+    private func tell(_ user: Index, into outbox: inout Outbox) {
+        let record = users[user].record
+        for peer in users[user].watchers { outbox.send(.delta(record), to: peer) }
+        outbox.rows.append(Row(record))
+    }
+
+    /// Takes over what a node holds of the user, if that is newer; an ONLINE that no session vouches for is doubted for the grace.
+    private mutating func adopt(_ record: Record, at user: Index, now: Now) {
+        guard record.version > users[user].record.version else { return }
+        guard clock.accepts(record.version, at: now.wall) else {
+            counters.clocksRefused += 1
+            return
+        }
+        clock.observe(record.version)
+        let old = users[user].record.statusType
+        counters.usersOnline += (record.statusType == .online ? 1 : 0) - (old == .online ? 1 : 0)
+        users[user].record = record
+        if record.statusType == .online { users[user].doubtDeadline = now.instant + settings.reconnectGrace }
+    }
+
+    // MARK: Time
+
+    /// Ends what ends by itself: graces, doubts, custom statuses, subscriptions.
+    mutating func tick(at now: Now, into outbox: inout Outbox) {
+        while let next = reviews.min, next.at <= now.instant {
+            reviews.removeMin()
+            guard users.isLive(next.user), users[next.user].reviewAt == next.at else { continue }
+            users[next.user].reviewAt = .farFuture
+            review(next.user, at: now, into: &outbox)
+        }
+    }
+
+    /// When ``tick(at:into:)`` has something to do next.
+    var nextDeadline: Instant { reviews.min?.at ?? .farFuture }
+
+    private mutating func review(_ user: Index, at now: Now, into outbox: inout Outbox) {
+        let lost = users[user].sessions.contains { ($0.missedUntil ?? .farFuture) <= now.instant }
+        if lost {
+            users[user].sessions.removeAll { ($0.missedUntil ?? .farFuture) <= now.instant }
+            users[user].statusAfterLast = .offline
+        }
+        if let doubt = users[user].doubtDeadline, doubt <= now.instant { users[user].doubtDeadline = nil }
+        let expiry = users[user].record.customStatusExpiresAt
+        let hasExpired = expiry > 0 && expiry <= now.wall
+        expireSubscriptions(user, at: now, into: &outbox)
+        settle(user, customStatus: hasExpired ? "" : nil, at: now, into: &outbox)
+        if users[user].isBlank { users.remove(user) }
+    }
+
+    /// Makes sure that the user is looked at when its next deadline comes.
+    mutating func schedule(_ user: Index, at now: Now) {
+        let next = users[user].nextDeadline(at: now)
+        guard next < users[user].reviewAt else { return }
+        users[user].reviewAt = next
+        reviews.insert(Review(at: next, user: user))
+    }
+
+    // MARK: Moving
+
+    /// Takes over a user from the node that owned it.
+    mutating func receive(_ transfer: Transfer, at now: Now, into outbox: inout Outbox) {
+        let user = index(of: transfer.record.user)
+        let held = users[user].record.version
+        adopt(transfer.record, at: user, now: now)
+        if users[user].record.version > held { tell(user, into: &outbox) }
+        merge(transfer.subscriptions, at: user, now: now, into: &outbox)
+        settle(user, at: now, into: &outbox)
+    }
+
+    /// Gives away every user that `newOwner` says belongs to another node.
+    mutating func release(to newOwner: (UserID) -> PeerIndex, into outbox: inout Outbox) {
+        for index in users.places where users.isLive(index) {
+            let user = users.user(at: index)
+            let peer = newOwner(user)
+            guard peer != 0 else { continue }
+            let state = users[index]
+            if state.record.version > .zero || !state.subscriptions.isEmpty {
+                outbox.send(.transfer(Transfer(record: state.record, subscriptions: state.subscriptions.entries)), to: peer)
+            }
+            counters.usersOnline -= state.record.statusType == .online ? 1 : 0
+            users.remove(index)
+        }
+    }
+
+    /// Takes a durable row back at the start.
+    mutating func load(_ row: Row, at now: Now) throws(RowError) {
+        let user = index(of: row.user)
+        clock.observe(row.version)
+        switch row.kind {
+        case .status: adopt(try Record(row), at: user, now: now)
+        case .subscription: _ = users[user].subscriptions.merge(try Subscription(row))
+        }
+        schedule(user, at: now)
+    }
+
+    func index(ofKnown user: UserID) -> Index? { users.index(of: user) }
+
+    /// The record of a user; blank for one nobody has written about.
+    func record(of user: UserID) -> Record {
+        users.index(of: user).map { users[$0].record } ?? Record(blank: user)
+    }
+
+    mutating func index(of user: UserID) -> Index {
+        users.index(of: user, orInsert: OwnedUser(record: Record(blank: user))).index
+    }
+
+    mutating func countLogouts(_ count: Int) { counters.logouts += UInt64(count) }
+    mutating func countEvictions(_ count: Int) { counters.evictions += UInt64(count) }
+}

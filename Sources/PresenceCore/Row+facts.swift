@@ -1,0 +1,87 @@
+import PresenceWire
+
+extension Row {
+    /// The durable form of a user's record.
+    init(_ record: Record) {
+        var json = JSONWriter(reserving: 320)
+        json.object { json in
+            json.member("statusType", record.statusType.name)
+            json.member("customStatus", record.customStatus)
+            json.member("customStatusExpiresAt", record.customStatusExpiresAt)
+            json.key("onlinePlatforms")
+            json.array { json in
+                for platform in record.onlinePlatforms { json.string(platform) }
+            }
+            json.member("lastUpdateTime", record.lastUpdateTime)
+            json.member("lastOnlineStatusUpdateTime", record.lastOnlineStatusUpdateTime)
+            json.member("lastCustomStatusUpdateTime", record.lastCustomStatusUpdateTime)
+            json.member("lastSeenTime", record.lastSeenTime)
+        }
+        self.init(user: record.user, kind: .status, key: "", version: record.version, value: json.bytes)
+    }
+
+    /// The durable form of a subscription of `user`.
+    init(_ subscription: Subscription, of user: UserID) {
+        var json = JSONWriter(reserving: 80)
+        json.object { json in
+            json.member("subscribeType", Int64(subscription.subscribeType))
+            json.member("subscribedAt", subscription.subscribedAt)
+        }
+        self.init(
+            user: user, kind: .subscription, key: String(subscription.target.id), version: subscription.version,
+            value: subscription.isRemoved ? nil : json.bytes, expiresAt: subscription.expiresAt)
+    }
+}
+
+/// A row that does not hold what its kind says: the store was written by something else.
+public struct RowError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The row, and what is wrong with it.
+    public let description: String
+
+    init(_ row: Row, _ problem: String) { description = "row of \(row.user), kind \(row.kind), key \"\(row.key)\": \(problem)" }
+}
+
+extension Record {
+    /// Reads a row of kind ``PresenceWire/Row/Kind/status``.
+    init(_ row: Row) throws(RowError) {
+        let json = try JSONValue(row)
+        self.init(blank: row.user)
+        version = row.version
+        guard let statusType = StatusType(name: json["statusType"]?.text ?? "") else { throw RowError(row, "no statusType") }
+        self.statusType = statusType
+        customStatus = json["customStatus"]?.text ?? ""
+        customStatusExpiresAt = json["customStatusExpiresAt"]?.wholeNumber ?? 0
+        if case .array(let platforms) = json["onlinePlatforms"] { onlinePlatforms = platforms.compactMap(\.text) }
+        lastUpdateTime = json["lastUpdateTime"]?.wholeNumber ?? 0
+        lastOnlineStatusUpdateTime = json["lastOnlineStatusUpdateTime"]?.wholeNumber ?? 0
+        lastCustomStatusUpdateTime = json["lastCustomStatusUpdateTime"]?.wholeNumber ?? 0
+        lastSeenTime = json["lastSeenTime"]?.wholeNumber ?? 0
+    }
+}
+
+extension Subscription {
+    /// Reads a row of kind ``PresenceWire/Row/Kind/subscription``.
+    init(_ row: Row) throws(RowError) {
+        let json = row.value == nil ? JSONValue.null : try JSONValue(row)
+        self.init(
+            target: UserID(app: String(row.user.app), id: row.key),
+            subscribeType: UInt8(clamping: json["subscribeType"]?.wholeNumber ?? 1),
+            subscribedAt: json["subscribedAt"]?.wholeNumber ?? 0, expiresAt: row.expiresAt, version: row.version,
+            isRemoved: row.value == nil)
+    }
+}
+
+extension JSONValue {
+    fileprivate init(_ row: Row) throws(RowError) {
+        guard let value = row.value else { throw RowError(row, "no value") }
+        do { self = try JSONReader.read(value) } catch { throw RowError(row, "no JSON: \(error)") }
+    }
+
+    fileprivate var text: String? {
+        if case .string(let text) = self { text } else { nil }
+    }
+
+    fileprivate var wholeNumber: Int64? {
+        if case .integer(let number) = self { number } else { nil }
+    }
+}

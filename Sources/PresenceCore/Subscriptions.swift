@@ -1,0 +1,96 @@
+import PresenceWire
+
+/// Whom one user follows: the durable list that the user's owner keeps (T19–T27, Z9–Z12, Z19, Z20).
+///
+/// Sorted by target, so that pages are stable and a change is found by halving; tombstones stay until ``tombstoneHorizon``.
+struct Subscriptions {
+    /// How long a removal is remembered, so that an owner that was away does not bring the subscription back. 7 days.
+    static let tombstoneHorizon: Milliseconds = 7 * 86_400_000
+
+    private(set) var entries: [Subscription] = []
+    /// The newest change of the list.
+    private(set) var version = Version.zero
+    /// Entries that are no tombstones.
+    private(set) var liveCount = 0
+
+    var isEmpty: Bool { entries.isEmpty }
+
+    /// The live entries, by target.
+    var live: [Subscription] { entries.filter { !$0.isRemoved } }
+
+    /// The live entry for `target`.
+    func entry(for target: UserID) -> Subscription? {
+        let place = place(of: target)
+        guard place < entries.count, entries[place].target == target, !entries[place].isRemoved else { return nil }
+        return entries[place]
+    }
+
+    /// One page of the live entries.
+    func page(offset: Int, limit: Int) -> [Subscription] {
+        Array(entries.lazy.filter { !$0.isRemoved }.dropFirst(max(offset, 0)).prefix(max(limit, 0)))
+    }
+
+    /// Takes over `entry` if it is newer than what is known of its target. Returns whether it was.
+    mutating func merge(_ entry: Subscription) -> Bool {
+        let place = place(of: entry.target)
+        if place < entries.count, entries[place].target == entry.target {
+            guard entry.version > entries[place].version else { return false }
+            liveCount += (entry.isRemoved ? 0 : 1) - (entries[place].isRemoved ? 0 : 1)
+            entries[place] = entry
+        } else {
+            entries.insert(entry, at: place)
+            liveCount += entry.isRemoved ? 0 : 1
+        }
+        version = max(version, entry.version)
+        return true
+    }
+
+    /// Removes the earliest subscribed until `countMax` are left; those just added count as the latest. Returns the new tombstones.
+    mutating func evict(downTo countMax: Int, version: Version) -> [Subscription] {
+        guard liveCount > countMax else { return [] }
+        let order = live.sorted { ($0.subscribedAt, $0.version, $0.target) < ($1.subscribedAt, $1.version, $1.target) }
+        return order.prefix(liveCount - countMax).map { remove($0, version: version) }
+    }
+
+    /// Removes those whose time is up. Returns the new tombstones.
+    mutating func expire(at wall: Milliseconds, version: @autoclosure () -> Version) -> [Subscription] {
+        let ended = entries.filter { !$0.isRemoved && ($0.expiresAt ?? .max) <= wall }
+        guard !ended.isEmpty else { return [] }
+        let version = version()
+        return ended.map { remove($0, version: version) }
+    }
+
+    /// Removes `targets`, or everybody with nil. Returns the new tombstones.
+    mutating func remove(_ targets: [UserID]?, version: Version) -> [Subscription] {
+        let removed = targets.map { $0.compactMap { entry(for: $0) } } ?? live
+        return removed.map { remove($0, version: version) }
+    }
+
+    /// When the next live entry ends.
+    var nextExpiry: Milliseconds? {
+        entries.lazy.filter { !$0.isRemoved }.compactMap(\.expiresAt).min()
+    }
+
+    /// Forgets tombstones older than the horizon.
+    mutating func forgetTombstones(at wall: Milliseconds) {
+        entries.removeAll { $0.isRemoved && $0.version.milliseconds + Self.tombstoneHorizon < wall }
+    }
+
+    private mutating func remove(_ entry: Subscription, version: Version) -> Subscription {
+        var tombstone = entry
+        tombstone.isRemoved = true
+        tombstone.version = version
+        _ = merge(tombstone)
+        return tombstone
+    }
+
+    private func place(of target: UserID) -> Int {
+        var low = 0
+        var high = entries.count
+        while low < high {
+            let middle = (low + high) / 2
+            if entries[middle].target < target { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}

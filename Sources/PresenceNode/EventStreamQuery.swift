@@ -1,0 +1,72 @@
+import PresenceWire
+
+/// The query of `GET /v1/events` (contract §4).
+struct EventStreamQuery: Equatable {
+    var platform = "unknown"
+    var deviceID = ""
+    var customStatus: String?
+
+    /// Reads `a=b&c=d` with percent-encoding; unknown names are ignored, one that occurs twice is refused.
+    init(_ query: some Collection<UInt8>) throws(Problem) {
+        var seen: Set<String> = []
+        for part in query.split(separator: UInt8(ascii: "&")) {
+            let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            let name = try Self.decode(pair[0], of: "query")
+            let value = pair.count > 1 ? try Self.decode(pair[1], of: name) : ""
+            guard ["platform", "deviceID", "customStatus"].contains(name) else { continue }
+            guard seen.insert(name).inserted else { throw .parameter("\(name): occurs twice") }
+            try set(name, value)
+        }
+    }
+
+    private mutating func set(_ name: String, _ value: String) throws(Problem) {
+        switch name {
+        case "platform":
+            guard (1...Limits.platformBytesMax).contains(value.utf8.count), value.utf8.allSatisfy(\.isTokenByte) else {
+                throw .parameter("platform: must be 1 to \(Limits.platformBytesMax) letters, digits, '-', '_' or '.'")
+            }
+            platform = value
+        case "deviceID":
+            let isClean = value.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
+            guard value.utf8.count <= Limits.deviceBytesMax, isClean else {
+                throw .parameter("deviceID: must be at most \(Limits.deviceBytesMax) bytes without control characters")
+            }
+            deviceID = value
+        default:
+            guard value.utf8.count <= Limits.customStatusBytesMax else {
+                throw .parameter("customStatus: \(value.utf8.count) bytes, at most \(Limits.customStatusBytesMax) are allowed")
+            }
+            customStatus = value
+        }
+    }
+
+    private static func decode(_ text: some Collection<UInt8>, of field: String) throws(Problem) -> String {
+        var bytes: [UInt8] = []
+        var rest = Array(text)[...]
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "+"): bytes.append(0x20)
+            case UInt8(ascii: "%"):
+                guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else {
+                    throw .parameter("\(field): '%' must be followed by two hexadecimal digits")
+                }
+                bytes.append(value)
+                rest = rest.dropFirst(2)
+            default: bytes.append(byte)
+            }
+        }
+        guard let decoded = String(validating: bytes, as: UTF8.self) else { throw .parameter("\(field): is not UTF-8") }
+        return decoded
+    }
+}
+
+extension UInt8 {
+    fileprivate var isTokenByte: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
+            true
+        default: false
+        }
+    }
+}

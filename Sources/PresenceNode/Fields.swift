@@ -1,0 +1,108 @@
+import PresenceWire
+
+/// The JSON object of a call, read field by field; every complaint names the field and the rule.
+struct Fields {
+    private let object: JSONValue
+
+    /// Reads a body; an empty one is an empty object.
+    init(_ body: UnsafeBufferPointer<UInt8>) throws(Problem) {
+        if body.isEmpty {
+            object = .object([])
+            return
+        }
+        do throws(JSONError) { object = try JSONReader.read(body) } catch { throw .parameter("body: \(error.explanation)") }
+        guard case .object = object else { throw .parameter("body: must be a JSON object") }
+    }
+
+    /// A text, nil where it is absent or null.
+    func text(_ name: String, bytesMax: Int) throws(Problem) -> String? {
+        switch object[name] {
+        case nil, .null: return nil
+        case .string(let text):
+            guard text.utf8.count <= bytesMax else {
+                throw .parameter("\(name): \(text.utf8.count) bytes, at most \(bytesMax) are allowed")
+            }
+            return text
+        default: throw .parameter("\(name): must be a string")
+        }
+    }
+
+    /// A whole number in `range`, nil where it is absent or null.
+    func integer(_ name: String, in range: ClosedRange<Int64>) throws(Problem) -> Int64? {
+        switch object[name] {
+        case nil, .null: return nil
+        case .integer(let value) where range.contains(value): return value
+        case .integer(let value):
+            throw .parameter("\(name): \(value) is not in \(range.lowerBound)...\(range.upperBound)")
+        default: throw .parameter("\(name): must be an integer in \(range.lowerBound)...\(range.upperBound)")
+        }
+    }
+
+    /// A truth value, nil where it is absent or null.
+    func bool(_ name: String) throws(Problem) -> Bool? {
+        switch object[name] {
+        case nil, .null: return nil
+        case .bool(let value): return value
+        default: throw .parameter("\(name): must be true or false")
+        }
+    }
+
+    /// Whether a field is there and not null.
+    func has(_ name: String) -> Bool {
+        switch object[name] {
+        case nil, .null: false
+        default: true
+        }
+    }
+
+    /// A list of users of `app`, each once, in order; those with a bad ID apart. Nil where it is absent or null.
+    func users(_ name: String, app: String, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError])? {
+        let elements: [JSONValue]
+        switch object[name] {
+        case nil, .null: return nil
+        case .array(let array): elements = array
+        default: throw .parameter("\(name): must be an array of user IDs")
+        }
+        guard elements.count <= countMax else {
+            throw .parameter("\(name): \(elements.count) users, at most \(countMax) are allowed in one call")
+        }
+        var users: [UserID] = []
+        var errors: [UserError] = []
+        var seen: Set<UserID> = []
+        for (place, element) in elements.enumerated() {
+            guard case .string(let id) = element else { throw .parameter("\(name)[\(place)]: must be a string") }
+            guard Limits.isValidName(id) else {
+                errors.append(UserError(userID: id, code: 7003, reason: Problem.userID("\(name)[\(place)]").detail))
+                continue
+            }
+            let user = UserID(app: app, id: id)
+            if elements.count == 1 || seen.insert(user).inserted { users.append(user) }
+        }
+        return (users, errors)
+    }
+
+    /// Like ``users(_:app:countMax:)`` for a field that must be there and name somebody.
+    func requiredUsers(_ name: String, app: String, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError]) {
+        guard let found = try users(name, app: app, countMax: countMax) else {
+            throw .parameter("\(name): is missing; it must be an array of 1 to \(countMax) user IDs")
+        }
+        guard !found.users.isEmpty || !found.errors.isEmpty else {
+            throw .parameter("\(name): is empty; it must name 1 to \(countMax) users")
+        }
+        return found
+    }
+}
+
+extension JSONError {
+    /// What is wrong, for the sender.
+    var explanation: String {
+        switch self {
+        case .unexpected(let offset): "not JSON: unexpected byte at offset \(offset)"
+        case .truncated: "not JSON: it ends in the middle of a value"
+        case .tooDeep(let limit): "nested deeper than \(limit)"
+        case .duplicate(let name): "the field \"\(name)\" occurs twice"
+        case .notUTF8(let offset): "not UTF-8 at offset \(offset)"
+        case .tooManyMembers(let limit): "an object with more than \(limit) fields"
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import PresenceWire
+
+/// Why a call was rejected: `application/problem+json` (RFC 9457) with the stable codes of contract §3. A rejected call changes nothing.
+public struct Problem: Error, Equatable, Sendable {
+    /// The HTTP status.
+    public var status: Int
+    /// The stable code.
+    public var code: Int
+    /// What was wrong, where, and what would be right.
+    public var detail: String
+    /// Seconds after which a retry makes sense.
+    public var retryAfter: Int?
+
+    /// - Parameters: see the properties.
+    public init(status: Int, code: Int, detail: String, retryAfter: Int? = nil) {
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.retryAfter = retryAfter
+    }
+
+    /// 6017: a field breaks a rule.
+    static func parameter(_ detail: String) -> Problem { Problem(status: 400, code: 6017, detail: detail) }
+
+    /// 7003: a user ID breaks the rule of contract §2.
+    static func userID(_ field: String) -> Problem {
+        Problem(status: 400, code: 7003, detail: "\(field): a user ID is 1 to 64 bytes of UTF-8 without control characters")
+    }
+
+    /// 6014: no or bad token.
+    static func notLoggedIn(_ detail: String) -> Problem { Problem(status: 401, code: 6014, detail: detail) }
+
+    /// What an owner refused.
+    init(_ refusal: Refusal) {
+        self.init(
+            status: refusal.code == 50001 || refusal.code == 50002 ? 503 : 400, code: refusal.code, detail: refusal.detail,
+            retryAfter: refusal.code == 50002 ? 1 : nil)
+    }
+
+    /// The name of the code, for people.
+    var title: String {
+        switch code {
+        case 6014: "not logged in"
+        case 6017: "bad parameter"
+        case 7003: "bad user ID"
+        case 7008: "called too often"
+        case 7013: "not in the app's plan"
+        case 72001: "the feature is switched off"
+        case 70107: "no such user"
+        case 50001: "the owner cannot be reached"
+        case 50002: "overloaded"
+        default: "refused"
+        }
+    }
+
+    /// The body.
+    var json: [UInt8] {
+        var json = JSONWriter(reserving: 256)
+        json.object { json in
+            json.member("type", "about:blank#\(code)")
+            json.member("title", title)
+            json.member("status", Int64(status))
+            json.member("detail", detail)
+            json.member("code", Int64(code))
+            if let retryAfter { json.member("retryAfter", Int64(retryAfter)) }
+        }
+        return json.bytes
+    }
+}
+
+/// One user of a call that names several, and why it failed (contract §3).
+struct UserError: Equatable, Sendable {
+    let userID: String
+    let code: Int
+    let reason: String
+}
+
+extension JSONWriter {
+    /// `errorUserList` of contract §3.
+    mutating func member(_ name: StaticString, _ errors: [UserError]) {
+        key(name)
+        array { json in
+            for error in errors {
+                json.object { json in
+                    json.member("userID", error.userID)
+                    json.member("code", Int64(error.code))
+                    json.member("reason", error.reason)
+                }
+            }
+        }
+    }
+}

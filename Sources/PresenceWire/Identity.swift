@@ -1,0 +1,101 @@
+/// A user inside one app. Nothing crosses from one app to another, so the app is part of the name (contract §2).
+///
+/// Both parts are compared byte by byte: two texts that Unicode calls equivalent are two users, because they hash to two slots.
+public struct UserID: Sendable {
+    /// `app`, one NUL, `id`. Neither part may hold a control character, so the split is unambiguous; short names stay inline.
+    public let joined: String
+
+    /// - Parameters: `app` and `id`, each 1–64 bytes of UTF-8 without control characters; see ``Limits/isValidName(_:)``.
+    public init(app: String, id: String) {
+        joined = app + "\0" + id
+    }
+
+    init(joined: String) { self.joined = joined }
+
+    /// The app's ID.
+    public var app: Substring { joined[..<separator] }
+
+    /// The user's ID inside the app.
+    public var id: Substring { joined[joined.utf8.index(after: separator)...] }
+
+    private var separator: String.Index { joined.utf8.firstIndex(of: 0) ?? joined.endIndex }
+
+    /// Calls `body` with the bytes of `app`, NUL, `id`, and the offset of the first byte of `id`.
+    @inlinable
+    public func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        if let result = joined.utf8.withContiguousStorageIfAvailable(body) { return result }
+        return Array(joined.utf8).withUnsafeBufferPointer(body)
+    }
+}
+
+extension UserID: Hashable, Comparable, CustomStringConvertible {
+    public static func == (left: UserID, right: UserID) -> Bool {
+        left.withBytes { left in right.withBytes { right in left.count == right.count && left.elementsEqual(right) } }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
+
+    public static func < (left: UserID, right: UserID) -> Bool {
+        left.withBytes { left in right.withBytes { right in left.lexicographicallyPrecedes(right) } }
+    }
+
+    public var description: String { "\(app)/\(id)" }
+}
+
+/// A node's name, chosen by the operator: 1–64 bytes, unique in its cluster.
+public struct NodeID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let rawValue: String
+
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// The name as given by `--node-id`.
+    public init(_ name: String) { rawValue = name }
+
+    public static func < (left: NodeID, right: NodeID) -> Bool {
+        left.rawValue.utf8.lexicographicallyPrecedes(right.rawValue.utf8)
+    }
+
+    public var description: String { rawValue }
+}
+
+/// One of the 65,536 parts of the key space: the top 16 bits of a user's stable hash (design §2, Ring).
+public typealias Slot = UInt16
+
+extension UserID {
+    /// The slot that this user belongs to; the same on every node, for ever.
+    public var slot: Slot { Slot(truncatingIfNeeded: withBytes { StableHash.hash64($0) } >> 48) }
+}
+
+/// One session: one open event stream. Unique in a cluster for ever: the node's generation and a counter are part of it.
+public struct SessionID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The gateway node's start time in milliseconds since 1970 (its generation), shifted left by 20 and counted up from there.
+    public let stamp: UInt64
+    /// ``Version/node`` of the gateway's node.
+    public let node: UInt32
+
+    public init(stamp: UInt64, node: UInt32) {
+        self.stamp = stamp
+        self.node = node
+    }
+
+    public static func < (left: SessionID, right: SessionID) -> Bool {
+        (left.stamp, left.node) < (right.stamp, right.node)
+    }
+
+    /// 24 hexadecimal digits.
+    public var description: String {
+        var bytes: [UInt8] = []
+        Hex.append(stamp, digits: 16, to: &bytes)
+        Hex.append(UInt64(node), digits: 8, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Reads ``description``; nil for anything else.
+    public init?(_ text: some StringProtocol) {
+        guard text.utf8.count == 24, let stamp = UInt64(text.prefix(16), radix: 16), let node = UInt32(text.suffix(8), radix: 16)
+        else { return nil }
+        self.init(stamp: stamp, node: node)
+    }
+}

@@ -1,0 +1,239 @@
+/// A JSON value (RFC 8259). Numbers keep whole values apart, because every number of the contract is one.
+public enum JSONValue: Equatable, Sendable {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    /// A number with a fraction or an exponent, or beyond 64 bits.
+    case number(Double)
+    case string(String)
+    case array([JSONValue])
+    /// Members in their order; no name occurs twice.
+    case object([Member])
+
+    /// One member of an object.
+    public struct Member: Equatable, Sendable {
+        public let name: String
+        public let value: JSONValue
+    }
+
+    /// The member called `name` of an object.
+    public subscript(name: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.first { $0.name == name }?.value
+    }
+}
+
+/// Why a text is not JSON that we take, with the offset of the first byte that is wrong.
+public enum JSONError: Error, Equatable, Sendable {
+    case unexpected(offset: Int)
+    case truncated
+    case tooDeep(limit: Int)
+    case duplicate(name: String)
+    case notUTF8(offset: Int)
+    case tooManyMembers(limit: Int)
+}
+
+/// Reads one JSON text, strictly: UTF-8, no name twice in an object, bounded depth, nothing behind the value.
+///
+/// Foundation's decoder takes 5–10 times as long for the small bodies of the API, keeps silent about repeated names, and cannot
+/// be used in the core, which reads the JSON of durable rows (design §8).
+public struct JSONReader {
+    /// Deeper nesting than any request of the contract by far.
+    public static let depthMax = 32
+    /// More members than any object of the contract by far; the check for repeated names is quadratic.
+    public static let membersMax = 128
+
+    private let bytes: UnsafeBufferPointer<UInt8>
+    private var offset = 0
+
+    /// The value in `text`, which is all there is.
+    public static func read(_ text: [UInt8]) throws(JSONError) -> JSONValue {
+        let result: Result<JSONValue, JSONError> = text.withUnsafeBufferPointer { bytes in
+            Result { () throws(JSONError) in try read(bytes) }
+        }
+        return try result.get()
+    }
+
+    /// The value in `text`, which is all there is.
+    public static func read(_ text: UnsafeBufferPointer<UInt8>) throws(JSONError) -> JSONValue {
+        var reader = JSONReader(bytes: text)
+        let value = try reader.value(depth: 0)
+        reader.skipSpace()
+        if reader.offset < text.count { throw .unexpected(offset: reader.offset) }
+        return value
+    }
+
+    private init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
+
+    private mutating func value(depth: Int) throws(JSONError) -> JSONValue {
+        if depth > Self.depthMax { throw .tooDeep(limit: Self.depthMax) }
+        skipSpace()
+        switch try peek() {
+        case 0x7B: return try object(depth: depth)
+        case 0x5B: return try array(depth: depth)
+        case 0x22: return .string(try string())
+        case 0x74: return try literal("true", .bool(true))
+        case 0x66: return try literal("false", .bool(false))
+        case 0x6E: return try literal("null", .null)
+        default: return try number()
+        }
+    }
+
+    private mutating func object(depth: Int) throws(JSONError) -> JSONValue {
+        offset += 1
+        var members: [JSONValue.Member] = []
+        skipSpace()
+        if try peek() == 0x7D { offset += 1; return .object(members) }
+        while true {
+            skipSpace()
+            guard try peek() == 0x22 else { throw .unexpected(offset: offset) }
+            let name = try string()
+            if members.contains(where: { $0.name == name }) { throw .duplicate(name: name) }
+            if members.count == Self.membersMax { throw .tooManyMembers(limit: Self.membersMax) }
+            skipSpace()
+            guard try next() == 0x3A else { throw .unexpected(offset: offset - 1) }
+            members.append(JSONValue.Member(name: name, value: try value(depth: depth + 1)))
+            skipSpace()
+            switch try next() {
+            case 0x2C: continue
+            case 0x7D: return .object(members)
+            default: throw .unexpected(offset: offset - 1)
+            }
+        }
+    }
+
+    private mutating func array(depth: Int) throws(JSONError) -> JSONValue {
+        offset += 1
+        var elements: [JSONValue] = []
+        skipSpace()
+        if try peek() == 0x5D { offset += 1; return .array(elements) }
+        while true {
+            elements.append(try value(depth: depth + 1))
+            skipSpace()
+            switch try next() {
+            case 0x2C: continue
+            case 0x5D: return .array(elements)
+            default: throw .unexpected(offset: offset - 1)
+            }
+        }
+    }
+
+    private mutating func literal(_ text: StaticString, _ value: JSONValue) throws(JSONError) -> JSONValue {
+        for index in 0..<text.utf8CodeUnitCount {
+            guard try next() == text.utf8Start[index] else { throw .unexpected(offset: offset - 1) }
+        }
+        return value
+    }
+
+    private mutating func number() throws(JSONError) -> JSONValue {
+        let start = offset
+        if try peek() == 0x2D { offset += 1 }
+        let firstDigit = try peek()
+        try digits()
+        if firstDigit == 0x30, offset - start > (bytes[start] == 0x2D ? 2 : 1) { throw .unexpected(offset: start) }
+        var isWhole = true
+        if offset < bytes.count, bytes[offset] == 0x2E { isWhole = false; offset += 1; try digits() }
+        if offset < bytes.count, bytes[offset] | 0x20 == 0x65 {
+            isWhole = false
+            offset += 1
+            if offset < bytes.count, bytes[offset] == 0x2B || bytes[offset] == 0x2D { offset += 1 }
+            try digits()
+        }
+        let text = String(decoding: bytes[start..<offset], as: UTF8.self)
+        if isWhole, let value = Int64(text) { return .integer(value) }
+        guard let value = Double(text) else { throw .unexpected(offset: start) }
+        return .number(value)
+    }
+
+    private mutating func digits() throws(JSONError) {
+        guard (0x30...0x39).contains(try peek()) else { throw .unexpected(offset: offset) }
+        while offset < bytes.count, (0x30...0x39).contains(bytes[offset]) { offset += 1 }
+    }
+
+    private mutating func string() throws(JSONError) -> String {
+        offset += 1
+        let start = offset
+        while try peek() != 0x22, bytes[offset] != 0x5C, bytes[offset] >= 0x20 { offset += 1 }
+        if bytes[offset] == 0x22 {
+            defer { offset += 1 }
+            return try utf8(UnsafeBufferPointer(rebasing: bytes[start..<offset]), at: start)
+        }
+        var text = Array(bytes[start..<offset])
+        while true {
+            let byte = try next()
+            switch byte {
+            case 0x22: 
+                let offset = self.offset
+                let result: Result<String, JSONError> = text.withUnsafeBufferPointer { text in
+                    Result { () throws(JSONError) in try utf8(text, at: offset) }
+                }
+                return try result.get()
+            case 0x5C: try escape(into: &text)
+            case 0..<0x20: throw .unexpected(offset: offset - 1)
+            default: text.append(byte)
+            }
+        }
+    }
+
+    private func utf8(_ text: UnsafeBufferPointer<UInt8>, at offset: Int) throws(JSONError) -> String {
+        guard let string = String(validating: text, as: UTF8.self) else { throw .notUTF8(offset: offset) }
+        return string
+    }
+
+    private mutating func escape(into text: inout [UInt8]) throws(JSONError) {
+        switch try next() {
+        case 0x22: text.append(0x22)
+        case 0x5C: text.append(0x5C)
+        case 0x2F: text.append(0x2F)
+        case 0x62: text.append(0x08)
+        case 0x66: text.append(0x0C)
+        case 0x6E: text.append(0x0A)
+        case 0x72: text.append(0x0D)
+        case 0x74: text.append(0x09)
+        case 0x75:
+            var code = try hexadecimal()
+            if (0xD800...0xDBFF).contains(code) {
+                guard try next() == 0x5C, try next() == 0x75 else { throw .unexpected(offset: offset - 1) }
+                let low = try hexadecimal()
+                guard (0xDC00...0xDFFF).contains(low) else { throw .unexpected(offset: offset - 1) }
+                code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
+            }
+            guard let scalar = Unicode.Scalar(code) else { throw .unexpected(offset: offset - 1) }
+            text.append(contentsOf: UTF8.encode(scalar).unsafelyUnwrapped)
+        default: throw .unexpected(offset: offset - 1)
+        }
+    }
+
+    private mutating func hexadecimal() throws(JSONError) -> UInt32 {
+        var value: UInt32 = 0
+        for _ in 0..<4 {
+            let byte = try next()
+            switch byte {
+            case 0x30...0x39: value = value << 4 | UInt32(byte - 0x30)
+            case 0x41...0x46, 0x61...0x66: value = value << 4 | UInt32((byte | 0x20) - 0x57)
+            default: throw .unexpected(offset: offset - 1)
+            }
+        }
+        return value
+    }
+
+    private mutating func skipSpace() {
+        while offset < bytes.count {
+            switch bytes[offset] {
+            case 0x20, 0x09, 0x0A, 0x0D: offset += 1
+            default: return
+            }
+        }
+    }
+
+    private func peek() throws(JSONError) -> UInt8 {
+        guard offset < bytes.count else { throw .truncated }
+        return bytes[offset]
+    }
+
+    private mutating func next() throws(JSONError) -> UInt8 {
+        let byte = try peek()
+        offset += 1
+        return byte
+    }
+}

@@ -1,0 +1,192 @@
+/// Appends JSON text (RFC 8259) to a byte array, without an intermediate tree: what every push and answer is made of.
+public struct JSONWriter: Sendable {
+    /// The text so far, UTF-8.
+    public var bytes: [UInt8]
+    private var needsComma = false
+
+    public init(reserving bytesCount: Int = 0) {
+        bytes = []
+        bytes.reserveCapacity(bytesCount)
+    }
+
+    /// `{`, what `body` writes, `}`.
+    @inlinable
+    public mutating func object(_ body: (inout JSONWriter) -> Void) {
+        open(123)
+        body(&self)
+        close(125)
+    }
+
+    /// `[`, what `body` writes, `]`.
+    @inlinable
+    public mutating func array(_ body: (inout JSONWriter) -> Void) {
+        open(91)
+        body(&self)
+        close(93)
+    }
+
+    /// A member's name; its value must follow. The name is written as it is, so it must need no escape.
+    public mutating func key(_ name: StaticString) {
+        comma()
+        bytes.append(34)
+        name.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        bytes.append(34)
+        bytes.append(58)
+        needsComma = false
+    }
+
+    /// A member with a text.
+    public mutating func member(_ name: StaticString, _ value: some StringProtocol) {
+        key(name)
+        string(value)
+    }
+
+    /// A member with an integer.
+    public mutating func member(_ name: StaticString, _ value: Int64) {
+        key(name)
+        integer(value)
+    }
+
+    /// A member with a truth value.
+    public mutating func member(_ name: StaticString, _ value: Bool) {
+        key(name)
+        comma()
+        raw(value ? "true" : "false")
+        needsComma = true
+    }
+
+    /// A text with its quotes and escapes.
+    public mutating func string(_ value: some StringProtocol) {
+        comma()
+        bytes.append(34)
+        let copied: Void? = value.utf8.withContiguousStorageIfAvailable { escape($0) }
+        if copied == nil { Array(value.utf8).withUnsafeBufferPointer { escape($0) } }
+        bytes.append(34)
+        needsComma = true
+    }
+
+    /// An integer in decimal.
+    public mutating func integer(_ value: Int64) {
+        comma()
+        needsComma = true
+        if value < 0 { bytes.append(45) }
+        var rest = value.magnitude
+        let start = bytes.count
+        repeat {
+            bytes.append(48 + UInt8(truncatingIfNeeded: rest % 10))
+            rest /= 10
+        } while rest > 0
+        bytes[start...].reverse()
+    }
+
+    /// A version as its text.
+    public mutating func member(_ name: StaticString, _ value: Version) {
+        key(name)
+        bytes.append(34)
+        value.appendText(to: &bytes)
+        bytes.append(34)
+        needsComma = true
+    }
+
+    /// A member whose value is JSON already.
+    public mutating func member(_ name: StaticString, json: [UInt8]) {
+        key(name)
+        bytes.append(contentsOf: json)
+        needsComma = true
+    }
+
+    /// Bytes that are no JSON value, such as the frame of a server-sent event around one; starts a new value.
+    public mutating func raw(_ text: StaticString) {
+        text.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        needsComma = false
+    }
+
+    @usableFromInline
+    mutating func open(_ bracket: UInt8) {
+        comma()
+        bytes.append(bracket)
+        needsComma = false
+    }
+
+    @usableFromInline
+    mutating func close(_ bracket: UInt8) {
+        bytes.append(bracket)
+        needsComma = true
+    }
+
+    private mutating func comma() {
+        if needsComma { bytes.append(44) }
+    }
+
+    private mutating func escape(_ text: UnsafeBufferPointer<UInt8>) {
+        if text.allSatisfy({ $0 >= 0x20 && $0 != 34 && $0 != 92 }) { return bytes.append(contentsOf: text) }
+        for byte in text {
+            switch byte {
+            case 34, 92:
+                bytes.append(92)
+                bytes.append(byte)
+            case 0..<0x20:
+                raw("\\u00")
+                Hex.append(UInt64(byte), digits: 2, to: &bytes)
+            default: bytes.append(byte)
+            }
+        }
+    }
+}
+
+extension JSONWriter {
+    /// A `UserStatus` as in contract §4.
+    public mutating func userStatus(_ record: Record) {
+        object { json in
+            json.member("userID", record.user.id)
+            json.member("statusType", record.statusType.name)
+            json.member("customStatus", record.customStatus)
+            json.key("onlinePlatforms")
+            json.array { json in
+                for platform in record.onlinePlatforms { json.string(platform) }
+            }
+            if let event = record.event {
+                json.key("event")
+                json.object { json in
+                    json.member("value", event.value)
+                    json.member("ext", event.ext)
+                    json.member("expiresAt", event.expiresAt)
+                }
+            }
+            json.member("lastUpdateTime", record.lastUpdateTime)
+            json.member("lastOnlineStatusUpdateTime", record.lastOnlineStatusUpdateTime)
+            json.member("lastCustomStatusUpdateTime", record.lastCustomStatusUpdateTime)
+            json.member("lastSeenTime", record.lastSeenTime)
+            json.member("version", record.version)
+        }
+    }
+
+    /// A member with a list of `UserStatus`.
+    public mutating func member(_ name: StaticString, _ records: [Record]) {
+        key(name)
+        array { json in
+            for record in records { json.userStatus(record) }
+        }
+    }
+}
+
+extension StatusType {
+    /// The name of contract §4.
+    public var name: String {
+        switch self {
+        case .unlogined: "UNLOGINED"
+        case .offline: "OFFLINE"
+        case .online: "ONLINE"
+        }
+    }
+
+    /// Reads ``name``.
+    public init?(name: String) {
+        switch name {
+        case "UNLOGINED": self = .unlogined
+        case "OFFLINE": self = .offline
+        case "ONLINE": self = .online
+        default: return nil
+        }
+    }
+}

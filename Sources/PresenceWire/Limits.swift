@@ -1,0 +1,35 @@
+/// The bounds on what travels. A bound that an app may change is the default of its policy (requirements, "Settings", preset `rollcall`).
+public enum Limits {
+    /// Longest user, app and node ID, in UTF-8 bytes (contract §2).
+    public static let nameBytesMax = 64
+    /// Longest custom status, in UTF-8 bytes.
+    public static let customStatusBytesMax = 256
+    /// Most users in one subscribe or unsubscribe call.
+    public static let subscribeUsersMax = 200
+    /// Most users in one query.
+    public static let queryUsersMax = 500
+    /// Most users a subscriber follows; the earliest is evicted beyond it (T21).
+    public static let subscriptionsMax = 3_000
+    /// Shortest and longest validity of a subscription, in seconds (N6).
+    public static let subscriptionSeconds: ClosedRange<Int64> = 60...2_592_000
+    /// Shortest and longest validity of a custom status, in seconds; the range of N12, with the 30 days of N6 as its end.
+    public static let customStatusSeconds: ClosedRange<Int64> = 1...2_592_000
+    /// Rows on one page of `getSubscribedUserStatus` (R10).
+    public static let pageRowsMax = 200
+    /// Longest platform name and device ID, in bytes.
+    public static let platformBytesMax = 32
+    public static let deviceBytesMax = 128
+    /// Most sessions one user may have open in the whole cluster; the oldest is kicked beyond it.
+    public static let sessionsPerUserMax = 64
+    /// Largest batch between two nodes, in bytes.
+    public static let batchBytesMax = 1 << 20
+    /// Longest list in one message between nodes: what a batch can hold, so that a forged count cannot reserve memory.
+    public static let listCountMax = 1 << 16
+
+    /// Whether `text` can name a user, an app or a node: 1–64 bytes, no control characters (C0, DEL, C1).
+    public static func isValidName(_ text: some StringProtocol) -> Bool {
+        let bytesCount = text.utf8.count
+        guard bytesCount >= 1, bytesCount <= nameBytesMax else { return false }
+        return text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
+    }
+}

@@ -1,0 +1,229 @@
+/// What nodes say to one another. The same values travel between two nodes and inside one (design §2): nothing on the way
+/// to an owner depends on where the owner is.
+public enum Message: Hashable, Sendable {
+    // From the node of a gateway to an owner.
+    /// All that the sender knows about sessions and watches of the receiver's users follows, until ``endSync(epoch:)``.
+    case beginSync(epoch: UInt64)
+    /// What was not said since ``beginSync(epoch:)`` is no longer so.
+    case endSync(epoch: UInt64)
+    /// A session is open.
+    case attach(Attach)
+    /// A session has ended.
+    case detach(Detach)
+    /// The sender wants to be told of these users.
+    case watch([Watch])
+    /// The sender does not care any more.
+    case unwatch([UserID])
+    /// An operation for the owner of a user.
+    case request(Request)
+
+    // From an owner to the node of a gateway.
+    /// A user's record has changed.
+    case delta(Record)
+    /// The answer to ``watch(_:)``.
+    case watched([Watched])
+    /// Whom a user follows, or what has changed in it.
+    case interest(Interest)
+    /// End this session's stream.
+    case end(SessionID, user: UserID, reason: String)
+    /// The answer to ``request(_:)``.
+    case answer(id: UInt64, Answer)
+    /// The sender does not own these users' slots: try again by a newer ring.
+    case misrouted([UserID])
+
+    // From an owner to the next one.
+    /// A user's facts, from the node that owned them.
+    case transfer(Transfer)
+
+    // Between any two nodes.
+    /// All the members that the sender knows.
+    case members([Peer])
+    /// Every record that the sender had written when its clock showed this version has been sent before.
+    case complete(upTo: Version)
+}
+
+/// A node's address card.
+public struct Peer: Hashable, Sendable {
+    public var id: NodeID
+    /// The start time of the process in milliseconds since 1970: larger after each restart.
+    public var generation: UInt64
+    /// `host:port` of its cluster port.
+    public var address: String
+    /// Its share of the ring, 1–1000.
+    public var weight: UInt32
+
+    public init(id: NodeID, generation: UInt64, address: String, weight: UInt32 = 100) {
+        self.id = id
+        self.generation = generation
+        self.address = address
+        self.weight = weight
+    }
+}
+
+/// The first thing two nodes say to one another on a link.
+public struct Hello: Hashable, Sendable {
+    /// The version of this protocol; nodes with another one refuse the link.
+    public static let protocolVersion: UInt64 = 1
+
+    public var protocolVersion: UInt64
+    /// Nodes of another cluster refuse the link.
+    public var cluster: String
+    public var sender: Peer
+    /// All the members that the sender knows, itself included.
+    public var members: [Peer]
+
+    public init(cluster: String, sender: Peer, members: [Peer], protocolVersion: UInt64 = Hello.protocolVersion) {
+        self.protocolVersion = protocolVersion
+        self.cluster = cluster
+        self.sender = sender
+        self.members = members
+    }
+}
+
+/// A session, as its gateway describes it to the owner of its user.
+public struct Attach: Hashable, Sendable {
+    public var session: SessionID
+    public var user: UserID
+    public var platform: String
+    /// Empty when the client did not name its device.
+    public var deviceID: String
+    /// Set on login (Z8); nil leaves it.
+    public var customStatus: String?
+    /// False when an open session is registered again, with a new owner or after a broken link.
+    public var isLogin: Bool
+    /// The newest record of the user that the gateway holds, for an owner that knows less.
+    public var record: Record?
+
+    public init(
+        session: SessionID, user: UserID, platform: String, deviceID: String = "", customStatus: String? = nil,
+        isLogin: Bool = true, record: Record? = nil
+    ) {
+        self.session = session
+        self.user = user
+        self.platform = platform
+        self.deviceID = deviceID
+        self.customStatus = customStatus
+        self.isLogin = isLogin
+        self.record = record
+    }
+}
+
+/// The end of a session.
+public struct Detach: Hashable, Sendable {
+    /// Why a session ended.
+    public enum Cause: UInt8, Sendable {
+        /// FIN, RST, or silence: OFFLINE after the grace (T3, T5, T6).
+        case lost = 1
+        /// By `logout`: UNLOGINED (T7).
+        case loggedOut = 2
+    }
+
+    public var session: SessionID
+    public var user: UserID
+    public var cause: Cause
+    /// When the client was last heard.
+    public var lastSeen: Milliseconds
+
+    public init(session: SessionID, user: UserID, cause: Cause, lastSeen: Milliseconds) {
+        self.session = session
+        self.user = user
+        self.cause = cause
+        self.lastSeen = lastSeen
+    }
+}
+
+/// One user that a node wants to be told of.
+public struct Watch: Hashable, Sendable {
+    public var user: UserID
+    /// The version that the node holds; the owner answers only with a newer one.
+    public var held: Version
+    /// The record that the node holds, when the user's owner has changed: it may know less (design §5, "both at once").
+    public var record: Record?
+
+    public init(user: UserID, held: Version, record: Record? = nil) {
+        self.user = user
+        self.held = held
+        self.record = record
+    }
+}
+
+/// An owner's answer to a ``Watch``.
+public struct Watched: Hashable, Sendable {
+    public var user: UserID
+    /// Nil when what the watching node holds is the newest.
+    public var record: Record?
+
+    public init(user: UserID, record: Record?) {
+        self.user = user
+        self.record = record
+    }
+}
+
+/// Whom a user follows: the whole list, or a change of it.
+public struct Interest: Hashable, Sendable {
+    /// One followed user.
+    public struct Followed: Hashable, Sendable {
+        public var target: UserID
+        /// The version that the follower was told in the answer to the call; nil when it was told none.
+        public var told: Version?
+        public var subscribedAt: Milliseconds
+
+        public init(target: UserID, told: Version?, subscribedAt: Milliseconds) {
+            self.target = target
+            self.told = told
+            self.subscribedAt = subscribedAt
+        }
+    }
+
+    public var user: UserID
+    /// The newest change of the list that is in here; a gateway ignores an older whole list than it holds.
+    public var version: Version
+    /// Whether `added` is the whole list.
+    public var isWhole: Bool
+    public var added: [Followed]
+    public var removed: [UserID]
+
+    public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
+        self.user = user
+        self.version = version
+        self.isWhole = isWhole
+        self.added = added
+        self.removed = removed
+    }
+}
+
+/// A user's facts on their way to a new owner.
+public struct Transfer: Hashable, Sendable {
+    public var record: Record
+    public var subscriptions: [Subscription]
+
+    public init(record: Record, subscriptions: [Subscription]) {
+        self.record = record
+        self.subscriptions = subscriptions
+    }
+}
+
+/// One subscription of a user.
+public struct Subscription: Hashable, Sendable {
+    public var target: UserID
+    /// R3; 1 is the online status.
+    public var subscribeType: UInt8
+    public var subscribedAt: Milliseconds
+    /// Nil for never.
+    public var expiresAt: Milliseconds?
+    public var version: Version
+    /// A tombstone: unsubscribed, evicted or expired.
+    public var isRemoved: Bool
+
+    public init(
+        target: UserID, subscribeType: UInt8 = 1, subscribedAt: Milliseconds, expiresAt: Milliseconds?, version: Version,
+        isRemoved: Bool = false
+    ) {
+        self.target = target
+        self.subscribeType = subscribeType
+        self.subscribedAt = subscribedAt
+        self.expiresAt = expiresAt
+        self.version = version
+        self.isRemoved = isRemoved
+    }
+}

@@ -1,0 +1,92 @@
+/// The general status, set by the system only (T1, T2).
+public enum StatusType: UInt8, Sendable {
+    /// Never logged in, or logged out.
+    case unlogined = 0
+    /// The connection was lost without a logout.
+    case offline = 1
+    /// At least one session is open.
+    case online = 2
+}
+
+/// A published numeric status (N10–N12).
+public struct PublishedEvent: Hashable, Sendable {
+    /// 10000 and above (N2).
+    public var value: Int64
+    /// Free text of the app.
+    public var ext: String
+    /// When it ends.
+    public var expiresAt: Milliseconds
+
+    public init(value: Int64, ext: String, expiresAt: Milliseconds) {
+        self.value = value
+        self.ext = ext
+        self.expiresAt = expiresAt
+    }
+}
+
+/// All that the outside may know of a user: one whole, versioned value. A newer one replaces an older one in any queue (design §1.4).
+public struct Record: Hashable, Sendable {
+    public var user: UserID
+    public var version: Version
+    public var statusType: StatusType
+    /// The custom status; empty when none is set (T10). At most ``Limits/customStatusBytesMax``.
+    public var customStatus: String
+    /// When the custom status ends by itself; 0 for never.
+    public var customStatusExpiresAt: Milliseconds
+    /// Platforms with a session, sorted and without repetition.
+    public var onlinePlatforms: [String]
+    public var event: PublishedEvent?
+    /// The last change of anything here (Z14).
+    public var lastUpdateTime: Milliseconds
+    /// The last change of ``statusType`` or ``onlinePlatforms`` (Z14).
+    public var lastOnlineStatusUpdateTime: Milliseconds
+    /// The last change of ``customStatus`` (Z14).
+    public var lastCustomStatusUpdateTime: Milliseconds
+    /// The last proof of life.
+    public var lastSeenTime: Milliseconds
+
+    /// What is true of a user nobody has written about: UNLOGINED, version zero.
+    public init(blank user: UserID) {
+        self.user = user
+        version = .zero
+        statusType = .unlogined
+        customStatus = ""
+        customStatusExpiresAt = 0
+        onlinePlatforms = []
+        event = nil
+        lastUpdateTime = 0
+        lastOnlineStatusUpdateTime = 0
+        lastCustomStatusUpdateTime = 0
+        lastSeenTime = 0
+    }
+}
+
+/// One durable fact (design §6): (slot, app, user, kind, key) → version, value, expiry. A row without a value is a tombstone.
+public struct Row: Hashable, Sendable {
+    /// What a row says of its user.
+    public enum Kind: UInt8, Sendable {
+        /// The user's record; the key is empty.
+        case status = 1
+        /// A subscription of the user; the key is the target's ID.
+        case subscription = 2
+    }
+
+    public var user: UserID
+    public var kind: Kind
+    /// Distinguishes rows of one kind; UTF-8, may be empty.
+    public var key: String
+    public var version: Version
+    /// The fact as JSON, UTF-8; nil for a tombstone.
+    public var value: [UInt8]?
+    /// When the fact ends by itself; nil for never.
+    public var expiresAt: Milliseconds?
+
+    public init(user: UserID, kind: Kind, key: String, version: Version, value: [UInt8]?, expiresAt: Milliseconds? = nil) {
+        self.user = user
+        self.kind = kind
+        self.key = key
+        self.version = version
+        self.value = value
+        self.expiresAt = expiresAt
+    }
+}

@@ -1,0 +1,77 @@
+/// An operation on its way to the owner of ``user``.
+public struct Request: Hashable, Sendable {
+    /// Unique on the asking node.
+    public var id: UInt64
+    /// Whose owner decides.
+    public var user: UserID
+    public var operation: OwnerOperation
+
+    public init(id: UInt64, user: UserID, operation: OwnerOperation) {
+        self.id = id
+        self.user = user
+        self.operation = operation
+    }
+}
+
+/// What an owner is asked to do. Each may arrive twice (a retry) and then has the same result.
+public enum OwnerOperation: Hashable, Sendable {
+    /// Sets, or with an empty text clears, the custom status; it ends after `seconds` if given.
+    case setSelfStatus(customStatus: String, seconds: Int64?)
+    /// Follows `targets`, each with the version that the caller is told in the answer.
+    case subscribe([Target], seconds: Int64?, subscribeType: UInt8)
+    /// Follows them no longer; nil for everybody.
+    case unsubscribe([UserID]?)
+    /// One page of the list, or those of `only` that are in it.
+    case subscriptions(only: [UserID]?, offset: Int, limit: Int)
+    /// These users' records.
+    case records([UserID])
+    /// Ends one session or, with nil, all of the user's.
+    case logout(SessionID?)
+
+    /// A user to follow.
+    public struct Target: Hashable, Sendable {
+        public var user: UserID
+        public var told: Version?
+
+        public init(user: UserID, told: Version?) {
+            self.user = user
+            self.told = told
+        }
+    }
+}
+
+/// What an owner answers.
+public enum Answer: Hashable, Sendable {
+    /// To `setSelfStatus`: the record as it is now.
+    case record(Record)
+    /// To `subscribe`: who was removed to make room (T21).
+    case subscribed(evicted: [UserID])
+    /// To `unsubscribe` and `logout`.
+    case done
+    /// To `subscriptions`.
+    case subscriptions([Subscription], total: Int)
+    /// To `records`; users that the sender does not own are left out and follow in a ``Message/misrouted(_:)``.
+    case records([Record])
+    /// Nothing was changed.
+    case refused(Refusal)
+}
+
+/// Why an operation was refused: contract §3.
+public struct Refusal: Hashable, Sendable {
+    /// The stable code.
+    public var code: Int
+    /// What was wrong, and what would be right.
+    public var detail: String
+
+    public init(code: Int, detail: String) {
+        self.code = code
+        self.detail = detail
+    }
+
+    /// 50001: the owner, or its disk, cannot be reached now.
+    public static let unavailable = Refusal(code: 50001, detail: "the shard that owns this user cannot be reached now; safe to retry")
+    /// 50001, from the owner's store.
+    public static let notDurable = Refusal(code: 50001, detail: "the change could not be made durable; nothing was acknowledged, safe to retry")
+    /// 50002.
+    public static let overloaded = Refusal(code: 50002, detail: "this node has too much to do; retry after a second")
+}

@@ -1,0 +1,52 @@
+/// Milliseconds since 1970 (UTC): what the outside sees as a time (contract §1).
+public typealias Milliseconds = Int64
+
+/// A point on a node's monotonic clock. Only differences mean anything, and only on one node.
+public struct Instant: Hashable, Comparable, Sendable {
+    /// Nanoseconds since an arbitrary start.
+    public var nanoseconds: Int64
+
+    public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    public static func < (left: Instant, right: Instant) -> Bool { left.nanoseconds < right.nanoseconds }
+
+    /// `instant` moved by `duration`; saturates at the far future instead of overflowing.
+    public static func + (instant: Instant, duration: Duration) -> Instant {
+        let (sum, overflow) = instant.nanoseconds.addingReportingOverflow(duration.wholeNanoseconds)
+        return overflow ? .farFuture : Instant(nanoseconds: sum)
+    }
+
+    public static func += (instant: inout Instant, duration: Duration) { instant = instant + duration }
+
+    /// The time from `right` to `left`.
+    public static func - (left: Instant, right: Instant) -> Duration { .nanoseconds(left.nanoseconds - right.nanoseconds) }
+
+    /// Later than every deadline.
+    public static let farFuture = Instant(nanoseconds: .max)
+}
+
+extension Duration {
+    /// The duration in nanoseconds; saturates at ±292 years.
+    public var wholeNanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        if overflow { return seconds > 0 ? .max : .min }
+        return product + attoseconds / 1_000_000_000
+    }
+
+    /// The duration in whole milliseconds, rounded towards zero.
+    public var wholeMilliseconds: Int64 { wholeNanoseconds / 1_000_000 }
+}
+
+/// Both clocks at once: deadlines use ``instant``, stamps use ``wall``. Passed into every decision, read by none.
+public struct Now: Sendable {
+    /// The monotonic clock.
+    public var instant: Instant
+    /// The wall clock, which may jump.
+    public var wall: Milliseconds
+
+    public init(instant: Instant, wall: Milliseconds) {
+        self.instant = instant
+        self.wall = wall
+    }
+}

@@ -1,0 +1,284 @@
+extension WireWriter {
+    /// One message with its tag.
+    public mutating func message(_ message: Message) {
+        switch message {
+        case .beginSync(let epoch): tag(1); unsigned(epoch)
+        case .endSync(let epoch): tag(2); unsigned(epoch)
+        case .attach(let attach): tag(3); self.attach(attach)
+        case .detach(let detach): tag(4); self.detach(detach)
+        case .watch(let watches): tag(5); list(watches) { $0.watch($1) }
+        case .unwatch(let users): tag(6); self.users(users)
+        case .request(let request): tag(7); self.request(request)
+        case .delta(let record): tag(8); self.record(record)
+        case .watched(let watched): tag(9); list(watched) { $0.watched($1) }
+        case .interest(let interest): tag(10); self.interest(interest)
+        case .end(let session, let user, let reason): tag(11); self.session(session); self.user(user); text(reason)
+        case .answer(let id, let answer): tag(12); unsigned(id); self.answer(answer)
+        case .misrouted(let users): tag(13); self.users(users)
+        case .transfer(let transfer): tag(14); self.transfer(transfer)
+        case .members(let peers): tag(15); list(peers) { $0.peer($1) }
+        case .complete(let version): tag(16); self.version(version)
+        }
+    }
+
+    /// A list of users.
+    public mutating func users(_ users: [UserID]) { list(users) { $0.user($1) } }
+
+    /// What two nodes say first.
+    public mutating func hello(_ hello: Hello) {
+        unsigned(hello.protocolVersion)
+        text(hello.cluster)
+        peer(hello.sender)
+        list(hello.members) { $0.peer($1) }
+    }
+
+    private mutating func peer(_ peer: Peer) {
+        text(peer.id.rawValue)
+        unsigned(peer.generation)
+        text(peer.address)
+        unsigned(UInt64(peer.weight))
+    }
+
+    private mutating func attach(_ attach: Attach) {
+        session(attach.session)
+        user(attach.user)
+        text(attach.platform)
+        text(attach.deviceID)
+        optional(attach.customStatus) { $0.text($1) }
+        tag(attach.isLogin ? 1 : 0)
+        optional(attach.record) { $0.record($1) }
+    }
+
+    private mutating func detach(_ detach: Detach) {
+        session(detach.session)
+        user(detach.user)
+        tag(detach.cause.rawValue)
+        signed(detach.lastSeen)
+    }
+
+    private mutating func watch(_ watch: Watch) {
+        user(watch.user)
+        version(watch.held)
+        optional(watch.record) { $0.record($1) }
+    }
+
+    private mutating func watched(_ watched: Watched) {
+        user(watched.user)
+        optional(watched.record) { $0.record($1) }
+    }
+
+    private mutating func interest(_ interest: Interest) {
+        user(interest.user)
+        version(interest.version)
+        tag(interest.isWhole ? 1 : 0)
+        list(interest.added) { writer, followed in
+            writer.user(followed.target)
+            writer.optional(followed.told) { $0.version($1) }
+            writer.signed(followed.subscribedAt)
+        }
+        users(interest.removed)
+    }
+
+    private mutating func transfer(_ transfer: Transfer) {
+        record(transfer.record)
+        list(transfer.subscriptions) { $0.subscription($1) }
+    }
+
+    private mutating func subscription(_ subscription: Subscription) {
+        user(subscription.target)
+        tag(subscription.subscribeType)
+        signed(subscription.subscribedAt)
+        optional(subscription.expiresAt) { $0.signed($1) }
+        version(subscription.version)
+        tag(subscription.isRemoved ? 1 : 0)
+    }
+
+    private mutating func request(_ request: Request) {
+        unsigned(request.id)
+        user(request.user)
+        switch request.operation {
+        case .setSelfStatus(let customStatus, let seconds): tag(1); text(customStatus); optional(seconds) { $0.signed($1) }
+        case .subscribe(let targets, let seconds, let subscribeType):
+            tag(2)
+            list(targets) { writer, target in
+                writer.user(target.user)
+                writer.optional(target.told) { $0.version($1) }
+            }
+            optional(seconds) { $0.signed($1) }
+            tag(subscribeType)
+        case .unsubscribe(let targets): tag(3); optional(targets) { $0.users($1) }
+        case .subscriptions(let only, let offset, let limit):
+            tag(4); optional(only) { $0.users($1) }; unsigned(UInt64(offset)); unsigned(UInt64(limit))
+        case .records(let users): tag(5); self.users(users)
+        case .logout(let session): tag(6); optional(session) { $0.session($1) }
+        }
+    }
+
+    private mutating func answer(_ answer: Answer) {
+        switch answer {
+        case .record(let record): tag(1); self.record(record)
+        case .subscribed(let evicted): tag(2); users(evicted)
+        case .done: tag(3)
+        case .subscriptions(let page, let total): tag(4); list(page) { $0.subscription($1) }; unsigned(UInt64(total))
+        case .records(let records): tag(5); list(records) { $0.record($1) }
+        case .refused(let refusal): tag(6); unsigned(UInt64(refusal.code)); text(refusal.detail)
+        }
+    }
+}
+
+extension WireReader {
+    /// See ``WireWriter/message(_:)``.
+    public mutating func message() throws(DecodeError) -> Message {
+        switch try tag() {
+        case 1: return .beginSync(epoch: try unsigned())
+        case 2: return .endSync(epoch: try unsigned())
+        case 3: return .attach(try attach())
+        case 4: return .detach(try detach())
+        case 5: return .watch(try list { reader throws(DecodeError) in try reader.watch() })
+        case 6: return .unwatch(try users())
+        case 7: return .request(try request())
+        case 8: return .delta(try record())
+        case 9: return .watched(try list { reader throws(DecodeError) in try reader.watched() })
+        case 10: return .interest(try interest())
+        case 11: return .end(try session(), user: try user(), reason: try text(bytesMax: Limits.nameBytesMax))
+        case 12: return .answer(id: try unsigned(), try answer())
+        case 13: return .misrouted(try users())
+        case 14: return .transfer(try transfer())
+        case 15: return .members(try list { reader throws(DecodeError) in try reader.peer() })
+        case 16: return .complete(upTo: try version())
+        case let other: throw .unknownTag(other)
+        }
+    }
+
+    /// A list of users.
+    public mutating func users() throws(DecodeError) -> [UserID] {
+        try list { reader throws(DecodeError) in try reader.user() }
+    }
+
+    /// See ``WireWriter/hello(_:)``.
+    public mutating func hello() throws(DecodeError) -> Hello {
+        let version = try unsigned()
+        let cluster = try text(bytesMax: Limits.nameBytesMax)
+        let sender = try peer()
+        let members = try list { reader throws(DecodeError) in try reader.peer() }
+        return Hello(cluster: cluster, sender: sender, members: members, protocolVersion: version)
+    }
+
+    private mutating func peer() throws(DecodeError) -> Peer {
+        let id = try text(bytesMax: Limits.nameBytesMax)
+        let generation = try unsigned()
+        let address = try text(bytesMax: 300)
+        return Peer(id: NodeID(id), generation: generation, address: address, weight: UInt32(clamping: try unsigned()))
+    }
+
+    private mutating func flag() throws(DecodeError) -> Bool {
+        switch try tag() {
+        case 0: return false
+        case 1: return true
+        case let other: throw .unknownTag(other)
+        }
+    }
+
+    private mutating func attach() throws(DecodeError) -> Attach {
+        Attach(
+            session: try session(), user: try user(), platform: try text(bytesMax: Limits.platformBytesMax),
+            deviceID: try text(bytesMax: Limits.deviceBytesMax),
+            customStatus: try optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.customStatusBytesMax) },
+            isLogin: try flag(),
+            record: try optional { reader throws(DecodeError) in try reader.record() })
+    }
+
+    private mutating func detach() throws(DecodeError) -> Detach {
+        let session = try session()
+        let user = try user()
+        let code = try tag()
+        guard let cause = Detach.Cause(rawValue: code) else { throw .unknownTag(code) }
+        return Detach(session: session, user: user, cause: cause, lastSeen: try signed())
+    }
+
+    private mutating func watch() throws(DecodeError) -> Watch {
+        Watch(user: try user(), held: try version(), record: try optional { reader throws(DecodeError) in try reader.record() })
+    }
+
+    private mutating func watched() throws(DecodeError) -> Watched {
+        Watched(user: try user(), record: try optional { reader throws(DecodeError) in try reader.record() })
+    }
+
+    private mutating func toldVersion() throws(DecodeError) -> Version? {
+        try optional { reader throws(DecodeError) in try reader.version() }
+    }
+
+    private mutating func interest() throws(DecodeError) -> Interest {
+        let user = try user()
+        let version = try version()
+        let isWhole = try flag()
+        let added = try list { reader throws(DecodeError) in
+            Interest.Followed(target: try reader.user(), told: try reader.toldVersion(), subscribedAt: try reader.signed())
+        }
+        return Interest(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
+    }
+
+    private mutating func transfer() throws(DecodeError) -> Transfer {
+        Transfer(
+            record: try record(), subscriptions: try list { reader throws(DecodeError) in try reader.subscription() })
+    }
+
+    private mutating func subscription() throws(DecodeError) -> Subscription {
+        let target = try user()
+        let type = try tag()
+        let subscribedAt = try signed()
+        let expiresAt = try optional { reader throws(DecodeError) in try reader.signed() }
+        let version = try version()
+        return Subscription(
+            target: target, subscribeType: type, subscribedAt: subscribedAt, expiresAt: expiresAt, version: version,
+            isRemoved: try flag())
+    }
+
+    private mutating func seconds() throws(DecodeError) -> Int64? {
+        try optional { reader throws(DecodeError) in try reader.signed() }
+    }
+
+    private mutating func userList() throws(DecodeError) -> [UserID]? {
+        try optional { reader throws(DecodeError) in try reader.users() }
+    }
+
+    private mutating func request() throws(DecodeError) -> Request {
+        let id = try unsigned()
+        let user = try user()
+        return Request(id: id, user: user, operation: try operation())
+    }
+
+    private mutating func operation() throws(DecodeError) -> OwnerOperation {
+        switch try tag() {
+        case 1: return .setSelfStatus(customStatus: try text(bytesMax: Limits.customStatusBytesMax), seconds: try seconds())
+        case 2:
+            let targets = try list { reader throws(DecodeError) in
+                OwnerOperation.Target(user: try reader.user(), told: try reader.toldVersion())
+            }
+            return .subscribe(targets, seconds: try seconds(), subscribeType: try tag())
+        case 3: return .unsubscribe(try userList())
+        case 4:
+            let only = try userList()
+            return .subscriptions(only: only, offset: Int(clamping: try unsigned()), limit: Int(clamping: try unsigned()))
+        case 5: return .records(try users())
+        case 6: return .logout(try optional { reader throws(DecodeError) in try reader.session() })
+        case let other: throw .unknownTag(other)
+        }
+    }
+
+    private mutating func answer() throws(DecodeError) -> Answer {
+        switch try tag() {
+        case 1: return .record(try record())
+        case 2: return .subscribed(evicted: try users())
+        case 3: return .done
+        case 4:
+            let page = try list { reader throws(DecodeError) in try reader.subscription() }
+            return .subscriptions(page, total: Int(clamping: try unsigned()))
+        case 5: return .records(try list { reader throws(DecodeError) in try reader.record() })
+        case 6:
+            let code = Int(clamping: try unsigned())
+            return .refused(Refusal(code: code, detail: try text(bytesMax: 1024)))
+        case let other: throw .unknownTag(other)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+extension WireWriter {
+    /// A user: the bytes of app, NUL and ID.
+    public mutating func user(_ value: UserID) { text(value.joined) }
+
+    /// A version: stamp and node.
+    public mutating func version(_ value: Version) {
+        unsigned(value.stamp)
+        unsigned(UInt64(value.node))
+    }
+
+    /// A session's identity.
+    public mutating func session(_ value: SessionID) {
+        unsigned(value.stamp)
+        unsigned(UInt64(value.node))
+    }
+
+    /// A whole record.
+    public mutating func record(_ value: Record) {
+        user(value.user)
+        version(value.version)
+        tag(value.statusType.rawValue)
+        text(value.customStatus)
+        signed(value.customStatusExpiresAt)
+        list(value.onlinePlatforms) { $0.text($1) }
+        optional(value.event) { writer, event in
+            writer.signed(event.value)
+            writer.text(event.ext)
+            writer.signed(event.expiresAt)
+        }
+        signed(value.lastUpdateTime)
+        signed(value.lastOnlineStatusUpdateTime)
+        signed(value.lastCustomStatusUpdateTime)
+        signed(value.lastSeenTime)
+    }
+}
+
+extension WireReader {
+    /// See ``WireWriter/user(_:)``; a name that breaks the rules of contract §2 is refused.
+    public mutating func user() throws(DecodeError) -> UserID {
+        let joined = try text(bytesMax: 2 * Limits.nameBytesMax + 1)
+        let parts = joined.utf8.split(separator: 0, omittingEmptySubsequences: false)
+        guard parts.count == 2, parts.allSatisfy({ Limits.isValidName(Substring($0)) }) else { throw .notUTF8 }
+        return UserID(joined: joined)
+    }
+
+    /// See ``WireWriter/version(_:)``.
+    public mutating func version() throws(DecodeError) -> Version {
+        Version(stamp: try unsigned(), node: try node())
+    }
+
+    /// See ``WireWriter/session(_:)``.
+    public mutating func session() throws(DecodeError) -> SessionID {
+        SessionID(stamp: try unsigned(), node: try node())
+    }
+
+    private mutating func node() throws(DecodeError) -> UInt32 {
+        let value = try unsigned()
+        guard let node = UInt32(exactly: value) else { throw .tooLong(count: Int(clamping: value), limit: Int(UInt32.max)) }
+        return node
+    }
+
+    /// See ``WireWriter/record(_:)``.
+    public mutating func record() throws(DecodeError) -> Record {
+        var record = Record(blank: try user())
+        record.version = try version()
+        let status = try tag()
+        guard let statusType = StatusType(rawValue: status) else { throw .unknownTag(status) }
+        record.statusType = statusType
+        record.customStatus = try text(bytesMax: Limits.customStatusBytesMax)
+        record.customStatusExpiresAt = try signed()
+        record.onlinePlatforms = try list(countMax: Limits.sessionsPerUserMax) { reader throws(DecodeError) in
+            try reader.text(bytesMax: Limits.platformBytesMax)
+        }
+        record.event = try optional { reader throws(DecodeError) in
+            PublishedEvent(value: try reader.signed(), ext: try reader.text(bytesMax: 4096), expiresAt: try reader.signed())
+        }
+        record.lastUpdateTime = try signed()
+        record.lastOnlineStatusUpdateTime = try signed()
+        record.lastCustomStatusUpdateTime = try signed()
+        record.lastSeenTime = try signed()
+        return record
+    }
+}

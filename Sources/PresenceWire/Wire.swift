@@ -1,0 +1,140 @@
+/// Why bytes from a peer are not a message. Always the sender's fault: close its stream, keep the node.
+public enum DecodeError: Error, Equatable, Sendable {
+    case truncated(neededBytes: Int, availableBytes: Int)
+    case unknownTag(UInt8)
+    case tooLong(count: Int, limit: Int)
+    case notUTF8
+    case trailing(bytes: Int)
+}
+
+/// Appends the cluster's binary format to a byte array: LEB128 integers, length-prefixed UTF-8, a tag byte per choice.
+public struct WireWriter: Sendable {
+    /// What was written so far.
+    public var bytes: [UInt8]
+
+    public init(reserving bytesCount: Int = 0) {
+        bytes = []
+        bytes.reserveCapacity(bytesCount)
+    }
+
+    /// One byte.
+    public mutating func tag(_ value: UInt8) { bytes.append(value) }
+
+    /// An unsigned LEB128 integer, 1–10 bytes.
+    public mutating func unsigned(_ value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        bytes.append(UInt8(rest))
+    }
+
+    /// A signed integer, zigzag then LEB128.
+    public mutating func signed(_ value: Int64) {
+        unsigned(UInt64(bitPattern: (value << 1) ^ (value >> 63)))
+    }
+
+    /// A length and the text's UTF-8 bytes.
+    public mutating func text(_ value: String) {
+        unsigned(UInt64(value.utf8.count))
+        bytes.append(contentsOf: value.utf8)
+    }
+
+    /// A count, then each element.
+    public mutating func list<Element>(_ elements: [Element], _ write: (inout WireWriter, Element) -> Void) {
+        unsigned(UInt64(elements.count))
+        for element in elements { write(&self, element) }
+    }
+
+    /// One byte for absence or presence, then the value.
+    public mutating func optional<Value>(_ value: Value?, _ write: (inout WireWriter, Value) -> Void) {
+        guard let value else { return tag(0) }
+        tag(1)
+        write(&self, value)
+    }
+}
+
+/// Reads what ``WireWriter`` wrote; every length is checked against what is there before memory is reserved.
+public struct WireReader {
+    private let bytes: UnsafeRawBufferPointer
+    private var offset = 0
+
+    /// - Parameter bytes: must outlive the reader.
+    public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+    /// Bytes not yet read.
+    public var remainingBytes: Int { bytes.count - offset }
+
+    /// Throws unless everything was read.
+    public func expectEnd() throws(DecodeError) {
+        if remainingBytes > 0 { throw .trailing(bytes: remainingBytes) }
+    }
+
+    /// One byte.
+    public mutating func tag() throws(DecodeError) -> UInt8 {
+        guard offset < bytes.count else { throw .truncated(neededBytes: 1, availableBytes: 0) }
+        defer { offset += 1 }
+        return bytes[offset]
+    }
+
+    /// An unsigned LEB128 integer; one that does not fit 64 bits is refused.
+    public mutating func unsigned() throws(DecodeError) -> UInt64 {
+        var value: UInt64 = 0
+        var shift: UInt64 = 0
+        while true {
+            let byte = try tag()
+            if shift == 63, byte > 1 { throw .tooLong(count: 11, limit: 10) }
+            value |= UInt64(byte & 0x7F) << shift
+            if byte < 0x80 { return value }
+            shift += 7
+            if shift > 63 { throw .tooLong(count: 11, limit: 10) }
+        }
+    }
+
+    /// A signed integer, see ``WireWriter/signed(_:)``.
+    public mutating func signed() throws(DecodeError) -> Int64 {
+        let value = try unsigned()
+        return Int64(bitPattern: (value >> 1) ^ (0 &- (value & 1)))
+    }
+
+    /// A text of at most `bytesMax` bytes; bytes that are no UTF-8 are refused.
+    public mutating func text(bytesMax: Int) throws(DecodeError) -> String {
+        let count = try length(max: bytesMax)
+        let part = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
+        guard let text = String(validating: part, as: UTF8.self) else { throw .notUTF8 }
+        offset += count
+        return text
+    }
+
+    /// A list of at most `countMax` elements of at least one byte each.
+    public mutating func list<Element>(
+        countMax: Int = Limits.listCountMax, _ read: (inout WireReader) throws(DecodeError) -> Element
+    ) throws(DecodeError) -> [Element] {
+        let count = try length(max: countMax)
+        var elements: [Element] = []
+        elements.reserveCapacity(count)
+        for _ in 0..<count { elements.append(try read(&self)) }
+        return elements
+    }
+
+    /// See ``WireWriter/optional(_:_:)``.
+    public mutating func optional<Value>(
+        _ read: (inout WireReader) throws(DecodeError) -> Value
+    ) throws(DecodeError) -> Value? {
+        switch try tag() {
+        case 0: return nil
+        case 1: return try read(&self)
+        case let other: throw .unknownTag(other)
+        }
+    }
+
+    private mutating func length(max: Int) throws(DecodeError) -> Int {
+        let count = try unsigned()
+        guard count <= UInt64(max) else { throw .tooLong(count: Int(clamping: count), limit: max) }
+        guard count <= UInt64(remainingBytes) else {
+            throw .truncated(neededBytes: Int(count), availableBytes: remainingBytes)
+        }
+        return Int(count)
+    }
+}

@@ -1,0 +1,253 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+@Suite struct NodeTests {
+    var cluster = TestCluster(nodes: 3)
+
+    @Test mutating func aStatusSetOnOneNodeReachesAWatcherOnAnotherThroughTheOwnerOnTheThird() {
+        let ann = cluster.user(ownedBy: 1)
+        cluster.login(ann, on: 0)
+        let watcher = cluster.login("bob", on: 2)
+        cluster.subscribe("bob", to: [ann], on: 2)
+        cluster.setStatus(ann, "busy", on: 0)
+        #expect(cluster.clients[watcher].view[ann]?["customStatus"]?.textValue == "busy")
+        #expect(cluster.clients[watcher].view[ann]?["statusType"]?.textValue == "ONLINE")
+    }
+
+    @Test mutating func aLocalAndARemoteOwnerGiveTheSameEvents() {
+        var seen: [[String]] = []
+        for owner in 0..<3 {
+            var cluster = TestCluster(nodes: 3)
+            let ann = cluster.user(ownedBy: owner)
+            let watcher = cluster.login("bob", on: 2)
+            cluster.subscribe("bob", to: [ann], on: 2)
+            let phone = cluster.login(ann, on: 0)
+            cluster.setStatus(ann, "busy", on: 0)
+            cluster.lose(phone)
+            cluster.advance(.seconds(3))
+            seen.append(cluster.statuses(told: watcher, of: ann))
+        }
+        #expect(seen == Array(repeating: ["UNLOGINED", "ONLINE", "ONLINE", "OFFLINE"], count: 3))
+    }
+
+    @Test mutating func aSessionLostAndBackWithinTheGraceShowsNothing() {
+        let watcher = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        let phone = cluster.login("ann", on: 0)
+        cluster.lose(phone)
+        cluster.advance(.milliseconds(1_900))
+        cluster.login("ann", on: 2)
+        cluster.advance(.seconds(10))
+        #expect(cluster.statuses(told: watcher, of: "ann") == ["UNLOGINED", "ONLINE"])
+    }
+
+    @Test mutating func aLateEndOfADeadSessionDoesNotEndTheNewOne() {
+        let watcher = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        let old = cluster.login("ann", on: 0, device: "phone")
+        cluster.login("ann", on: 2, device: "phone")
+        cluster.lose(old)
+        cluster.advance(.seconds(10))
+        #expect(cluster.statuses(told: watcher, of: "ann") == ["UNLOGINED", "ONLINE"])
+    }
+
+    @Test mutating func logoutGivesUnloginedAndEndsTheStreams() {
+        let watcher = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        let phone = cluster.login("ann", on: 0)
+        let laptop = cluster.login("ann", on: 2, platform: "macos")
+        #expect(cluster.call(.logout(nil), by: "ann", on: 1) == .done)
+        #expect(!cluster.clients[phone].isOpen)
+        #expect(!cluster.clients[laptop].isOpen)
+        #expect(cluster.clients[phone].events.last?.name == "onKickedOffline")
+        cluster.advance(.seconds(5))
+        #expect(cluster.statuses(told: watcher, of: "ann").last == "UNLOGINED")
+    }
+
+    @Test mutating func offlineClearsTheCustomStatusInTheSameChange() {
+        let watcher = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        let phone = cluster.login("ann", on: 0, customStatus: "busy")
+        #expect(cluster.clients[watcher].view["ann"]?["customStatus"]?.textValue == "busy")
+        let before = cluster.clients[watcher].events.count
+        cluster.lose(phone)
+        cluster.advance(.seconds(3))
+        #expect(cluster.clients[watcher].events.count == before + 1)
+        #expect(cluster.clients[watcher].view["ann"]?["customStatus"]?.textValue == "")
+        #expect(cluster.clients[watcher].view["ann"]?["statusType"]?.textValue == "OFFLINE")
+    }
+
+    @Test mutating func aCustomStatusWithAnExpiryEndsWithANotice() {
+        let phone = cluster.login("ann", on: 0)
+        cluster.setStatus("ann", "lunch", on: 1, seconds: 30)
+        cluster.advance(.milliseconds(29_900))
+        #expect(cluster.clients[phone].view["ann"]?["customStatus"]?.textValue == "lunch")
+        cluster.advance(.milliseconds(200))
+        #expect(cluster.clients[phone].view["ann"]?["customStatus"]?.textValue == "")
+    }
+
+    @Test mutating func platformsFollowTheSessions() {
+        let phone = cluster.login("ann", on: 0, platform: "ios")
+        cluster.login("ann", on: 1, platform: "web")
+        let platforms = { (cluster: TestCluster) in
+            cluster.clients[phone].view["ann"]?["onlinePlatforms"]?.elements.map(\.textValue)
+        }
+        #expect(platforms(cluster) == ["ios", "web"])
+        cluster.close(1, .loggedOut)
+        #expect(platforms(cluster) == ["ios"])
+    }
+
+    @Test mutating func theDeathOfAnOwnerIsNotSeenAndLaterChangesArrive() {
+        let ann = cluster.user(ownedBy: 1)
+        let watcher = cluster.login("bob", on: 2)
+        cluster.subscribe("bob", to: [ann], on: 2)
+        cluster.login(ann, on: 0)
+        cluster.setStatus(ann, "busy", on: 0)
+        let before = cluster.clients[watcher].events.count
+        cluster.kill(1)
+        cluster.advance(.seconds(15))
+        #expect(cluster.clients[watcher].events.filter { $0.name == "onUserStatusChanged" }.count == before - 2)
+        #expect(cluster.record(of: ann).customStatus == "busy")
+        cluster.setStatus(ann, "free", on: 0)
+        #expect(cluster.clients[watcher].view[ann]?["customStatus"]?.textValue == "free")
+        #expect(cluster.clients[watcher].wentBack == 0)
+    }
+
+    @Test mutating func theDeathOfAGatewayNodeShowsOfflineOnlyForThoseWhoDoNotComeBack() {
+        let ann = cluster.user(ownedBy: 1)
+        let eve = cluster.user(ownedBy: 1, number: 1)
+        let watcher = cluster.login("bob", on: 2)
+        cluster.subscribe("bob", to: [ann, eve], on: 2)
+        cluster.login(ann, on: 0)
+        cluster.login(eve, on: 0)
+        cluster.kill(0)
+        cluster.advance(.seconds(5))
+        cluster.login(ann, on: 1)
+        cluster.advance(.seconds(6))
+        #expect(cluster.statuses(told: watcher, of: ann) == ["UNLOGINED", "ONLINE"])
+        #expect(cluster.statuses(told: watcher, of: eve) == ["UNLOGINED", "ONLINE", "OFFLINE"])
+    }
+
+    @Test mutating func aRestartedOwnerTakesBackItsRowsAndWhatChangedMeanwhile() throws {
+        let ann = cluster.user(ownedBy: 1)
+        let bob = cluster.user(ownedBy: 1, number: 1)
+        cluster.login(bob, on: 2)
+        cluster.subscribe(bob, to: [ann], on: 2)
+        cluster.kill(1)
+        cluster.subscribe(bob, to: ["carl"], on: 2)
+        cluster.setStatus(bob, "meanwhile", on: 2)
+        try cluster.restart(1)
+        cluster.advance(.seconds(1))
+        guard case .subscriptions(let page, _, let total) = cluster.call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 10), by: bob, on: 0)
+        else { Issue.record("no answer"); return }
+        #expect(total == 2)
+        #expect(Set(page.map(\.target)) == [user(ann), user("carl")])
+        #expect(cluster.record(of: bob).customStatus == "meanwhile")
+    }
+
+    @Test mutating func subscriptionsSurviveTheRestartOfAllNodes() throws {
+        cluster.login("bob", on: 2)
+        cluster.subscribe("bob", to: ["ann", "carl"], on: 2)
+        for index in 0..<3 { cluster.kill(index) }
+        for index in 0..<3 { try cluster.restart(index) }
+        cluster.login("ann", on: 0)
+        let bob = cluster.login("bob", on: 1)
+        #expect(cluster.clients[bob].view["ann"]?["statusType"]?.textValue == "ONLINE")
+        #expect(cluster.clients[bob].events.last?.name == "onSubscriptionSyncCompleted")
+    }
+
+    @Test mutating func aFullDiskRefusesDurableOperationsAndPresenceGoesOn() {
+        let watcher = cluster.login("bob", on: 2)
+        cluster.subscribe("bob", to: ["ann"], on: 2)
+        cluster.isDiskFull = true
+        #expect(cluster.setStatus("ann", "busy", on: 0) == .refused(.notDurable))
+        cluster.login("ann", on: 0)
+        #expect(cluster.clients[watcher].view["ann"]?["statusType"]?.textValue == "ONLINE")
+        cluster.isDiskFull = false
+        guard case .userStatus = cluster.setStatus("ann", "busy", on: 0) else { Issue.record("still refused"); return }
+    }
+
+    @Test mutating func aCallWhoseOwnerIsUnreachableIsAnswered50001AtItsDeadline() {
+        let ann = cluster.user(ownedBy: 1)
+        cluster.processes[1].isUp = false
+        #expect(cluster.setStatus(ann, "busy", on: 0) == nil)
+        cluster.advance(.milliseconds(4_900))
+        #expect(cluster.lastAnswer(on: 0) == nil)
+        cluster.advance(.milliseconds(200))
+        #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable))
+    }
+
+    @Test mutating func aCallWhoseOwnerDiesIsAnsweredByTheNextOwner() {
+        let ann = cluster.user(ownedBy: 1)
+        cluster.processes[1].isUp = false
+        cluster.setStatus(ann, "busy", on: 0)
+        cluster.kill(1)
+        cluster.advance(.milliseconds(100))
+        guard case .userStatus(let record) = cluster.lastAnswer(on: 0) else { Issue.record("no answer"); return }
+        #expect(record.customStatus == "busy")
+    }
+
+    @Test mutating func queriesAnswerUnknownUsersAsUnlogined() {
+        cluster.login("ann", on: 0)
+        let asked = ["ann", "nobody"].map(user)
+        guard case .userStatusList(let records, _, let asOf) = cluster.call(.getUserStatus(asked), by: "bob", on: 2)
+        else { Issue.record("no answer"); return }
+        #expect(records.map { $0?.statusType } == [.online, .unlogined])
+        #expect(asOf <= cluster.now.wall)
+    }
+
+    @Test mutating func syncAnswersWithRecordsAndTheStreamTellsOnlyWhatIsNewer() {
+        cluster.login("ann", on: 0)
+        let bob = cluster.login("bob", on: 2)
+        guard case .subscribed(_, let records?, _) = cluster.subscribe("bob", to: ["ann"], on: 2, sync: true)
+        else { Issue.record("no answer"); return }
+        #expect(records.map { $0?.statusType } == [.online])
+        #expect(cluster.statuses(told: bob, of: "ann") == [])
+        cluster.setStatus("ann", "busy", on: 1)
+        #expect(cluster.statuses(told: bob, of: "ann") == ["ONLINE"])
+    }
+
+    @Test mutating func aResumedStreamGetsWhatChangedAndNothingElse() {
+        cluster.login("ann", on: 0)
+        cluster.login("carl", on: 0)
+        let bob = cluster.login("bob", on: 2)
+        cluster.subscribe("bob", to: ["ann", "carl"], on: 2)
+        cluster.advance(.seconds(1))
+        cluster.setStatus("ann", "one", on: 0)
+        let position = cluster.clients[bob].lastEventID
+        cluster.lose(bob)
+        cluster.advance(.seconds(1))
+        cluster.setStatus("carl", "two", on: 0)
+        let again = cluster.login("bob", on: 1, resumeFrom: position)
+        #expect(cluster.clients[again].view["carl"]?["customStatus"]?.textValue == "two")
+        #expect(cluster.clients[again].events.last?.name == "onSubscriptionSyncCompleted")
+        cluster.advance(.seconds(1))
+        let third = cluster.login("bob", on: 1, resumeFrom: cluster.now.wall)
+        #expect(cluster.clients[third].view["carl"] == nil)
+    }
+
+    @Test mutating func junkFromAPeerChangesNothing() {
+        let junk: [[UInt8]] = [[0], [99], [3, 1], [8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], [6, 255, 255, 3]]
+        for bytes in junk {
+            #expect(throws: DecodeError.self) {
+                try bytes.withUnsafeBytes {
+                    try cluster.processes[0].node.receive(batch: $0, from: NodeID("node-1"), at: cluster.now)
+                }
+            }
+        }
+        #expect(cluster.processes[0].node.effects.isEmpty)
+    }
+
+    @Test func nodesOfAnotherClusterOrProtocolAreRefused() {
+        let node = cluster.processes[0].node
+        var hello = cluster.processes[1].node.hello
+        #expect(node.refusal(of: hello) == nil)
+        hello.cluster = "other"
+        #expect(node.refusal(of: hello) == "cluster \"other\" is not \"test\"")
+        hello = cluster.processes[1].node.hello
+        hello.protocolVersion = 9
+        #expect(node.refusal(of: hello) == "protocol version 9 is not 1")
+    }
+}

@@ -1,0 +1,278 @@
+import PresenceWire
+
+@testable import PresenceCore
+
+/// Whole nodes in one thread and virtual time, joined by the real codec: what each client was told is kept, event by event.
+struct TestCluster {
+    /// A client's open stream, and all that it was told.
+    struct Client {
+        let user: String
+        let node: Int
+        var index: Gateway.SessionIndex
+        let session: SessionID
+        var isOpen = true
+        /// The newest record told of each user.
+        var view: [String: JSONValue] = [:]
+        /// Every event in order: its name and its data.
+        var events: [(name: String, data: JSONValue)] = []
+        var lastEventID: Milliseconds = 0
+        /// Records whose version was not newer than one told before.
+        var wentBack = 0
+        var repeated = 0
+    }
+
+    /// One process.
+    struct Process {
+        var node: Node
+        var gateway: Gateway
+        var isUp = true
+        /// What is on its disk.
+        var disk: [String: Row] = [:]
+        var answers: [UInt64: CallAnswer] = [:]
+        var sessionsOpened: UInt64 = 0
+    }
+
+    var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+    var processes: [Process] = []
+    var clients: [Client] = []
+    /// Every effect that left a node, in order: equal for equal runs.
+    var trace: [String] = []
+    /// Whether the disk takes writes.
+    var isDiskFull = false
+    private var nextToken: UInt64 = 0
+    /// Links that are cut, as ordered pairs.
+    private var cut: [(Int, Int)] = []
+
+    init(nodes: Int, settings: CoreSettings = CoreSettings()) {
+        for index in 0..<nodes { processes.append(Self.process(index, generation: 1, settings: settings)) }
+        for from in 0..<nodes { for to in 0..<nodes where from != to { link(from, to) } }
+        settle()
+    }
+
+    private static func process(_ index: Int, generation: UInt64, settings: CoreSettings) -> Process {
+        let peer = Peer(id: NodeID("node-\(index)"), generation: generation, address: "10.0.0.\(index):7601")
+        var gatewaySettings = GatewaySettings()
+        gatewaySettings.slowReaderTimeout = .seconds(60)
+        return Process(
+            node: Node(selfPeer: peer, cluster: "test", gatewaysCount: 1, settings: settings),
+            gateway: Gateway(node: peer.id, settings: gatewaySettings))
+    }
+
+    // MARK: What happens
+
+    mutating func link(_ from: Int, _ to: Int) {
+        guard processes[from].isUp, processes[to].isUp else { return }
+        let hello = processes[from].node.hello
+        processes[to].node.greeted(by: hello, at: now)
+        processes[from].node.linked(to: processes[to].node.hello, at: now)
+        settle()
+    }
+
+    /// Breaks the link for good, as the node at its start sees it.
+    mutating func unlink(_ from: Int, _ to: Int) {
+        processes[from].node.unlinked(from: processes[to].node.selfPeer.id, at: now)
+        settle()
+    }
+
+    /// The process dies with everything but its disk; its clients lose their streams, the others their links to it.
+    mutating func kill(_ index: Int) {
+        processes[index].isUp = false
+        for client in clients.indices where clients[client].node == index { clients[client].isOpen = false }
+        for other in processes.indices where other != index && processes[other].isUp { unlink(other, index) }
+    }
+
+    mutating func restart(_ index: Int, settings: CoreSettings = CoreSettings()) throws {
+        let disk = processes[index].disk
+        let generation = processes[index].node.selfPeer.generation + 1
+        processes[index] = Self.process(index, generation: generation, settings: settings)
+        processes[index].disk = disk
+        for key in disk.keys.sorted() { try processes[index].node.load(disk[key]!, at: now) }
+        for other in processes.indices where other != index && processes[other].isUp {
+            link(index, other)
+            link(other, index)
+        }
+    }
+
+    @discardableResult
+    mutating func login(
+        _ user: String, on node: Int, platform: String = "ios", device: String = "", resumeFrom: Milliseconds? = nil,
+        customStatus: String? = nil
+    ) -> Int {
+        processes[node].sessionsOpened += 1
+        let peer = processes[node].node.selfPeer
+        let session = SessionID(stamp: peer.generation << 20 + processes[node].sessionsOpened, node: peer.versionNode)
+        let attach = Attach(
+            session: session, user: UserID(app: "default", id: user), platform: platform, deviceID: device, customStatus: customStatus)
+        let index = processes[node].gateway.open(attach, resumeFrom: resumeFrom, at: now)
+        clients.append(Client(user: user, node: node, index: index, session: session))
+        settle()
+        return clients.count - 1
+    }
+
+    mutating func lose(_ client: Int) { close(client, .lost) }
+
+    mutating func close(_ client: Int, _ cause: Detach.Cause) {
+        guard clients[client].isOpen else { return }
+        clients[client].isOpen = false
+        processes[clients[client].node].gateway.close(clients[client].index, cause: cause, lastSeen: now.wall)
+        settle()
+    }
+
+    /// Performs an operation on `node` and returns its answer, if it came without time passing.
+    @discardableResult
+    mutating func call(_ call: Call, by user: String, on node: Int) -> CallAnswer? {
+        nextToken += 1
+        processes[node].node.perform(call, caller: UserID(app: "default", id: user), gateway: 0, token: nextToken, at: now)
+        settle()
+        return processes[node].answers[nextToken]
+    }
+
+    /// The answer to the last call, which may have needed time.
+    func lastAnswer(on node: Int) -> CallAnswer? { processes[node].answers[nextToken] }
+
+    @discardableResult
+    mutating func subscribe(_ user: String, to targets: [String], on node: Int, sync: Bool = false, seconds: Int64? = nil) -> CallAnswer? {
+        call(
+            .subscribeUserStatus(targets.map { UserID(app: "default", id: $0) }, seconds: seconds, sync: sync, subscribeType: 1),
+            by: user, on: node)
+    }
+
+    @discardableResult
+    mutating func setStatus(_ user: String, _ text: String, on node: Int, seconds: Int64? = nil) -> CallAnswer? {
+        call(.setSelfStatus(customStatus: text, seconds: seconds), by: user, on: node)
+    }
+
+    mutating func advance(_ duration: Duration, step: Duration = .milliseconds(50)) {
+        let end = now.instant + duration
+        while now.instant < end {
+            now.instant += step
+            now.wall += step.wholeMilliseconds
+            for index in processes.indices where processes[index].isUp {
+                processes[index].node.tick(at: now)
+                processes[index].gateway.tick(at: now)
+                processes[index].node.beat(at: now)
+            }
+            settle()
+        }
+    }
+
+    // MARK: What is seen
+
+    func record(of user: String) -> Record {
+        let id = UserID(app: "default", id: user)
+        let owner = ownerIndex(of: user)
+        return processes[owner].node.owners.record(of: id)
+    }
+
+    /// The process that owns a user, by the ring of the first process that is up.
+    func ownerIndex(of user: String) -> Int {
+        let first = processes.first { $0.isUp }!.node
+        let peer = first.owner(of: UserID(app: "default", id: user))
+        return processes.firstIndex { $0.node.selfPeer.id == first.peers[peer].peer.id }!
+    }
+
+    /// A user that is owned by `node`.
+    func user(ownedBy node: Int, number: Int = 0) -> String {
+        var found = -1
+        for candidate in 0... {
+            if ownerIndex(of: "user\(candidate)") == node { found += 1 }
+            if found == number { return "user\(candidate)" }
+        }
+        preconditionFailure("the natural numbers have ended")
+    }
+
+    func statuses(told client: Int, of user: String) -> [String] {
+        clients[client].events.filter { $0.name == "onUserStatusChanged" }.flatMap { event in
+            event.data["userStatusList"]!.elements.filter { $0["userID"]?.textValue == user }.map { $0["statusType"]!.textValue }
+        }
+    }
+
+    // MARK: Obeying effects
+
+    /// Carries out all effects until every node is silent.
+    mutating func settle() {
+        var isBusy = true
+        while isBusy {
+            isBusy = false
+            for index in processes.indices where processes[index].isUp {
+                isBusy = obeyGateway(index) || isBusy
+                isBusy = obeyNode(index) || isBusy
+            }
+        }
+    }
+
+    private mutating func obeyGateway(_ index: Int) -> Bool {
+        let output = processes[index].gateway.output
+        guard !output.isEmpty else { return false }
+        processes[index].gateway.output = Gateway.Output()
+        for push in output.pushes {
+            trace.append("push \(index) \(push.session) \(String(decoding: output.payloads[Int(push.payload)], as: UTF8.self))")
+            guard let client = clients.lastIndex(where: { $0.node == index && $0.index == push.session && $0.isOpen }) else { continue }
+            clients[client].receive(output.payloads[Int(push.payload)])
+        }
+        for ended in output.ended + output.cutOff {
+            if let client = clients.lastIndex(where: { $0.node == index && $0.index == ended && $0.isOpen }) { close(client, .lost) }
+        }
+        for message in output.toNode { processes[index].node.receive(message, from: 0, at: now) }
+        return true
+    }
+
+    private mutating func obeyNode(_ index: Int) -> Bool {
+        let effects = processes[index].node.effects
+        guard !effects.isEmpty else { return false }
+        processes[index].node.effects.removeAll()
+        for effect in effects {
+            switch effect {
+            case .tell(_, let message): processes[index].gateway.receive(message)
+            case .answer(_, let token, let answer): processes[index].answers[token] = answer
+            case .persist(let rows, let ticket):
+                if !isDiskFull { for row in rows { processes[index].disk["\(row.user) \(row.kind) \(row.key)"] = row } }
+                processes[index].node.stored(ticket, isDurable: !isDiskFull, at: now)
+            case .transmit(let peer): transmit(from: index, to: peer)
+            case .connect, .membership: break
+            }
+        }
+        return true
+    }
+
+    private mutating func transmit(from index: Int, to peer: PeerIndex) {
+        let id = processes[index].node.peers[peer].peer.id
+        let target = processes.firstIndex { $0.node.selfPeer.id == id }!
+        while let batch = processes[index].node.nextBatch(for: peer, at: now) {
+            trace.append("send \(index) \(target) \(batch.count)")
+            guard processes[target].isUp else { return }
+            let sender = processes[index].node.selfPeer.id
+            batch.withUnsafeBytes { bytes in
+                do { try processes[target].node.receive(batch: bytes, from: sender, at: now) } catch { trace.append("junk: \(error)") }
+            }
+            processes[index].node.acknowledged(by: peer, at: now)
+        }
+    }
+}
+
+extension TestCluster.Client {
+    fileprivate mutating func receive(_ payload: [UInt8]) {
+        let lines = String(decoding: payload, as: UTF8.self).split(separator: "\n")
+        let name = String(lines[0].dropFirst("event: ".count))
+        lastEventID = Milliseconds(lines[1].dropFirst("id: ".count))!
+        let data = try! JSONReader.read(Array(lines[2].dropFirst("data: ".count).utf8))
+        events.append((name, data))
+        for status in data["userStatusList"]?.elements ?? [] {
+            let user = status["userID"]!.textValue
+            let version = status["version"]!.textValue
+            if let old = view[user]?["version"]?.textValue {
+                if version < old { wentBack += 1 }
+                if version == old { repeated += 1 }
+            }
+            view[user] = status
+        }
+    }
+}
+
+extension JSONValue {
+    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+    var textValue: String { if case .string(let text) = self { text } else { "" } }
+    var number: Int64 { if case .integer(let number) = self { number } else { -1 } }
+}
+
+func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
