@@ -77,8 +77,10 @@ let package = Package(
         .executableTarget(
             name: "rollcall",
             dependencies: [
-                "PresenceNode", "LoadSimulator",
+                "PresenceNode", "LoadSimulator", "HTTP2", "PresenceWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict
         ),

@@ -85,6 +85,8 @@ open class HTTPServerConnection {
     public internal(set) var lastReceivedAt: NIODeadline
     /// For the application: what it knows of the caller.
     public var applicationState: AnyObject?
+    /// When the application last asked for a sign of life.
+    public var lastPingAt = NIODeadline.distantPast
     /// For the application: event streams it has opened here.
     public var applicationCount = 0
     let server: HTTPLoop
@@ -149,10 +151,11 @@ public final class HTTPLoop {
     var scratch = ByteBuffer()
     private var dirty: [HTTPServerConnection] = []
     private var isScheduled = false
-    private(set) var connections: [HTTPServerConnection] = []
+    /// The open connections, in no particular order.
+    public private(set) var connections: [HTTPServerConnection] = []
     private var isSweeping = false
 
-    public init(eventLoop: any EventLoop, limits: HTTPLimits, delegate: any HTTPServerDelegate) {
+    public init(eventLoop: any EventLoop, limits: HTTPLimits, delegate: (any HTTPServerDelegate)?) {
         self.eventLoop = eventLoop
         self.limits = limits
         self.delegate = delegate

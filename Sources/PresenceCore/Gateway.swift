@@ -22,6 +22,17 @@ public struct Gateway {
         /// Sessions whose stream is to be cut at once, because they do not read.
         public var cutOff: [SessionIndex] = []
 
+        public init() {}
+
+        /// Makes it empty again, and keeps its memory.
+        public mutating func clear() {
+            toNode.removeAll(keepingCapacity: true)
+            payloads.removeAll(keepingCapacity: true)
+            pushes.removeAll(keepingCapacity: true)
+            ended.removeAll(keepingCapacity: true)
+            cutOff.removeAll(keepingCapacity: true)
+        }
+
         /// Nothing to do.
         public var isEmpty: Bool { toNode.isEmpty && pushes.isEmpty && ended.isEmpty && cutOff.isEmpty }
     }
@@ -43,6 +54,8 @@ public struct Gateway {
         public var recordsCoalesced: UInt64 = 0
         /// Sessions cut off because they did not read.
         public var slowReaders: UInt64 = 0
+
+        public init() {}
     }
 
     fileprivate struct Target {

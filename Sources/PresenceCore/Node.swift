@@ -271,6 +271,12 @@ public struct Node {
 
     // MARK: Links
 
+    /// The name of a peer.
+    public func peerID(_ peer: PeerIndex) -> NodeID { peers[peer].peer.id }
+
+    /// The place of a peer, if it is known.
+    public func peerIndex(_ id: NodeID) -> PeerIndex? { peerIndices[id] }
+
     /// The next batch for a peer; nil when nothing waits or enough is in flight.
     public mutating func nextBatch(for peer: PeerIndex, at now: Now) -> [UInt8]? {
         peers[peer].isTransmitting = false

@@ -97,11 +97,11 @@ struct API {
     // MARK: Answers
 
     /// The body of the answer to a call that was carried out.
-    static func json(_ answer: CallAnswer, errors: [UserError]) throws(Problem) -> [UInt8] {
+    static func json(_ answer: CallAnswer, to operation: Operation, errors: [UserError]) throws(Problem) -> [UInt8] {
         var json = JSONWriter(reserving: 384)
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
-        case .done: json.object { $0.member("errorUserList", errors) }
+        case .done: json.object { json in if operation != .logout { json.member("errorUserList", errors) } }
         case .userStatus(let record):
             json.object { json in
                 json.key("userStatus")

@@ -1,2 +1,30 @@
+import ArgumentParser
+import PresenceNode
+
+/// The command `rollcall` (contract §7).
 @main
-struct Rollcall { static func main() {} }
+struct Rollcall: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rollcall", abstract: "Who is online, on which devices, with what status, and who must be told.",
+        subcommands: [ServeCommand.self, DemoCommand.self, SimulateCommand.self, TokenCommand.self, WatchCommand.self, StatusCommand.self])
+
+    static func main() async {
+        do {
+            var command = try parseAsRoot()
+            if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
+        } catch let error as CommandFailure {
+            fail(error.description, code: error.code)
+        } catch let error as ConfigurationError {
+            fail("bad setting: \(error)", code: PresenceNode.ExitCode.usage)
+        } catch let error as StoreError {
+            fail("\(error)", code: PresenceNode.ExitCode.inputOutput)
+        } catch {
+            exit(withError: error)
+        }
+    }
+
+    private static func fail(_ message: String, code: Int32) -> Never {
+        Terminal.error("rollcall: \(message)")
+        endProcess(code)
+    }
+}

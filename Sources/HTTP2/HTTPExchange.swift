@@ -1,0 +1,115 @@
+import NIOCore
+import NIOSSL
+
+/// One request and its response over a connection of their own, for tools and tests: simple, not fast.
+public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
+    /// A response, whole.
+    public struct Response: Sendable {
+        public let status: Int
+        public let body: [UInt8]
+
+        /// The body as text.
+        public var text: String { String(decoding: body, as: UTF8.self) }
+    }
+
+    /// Why there was no response.
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    private let promise: EventLoopPromise<Response>?
+    private let pieces: AsyncThrowingStream<[UInt8], any Error>.Continuation?
+    private let method: HTTPRequest.Method
+    private let path: String
+    private let headers: [(name: StaticString, value: String)]
+    private let requestBody: ByteBuffer?
+    private let address: String
+    private var connection: HTTPClientConnection?
+    private var status = 0
+    private var body: [UInt8] = []
+    private var isOver = false
+
+    private init(
+        _ method: HTTPRequest.Method, address: String, path: String, headers: [(name: StaticString, value: String)], body: ByteBuffer?,
+        promise: EventLoopPromise<Response>?, pieces: AsyncThrowingStream<[UInt8], any Error>.Continuation?
+    ) {
+        self.method = method
+        self.address = address
+        self.path = path
+        self.headers = headers
+        requestBody = body
+        self.promise = promise
+        self.pieces = pieces
+    }
+
+    /// Sends a request over h2c, or TLS when `tls` is given, and returns the response.
+    public static func send(
+        _ method: HTTPRequest.Method, host: String, port: Int, path: String, headers: [(name: StaticString, value: String)] = [],
+        body: String? = nil, tls: NIOSSLContext? = nil, on eventLoop: any EventLoop
+    ) async throws -> Response {
+        let promise = eventLoop.makePromise(of: Response.self)
+        let exchange = HTTPExchange(
+            method, address: "\(host):\(port)", path: path, headers: headers, body: body.map { ByteBuffer(string: $0) }, promise: promise, pieces: nil)
+        eventLoop.execute { exchange.connect(host: host, port: port, tls: tls, on: eventLoop) }
+        return try await promise.futureResult.get()
+    }
+
+    /// Sends a request whose response does not end; its body comes in pieces. A response other than 200 is thrown with its body.
+    public static func stream(
+        host: String, port: Int, path: String, headers: [(name: StaticString, value: String)], tls: NIOSSLContext? = nil,
+        on eventLoop: any EventLoop
+    ) -> AsyncThrowingStream<[UInt8], any Error> {
+        AsyncThrowingStream { pieces in
+            let exchange = HTTPExchange(
+                .get, address: "\(host):\(port)", path: path, headers: headers, body: nil, promise: nil, pieces: pieces)
+            eventLoop.execute { exchange.connect(host: host, port: port, tls: tls, on: eventLoop) }
+            pieces.onTermination = { _ in eventLoop.execute { exchange.connection?.close() } }
+        }
+    }
+
+    private func connect(host: String, port: Int, tls: NIOSSLContext?, on eventLoop: any EventLoop) {
+        let loop = HTTPClientConnection.Loop(eventLoop: eventLoop)
+        connection = HTTPClientConnection.connect(host: host, port: port, on: loop, tls: tls, delegate: self)
+        keptAlive = self
+    }
+
+    /// The connection holds its delegate weakly; the exchange lives until it is over.
+    private var keptAlive: HTTPExchange?
+
+    public func connected(_ connection: HTTPClientConnection) {
+        _ = connection.send(method, path: path, headers: headers, body: requestBody, token: 0)
+    }
+
+    public func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int) { self.status = status }
+
+    public func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer) {
+        if let pieces, status == 200 {
+            pieces.yield(Array(bytes))
+        } else {
+            body.append(contentsOf: bytes)
+        }
+    }
+
+    public func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32) {
+        finish(error == 0 ? nil : Failure(description: "\(address): the stream ended with HTTP/2 error \(error)"))
+        connection.close()
+    }
+
+    public func closed(_ connection: HTTPClientConnection, error: (any Error)?) {
+        finish(Failure(description: "\(address): \(error.map { "\($0)" } ?? "the connection was closed")"))
+        keptAlive = nil
+    }
+
+    private func finish(_ failure: Failure?) {
+        guard !isOver else { return }
+        isOver = true
+        let response = Response(status: status, body: body)
+        if let failure {
+            promise?.fail(failure)
+            pieces?.finish(throwing: failure)
+        } else {
+            promise?.succeed(response)
+            pieces?.finish(throwing: status == 200 ? nil : Failure(description: response.text))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import PresenceWire
+
+/// What a node's core counts; for the metrics.
+public struct NodeStatistics: Equatable, Sendable {
+    /// One other node.
+    public struct PeerStatistics: Equatable, Sendable {
+        public let id: NodeID
+        public let isAlive: Bool
+        public let deltasSent: UInt64
+        public let deltasCoalesced: UInt64
+        public let batchesSent: UInt64
+        public let bytesSent: UInt64
+        public let overflows: UInt64
+        public let queueDepth: Int
+    }
+
+    public let logins: UInt64
+    public let logouts: UInt64
+    public let sessionsLost: UInt64
+    public let usersOnline: Int
+    public let usersOwned: Int
+    public let evictions: UInt64
+    public let clocksRefused: UInt64
+    public let deltasReceived: UInt64
+    public let usersWatched: Int
+    public let slotsOwned: Int
+    public let callsWaiting: Int
+    public let misrouted: UInt64
+    public let peers: [PeerStatistics]
+}
+
+extension Node {
+    /// Counts since the start.
+    public var statistics: NodeStatistics {
+        let own = ringPeers.firstIndex(of: 0)
+        return NodeStatistics(
+            logins: owners.counters.logins, logouts: owners.counters.logouts, sessionsLost: owners.counters.sessionsLost,
+            usersOnline: owners.counters.usersOnline, usersOwned: owners.users.count, evictions: owners.counters.evictions,
+            clocksRefused: owners.counters.clocksRefused, deltasReceived: fanOut.deltasReceived, usersWatched: fanOut.count,
+            slotsOwned: own.map { ring.slotsCounts[$0] } ?? 0, callsWaiting: calls.count, misrouted: misroutedCount,
+            peers: peers.dropFirst().map { state in
+                NodeStatistics.PeerStatistics(
+                    id: state.peer.id, isAlive: state.isAlive, deltasSent: state.link.counters.deltasSent,
+                    deltasCoalesced: state.link.counters.deltasCoalesced, batchesSent: state.link.counters.batchesSent,
+                    bytesSent: state.link.counters.bytesSent, overflows: state.link.counters.overflows, queueDepth: state.link.depth)
+            })
+    }
+}

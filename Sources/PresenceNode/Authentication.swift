@@ -1,0 +1,172 @@
+import Foundation
+import JWTKit
+import PresenceWire
+
+/// Who is calling (contract §2).
+public struct Caller: Hashable, Sendable {
+    public var user: UserID
+    /// An app's back end, which may name any user of its app.
+    public var isAdmin: Bool
+    /// When the token ends.
+    public var expiresAt: Milliseconds
+
+    public init(user: UserID, isAdmin: Bool, expiresAt: Milliseconds) {
+        self.user = user
+        self.isAdmin = isAdmin
+        self.expiresAt = expiresAt
+    }
+}
+
+/// Why a token is not taken: always 401, code 6014.
+public struct AuthenticationError: Error, Equatable, Sendable {
+    /// What was wrong, and what would be right.
+    public let reason: String
+}
+
+/// The claims of contract §2.
+struct TokenClaims: JWTPayload {
+    var sub: String
+    var app: String?
+    var role: String?
+    var exp: ExpirationClaim
+    var nbf: NotBeforeClaim?
+
+    func verify(using algorithm: some JWTAlgorithm) async throws {}
+}
+
+/// A key that signs, or only checks, the tokens of an app.
+public enum TokenKey: Sendable {
+    /// A shared secret of at least 32 bytes.
+    case hs256(secret: String)
+    /// A P-256 key, PEM.
+    case es256(publicPEM: String)
+    /// An RSA key of at least 2048 bits, PEM.
+    case rs256(publicPEM: String)
+
+    /// Throws when the key is too short or no key at all.
+    func collection() async throws -> JWTKeyCollection {
+        let keys = JWTKeyCollection()
+        switch self {
+        case .hs256(let secret):
+            guard secret.utf8.count >= 32 else {
+                throw ConfigurationError(setting: "hs256", problem: "the secret has \(secret.utf8.count) bytes; it needs at least 32")
+            }
+            await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
+        case .es256(let pem): await keys.add(ecdsa: try ES256PublicKey(pem: pem))
+        case .rs256(let pem): await keys.add(rsa: try Insecure.RSA.PublicKey(pem: pem), digestAlgorithm: .sha256)
+        }
+        return keys
+    }
+}
+
+/// The key of `--dev`: known to everybody, so a node that takes it listens on loopback only.
+public enum DevelopmentKey {
+    /// 43 bytes; HS256 wants at least 32.
+    public static let secret = "rollcall development key, never in earnest!"
+}
+
+/// Checks tokens with the keys of the app that they name.
+public final class Authenticator: Sendable {
+    private let keys: [String: [JWTKeyCollection]]
+    private let development: JWTKeyCollection?
+
+    /// - Parameters:
+    ///   - apps: the keys by app; several for one app while they are changed.
+    ///   - isDevelopment: take ``DevelopmentKey`` for every app.
+    public init(apps: [String: [TokenKey]], isDevelopment: Bool) async throws {
+        var keys: [String: [JWTKeyCollection]] = [:]
+        for (app, appKeys) in apps {
+            for key in appKeys { keys[app, default: []].append(try await key.collection()) }
+        }
+        self.keys = keys
+        development = isDevelopment ? try await TokenKey.hs256(secret: DevelopmentKey.secret).collection() : nil
+    }
+
+    /// The caller that a token names. Takes some 50 µs: ``VerifiedTokens`` remembers the answer.
+    public func check(_ token: [UInt8], at wall: Milliseconds) async -> Result<Caller, AuthenticationError> {
+        do { return .success(try await verify(token, at: wall)) } catch let error as AuthenticationError { return .failure(error) } catch {
+            return .failure(AuthenticationError(reason: "the token cannot be checked: \(error)"))
+        }
+    }
+
+    private func verify(_ token: [UInt8], at wall: Milliseconds) async throws -> Caller {
+        guard token.count <= 8_192 else { throw AuthenticationError(reason: "the token is longer than 8192 bytes") }
+        let claims: TokenClaims
+        do { claims = try DefaultJWTParser().parse(token, as: TokenClaims.self).payload } catch {
+            throw AuthenticationError(reason: "the token is not a JWT with the claims sub and exp")
+        }
+        let app = claims.app ?? "default"
+        let candidates = keys[app] ?? development.map { [$0] } ?? []
+        guard !candidates.isEmpty else { throw AuthenticationError(reason: "no keys are configured for app \"\(app)\"") }
+        guard await isSigned(token, by: candidates) else {
+            throw AuthenticationError(reason: "the token is not signed by a key of app \"\(app)\"")
+        }
+        let expiresAt = Milliseconds(claims.exp.value.timeIntervalSince1970 * 1_000)
+        guard expiresAt > wall else { throw AuthenticationError(reason: "the token has expired") }
+        if let start = claims.nbf?.value, Milliseconds(start.timeIntervalSince1970 * 1_000) > wall {
+            throw AuthenticationError(reason: "the token is not valid yet (nbf)")
+        }
+        guard Limits.isValidName(claims.sub), Limits.isValidName(app) else {
+            throw AuthenticationError(reason: "sub and app must be 1 to 64 bytes without control characters")
+        }
+        return Caller(user: UserID(app: app, id: claims.sub), isAdmin: claims.role == "admin", expiresAt: expiresAt)
+    }
+
+    private func isSigned(_ token: [UInt8], by candidates: [JWTKeyCollection]) async -> Bool {
+        for keys in candidates {
+            do {
+                _ = try await keys.verify(token, as: TokenClaims.self)
+                return true
+            } catch { continue }  // The next key may be the one; no key at all is answered with 401.
+        }
+        return false
+    }
+}
+
+/// Makes tokens: `rollcall token`, the demo and the simulator.
+public struct TokenMint: Sendable {
+    private let keys: JWTKeyCollection
+
+    /// - Parameter secret: the HS256 secret of the app; the development key when nil.
+    public init(secret: String? = nil) async throws {
+        keys = try await TokenKey.hs256(secret: secret ?? DevelopmentKey.secret).collection()
+    }
+
+    /// A token for `user` of `app`, valid for `seconds`.
+    public func token(user: String, app: String = "default", isAdmin: Bool = false, seconds: Int = 86_400) async throws -> String {
+        let claims = TokenClaims(
+            sub: user, app: app, role: isAdmin ? "admin" : nil,
+            exp: ExpirationClaim(value: Date(timeIntervalSinceNow: TimeInterval(seconds))), nbf: nil)
+        return try await keys.sign(claims)
+    }
+}
+
+/// Tokens that were checked before, of one event loop: a hit costs one lookup. Bounded; a full table is emptied.
+struct VerifiedTokens {
+    /// Entries; one is some 500 bytes.
+    static let countMax = 20_000
+
+    private var callers: [[UInt8]: Caller] = [:]
+
+    /// The caller of a token that is known and has not ended.
+    func caller(of token: [UInt8], at wall: Milliseconds) -> Caller? {
+        guard let caller = callers[token], caller.expiresAt > wall else { return nil }
+        return caller
+    }
+
+    mutating func add(_ caller: Caller, token: [UInt8]) {
+        if callers.count >= Self.countMax { callers.removeAll(keepingCapacity: true) }
+        callers[token] = caller
+    }
+}
+
+/// The last token of a connection, compared byte by byte: no lookup and no allocation for a connection of one caller.
+final class ConnectionCaller {
+    let header: [UInt8]
+    let caller: Caller
+
+    init(header: [UInt8], caller: Caller) {
+        self.header = header
+        self.caller = caller
+    }
+}

@@ -1,0 +1,78 @@
+import HTTP2
+import Logging
+import NIOCore
+import PresenceCore
+import PresenceWire
+
+/// The cluster port: takes the hellos and batches of other nodes. Junk costs its sender one stream, and is counted.
+final class ClusterListener: HTTPServerDelegate {
+    /// What a connection is known by after its hello.
+    private final class Sender {
+        let id: NodeID
+        init(_ id: NodeID) { self.id = id }
+    }
+
+    /// Why streams were rejected.
+    enum Rejection: String, CaseIterable { case junk, noHello, refused, unknownPath, tooLarge }
+
+    private unowned let shell: Shell
+    private(set) var rejections: [Rejection: UInt64] = [:]
+
+    init(shell: Shell) { self.shell = shell }
+
+    func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
+        guard request.refusedStatus == nil else { return reject(.tooLarge, 413, "too large", request.stream, connection) }
+        let bytes = UnsafeRawBufferPointer(request.body)
+        if request.method == .post, request.target.elementsEqual(Self.batchPath) { return batch(bytes, request.stream, connection) }
+        if request.method == .post, request.target.elementsEqual(Self.helloPath) { return hello(bytes, request.stream, connection) }
+        reject(.unknownPath, 404, "this port is for nodes of the cluster", request.stream, connection)
+    }
+
+    private static let helloPath = Array("/cluster/v1/hello".utf8)
+    private static let batchPath = Array("/cluster/v1/batch".utf8)
+
+    private func hello(_ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection) {
+        var reader = WireReader(bytes)
+        let hello: Hello
+        do throws(DecodeError) {
+            hello = try reader.hello()
+            try reader.expectEnd()
+        } catch { return reject(.junk, 400, "not a hello: \(error)", stream, connection) }
+        if let refusal = shell.node.refusal(of: hello) {
+            shell.logger.warning("node refused", metadata: ["node": "\(hello.sender.id)", "reason": "\(refusal)"])
+            return reject(.refused, 409, refusal, stream, connection)
+        }
+        connection.applicationState = Sender(hello.sender.id)
+        var writer = WireWriter()
+        writer.hello(shell.node.hello)
+        respond(200, writer.bytes, stream, connection)
+        shell.update { $0.greeted(by: hello, at: $1) }
+    }
+
+    private func batch(_ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection) {
+        guard let sender = connection.applicationState as? Sender else {
+            return reject(.noHello, 409, "say hello first", stream, connection)
+        }
+        do {
+            try shell.update { node, now in try node.receive(batch: bytes, from: sender.id, at: now) }
+            respond(200, [], stream, connection)
+        } catch { reject(.junk, 400, "not a batch: \(error)", stream, connection) }
+    }
+
+    private func reject(
+        _ rejection: Rejection, _ status: Int, _ reason: String, _ stream: StreamID, _ connection: HTTPServerConnection
+    ) {
+        rejections[rejection, default: 0] += 1
+        respond(status, Array(reason.utf8), stream, connection)
+    }
+
+    private func respond(_ status: Int, _ body: [UInt8], _ stream: StreamID, _ connection: HTTPServerConnection) {
+        connection.respond(to: stream, HTTPResponse(status: status, contentType: .octets, body: ByteBuffer(bytes: body)))
+    }
+
+    func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {}
+    func eventStreamDrained(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection) {}
+    func connectionOpened(_ connection: HTTPServerConnection) {}
+    func connectionClosed(_ connection: HTTPServerConnection) {}
+    func violated(_ violation: HTTPViolation, on connection: HTTPServerConnection) { rejections[.junk, default: 0] += 1 }
+}

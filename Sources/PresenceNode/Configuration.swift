@@ -1,0 +1,226 @@
+import Configuration
+import Foundation
+import PresenceCore
+import PresenceWire
+
+/// A setting that cannot be used. The command names it and exits with 64.
+public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
+    public let setting: String
+    public let problem: String
+
+    public init(setting: String, problem: String) {
+        self.setting = setting
+        self.problem = problem
+    }
+
+    public var description: String { "\(setting): \(problem)" }
+}
+
+/// `host:port`.
+public struct HostPort: Hashable, Sendable, CustomStringConvertible {
+    public var host: String
+    /// 0 for a free one, where the node listens.
+    public var port: Int
+
+    public init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
+    /// Reads `host:port`, `[v6]:port` or `:port`; nil for anything else.
+    public init?(_ text: String) {
+        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65_535).contains(port)
+        else { return nil }
+        var host = String(text[..<colon])
+        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+        self.init(host: host.isEmpty ? "0.0.0.0" : host, port: port)
+    }
+
+    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+    /// Whether only this machine can reach it.
+    var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+}
+
+/// All that a node can be told, with its defaults. Read from flags, then `ROLLCALL_…` variables, then a YAML file (contract §7).
+public struct NodeConfiguration: Sendable {
+    /// The node's name in its cluster. Default: the machine's host name.
+    public var nodeID = ProcessInfo.processInfo.hostName
+    /// Nodes of another cluster are refused. Default `rollcall`.
+    public var cluster = "rollcall"
+    /// Where clients connect. Default 127.0.0.1:7600.
+    public var listen = HostPort(host: "127.0.0.1", port: 7600)
+    /// Where other nodes connect. Default 127.0.0.1:7601.
+    public var clusterListen = HostPort(host: "127.0.0.1", port: 7601)
+    /// The address under which other nodes find this one. Default: ``clusterListen``.
+    public var advertise: HostPort?
+    /// Where operators connect. Default 127.0.0.1:7602.
+    public var opsListen = HostPort(host: "127.0.0.1", port: 7602)
+    /// Cluster addresses of nodes to join through.
+    public var join: [HostPort] = []
+    /// Where durable rows live. Default `./rollcall-data`.
+    public var dataDirectory = "./rollcall-data"
+    /// Takes the built-in development key; listens on loopback only.
+    public var isDevelopment = false
+    /// The keys that sign tokens, by app.
+    public var appKeys: [String: [TokenKey]] = [:]
+    /// PEM files for clients' TLS.
+    public var tlsCertificate: String?
+    public var tlsKey: String?
+    /// Event loops. Default: one a core.
+    public var loopsCount = ProcessInfo.processInfo.activeProcessorCount
+    /// `trace`, `debug`, `info`, `notice`, `warning`, `error`. Default `info`.
+    public var logLevel = "info"
+    /// `text` or `json`. Default `text`.
+    public var logFormat = "text"
+    public var core = CoreSettings()
+    public var gateway = GatewaySettings()
+    /// Streams on one client connection. Default 1,000.
+    public var streamsPerConnectionMax = 1_000
+    /// How long a node that was told to stop waits for what is in flight. Default 5 s.
+    public var drainTimeout = Duration.seconds(5)
+
+    public init() {}
+
+    /// Reads the settings.
+    ///
+    /// - Parameters:
+    ///   - flags: what the command line gave, by setting name.
+    ///   - environment: the process's variables.
+    ///   - file: a YAML file, if one was named.
+    public static func read(flags: [String: String], environment: [String: String], file: String?) async throws -> NodeConfiguration {
+        var providers: [any ConfigProvider] = [
+            InMemoryProvider(name: "flags", values: Dictionary(uniqueKeysWithValues: flags.map { (AbsoluteConfigKey([$0]), ConfigValue(.string($1), isSecret: false)) })),
+            EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "rollcall"),
+        ]
+        if let file {
+            do { providers.append(try await FileProvider<YAMLSnapshot>(filePath: .init(file))) } catch {
+                throw ConfigurationError(setting: "config", problem: "\(file) cannot be read: \(error)")
+            }
+        }
+        var configuration = NodeConfiguration()
+        try configuration.apply(SettingsReader(config: ConfigReader(providers: providers)))
+        try configuration.validate()
+        return configuration
+    }
+
+    private mutating func apply(_ reader: SettingsReader) throws {
+        let hasAddress = try ["listen", "clusterListen", "opsListen"].contains { try reader.text($0) != nil }
+        nodeID = try reader.text("nodeId") ?? nodeID
+        cluster = try reader.text("cluster") ?? cluster
+        listen = try reader.address("listen") ?? listen
+        clusterListen = try reader.address("clusterListen") ?? clusterListen
+        opsListen = try reader.address("opsListen") ?? opsListen
+        advertise = try reader.address("advertise")
+        join = try reader.list("join").map { text in
+            guard let address = HostPort(text) else { throw ConfigurationError(setting: "join", problem: "\"\(text)\" is not HOST:PORT") }
+            return address
+        }
+        dataDirectory = try reader.text("dataDir") ?? dataDirectory
+        for app in try reader.list("apps") { appKeys[app] = try reader.keys(of: app) }
+        isDevelopment = try reader.bool("dev") ?? (appKeys.isEmpty && !hasAddress)
+        tlsCertificate = try reader.text("tlsCertificate")
+        tlsKey = try reader.text("tlsKey")
+        loopsCount = try reader.integer("loops", in: 1...FanOut_gatewaysMax) ?? loopsCount
+        logLevel = try reader.text("logLevel") ?? logLevel
+        logFormat = try reader.text("logFormat") ?? logFormat
+        gateway.heartbeatInterval = try reader.seconds("heartbeatInterval", in: 1...86_400) ?? gateway.heartbeatInterval
+        gateway.heartbeatTimeout = try reader.seconds("heartbeatTimeout", in: 2...86_400) ?? gateway.heartbeatTimeout
+        core.offlineGrace = try reader.seconds("offlineGrace", in: 0...3_600) ?? core.offlineGrace
+        core.reconnectGrace = try reader.seconds("reconnectGrace", in: 0...3_600) ?? core.reconnectGrace
+        streamsPerConnectionMax = try reader.integer("streamsPerConnection", in: 1...1_000_000) ?? streamsPerConnectionMax
+        drainTimeout = try reader.seconds("drainTimeout", in: 0...3_600) ?? drainTimeout
+    }
+
+    private var FanOut_gatewaysMax: Int { 64 }
+
+    /// Throws for settings that do not fit together.
+    public func validate() throws(ConfigurationError) {
+        guard Limits.isValidName(nodeID) else {
+            throw ConfigurationError(setting: "node-id", problem: "\"\(nodeID)\" is not 1 to 64 bytes without control characters")
+        }
+        guard Limits.isValidName(cluster) else {
+            throw ConfigurationError(setting: "cluster", problem: "\"\(cluster)\" is not 1 to 64 bytes without control characters")
+        }
+        guard isDevelopment || !appKeys.isEmpty else {
+            throw ConfigurationError(setting: "apps", problem: "no keys are configured; name an app and its key, or use --dev on loopback")
+        }
+        for (name, address) in [("listen", listen), ("cluster-listen", clusterListen), ("ops-listen", opsListen)]
+        where isDevelopment && !address.isLoopback {
+            throw ConfigurationError(
+                setting: name, problem: "\(address) can be reached from outside, but the development key is known to everybody; configure keys or listen on 127.0.0.1")
+        }
+        guard (tlsCertificate == nil) == (tlsKey == nil) else {
+            throw ConfigurationError(setting: "tls-certificate", problem: "tls-certificate and tls-key go together; one is missing")
+        }
+        guard gateway.heartbeatTimeout > gateway.heartbeatInterval else {
+            throw ConfigurationError(setting: "heartbeatTimeout", problem: "\(gateway.heartbeatTimeout) is not longer than heartbeatInterval, \(gateway.heartbeatInterval)")
+        }
+        guard ["text", "json"].contains(logFormat) else {
+            throw ConfigurationError(setting: "log-format", problem: "\"\(logFormat)\" is not text or json")
+        }
+    }
+}
+
+/// Reads single settings and says which one is wrong.
+private struct SettingsReader {
+    let config: ConfigReader
+
+    func text(_ name: String) throws -> String? { config.string(forKey: ConfigKey([name])) }
+
+    func address(_ name: String) throws -> HostPort? {
+        guard let text = try text(name) else { return nil }
+        guard let address = HostPort(text) else {
+            throw ConfigurationError(setting: name, problem: "\"\(text)\" is not HOST:PORT with a port of 0 to 65535")
+        }
+        return address
+    }
+
+    func list(_ name: String) throws -> [String] {
+        if let list = config.stringArray(forKey: ConfigKey([name])) { return list.flatMap { $0.split(separator: ",").map(String.init) } }
+        return try text(name)?.split(separator: ",").map(String.init) ?? []
+    }
+
+    func bool(_ name: String) throws -> Bool? {
+        if let value = config.bool(forKey: ConfigKey([name])) { return value }
+        guard let text = try text(name) else { return nil }
+        guard let value = Bool(text) else { throw ConfigurationError(setting: name, problem: "\"\(text)\" is not true or false") }
+        return value
+    }
+
+    func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
+        guard let value = try config.int(forKey: ConfigKey([name])) ?? number(name) else { return nil }
+        guard range.contains(value) else {
+            throw ConfigurationError(setting: name, problem: "\(value) is not in \(range.lowerBound)...\(range.upperBound)")
+        }
+        return value
+    }
+
+    private func number(_ name: String) throws -> Int? {
+        guard let text = try text(name) else { return nil }
+        guard let value = Int(text) else { throw ConfigurationError(setting: name, problem: "\"\(text)\" is not an integer") }
+        return value
+    }
+
+    func seconds(_ name: String, in range: ClosedRange<Int>) throws -> Duration? {
+        try integer(name, in: range).map { .seconds($0) }
+    }
+
+    /// The keys of `jwt.<app>`.
+    func keys(of app: String) throws -> [TokenKey] {
+        var keys: [TokenKey] = []
+        if let secret = config.string(forKey: ConfigKey(["jwt", app, "hs256"]), isSecret: true) { keys.append(.hs256(secret: secret)) }
+        if let path = config.string(forKey: ConfigKey(["jwt", app, "es256PublicKeyFile"])) { keys.append(.es256(publicPEM: try file(path))) }
+        if let path = config.string(forKey: ConfigKey(["jwt", app, "rs256PublicKeyFile"])) { keys.append(.rs256(publicPEM: try file(path))) }
+        guard !keys.isEmpty else {
+            throw ConfigurationError(setting: "jwt.\(app)", problem: "app \"\(app)\" has no key; give hs256, es256PublicKeyFile or rs256PublicKeyFile")
+        }
+        return keys
+    }
+
+    private func file(_ path: String) throws -> String {
+        do { return try String(contentsOfFile: path, encoding: .utf8) } catch {
+            throw ConfigurationError(setting: "jwt", problem: "\(path) cannot be read: \(error.localizedDescription)")
+        }
+    }
+}

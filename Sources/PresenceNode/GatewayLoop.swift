@@ -1,0 +1,370 @@
+import HTTP2
+import NIOCore
+import PresenceCore
+import PresenceWire
+
+/// One event loop that serves clients: obeys its ``PresenceCore/Gateway`` with connections and streams, and turns requests into calls.
+final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
+    /// A client's stream, by the place of its session in the gateway.
+    private struct Seat {
+        let connection: HTTPServerConnection
+        let stream: StreamID
+    }
+
+    /// A call that was sent to the core and waits for its answer.
+    private struct Waiting {
+        let connection: HTTPServerConnection
+        let stream: StreamID
+        let operation: API.Operation
+        let errors: [UserError]
+    }
+
+    /// What this loop counts; copied for the metrics.
+    struct Counters: Sendable {
+        /// By operation and code; 0 is success.
+        var operations: [API.Operation: [Int: UInt64]] = [:]
+        var violations: [HTTPViolation: UInt64] = [:]
+        var silentSessions: UInt64 = 0
+        var connections = 0
+        var sessions = 0
+        var users = 0
+        var gateway = Gateway.Counters()
+        var pushSeconds = LatencyHistogram()
+    }
+
+    let index: Int
+    let eventLoop: any EventLoop
+    private(set) var http: HTTPLoop!
+    private var gateway: Gateway
+    private let settings: GatewaySettings
+    private let authenticator: Authenticator
+    private unowned let shell: Shell
+    private var seats: [Seat?] = []
+    private var waiting: [UInt64: Waiting] = [:]
+    private var nextToken: UInt64 = 0
+    private var nextSession: UInt64 = 0
+    private var tokens = VerifiedTokens()
+    private var counters = Counters()
+    private var isFlushing = false
+    private var isDraining = false
+    private var isFlushScheduled = false
+    /// Buffers of the payloads of one turn.
+    private var buffers: [ByteBuffer?] = []
+    private var spare = Gateway.Output()
+
+    init(index: Int, eventLoop: any EventLoop, limits: HTTPLimits, settings: GatewaySettings, authenticator: Authenticator, shell: Shell) {
+        self.index = index
+        self.eventLoop = eventLoop
+        self.settings = settings
+        self.authenticator = authenticator
+        self.shell = shell
+        gateway = Gateway(node: shell.peer.id, settings: settings)
+        http = HTTPLoop(eventLoop: eventLoop, limits: limits, delegate: self)
+    }
+
+    // MARK: Requests
+
+    func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
+        if let status = request.refusedStatus {
+            let detail = status == 413 ? "the body is longer than \(http.limits.bodyBytesMax) bytes" : "the header is too large"
+            return respond(Problem(status: status, code: 6017, detail: detail), to: request.stream, on: connection)
+        }
+        let path = request.target.prefix { $0 != UInt8(ascii: "?") }
+        if path.elementsEqual(Self.eventsPath) { return eventStreamRequested(request, on: connection) }
+        if path.elementsEqual(Self.openAPIPath), request.method == .get {
+            return connection.respond(to: request.stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(string: OpenAPI.document)))
+        }
+        guard let operation = API.operation(ofPath: path) else {
+            let names = API.Operation.allCases.map(\.rawValue).joined(separator: ", ")
+            return respond(
+                Problem(status: 404, code: 6017, detail: "no such path; POST /v1/ and one of \(names), or GET /v1/events"),
+                to: request.stream, on: connection)
+        }
+        guard request.method == .post else {
+            return respond(Problem(status: 405, code: 6017, detail: "\(operation.rawValue) is called with POST"), to: request.stream, on: connection, allow: "POST")
+        }
+        if let caller = knownCaller(request.authorization, on: connection) {
+            return perform(operation, body: request.body, caller: caller, stream: request.stream, on: connection)
+        }
+        let body = Array(request.body)
+        authenticate(request, on: connection, operation: operation) { [self] caller, stream in
+            body.withUnsafeBufferPointer { perform(operation, body: $0, caller: caller, stream: stream, on: connection) }
+        }
+    }
+
+    private static let eventsPath = Array("/v1/events".utf8)
+    private static let openAPIPath = Array("/openapi.json".utf8)
+
+    private func perform(
+        _ operation: API.Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller, stream: StreamID, on connection: HTTPServerConnection
+    ) {
+        let parsed: API.Parsed
+        do throws(Problem) { parsed = try API.parse(operation, body: body, caller: caller) } catch {
+            return respond(error, to: stream, on: connection, operation: operation)
+        }
+        nextToken += 1
+        waiting[nextToken] = Waiting(connection: connection, stream: stream, operation: operation, errors: parsed.errors)
+        shell.perform(parsed.call, caller: parsed.subject, from: self, token: nextToken)
+    }
+
+    /// An operation is done.
+    func answer(_ token: UInt64, _ answer: CallAnswer) {
+        guard let waiting = waiting.removeValue(forKey: token) else { return }
+        do throws(Problem) {
+            let json = try API.json(answer, to: waiting.operation, errors: waiting.errors)
+            count(waiting.operation, code: 0)
+            waiting.connection.respond(
+                to: waiting.stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: json)))
+        } catch {
+            respond(error, to: waiting.stream, on: waiting.connection, operation: waiting.operation)
+        }
+    }
+
+    private func respond(
+        _ problem: Problem, to stream: StreamID, on connection: HTTPServerConnection, operation: API.Operation? = nil,
+        allow: StaticString? = nil
+    ) {
+        if let operation { count(operation, code: problem.code) }
+        connection.respond(
+            to: stream,
+            HTTPResponse(
+                status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter,
+                allow: allow))
+    }
+
+    private func count(_ operation: API.Operation, code: Int) { counters.operations[operation, default: [:]][code, default: 0] += 1 }
+
+    // MARK: Callers
+
+    /// The caller of a token that was checked before on this connection or loop.
+    private func knownCaller(_ header: UnsafeBufferPointer<UInt8>, on connection: HTTPServerConnection) -> Caller? {
+        let wall = Clock.now().wall
+        if let known = connection.applicationState as? ConnectionCaller, known.header.elementsEqual(header), known.caller.expiresAt > wall {
+            return known.caller
+        }
+        let bytes = Array(header)
+        guard let caller = tokens.caller(of: bytes, at: wall) else { return nil }
+        connection.applicationState = ConnectionCaller(header: bytes, caller: caller)
+        return caller
+    }
+
+    private func authenticate(
+        _ request: HTTPRequest, on connection: HTTPServerConnection, operation: API.Operation?,
+        then body: @escaping (Caller, StreamID) -> Void
+    ) {
+        let header = Array(request.authorization)
+        let stream = request.stream
+        let prefix = Array("bearer ".utf8)
+        guard header.count > prefix.count, zip(header, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 }) else {
+            let detail = header.isEmpty ? "no Authorization header; send \"Authorization: Bearer <JWT>\"" : "Authorization must be \"Bearer <JWT>\""
+            return respond(.notLoggedIn(detail), to: stream, on: connection, operation: operation)
+        }
+        let token = Array(header.dropFirst(prefix.count))
+        let pending = PendingAuthentication(header: header, stream: stream, connection: connection, operation: operation, body: body)
+        let wall = Clock.now().wall
+        Task { [self] in
+            let result = await authenticator.check(token, at: wall)
+            eventLoop.execute { self.finish(pending, result) }
+        }
+    }
+
+    private func finish(_ pending: PendingAuthentication, _ result: Result<Caller, AuthenticationError>) {
+        switch result {
+        case .success(let caller):
+            tokens.add(caller, token: pending.header)
+            pending.body(caller, pending.stream)
+        case .failure(let error):
+            respond(.notLoggedIn(error.reason), to: pending.stream, on: pending.connection, operation: pending.operation)
+        }
+    }
+
+    /// A request whose token is being checked; touched on the loop only.
+    private final class PendingAuthentication: @unchecked Sendable {
+        let header: [UInt8]
+        let stream: StreamID
+        let connection: HTTPServerConnection
+        let operation: API.Operation?
+        let body: (Caller, StreamID) -> Void
+
+        init(
+            header: [UInt8], stream: StreamID, connection: HTTPServerConnection, operation: API.Operation?,
+            body: @escaping (Caller, StreamID) -> Void
+        ) {
+            self.header = header
+            self.stream = stream
+            self.connection = connection
+            self.operation = operation
+            self.body = body
+        }
+    }
+
+    // MARK: Event streams
+
+    private func eventStreamRequested(_ request: HTTPRequest, on connection: HTTPServerConnection) {
+        guard request.method == .get else {
+            return respond(Problem(status: 405, code: 6017, detail: "the event stream is opened with GET"), to: request.stream, on: connection, allow: "GET")
+        }
+        let query = Array(request.target.drop { $0 != UInt8(ascii: "?") }.dropFirst())
+        let lastEventID = Milliseconds(String(decoding: request.lastEventID, as: UTF8.self))
+        let open = { [self] (caller: Caller, stream: StreamID) in
+            do throws(Problem) {
+                openSession(caller, try EventStreamQuery(query), resumeFrom: lastEventID, stream: stream, on: connection)
+            } catch {
+                respond(error, to: stream, on: connection)
+            }
+        }
+        if let caller = knownCaller(request.authorization, on: connection) { return open(caller, request.stream) }
+        authenticate(request, on: connection, operation: nil, then: open)
+    }
+
+    private func openSession(
+        _ caller: Caller, _ query: EventStreamQuery, resumeFrom: Milliseconds?, stream: StreamID, on connection: HTTPServerConnection
+    ) {
+        guard connection.channel.isActive else { return }
+        nextSession += 1
+        let session = SessionID(stamp: shell.peer.generation << 20 + nextSession << 6 + UInt64(index), node: shell.peer.versionNode)
+        let attach = Attach(
+            session: session, user: caller.user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus)
+        let seat = gateway.open(attach, resumeFrom: resumeFrom, at: Clock.now())
+        while seats.count <= Int(seat) { seats.append(nil) }
+        seats[Int(seat)] = Seat(connection: connection, stream: stream)
+        connection.applicationCount += 1
+        connection.openEventStream(stream, token: seat)
+        flush()
+    }
+
+    func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {
+        connection.applicationCount -= 1
+        seats[Int(token)] = nil
+        if isDraining { return }
+        let lastSeen = Clock.now().wall - (NIODeadline.now() - connection.lastReceivedAt).nanoseconds / 1_000_000
+        gateway.close(token, cause: .lost, lastSeen: lastSeen)
+        setNeedsFlush()
+    }
+
+    func eventStreamDrained(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection) {
+        gateway.unblock(token)
+        setNeedsFlush()
+    }
+
+    func connectionOpened(_ connection: HTTPServerConnection) { counters.connections += 1 }
+
+    func connectionClosed(_ connection: HTTPServerConnection) { counters.connections -= 1 }
+
+    func violated(_ violation: HTTPViolation, on connection: HTTPServerConnection) { counters.violations[violation, default: 0] += 1 }
+
+    // MARK: The gateway's output
+
+    /// Takes what the core says; a whole batch, then one flush.
+    func receive(_ messages: [NodeMessage]) {
+        for message in messages { receive(message) }
+        flush()
+    }
+
+    func receive(_ message: NodeMessage) {
+        if case .deliver(let record) = message {
+            let age = Clock.now().wall - record.lastUpdateTime
+            let pushed = gateway.counters.recordsPushed
+            gateway.receive(message)
+            let count = gateway.counters.recordsPushed - pushed
+            if count > 0, age < 60_000 { counters.pushSeconds.observe(seconds: Double(max(age, 0)) / 1_000, count: count) }
+        } else {
+            gateway.receive(message)
+        }
+        setNeedsFlush()
+    }
+
+    private func setNeedsFlush() {
+        guard !isFlushScheduled, !isFlushing else { return }
+        isFlushScheduled = true
+        eventLoop.execute { self.flush() }
+    }
+
+    /// Obeys the gateway until it wants nothing more.
+    func flush() {
+        isFlushScheduled = false
+        guard !isFlushing else { return }
+        isFlushing = true
+        while !gateway.output.isEmpty {
+            swap(&gateway.output, &spare)
+            deliverPushes()
+            for session in spare.ended { if let seat = seats[Int(session)] { seat.connection.finish(seat.stream) } }
+            for session in spare.cutOff { if let seat = seats[Int(session)] { seat.connection.reset(seat.stream) } }
+            let messages = spare.toNode
+            spare.clear()
+            if !messages.isEmpty { shell.receive(messages, from: self) }
+        }
+        isFlushing = false
+    }
+
+    private func deliverPushes() {
+        buffers.removeAll(keepingCapacity: true)
+        for payload in spare.payloads { buffers.append(ByteBuffer(bytes: payload)) }
+        var blocked: [Gateway.SessionIndex] = []
+        for push in spare.pushes {
+            guard let seat = seats[Int(push.session)], let buffer = buffers[Int(push.payload)] else { continue }
+            if seat.connection.push(buffer, to: seat.stream) { blocked.append(push.session) }
+        }
+        guard !blocked.isEmpty else { return }
+        let now = Clock.now()
+        for session in blocked { gateway.block(session, at: now) }
+    }
+
+    // MARK: Time
+
+    /// Looks after the sessions once a second.
+    func scheduleTicks() {
+        eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { [weak self] in
+            self?.tick()
+            self?.scheduleTicks()
+        }
+    }
+
+    /// Asks silent clients for a sign of life and ends those that give none (contract §4, T6). Called once a second.
+    private func tick() {
+        let now = NIODeadline.now()
+        gateway.tick(at: Clock.now())
+        let interval = TimeAmount.nanoseconds(settings.heartbeatInterval.wholeNanoseconds)
+        let timeout = TimeAmount.nanoseconds(settings.heartbeatTimeout.wholeNanoseconds)
+        for connection in http.connections where connection.applicationCount > 0 {
+            let silence = now - connection.lastReceivedAt
+            if silence > timeout, connection.isHTTP2 {
+                counters.silentSessions += UInt64(connection.applicationCount)
+                connection.close()
+            } else if silence > interval, now - connection.lastPingAt > interval {
+                connection.lastPingAt = now
+                connection.ping()
+            }
+        }
+        flush()
+    }
+
+    // MARK: Stopping
+
+    /// Opens no more streams, and forgets its sessions without a word: the owners keep them for the reconnect grace, so that a client
+    /// that comes back elsewhere is not shown to have left (design §5).
+    func drain() {
+        isDraining = true
+        http.goAway()
+    }
+
+    /// Succeeds once nothing waits for an answer, or at `deadline`.
+    func whenIdle(until deadline: NIODeadline) -> EventLoopFuture<Void> {
+        let promise = eventLoop.makePromise(of: Void.self)
+        eventLoop.execute { self.checkIdle(promise, deadline) }
+        return promise.futureResult
+    }
+
+    private func checkIdle(_ promise: EventLoopPromise<Void>, _ deadline: NIODeadline) {
+        if waiting.isEmpty || .now() > deadline { return promise.succeed() }
+        eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(5)) { self.checkIdle(promise, deadline) }
+    }
+
+    var snapshot: Counters {
+        var copy = counters
+        copy.gateway = gateway.counters
+        copy.sessions = gateway.sessionsCount
+        copy.users = gateway.usersCount
+        return copy
+    }
+}

@@ -1,0 +1,205 @@
+import HTTP2
+import Logging
+import NIOCore
+import PresenceCore
+import PresenceWire
+
+/// The links from this node to the others: one HTTP/2 connection for each, kept up or tried again. Lives on the core's loop.
+final class Links {
+    private unowned let shell: Shell
+    private lazy var loop = HTTPClientConnection.Loop(eventLoop: shell.eventLoop)
+    /// By address.
+    private var links: [String: OutgoingLink] = [:]
+    private(set) var refusedCount: UInt64 = 0
+
+    init(shell: Shell) { self.shell = shell }
+
+    /// Opens links to the contact points.
+    func join(_ contacts: [HostPort]) { for contact in contacts { open(contact.description) } }
+
+    /// Opens a link to a node that the core has heard of, or tries a broken one at once.
+    func connect(to peer: Peer) {
+        for link in links.values.sorted(by: { $0.address < $1.address }) where link.peerID == peer.id && link.address != peer.address {
+            link.abandon()
+            links[link.address] = nil
+        }
+        open(peer.address)
+    }
+
+    private func open(_ address: String) {
+        if let link = links[address] { return link.retryNow() }
+        guard let target = HostPort(address) else { return shell.logger.error("not a cluster address", metadata: ["address": "\(address)"]) }
+        let link = OutgoingLink(target: target, shell: shell, loop: loop)
+        links[address] = link
+        link.retryNow()
+    }
+
+    /// The core has something for a peer.
+    func transmit(to peer: PeerIndex, id: NodeID) {
+        for link in links.values where link.peerID == id { link.transmit(to: peer) }  // order does not matter: one link has the ID.
+    }
+
+    /// Cuts links that give no sign of life. Called four times a second.
+    func watch() { for link in links.values.sorted(by: { $0.address < $1.address }) { link.watch() } }
+
+    /// Whether every contact point has answered or failed once.
+    var hasTriedAll: Bool { links.values.allSatisfy(\.hasTried) }
+
+    func closeAll() { for link in links.values.sorted(by: { $0.address < $1.address }) { link.abandon() } }
+}
+
+/// One link: connect, say hello, then batches; the response is the acknowledgement (design §2, Links).
+final class OutgoingLink: HTTPClientDelegate {
+    private enum State: Equatable {
+        /// Waits before it tries again.
+        case idle
+        case connecting
+        case greeting
+        case live(NodeID)
+        /// Leads to this node itself, or to a node that is known by another address.
+        case abandoned
+    }
+
+    private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2 }
+
+    let address: String
+    private(set) var hasTried = false
+    private let target: HostPort
+    private unowned let shell: Shell
+    private let loop: HTTPClientConnection.Loop
+    private var state = State.idle
+    private var connection: HTTPClientConnection?
+    /// The member at the other end; it stays one while the first attempt to reconnect is under way.
+    private(set) var peerID: NodeID?
+    private var attempts = 0
+    private var response: [UInt8] = []
+    private var status = 0
+    private var inFlightCount = 0
+    private var lastAnswerAt = NIODeadline.now()
+
+    /// A link that is silent for so long with something in flight is broken. The other node beats every 250 ms.
+    private static let silenceMax = TimeAmount.seconds(3)
+
+    init(target: HostPort, shell: Shell, loop: HTTPClientConnection.Loop) {
+        self.target = target
+        self.shell = shell
+        self.loop = loop
+        address = target.description
+    }
+
+    // MARK: Life
+
+    func retryNow() {
+        guard state == .idle else { return }
+        state = .connecting
+        lastAnswerAt = .now()
+        connection = HTTPClientConnection.connect(host: target.host, port: target.port, on: loop, timeout: .seconds(1), delegate: self)
+    }
+
+    func abandon() {
+        state = .abandoned
+        hasTried = true
+        connection?.close()
+    }
+
+    func watch() {
+        guard state != .idle, state != .abandoned, NIODeadline.now() - lastAnswerAt > Self.silenceMax else { return }
+        shell.logger.warning("link is silent", metadata: ["address": "\(address)"])
+        connection?.close()
+    }
+
+    func connected(_ connection: HTTPClientConnection) {
+        guard state == .connecting else { return }
+        state = .greeting
+        var writer = WireWriter()
+        writer.hello(shell.node.hello)
+        response = []
+        _ = connection.send(.post, path: "/cluster/v1/hello", body: ByteBuffer(bytes: writer.bytes), token: Token.hello)
+    }
+
+    func closed(_ connection: HTTPClientConnection, error: (any Error)?) {
+        guard connection === self.connection else { return }
+        self.connection = nil
+        hasTried = true
+        inFlightCount = 0
+        guard state != .abandoned else { return }
+        let wasLive = if case .live = state { true } else { false }
+        state = .idle
+        if wasLive { return retryNow() }
+        if let lost = peerID {
+            peerID = nil
+            shell.update { $0.unlinked(from: lost, at: $1) }
+        }
+        scheduleRetry()
+    }
+
+    /// Full jitter up to 100 ms × 2ⁿ, at most a second (AWS Architecture Blog, "Exponential Backoff and Jitter").
+    private func scheduleRetry() {
+        attempts += 1
+        let ceiling = min(Int64(100) << Int64(min(attempts, 5)), 1_000)
+        shell.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(Int64.random(in: 20...ceiling))) { [weak self] in self?.retryNow() }
+    }
+
+    // MARK: Answers
+
+    func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int) { self.status = status }
+
+    func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer) {
+        if token == Token.hello, response.count + bytes.count <= Limits.batchBytesMax { response.append(contentsOf: bytes) }
+    }
+
+    func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32) {
+        guard connection === self.connection else { return }
+        lastAnswerAt = .now()
+        guard error == 0, status == 200 else { return refused(connection, error: error) }
+        if token == Token.hello { return greeted(connection) }
+        inFlightCount -= 1
+        guard case .live(let id) = state else { return }
+        shell.update { node, now in
+            if let peer = node.peerIndex(id) { node.acknowledged(by: peer, at: now) }
+        }
+    }
+
+    private func refused(_ connection: HTTPClientConnection, error: UInt32) {
+        let reason = String(decoding: response.prefix(300), as: UTF8.self)
+        shell.logger.error(
+            "link refused", metadata: ["address": "\(address)", "status": "\(status)", "error": "\(error)", "reason": "\(reason)"])
+        attempts = 5
+        connection.close()
+    }
+
+    private func greeted(_ connection: HTTPClientConnection) {
+        let hello: Hello
+        do throws(DecodeError) {
+            let result: Result<Hello, DecodeError> = response.withUnsafeBytes { bytes in
+                var reader = WireReader(bytes)
+                return Result { () throws(DecodeError) in try reader.hello() }
+            }
+            hello = try result.get()
+        } catch { return refused(connection, error: 0) }
+        guard hello.sender.id != shell.peer.id else { return abandon() }
+        if let refusal = shell.node.refusal(of: hello) {
+            shell.logger.error("member refused", metadata: ["address": "\(address)", "reason": "\(refusal)"])
+            attempts = 5
+            return connection.close()
+        }
+        hasTried = true
+        attempts = 0
+        inFlightCount = 0
+        state = .live(hello.sender.id)
+        peerID = hello.sender.id
+        shell.update { $0.linked(to: hello, at: $1) }
+    }
+
+    // MARK: Batches
+
+    func transmit(to peer: PeerIndex) {
+        guard case .live = state, let connection else { return }
+        while let batch = shell.nextBatch(for: peer) {
+            if inFlightCount == 0 { lastAnswerAt = .now() }
+            inFlightCount += 1
+            guard connection.send(.post, path: "/cluster/v1/batch", body: ByteBuffer(bytes: batch), token: Token.batch) != nil
+            else { return connection.close() }
+        }
+    }
+}

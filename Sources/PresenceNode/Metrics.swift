@@ -1,0 +1,129 @@
+import Foundation
+import HTTP2
+import PresenceCore
+import PresenceWire
+
+/// Everything that `/metrics` tells, taken at one moment from each loop (contract §8).
+struct MetricsSnapshot {
+    let node: NodeStatistics
+    let gateways: [GatewayLoop.Counters]
+    let store: StoreStatistics
+    let clusterRejections: [ClusterListener.Rejection: UInt64]
+
+    /// The text for Prometheus.
+    var text: String {
+        var metrics = MetricsText()
+        describeUsers(&metrics)
+        describeOperations(&metrics)
+        describePushes(&metrics)
+        describeCluster(&metrics)
+        describeStore(&metrics)
+        ProcessMetrics.describe(&metrics)
+        return metrics.text
+    }
+
+    private func sum(_ value: (GatewayLoop.Counters) -> UInt64) -> UInt64 { gateways.reduce(0) { $0 + value($1) } }
+
+    private func describeUsers(_ metrics: inout MetricsText) {
+        metrics.gauge("rollcall_sessions", "Open sessions on this node.", Double(gateways.reduce(0) { $0 + $1.sessions }))
+        metrics.gauge("rollcall_connections", "Open client connections.", Double(gateways.reduce(0) { $0 + $1.connections }))
+        metrics.gauge("rollcall_users_online", "Users that this node owns and that are ONLINE.", Double(node.usersOnline))
+        metrics.gauge("rollcall_users_owned", "Users that this node owns and knows something of.", Double(node.usersOwned))
+        metrics.gauge("rollcall_users_watched", "Users that somebody on this node follows.", Double(node.usersWatched))
+        metrics.counter("rollcall_logins_total", "Sessions opened, counted by the owner.", node.logins)
+        metrics.counter("rollcall_logouts_total", "Sessions ended by logout, counted by the owner.", node.logouts)
+        metrics.counter("rollcall_sessions_lost_total", "Sessions lost without logout, counted by the owner.", node.sessionsLost)
+        metrics.counter("rollcall_sessions_silent_total", "Sessions ended because the client was silent.", sum(\.silentSessions))
+        metrics.counter("rollcall_subscriptions_evicted_total", "Subscriptions removed to make room.", node.evictions)
+    }
+
+    private func describeOperations(_ metrics: inout MetricsText) {
+        var totals: [API.Operation: [Int: UInt64]] = [:]
+        for gateway in gateways {
+            for (operation, codes) in gateway.operations { totals[operation, default: [:]].merge(codes, uniquingKeysWith: +) }
+        }
+        let samples = API.Operation.allCases.flatMap { operation in
+            (totals[operation] ?? [:]).sorted { $0.key < $1.key }.map { code, count in
+                (labels: [("operation", operation.rawValue), ("code", String(code))], value: Double(count))
+            }
+        }
+        metrics.counter("rollcall_operations_total", "Operations answered, by name and code; 0 is success.", samples)
+        metrics.gauge("rollcall_operations_waiting", "Operations that wait for an owner.", Double(node.callsWaiting))
+        let violations = HTTPViolation.allCases.map { violation in
+            (labels: [("reason", violation.rawValue)], value: Double(sum { $0.violations[violation] ?? 0 }))
+        }
+        metrics.counter("rollcall_http_violations_total", "Limits that clients broke; the stream or connection was ended or refused.", violations)
+    }
+
+    private func describePushes(_ metrics: inout MetricsText) {
+        metrics.counter("rollcall_pushes_total", "Records handed to event streams.", sum(\.gateway.recordsPushed))
+        metrics.counter("rollcall_events_total", "Events handed to event streams.", sum(\.gateway.eventsPushed))
+        metrics.counter("rollcall_pushes_coalesced_total", "Records replaced by newer ones while a stream was full.", sum(\.gateway.recordsCoalesced))
+        metrics.counter("rollcall_slow_readers_total", "Sessions cut off because they did not read.", sum(\.gateway.slowReaders))
+        var latency = LatencyHistogram()
+        for gateway in gateways { latency.add(gateway.pushSeconds) }
+        metrics.histogram("rollcall_push_latency_seconds", "From the change at the owner to the push, by the owner's clock.", latency)
+    }
+
+    private func describeCluster(_ metrics: inout MetricsText) {
+        let peers = node.peers.sorted { $0.id < $1.id }
+        let samples = { (value: (NodeStatistics.PeerStatistics) -> Double) in
+            peers.map { (labels: [("peer", $0.id.rawValue)], value: value($0)) }
+        }
+        let alive = peers.count { $0.isAlive } + 1
+        let states: [(labels: [(String, String)], value: Double)] = [
+            ([("state", "alive")], Double(alive)), ([("state", "dead")], Double(peers.count + 1 - alive)),
+        ]
+        metrics.gauge("rollcall_members", "Members of the cluster as this node sees them.", states)
+        metrics.gauge("rollcall_slots_owned", "Slots of the ring that this node owns.", Double(node.slotsOwned))
+        metrics.counter("rollcall_deltas_sent_total", "Records sent to another node.", samples { Double($0.deltasSent) })
+        metrics.counter("rollcall_deltas_coalesced_total", "Records replaced by newer ones before they were sent.", samples { Double($0.deltasCoalesced) })
+        metrics.counter("rollcall_deltas_received_total", "Records received, this node's own included.", node.deltasReceived)
+        metrics.counter("rollcall_link_batches_total", "Batches sent to another node.", samples { Double($0.batchesSent) })
+        metrics.counter("rollcall_link_bytes_total", "Bytes of batches sent to another node.", samples { Double($0.bytesSent) })
+        metrics.counter("rollcall_link_overflows_total", "Times a link's queue was full and the peer had to be told everything anew.", samples { Double($0.overflows) })
+        metrics.gauge("rollcall_link_queue_depth", "Messages and records that wait for another node.", samples { Double($0.queueDepth) })
+        metrics.counter("rollcall_misrouted_total", "Messages for users that this node does not own.", node.misrouted)
+        metrics.counter("rollcall_clocks_refused_total", "Versions refused because they were too far in the future.", node.clocksRefused)
+        let rejections = ClusterListener.Rejection.allCases.map { reason in
+            (labels: [("reason", reason.rawValue)], value: Double(clusterRejections[reason] ?? 0))
+        }
+        metrics.counter("rollcall_cluster_streams_rejected_total", "Streams rejected on the cluster port.", rejections)
+    }
+
+    private func describeStore(_ metrics: inout MetricsText) {
+        metrics.counter("rollcall_store_commits_total", "Transactions.", store.commits)
+        metrics.counter("rollcall_store_rows_total", "Rows written.", store.rows)
+        metrics.counter("rollcall_store_failures_total", "Transactions that failed.", store.failures)
+        metrics.gauge("rollcall_store_rows_waiting", "Rows that wait for the disk.", Double(store.rowsWaiting))
+        metrics.histogram("rollcall_store_commit_seconds", "Duration of a transaction.", store.commitSeconds)
+    }
+}
+
+/// The process itself, under the names that Prometheus' client libraries use.
+enum ProcessMetrics {
+    static func describe(_ metrics: inout MetricsText) {
+        metrics.gauge("process_resident_memory_bytes", "Resident memory.", Double(residentBytes))
+        metrics.counter("process_cpu_seconds_total", "User and system time.", [([], cpuSeconds)])
+        metrics.gauge("process_open_fds", "Open file descriptors.", Double(openFiles))
+    }
+
+    private static var residentBytes: Int {
+        let fields = read("/proc/self/statm").split(separator: " ")
+        return fields.count > 1 ? (Int(fields[1]) ?? 0) * 4_096 : 0
+    }
+
+    private static var cpuSeconds: Double {
+        let fields = read("/proc/self/stat").split(separator: ")").last?.split(separator: " ") ?? []
+        guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else { return 0 }
+        return (user + system) / 100
+    }
+
+    private static var openFiles: Int {
+        do { return try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count } catch { return 0 }  // Not on Linux.
+    }
+
+    private static func read(_ path: String) -> String {
+        do { return try String(contentsOfFile: path, encoding: .utf8) } catch { return "" }  // Not on Linux.
+    }
+}

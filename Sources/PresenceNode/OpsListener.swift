@@ -1,0 +1,44 @@
+import HTTP2
+import NIOCore
+import PresenceWire
+
+/// The ops port: `/metrics`, `/healthz`, `/readyz` (contract §1).
+final class OpsListener: HTTPServerDelegate {
+    private let eventLoop: any EventLoop
+    private let metrics: () -> EventLoopFuture<String>
+    private let notReady: () -> String?
+
+    /// - Parameters:
+    ///   - metrics: makes the text of `/metrics`.
+    ///   - notReady: why the node is not ready; nil when it is.
+    init(eventLoop: any EventLoop, metrics: @escaping () -> EventLoopFuture<String>, notReady: @escaping () -> String?) {
+        self.eventLoop = eventLoop
+        self.metrics = metrics
+        self.notReady = notReady
+    }
+
+    func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
+        let path = String(decoding: request.target.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
+        let stream = request.stream
+        switch (request.method, path) {
+        case (.get, "/healthz"): respond(200, "ok\n", stream, connection)
+        case (.get, "/readyz"):
+            if let reason = notReady() { respond(503, reason + "\n", stream, connection) } else { respond(200, "ready\n", stream, connection) }
+        case (.get, "/metrics"):
+            metrics().assumeIsolated().whenSuccess { text in
+                connection.respond(to: stream, HTTPResponse(status: 200, contentType: .metrics, body: ByteBuffer(string: text)))
+            }
+        default: respond(404, "GET /metrics, /healthz or /readyz\n", stream, connection)
+        }
+    }
+
+    private func respond(_ status: Int, _ text: String, _ stream: StreamID, _ connection: HTTPServerConnection) {
+        connection.respond(to: stream, HTTPResponse(status: status, contentType: .text, body: ByteBuffer(string: text)))
+    }
+
+    func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {}
+    func eventStreamDrained(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection) {}
+    func connectionOpened(_ connection: HTTPServerConnection) {}
+    func connectionClosed(_ connection: HTTPServerConnection) {}
+    func violated(_ violation: HTTPViolation, on connection: HTTPServerConnection) {}
+}

@@ -1,0 +1,171 @@
+import Foundation
+import HTTP2
+import Logging
+import NIOCore
+import NIOPosix
+import NIOSSL
+import PresenceCore
+import PresenceWire
+
+/// A node in a process: listens, joins, serves, and stops in order.
+public final class RollcallNode: @unchecked Sendable {
+    /// The ports that were taken, also where 0 was asked for.
+    public struct Ports: Sendable {
+        public let client: Int
+        public let cluster: Int
+        public let ops: Int
+    }
+
+    public let configuration: NodeConfiguration
+    public let ports: Ports
+    private let group: MultiThreadedEventLoopGroup
+    private let shell: Shell
+    private let gateways: [GatewayLoop]
+    private let store: any Store
+    private let clusterListener: ClusterListener
+    private let clusterHTTP: HTTPLoop
+    private let opsListener: OpsListener
+    private let opsHTTP: HTTPLoop
+    private let servers: [HTTPServer]
+    private let state: NodeState
+
+    /// Whether the node is ready; touched on the core's loop.
+    private final class NodeState: @unchecked Sendable {
+        var notReady: String? = "starting"
+    }
+
+    /// Opens the store, takes the ports, joins the cluster. Throws a ``StoreError``, or the error of a port that is taken.
+    public static func start(_ configuration: NodeConfiguration, logger: Logger) async throws -> RollcallNode {
+        let store = try SQLiteStore(directory: configuration.dataDirectory, nodeID: configuration.nodeID, cluster: configuration.cluster)
+        do {
+            let node = try await RollcallNode(configuration, store: store, logger: logger)
+            await node.join()
+            return node
+        } catch {
+            store.close()
+            throw error
+        }
+    }
+
+    private init(_ configuration: NodeConfiguration, store: any Store, logger: Logger) async throws {
+        self.configuration = configuration
+        self.store = store
+        group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.loopsCount)
+        let loops = Array(group.makeIterator())
+        let core = loops[0]
+        let authenticator = try await Authenticator(apps: configuration.appKeys, isDevelopment: configuration.isDevelopment)
+        let parts = try await Self.listen(configuration, core: core)
+        let address = configuration.advertise ?? HostPort(host: configuration.clusterListen.host, port: parts.server.port)
+        let peer = Peer(
+            id: NodeID(configuration.nodeID), generation: UInt64(Clock.now().wall), address: address.description)
+        shell = Shell(
+            peer: peer, cluster: configuration.cluster, gatewaysCount: loops.count, settings: configuration.core, eventLoop: core, store: store,
+            logger: logger)
+        var limits = HTTPLimits()
+        limits.streamsMax = configuration.streamsPerConnectionMax
+        let gateways = loops.enumerated().map { [shell] index, loop in
+            GatewayLoop(
+                index: index, eventLoop: loop, limits: limits, settings: configuration.gateway, authenticator: authenticator, shell: shell)
+        }
+        self.gateways = gateways
+        let state = NodeState()
+        self.state = state
+        let clusterListener = ClusterListener(shell: shell)
+        self.clusterListener = clusterListener
+        clusterHTTP = parts.http
+        clusterHTTP.delegate = clusterListener
+        opsListener = OpsListener(
+            eventLoop: core,
+            metrics: { [shell] in Self.metrics(shell: shell, gateways: gateways, store: store, cluster: clusterListener) },
+            notReady: { state.notReady })
+        opsHTTP = HTTPLoop(eventLoop: core, limits: HTTPLimits(), delegate: opsListener)
+        try await core.submit { [shell] in try shell.start(gateways) }.get()
+        let ops = try await HTTPServer.bind(host: configuration.opsListen.host, port: configuration.opsListen.port, loops: [opsHTTP])
+        let client = try await HTTPServer.bind(
+            host: configuration.listen.host, port: configuration.listen.port, loops: gateways.map { $0.http }, tls: try Self.tls(configuration))
+        servers = [client, parts.server, ops]
+        ports = Ports(client: client.port, cluster: parts.server.port, ops: ops.port)
+    }
+
+    /// Takes the cluster port before anything else, because the node's card names it.
+    private static func listen(_ configuration: NodeConfiguration, core: any EventLoop) async throws -> (server: HTTPServer, http: HTTPLoop) {
+        var limits = HTTPLimits()
+        limits.bodyBytesMax = 4 * Limits.batchBytesMax
+        limits.bufferedBytesMax = 32 * Limits.batchBytesMax
+        let http = HTTPLoop(eventLoop: core, limits: limits, delegate: nil)
+        let server = try await HTTPServer.bind(host: configuration.clusterListen.host, port: configuration.clusterListen.port, loops: [http])
+        return (server, http)
+    }
+
+    private static func tls(_ configuration: NodeConfiguration) throws -> NIOSSLContext? {
+        guard let certificate = configuration.tlsCertificate, let key = configuration.tlsKey else { return nil }
+        do {
+            let chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
+            var tls = TLSConfiguration.makeServerConfiguration(
+                certificateChain: chain, privateKey: .privateKey(try NIOSSLPrivateKey(file: key, format: .pem)))
+            tls.applicationProtocols = ["h2", "http/1.1"]
+            return try NIOSSLContext(configuration: tls)
+        } catch {
+            throw ConfigurationError(setting: "tls-certificate", problem: "\(certificate) and \(key) are not a certificate and its key in PEM: \(error)")
+        }
+    }
+
+    /// Links to the contact points; a node that cannot reach any within two seconds serves alone and goes on trying.
+    private func join() async {
+        let contacts = configuration.join
+        let core = shell.eventLoop
+        let done = core.makePromise(of: Void.self)
+        core.execute { [shell, state] in
+            shell.links.join(contacts)
+            Self.whenJoined(shell, until: .now() + .seconds(2)) {
+                state.notReady = nil
+                done.succeed()
+            }
+        }
+        do { try await done.futureResult.get() } catch { return }  // The promise never fails.
+    }
+
+    private static func whenJoined(_ shell: Shell, until deadline: NIODeadline, _ body: @escaping () -> Void) {
+        if shell.links.hasTriedAll || .now() > deadline { return body() }
+        shell.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(10)) { whenJoined(shell, until: deadline, body) }
+    }
+
+    private static func metrics(
+        shell: Shell, gateways: [GatewayLoop], store: any Store, cluster: ClusterListener
+    ) -> EventLoopFuture<String> {
+        let snapshots = gateways.map { gateway in gateway.eventLoop.submit { gateway.snapshot } }
+        nonisolated(unsafe) let cluster = cluster
+        return EventLoopFuture.whenAllSucceed(snapshots, on: shell.eventLoop).map { counters in
+            MetricsSnapshot(
+                node: shell.node.statistics, gateways: counters, store: store.statistics,
+                clusterRejections: cluster.rejections
+            ).text
+        }
+    }
+
+    /// What `/metrics` tells.
+    public func metricsText() async throws -> String {
+        try await shell.eventLoop.flatSubmit { [self] in
+            Self.metrics(shell: shell, gateways: gateways, store: store, cluster: clusterListener)
+        }.get()
+    }
+
+    /// Stops: takes no more connections, finishes what is in flight, says goodbye, writes what waits.
+    public func stop() async throws {
+        try await shell.eventLoop.submit { [state] in state.notReady = "stopping" }.get()
+        for server in servers.prefix(1) { await server.stopListening() }
+        for gateway in gateways { try await gateway.eventLoop.submit { gateway.drain() }.get() }
+        let deadline = NIODeadline.now() + .nanoseconds(configuration.drainTimeout.wholeNanoseconds)
+        for gateway in gateways { try await gateway.whenIdle(until: deadline).get() }
+        try await shell.eventLoop.submit { [self] in
+            shell.stop()
+            shell.links.closeAll()
+            clusterHTTP.closeAll()
+            opsHTTP.closeAll()
+        }.get()
+        for gateway in gateways { try await gateway.eventLoop.submit { gateway.http.closeAll() }.get() }
+        for server in servers.dropFirst() { await server.stopListening() }
+        store.close()
+        try await group.shutdownGracefully()
+    }
+}

@@ -1,0 +1,40 @@
+import PresenceWire
+
+/// Why rows cannot be read or written.
+public enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The data directory cannot be used; the file was left as it was.
+    case unusable(path: String, problem: String)
+    /// A write failed, for instance because the disk is full; later ones may succeed.
+    case failed(String)
+    /// Too much is waiting for the disk.
+    case overloaded
+
+    public var description: String {
+        switch self {
+        case .unusable(let path, let problem): "data directory: \(path): \(problem)"
+        case .failed(let problem): "write failed: \(problem)"
+        case .overloaded: "too many rows are waiting for the disk"
+        }
+    }
+}
+
+/// What a store has done, for the metrics.
+public struct StoreStatistics: Equatable, Sendable {
+    public var commits: UInt64 = 0
+    public var rows: UInt64 = 0
+    public var failures: UInt64 = 0
+    public var rowsWaiting = 0
+    public var commitSeconds = LatencyHistogram()
+}
+
+/// Where durable rows live (design §6).
+public protocol Store: AnyObject, Sendable {
+    /// Reads every row, in key order, tombstones included; before the first ``persist(_:completion:)``.
+    func load(_ body: (Row) throws -> Void) throws
+    /// Makes rows durable. A row never replaces a newer one of its key. `completion` is called on the store's thread, in the order of
+    /// the calls, once they are on disk or have failed.
+    func persist(_ rows: [Row], completion: @escaping @Sendable (Result<Void, StoreError>) -> Void)
+    /// Writes what waits, and closes.
+    func close()
+    var statistics: StoreStatistics { get }
+}

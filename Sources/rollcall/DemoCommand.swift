@@ -1,0 +1,2 @@
+import ArgumentParser
+struct DemoCommand: AsyncParsableCommand { static let configuration = CommandConfiguration(commandName: "demo") }

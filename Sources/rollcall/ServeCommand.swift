@@ -1,0 +1,90 @@
+import ArgumentParser
+import Foundation
+import Logging
+import NIOCore
+import PresenceNode
+import UnixSignals
+
+/// `rollcall serve`: a node.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Run a node. With no flags: one node on loopback, SQLite in ./rollcall-data, development keys.",
+        discussion: "Settings come from flags, then ROLLCALL_… environment variables, then the YAML file.")
+
+    @Option(help: "A YAML file with settings.") var config: String?
+    @Option(help: "The node's name in its cluster (default: the host name).") var nodeId: String?
+    @Option(help: "Where clients connect (default 127.0.0.1:7600).") var listen: String?
+    @Option(help: "Where other nodes connect (default 127.0.0.1:7601).") var clusterListen: String?
+    @Option(help: "The address that other nodes are told (default: --cluster-listen).") var advertise: String?
+    @Option(help: "Where operators connect (default 127.0.0.1:7602).") var opsListen: String?
+    @Option(help: "Cluster addresses to join through: HOST:PORT,…") var join: String?
+    @Option(help: "Where durable data lives (default ./rollcall-data).") var dataDir: String?
+    @Option(help: "The cluster's name (default rollcall).") var cluster: String?
+    @Flag(help: "Take the built-in development key; loopback only.") var dev = false
+    @Option(help: "PEM file with the clients' TLS certificate chain.") var tlsCertificate: String?
+    @Option(help: "PEM file with its key.") var tlsKey: String?
+    @Option(help: "Event loops (default: one a core).") var loops: Int?
+    @Option(help: "trace, debug, info, notice, warning or error (default info).") var logLevel: String?
+    @Option(help: "text or json (default text).") var logFormat: String?
+
+    private var flags: [String: String] {
+        let given: [(String, String?)] = [
+            ("nodeId", nodeId), ("listen", listen), ("clusterListen", clusterListen), ("advertise", advertise), ("opsListen", opsListen),
+            ("join", join), ("dataDir", dataDir), ("cluster", cluster), ("dev", dev ? "true" : nil), ("tlsCertificate", tlsCertificate),
+            ("tlsKey", tlsKey), ("loops", loops.map(String.init)), ("logLevel", logLevel), ("logFormat", logFormat),
+        ]
+        return Dictionary(uniqueKeysWithValues: given.compactMap { name, value in value.map { (name, $0) } })
+    }
+
+    func run() async throws {
+        let configuration = try await NodeConfiguration.read(
+            flags: flags, environment: ProcessInfo.processInfo.environment, file: config)
+        try bootstrapLogging(level: configuration.logLevel, format: configuration.logFormat)
+        let logger = Logger(label: "rollcall")
+        let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+        let node = try await start(configuration, logger: logger)
+        logger.notice(
+            "serving",
+            metadata: [
+                "node": "\(configuration.nodeID)", "clients": "\(configuration.listen.host):\(node.ports.client)",
+                "cluster": "\(configuration.clusterListen.host):\(node.ports.cluster)", "ops": "\(configuration.opsListen.host):\(node.ports.ops)",
+            ])
+        if configuration.isDevelopment { try await welcome(node) }
+        for await signal in signals {
+            logger.notice("stopping", metadata: ["signal": "\(signal)"])
+            break
+        }
+        try await node.stop()
+    }
+
+    private func start(_ configuration: NodeConfiguration, logger: Logger) async throws -> RollcallNode {
+        do { return try await RollcallNode.start(configuration, logger: logger) } catch let error as IOError {
+            throw CommandFailure(
+                description: "cannot listen on \(configuration.listen), \(configuration.clusterListen) or \(configuration.opsListen): \(error)",
+                code: PresenceNode.ExitCode.unavailable)
+        }
+    }
+
+    /// Two lines that work when pasted.
+    private func welcome(_ node: RollcallNode) async throws {
+        let token = try await TokenMint().token(user: "alice")
+        let scheme = node.configuration.tlsCertificate == nil ? "http" : "https"
+        let url = "\(scheme)://\(node.configuration.listen.host):\(node.ports.client)"
+        let insecure = scheme == "https" ? " -k" : ""
+        Terminal.line(
+            """
+
+            Development mode: the key is built in, so listen on loopback only. A token for alice, valid for a day:
+
+              \(token)
+
+            Log in and watch what happens (the open stream is the session):
+              curl -N\(insecure) -H 'Authorization: Bearer \(token)' '\(url)/v1/events?platform=web'
+
+            In another terminal, set a status:
+              curl\(insecure) -H 'Authorization: Bearer \(token)' -d '{"customStatus":"in a meeting"}' \(url)/v1/setSelfStatus
+
+            """)
+    }
+}

@@ -1,0 +1,2 @@
+import ArgumentParser
+struct SimulateCommand: AsyncParsableCommand { static let configuration = CommandConfiguration(commandName: "simulate") }

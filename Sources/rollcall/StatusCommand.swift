@@ -1,0 +1,55 @@
+import ArgumentParser
+import HTTP2
+import NIOPosix
+import PresenceNode
+import PresenceWire
+
+/// `rollcall status U…`: asks once.
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "status", abstract: "Show users' statuses.")
+
+    @Argument(help: "User IDs.") var users: [String]
+    @OptionGroup var client: ClientOptions
+
+    func run() async throws {
+        var json = JSONWriter()
+        json.object { json in
+            json.key("userIDs")
+            json.array { json in
+                for user in users { json.string(user) }
+            }
+        }
+        let (host, port, tls) = try client.endpoint()
+        let authorization = try await client.bearer(user: "rollcall-status")
+        let response: HTTPExchange.Response
+        do {
+            response = try await HTTPExchange.send(
+                .post, host: host, port: port, path: "/v1/getUserStatus", headers: [("authorization", authorization)],
+                body: String(decoding: json.bytes, as: UTF8.self), tls: tls, on: MultiThreadedEventLoopGroup.singleton.next())
+        } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
+        guard response.status == 200, let answer = try? JSONReader.read(response.body) else {
+            throw CommandFailure(description: response.text, code: 1)
+        }
+        for status in answer["userStatusList"]?.elements ?? [] { Terminal.line(StatusLine.text(status)) }
+        let errors = answer["errorUserList"]?.elements ?? []
+        for error in errors { Terminal.error("\(error["userID"]?.text ?? "?"): \(error["reason"]?.text ?? "?")") }
+        if !errors.isEmpty { throw CommandFailure(description: "\(errors.count) of \(users.count) users could not be asked", code: 1) }
+    }
+}
+
+/// A `UserStatus` as a line for people.
+enum StatusLine {
+    static func text(_ status: JSONValue) -> String {
+        let platforms = (status["onlinePlatforms"]?.elements ?? []).compactMap(\.text).joined(separator: ",")
+        let custom = status["customStatus"]?.text ?? ""
+        var line = "\(status["userID"]?.text ?? "?")\t\(status["statusType"]?.text ?? "?")"
+        if !platforms.isEmpty { line += "\t[\(platforms)]" }
+        if !custom.isEmpty { line += "\t“\(custom)”" }
+        return line
+    }
+}
+
+extension JSONValue {
+    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+    var text: String? { if case .string(let text) = self { text } else { nil } }
+}

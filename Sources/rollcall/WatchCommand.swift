@@ -1,0 +1,59 @@
+import ArgumentParser
+import HTTP2
+import NIOPosix
+import PresenceNode
+import PresenceWire
+
+/// `rollcall watch --user U [TARGET…]`: logs in and prints every event.
+struct WatchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "watch", abstract: "Log in as a user and print what the user is told, until Ctrl-C.")
+
+    @Option(help: "The user to log in as.") var user: String
+    @Argument(help: "Users to follow from now on.") var targets: [String] = []
+    @Option(help: "The platform to log in from.") var platform = "terminal"
+    @OptionGroup var client: ClientOptions
+
+    func run() async throws {
+        let (host, port, tls) = try client.endpoint()
+        let headers: [(name: StaticString, value: String)] = [("authorization", try await client.bearer(user: user))]
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        if !targets.isEmpty {
+            var json = JSONWriter()
+            json.object { json in
+                json.key("userIDs")
+                json.array { json in
+                    for target in targets { json.string(target) }
+                }
+            }
+            let response = try await HTTPExchange.send(
+                .post, host: host, port: port, path: "/v1/subscribeUserStatus", headers: headers,
+                body: String(decoding: json.bytes, as: UTF8.self), tls: tls, on: loop)
+            guard response.status == 200 else { throw CommandFailure(description: response.text, code: 1) }
+        }
+        do {
+            let pieces = HTTPExchange.stream(host: host, port: port, path: "/v1/events?platform=\(platform)", headers: headers, tls: tls, on: loop)
+            var rest: [UInt8] = []
+            for try await piece in pieces {
+                rest += piece
+                while let end = rest.firstRange(of: Array("\n\n".utf8)) {
+                    show(String(decoding: rest[..<end.lowerBound], as: UTF8.self))
+                    rest.removeSubrange(..<end.upperBound)
+                }
+            }
+        } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
+    }
+
+    private func show(_ event: String) {
+        var name = ""
+        for line in event.split(separator: "\n") {
+            if line.hasPrefix("event: ") { name = String(line.dropFirst(7)) }
+            guard line.hasPrefix("data: "), let value = try? JSONReader.read(Array(line.dropFirst(6).utf8)) else { continue }
+            if name == "onUserStatusChanged" {
+                for status in value["userStatusList"]?.elements ?? [] { Terminal.line(StatusLine.text(status)) }
+            } else {
+                Terminal.line("\(name) \(line.dropFirst(6))")
+            }
+        }
+    }
+}

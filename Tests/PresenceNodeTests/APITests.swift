@@ -1,0 +1,32 @@
+import PresenceCore
+import PresenceWire
+import Testing
+
+@testable import PresenceNode
+
+@Suite struct APITests {
+    let caller = Caller(user: UserID(app: "default", id: "ann"), isAdmin: false, expiresAt: .max)
+
+    func parse(_ operation: API.Operation, _ body: String) throws(Problem) -> API.Parsed {
+        let bytes = Array(body.utf8)
+        let result: Result<API.Parsed, Problem> = bytes.withUnsafeBufferPointer { bytes in
+            Result { () throws(Problem) in try API.parse(operation, body: bytes, caller: caller) }
+        }
+        return try result.get()
+    }
+
+    @Test func aQueryNamesItsUsers() throws {
+        for _ in 0..<100 {
+            let parsed = try parse(.getUserStatus, #"{"userIDs":["bob","carl","bob"]}"#)
+            #expect(parsed.call == .getUserStatus([UserID(app: "default", id: "bob"), UserID(app: "default", id: "carl")]))
+        }
+    }
+
+    @Test func answersAreJSON() throws {
+        for _ in 0..<100 {
+            let users = [UserID(app: "default", id: "bob")]
+            let json = try API.json(.userStatusList([Record(blank: users[0])], users: users, asOf: 5), to: .getUserStatus, errors: [])
+            #expect(try JSONReader.read(json)["asOf"] == .integer(5))
+        }
+    }
+}
