@@ -76,7 +76,8 @@ final class HTTP2Session {
     }
 
     private func submitSettings() {
-        let entry = { (id: nghttp2_settings_id, value: Int) in nghttp2_settings_entry(settings_id: Int32(id.rawValue), value: UInt32(value)) }
+        let entry = { (id: nghttp2_settings_id, value: Int) in nghttp2_settings_entry(settings_id: Int32(id.rawValue), value: UInt32(value))
+        }
         var settings: [nghttp2_settings_entry]
         switch role {
         case .server:
@@ -120,7 +121,9 @@ final class HTTP2Session {
             let count = nghttp2_session_mem_send(raw, &bytes)
             guard count > 0 else {
                 if cut.isEmpty { return false }
-                for number in cut { nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, UInt32(NGHTTP2_NO_ERROR.rawValue)) }
+                for number in cut {
+                    nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, UInt32(NGHTTP2_NO_ERROR.rawValue))
+                }
                 cut.removeAll()
                 continue
             }

@@ -49,7 +49,8 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
     ) async throws -> Response {
         let promise = eventLoop.makePromise(of: Response.self)
         let exchange = HTTPExchange(
-            method, address: "\(host):\(port)", path: path, headers: headers, body: body.map { ByteBuffer(string: $0) }, promise: promise, pieces: nil)
+            method, address: "\(host):\(port)", path: path, headers: headers, body: body.map { ByteBuffer(string: $0) }, promise: promise,
+            pieces: nil)
         eventLoop.execute { exchange.connect(host: host, port: port, tls: tls, on: eventLoop) }
         return try await promise.futureResult.get()
     }

@@ -79,7 +79,8 @@ public final class HTTPServer: Sendable {
         var port = port
         do {
             for loop in loops {
-                let listener = try await listen(host: host, port: port, loop: UncheckedLoop(loop: loop), isShared: loops.count > 1, tls: tls)
+                let listener = try await listen(
+                    host: host, port: port, loop: UncheckedLoop(loop: loop), isShared: loops.count > 1, tls: tls)
                 listeners.append(listener)
                 port = listener.localAddress?.port ?? port
             }

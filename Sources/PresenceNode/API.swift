@@ -62,7 +62,9 @@ struct API {
         var errors = found.errors
         let targets = found.users.filter { $0 != subject }
         if targets.count < found.users.count {
-            errors.append(UserError(userID: String(subject.id), code: 6017, reason: "userIDs: nobody subscribes to oneself; own changes arrive anyway"))
+            errors.append(
+                UserError(
+                    userID: String(subject.id), code: 6017, reason: "userIDs: nobody subscribes to oneself; own changes arrive anyway"))
         }
         let call = Call.subscribeUserStatus(targets, seconds: seconds, sync: sync, subscribeType: UInt8(type))
         return Parsed(call: call, subject: subject, errors: errors)

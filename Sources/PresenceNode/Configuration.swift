@@ -90,7 +90,10 @@ public struct NodeConfiguration: Sendable {
     ///   - file: a YAML file, if one was named.
     public static func read(flags: [String: String], environment: [String: String], file: String?) async throws -> NodeConfiguration {
         var providers: [any ConfigProvider] = [
-            InMemoryProvider(name: "flags", values: Dictionary(uniqueKeysWithValues: flags.map { (AbsoluteConfigKey([$0]), ConfigValue(.string($1), isSecret: false)) })),
+            InMemoryProvider(
+                name: "flags",
+                values: Dictionary(uniqueKeysWithValues: flags.map { (AbsoluteConfigKey([$0]), ConfigValue(.string($1), isSecret: false)) })
+            ),
             EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "rollcall"),
         ]
         if let file {
@@ -148,13 +151,18 @@ public struct NodeConfiguration: Sendable {
         for (name, address) in [("listen", listen), ("cluster-listen", clusterListen), ("ops-listen", opsListen)]
         where isDevelopment && !address.isLoopback {
             throw ConfigurationError(
-                setting: name, problem: "\(address) can be reached from outside, but the development key is known to everybody; configure keys or listen on 127.0.0.1")
+                setting: name,
+                problem:
+                    "\(address) can be reached from outside, but the development key is known to everybody; configure keys or listen on 127.0.0.1"
+            )
         }
         guard (tlsCertificate == nil) == (tlsKey == nil) else {
             throw ConfigurationError(setting: "tls-certificate", problem: "tls-certificate and tls-key go together; one is missing")
         }
         guard gateway.heartbeatTimeout > gateway.heartbeatInterval else {
-            throw ConfigurationError(setting: "heartbeatTimeout", problem: "\(gateway.heartbeatTimeout) is not longer than heartbeatInterval, \(gateway.heartbeatInterval)")
+            throw ConfigurationError(
+                setting: "heartbeatTimeout",
+                problem: "\(gateway.heartbeatTimeout) is not longer than heartbeatInterval, \(gateway.heartbeatInterval)")
         }
         guard ["text", "json"].contains(logFormat) else {
             throw ConfigurationError(setting: "log-format", problem: "\"\(logFormat)\" is not text or json")
@@ -210,10 +218,15 @@ private struct SettingsReader {
     func keys(of app: String) throws -> [TokenKey] {
         var keys: [TokenKey] = []
         if let secret = config.string(forKey: ConfigKey(["jwt", app, "hs256"]), isSecret: true) { keys.append(.hs256(secret: secret)) }
-        if let path = config.string(forKey: ConfigKey(["jwt", app, "es256PublicKeyFile"])) { keys.append(.es256(publicPEM: try file(path))) }
-        if let path = config.string(forKey: ConfigKey(["jwt", app, "rs256PublicKeyFile"])) { keys.append(.rs256(publicPEM: try file(path))) }
+        if let path = config.string(forKey: ConfigKey(["jwt", app, "es256PublicKeyFile"])) {
+            keys.append(.es256(publicPEM: try file(path)))
+        }
+        if let path = config.string(forKey: ConfigKey(["jwt", app, "rs256PublicKeyFile"])) {
+            keys.append(.rs256(publicPEM: try file(path)))
+        }
         guard !keys.isEmpty else {
-            throw ConfigurationError(setting: "jwt.\(app)", problem: "app \"\(app)\" has no key; give hs256, es256PublicKeyFile or rs256PublicKeyFile")
+            throw ConfigurationError(
+                setting: "jwt.\(app)", problem: "app \"\(app)\" has no key; give hs256, es256PublicKeyFile or rs256PublicKeyFile")
         }
         return keys
     }

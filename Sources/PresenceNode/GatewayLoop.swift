@@ -72,7 +72,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let path = request.target.prefix { $0 != UInt8(ascii: "?") }
         if path.elementsEqual(Self.eventsPath) { return eventStreamRequested(request, on: connection) }
         if path.elementsEqual(Self.openAPIPath), request.method == .get {
-            return connection.respond(to: request.stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(string: OpenAPI.document)))
+            return connection.respond(
+                to: request.stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(string: OpenAPI.document)))
         }
         guard let operation = API.operation(ofPath: path) else {
             let names = API.Operation.allCases.map(\.rawValue).joined(separator: ", ")
@@ -81,7 +82,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 to: request.stream, on: connection)
         }
         guard request.method == .post else {
-            return respond(Problem(status: 405, code: 6017, detail: "\(operation.rawValue) is called with POST"), to: request.stream, on: connection, allow: "POST")
+            return respond(
+                Problem(status: 405, code: 6017, detail: "\(operation.rawValue) is called with POST"), to: request.stream, on: connection,
+                allow: "POST")
         }
         if let caller = knownCaller(request.authorization, on: connection) {
             return perform(operation, body: request.body, caller: caller, stream: request.stream, on: connection)
@@ -156,7 +159,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let stream = request.stream
         let prefix = Array("bearer ".utf8)
         guard header.count > prefix.count, zip(header, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 }) else {
-            let detail = header.isEmpty ? "no Authorization header; send \"Authorization: Bearer <JWT>\"" : "Authorization must be \"Bearer <JWT>\""
+            let detail =
+                header.isEmpty ? "no Authorization header; send \"Authorization: Bearer <JWT>\"" : "Authorization must be \"Bearer <JWT>\""
             return respond(.notLoggedIn(detail), to: stream, on: connection, operation: operation)
         }
         let token = Array(header.dropFirst(prefix.count))
@@ -202,7 +206,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     private func eventStreamRequested(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         guard request.method == .get else {
-            return respond(Problem(status: 405, code: 6017, detail: "the event stream is opened with GET"), to: request.stream, on: connection, allow: "GET")
+            return respond(
+                Problem(status: 405, code: 6017, detail: "the event stream is opened with GET"), to: request.stream, on: connection,
+                allow: "GET")
         }
         let query = Array(request.target.drop { $0 != UInt8(ascii: "?") }.dropFirst())
         let lastEventID = Milliseconds(String(decoding: request.lastEventID, as: UTF8.self))

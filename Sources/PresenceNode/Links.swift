@@ -28,7 +28,9 @@ final class Links {
 
     private func open(_ address: String) {
         if let link = links[address] { return link.retryNow() }
-        guard let target = HostPort(address) else { return shell.logger.error("not a cluster address", metadata: ["address": "\(address)"]) }
+        guard let target = HostPort(address) else {
+            return shell.logger.error("not a cluster address", metadata: ["address": "\(address)"])
+        }
         let link = OutgoingLink(target: target, shell: shell, loop: loop)
         links[address] = link
         link.retryNow()
@@ -151,7 +153,8 @@ final class OutgoingLink: HTTPClientDelegate {
     func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32) {
         guard connection === self.connection else { return }
         lastAnswerAt = .now()
-        guard error == 0, status == 200 else { return refused(connection, error: error) }
+        guard error == 0 else { return connection.close() }
+        guard status == 200 else { return refused(connection) }
         if token == Token.hello { return greeted(connection) }
         inFlightCount -= 1
         guard case .live(let id) = state else { return }
@@ -160,10 +163,10 @@ final class OutgoingLink: HTTPClientDelegate {
         }
     }
 
-    private func refused(_ connection: HTTPClientConnection, error: UInt32) {
+    private func refused(_ connection: HTTPClientConnection) {
         let reason = String(decoding: response.prefix(300), as: UTF8.self)
         shell.logger.error(
-            "link refused", metadata: ["address": "\(address)", "status": "\(status)", "error": "\(error)", "reason": "\(reason)"])
+            "link refused", metadata: ["address": "\(address)", "status": "\(status)", "reason": "\(reason)"])
         attempts = 5
         connection.close()
     }
@@ -176,7 +179,7 @@ final class OutgoingLink: HTTPClientDelegate {
                 return Result { () throws(DecodeError) in try reader.hello() }
             }
             hello = try result.get()
-        } catch { return refused(connection, error: 0) }
+        } catch { return refused(connection) }
         guard hello.sender.id != shell.peer.id else { return abandon() }
         if let refusal = shell.node.refusal(of: hello) {
             shell.logger.error("member refused", metadata: ["address": "\(address)", "reason": "\(refusal)"])

@@ -52,13 +52,15 @@ struct MetricsSnapshot {
         let violations = HTTPViolation.allCases.map { violation in
             (labels: [("reason", violation.rawValue)], value: Double(sum { $0.violations[violation] ?? 0 }))
         }
-        metrics.counter("rollcall_http_violations_total", "Limits that clients broke; the stream or connection was ended or refused.", violations)
+        metrics.counter(
+            "rollcall_http_violations_total", "Limits that clients broke; the stream or connection was ended or refused.", violations)
     }
 
     private func describePushes(_ metrics: inout MetricsText) {
         metrics.counter("rollcall_pushes_total", "Records handed to event streams.", sum(\.gateway.recordsPushed))
         metrics.counter("rollcall_events_total", "Events handed to event streams.", sum(\.gateway.eventsPushed))
-        metrics.counter("rollcall_pushes_coalesced_total", "Records replaced by newer ones while a stream was full.", sum(\.gateway.recordsCoalesced))
+        metrics.counter(
+            "rollcall_pushes_coalesced_total", "Records replaced by newer ones while a stream was full.", sum(\.gateway.recordsCoalesced))
         metrics.counter("rollcall_slow_readers_total", "Sessions cut off because they did not read.", sum(\.gateway.slowReaders))
         var latency = LatencyHistogram()
         for gateway in gateways { latency.add(gateway.pushSeconds) }
@@ -77,11 +79,15 @@ struct MetricsSnapshot {
         metrics.gauge("rollcall_members", "Members of the cluster as this node sees them.", states)
         metrics.gauge("rollcall_slots_owned", "Slots of the ring that this node owns.", Double(node.slotsOwned))
         metrics.counter("rollcall_deltas_sent_total", "Records sent to another node.", samples { Double($0.deltasSent) })
-        metrics.counter("rollcall_deltas_coalesced_total", "Records replaced by newer ones before they were sent.", samples { Double($0.deltasCoalesced) })
+        metrics.counter(
+            "rollcall_deltas_coalesced_total", "Records replaced by newer ones before they were sent.",
+            samples { Double($0.deltasCoalesced) })
         metrics.counter("rollcall_deltas_received_total", "Records received, this node's own included.", node.deltasReceived)
         metrics.counter("rollcall_link_batches_total", "Batches sent to another node.", samples { Double($0.batchesSent) })
         metrics.counter("rollcall_link_bytes_total", "Bytes of batches sent to another node.", samples { Double($0.bytesSent) })
-        metrics.counter("rollcall_link_overflows_total", "Times a link's queue was full and the peer had to be told everything anew.", samples { Double($0.overflows) })
+        metrics.counter(
+            "rollcall_link_overflows_total", "Times a link's queue was full and the peer had to be told everything anew.",
+            samples { Double($0.overflows) })
         metrics.gauge("rollcall_link_queue_depth", "Messages and records that wait for another node.", samples { Double($0.queueDepth) })
         metrics.counter("rollcall_misrouted_total", "Messages for users that this node does not own.", node.misrouted)
         metrics.counter("rollcall_clocks_refused_total", "Versions refused because they were too far in the future.", node.clocksRefused)

@@ -23,7 +23,11 @@ final class OpsListener: HTTPServerDelegate {
         switch (request.method, path) {
         case (.get, "/healthz"): respond(200, "ok\n", stream, connection)
         case (.get, "/readyz"):
-            if let reason = notReady() { respond(503, reason + "\n", stream, connection) } else { respond(200, "ready\n", stream, connection) }
+            if let reason = notReady() {
+                respond(503, reason + "\n", stream, connection)
+            } else {
+                respond(200, "ready\n", stream, connection)
+            }
         case (.get, "/metrics"):
             metrics().assumeIsolated().whenSuccess { text in
                 connection.respond(to: stream, HTTPResponse(status: 200, contentType: .metrics, body: ByteBuffer(string: text)))

@@ -59,7 +59,8 @@ public final class RollcallNode: @unchecked Sendable {
         let peer = Peer(
             id: NodeID(configuration.nodeID), generation: UInt64(Clock.now().wall), address: address.description)
         shell = Shell(
-            peer: peer, cluster: configuration.cluster, gatewaysCount: loops.count, settings: configuration.core, eventLoop: core, store: store,
+            peer: peer, cluster: configuration.cluster, gatewaysCount: loops.count, settings: configuration.core, eventLoop: core,
+            store: store,
             logger: logger)
         var limits = HTTPLimits()
         limits.streamsMax = configuration.streamsPerConnectionMax
@@ -82,18 +83,21 @@ public final class RollcallNode: @unchecked Sendable {
         try await core.submit { [shell] in try shell.start(gateways) }.get()
         let ops = try await HTTPServer.bind(host: configuration.opsListen.host, port: configuration.opsListen.port, loops: [opsHTTP])
         let client = try await HTTPServer.bind(
-            host: configuration.listen.host, port: configuration.listen.port, loops: gateways.map { $0.http }, tls: try Self.tls(configuration))
+            host: configuration.listen.host, port: configuration.listen.port, loops: gateways.map { $0.http },
+            tls: try Self.tls(configuration))
         servers = [client, parts.server, ops]
         ports = Ports(client: client.port, cluster: parts.server.port, ops: ops.port)
     }
 
     /// Takes the cluster port before anything else, because the node's card names it.
-    private static func listen(_ configuration: NodeConfiguration, core: any EventLoop) async throws -> (server: HTTPServer, http: HTTPLoop) {
+    private static func listen(_ configuration: NodeConfiguration, core: any EventLoop) async throws -> (server: HTTPServer, http: HTTPLoop)
+    {
         var limits = HTTPLimits()
         limits.bodyBytesMax = 4 * Limits.batchBytesMax
         limits.bufferedBytesMax = 32 * Limits.batchBytesMax
         let http = HTTPLoop(eventLoop: core, limits: limits, delegate: nil)
-        let server = try await HTTPServer.bind(host: configuration.clusterListen.host, port: configuration.clusterListen.port, loops: [http])
+        let server = try await HTTPServer.bind(
+            host: configuration.clusterListen.host, port: configuration.clusterListen.port, loops: [http])
         return (server, http)
     }
 
@@ -106,7 +110,8 @@ public final class RollcallNode: @unchecked Sendable {
             tls.applicationProtocols = ["h2", "http/1.1"]
             return try NIOSSLContext(configuration: tls)
         } catch {
-            throw ConfigurationError(setting: "tls-certificate", problem: "\(certificate) and \(key) are not a certificate and its key in PEM: \(error)")
+            throw ConfigurationError(
+                setting: "tls-certificate", problem: "\(certificate) and \(key) are not a certificate and its key in PEM: \(error)")
         }
     }
 

@@ -17,7 +17,8 @@ enum SQLiteInspection {
     private static func inspect(_ path: String, nodeID: String, cluster: String) throws {
         let header = try FileHandle(forReadingFrom: URL(fileURLWithPath: path)).read(upToCount: 100) ?? Data()
         guard header.starts(with: Array("SQLite format 3\0".utf8)), header.count == 100 else {
-            throw StoreError.unusable(path: path, problem: "is not an SQLite database, or its first page is damaged; restore a backup or remove it")
+            throw StoreError.unusable(
+                path: path, problem: "is not an SQLite database, or its first page is damaged; restore a backup or remove it")
         }
         let bigEndian = { (offset: Int) in header[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
         guard bigEndian(68) == SQLiteStore.applicationID else {
@@ -49,7 +50,8 @@ enum SQLiteInspection {
             throw StoreError.unusable(path: name, problem: "belongs to cluster \"\(meta["cluster"] ?? "?")\", not \"\(cluster)\"")
         }
         guard meta["node"] == nodeID else {
-            throw StoreError.unusable(path: name, problem: "belongs to node \"\(meta["node"] ?? "?")\", not \"\(nodeID)\"; use another --data-dir")
+            throw StoreError.unusable(
+                path: name, problem: "belongs to node \"\(meta["node"] ?? "?")\", not \"\(nodeID)\"; use another --data-dir")
         }
     }
 

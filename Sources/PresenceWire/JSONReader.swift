@@ -83,7 +83,10 @@ public struct JSONReader {
         offset += 1
         var members: [JSONValue.Member] = []
         skipSpace()
-        if try peek() == 0x7D { offset += 1; return .object(members) }
+        if try peek() == 0x7D {
+            offset += 1
+            return .object(members)
+        }
         while true {
             skipSpace()
             guard try peek() == 0x22 else { throw .unexpected(offset: offset) }
@@ -106,7 +109,10 @@ public struct JSONReader {
         offset += 1
         var elements: [JSONValue] = []
         skipSpace()
-        if try peek() == 0x5D { offset += 1; return .array(elements) }
+        if try peek() == 0x5D {
+            offset += 1
+            return .array(elements)
+        }
         while true {
             elements.append(try value(depth: depth + 1))
             skipSpace()
@@ -132,7 +138,11 @@ public struct JSONReader {
         try digits()
         if firstDigit == 0x30, offset - start > (bytes[start] == 0x2D ? 2 : 1) { throw .unexpected(offset: start) }
         var isWhole = true
-        if offset < bytes.count, bytes[offset] == 0x2E { isWhole = false; offset += 1; try digits() }
+        if offset < bytes.count, bytes[offset] == 0x2E {
+            isWhole = false
+            offset += 1
+            try digits()
+        }
         if offset < bytes.count, bytes[offset] | 0x20 == 0x65 {
             isWhole = false
             offset += 1
@@ -162,7 +172,7 @@ public struct JSONReader {
         while true {
             let byte = try next()
             switch byte {
-            case 0x22: 
+            case 0x22:
                 let offset = self.offset
                 let result: Result<String, JSONError> = text.withUnsafeBufferPointer { text in
                     Result { () throws(JSONError) in try utf8(text, at: offset) }

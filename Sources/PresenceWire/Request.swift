@@ -71,7 +71,8 @@ public struct Refusal: Hashable, Sendable {
     /// 50001: the owner, or its disk, cannot be reached now.
     public static let unavailable = Refusal(code: 50001, detail: "the shard that owns this user cannot be reached now; safe to retry")
     /// 50001, from the owner's store.
-    public static let notDurable = Refusal(code: 50001, detail: "the change could not be made durable; nothing was acknowledged, safe to retry")
+    public static let notDurable = Refusal(
+        code: 50001, detail: "the change could not be made durable; nothing was acknowledged, safe to retry")
     /// 50002.
     public static let overloaded = Refusal(code: 50002, detail: "this node has too much to do; retry after a second")
 }

@@ -2,22 +2,57 @@ extension WireWriter {
     /// One message with its tag.
     public mutating func message(_ message: Message) {
         switch message {
-        case .beginSync(let epoch): tag(1); unsigned(epoch)
-        case .endSync(let epoch): tag(2); unsigned(epoch)
-        case .attach(let attach): tag(3); self.attach(attach)
-        case .detach(let detach): tag(4); self.detach(detach)
-        case .watch(let watches): tag(5); list(watches) { $0.watch($1) }
-        case .unwatch(let users): tag(6); self.users(users)
-        case .request(let request): tag(7); self.request(request)
-        case .delta(let record): tag(8); self.record(record)
-        case .watched(let watched): tag(9); list(watched) { $0.watched($1) }
-        case .interest(let interest): tag(10); self.interest(interest)
-        case .end(let session, let user, let reason): tag(11); self.session(session); self.user(user); text(reason)
-        case .answer(let id, let answer): tag(12); unsigned(id); self.answer(answer)
-        case .misrouted(let users): tag(13); self.users(users)
-        case .transfer(let transfer): tag(14); self.transfer(transfer)
-        case .members(let peers): tag(15); list(peers) { $0.peer($1) }
-        case .complete(let version): tag(16); self.version(version)
+        case .beginSync(let epoch):
+            tag(1)
+            unsigned(epoch)
+        case .endSync(let epoch):
+            tag(2)
+            unsigned(epoch)
+        case .attach(let attach):
+            tag(3)
+            self.attach(attach)
+        case .detach(let detach):
+            tag(4)
+            self.detach(detach)
+        case .watch(let watches):
+            tag(5)
+            list(watches) { $0.watch($1) }
+        case .unwatch(let users):
+            tag(6)
+            self.users(users)
+        case .request(let request):
+            tag(7)
+            self.request(request)
+        case .delta(let record):
+            tag(8)
+            self.record(record)
+        case .watched(let watched):
+            tag(9)
+            list(watched) { $0.watched($1) }
+        case .interest(let interest):
+            tag(10)
+            self.interest(interest)
+        case .end(let session, let user, let reason):
+            tag(11)
+            self.session(session)
+            self.user(user)
+            text(reason)
+        case .answer(let id, let answer):
+            tag(12)
+            unsigned(id)
+            self.answer(answer)
+        case .misrouted(let users):
+            tag(13)
+            self.users(users)
+        case .transfer(let transfer):
+            tag(14)
+            self.transfer(transfer)
+        case .members(let peers):
+            tag(15)
+            list(peers) { $0.peer($1) }
+        case .complete(let version):
+            tag(16)
+            self.version(version)
         }
     }
 
@@ -97,7 +132,10 @@ extension WireWriter {
         unsigned(request.id)
         user(request.user)
         switch request.operation {
-        case .setSelfStatus(let customStatus, let seconds): tag(1); text(customStatus); optional(seconds) { $0.signed($1) }
+        case .setSelfStatus(let customStatus, let seconds):
+            tag(1)
+            text(customStatus)
+            optional(seconds) { $0.signed($1) }
         case .subscribe(let targets, let seconds, let subscribeType):
             tag(2)
             list(targets) { writer, target in
@@ -106,22 +144,43 @@ extension WireWriter {
             }
             optional(seconds) { $0.signed($1) }
             tag(subscribeType)
-        case .unsubscribe(let targets): tag(3); optional(targets) { $0.users($1) }
+        case .unsubscribe(let targets):
+            tag(3)
+            optional(targets) { $0.users($1) }
         case .subscriptions(let only, let offset, let limit):
-            tag(4); optional(only) { $0.users($1) }; unsigned(UInt64(offset)); unsigned(UInt64(limit))
-        case .records(let users): tag(5); self.users(users)
-        case .logout(let session): tag(6); optional(session) { $0.session($1) }
+            tag(4)
+            optional(only) { $0.users($1) }
+            unsigned(UInt64(offset))
+            unsigned(UInt64(limit))
+        case .records(let users):
+            tag(5)
+            self.users(users)
+        case .logout(let session):
+            tag(6)
+            optional(session) { $0.session($1) }
         }
     }
 
     private mutating func answer(_ answer: Answer) {
         switch answer {
-        case .record(let record): tag(1); self.record(record)
-        case .subscribed(let evicted): tag(2); users(evicted)
+        case .record(let record):
+            tag(1)
+            self.record(record)
+        case .subscribed(let evicted):
+            tag(2)
+            users(evicted)
         case .done: tag(3)
-        case .subscriptions(let page, let total): tag(4); list(page) { $0.subscription($1) }; unsigned(UInt64(total))
-        case .records(let records): tag(5); list(records) { $0.record($1) }
-        case .refused(let refusal): tag(6); unsigned(UInt64(refusal.code)); text(refusal.detail)
+        case .subscriptions(let page, let total):
+            tag(4)
+            list(page) { $0.subscription($1) }
+            unsigned(UInt64(total))
+        case .records(let records):
+            tag(5)
+            list(records) { $0.record($1) }
+        case .refused(let refusal):
+            tag(6)
+            unsigned(UInt64(refusal.code))
+            text(refusal.detail)
         }
     }
 }

@@ -48,7 +48,8 @@ struct ServeCommand: AsyncParsableCommand {
             "serving",
             metadata: [
                 "node": "\(configuration.nodeID)", "clients": "\(configuration.listen.host):\(node.ports.client)",
-                "cluster": "\(configuration.clusterListen.host):\(node.ports.cluster)", "ops": "\(configuration.opsListen.host):\(node.ports.ops)",
+                "cluster": "\(configuration.clusterListen.host):\(node.ports.cluster)",
+                "ops": "\(configuration.opsListen.host):\(node.ports.ops)",
             ])
         if configuration.isDevelopment { try await welcome(node) }
         for await signal in signals {
@@ -61,7 +62,8 @@ struct ServeCommand: AsyncParsableCommand {
     private func start(_ configuration: NodeConfiguration, logger: Logger) async throws -> RollcallNode {
         do { return try await RollcallNode.start(configuration, logger: logger) } catch let error as IOError {
             throw CommandFailure(
-                description: "cannot listen on \(configuration.listen), \(configuration.clusterListen) or \(configuration.opsListen): \(error)",
+                description:
+                    "cannot listen on \(configuration.listen), \(configuration.clusterListen) or \(configuration.opsListen): \(error)",
                 code: PresenceNode.ExitCode.unavailable)
         }
     }

@@ -1,2 +1,95 @@
 import ArgumentParser
-struct SimulateCommand: AsyncParsableCommand { static let configuration = CommandConfiguration(commandName: "simulate") }
+import Foundation
+import LoadSimulator
+import PresenceNode
+import UnixSignals
+
+extension Scenario: ExpressibleByArgument {}
+
+/// `rollcall simulate`: presses a cluster and, with `--verify`, checks every push.
+struct SimulateCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "simulate", abstract: "Press a cluster with many users; with --verify, check every push.",
+        discussion: "Exits with 1 when --verify finds a difference that coalescing does not explain.")
+
+    @Option(help: "The nodes' client ports: URL,…") var target = "http://127.0.0.1:7600"
+    @Option(help: "The nodes' ops ports, to compare counters: URL,…") var ops: String?
+    @Option(help: "\(Scenario.allCases.map(\.rawValue).joined(separator: ", ")).") var scenario = Scenario.mesh
+    @Option(help: "Users.") var users = 1_000
+    @Option(help: "How many others each user watches.") var watch = 20
+    @Option(help: "Changes a second, open loop.") var rate = 500.0
+    @Option(help: "Seconds of load.") var duration = 10.0
+    @Option(help: "Client connections (default: one for 50 users).") var connections = 0
+    @Option(help: "Event streams on one connection at most.") var streamsPerConnection = 500
+    @Option(help: "Logins a second at the start.") var loginRate = 2_000.0
+    @Option(help: "Connect from 127.0.0.2 to 127.0.0.N, so that ports do not run out.") var sourceAddresses = 1
+    @Option(help: "Starts all random choices.") var seed: UInt64 = UInt64.random(in: 1...1_000_000)
+    @Flag(help: "Keep a ledger and fail on any difference.") var verify = false
+    @Option(help: "Seconds to wait for quiet after the load.") var settle = 10.0
+    @Option(help: "Write the report as JSON.") var json: String?
+    @Option(help: "Write the report as a web page.") var html: String?
+    @Option(help: "A file with the app's HS256 secret (default: the development key).") var secretFile: String?
+
+    func run() async throws {
+        var options = SimulationOptions(targets: try Self.targets(target, "--target"))
+        options.opsTargets = try ops.map { try Self.targets($0, "--ops") } ?? []
+        options.scenario = scenario
+        options.users = users
+        options.watch = min(watch, users - 1)
+        options.rate = rate
+        options.duration = duration
+        options.connections = connections
+        options.streamsPerConnection = streamsPerConnection
+        options.loginRate = loginRate
+        options.sourceAddresses = sourceAddresses
+        options.seed = seed
+        options.verify = verify
+        options.settle = settle
+        let report = try await Self.run(options, secretFile: secretFile)
+        Terminal.write("\r" + report.summary)
+        if let json { try report.json().write(to: URL(fileURLWithPath: json)) }
+        if let html { try report.html.write(toFile: html, atomically: true, encoding: .utf8) }
+        if !report.isVerified { throw ArgumentParser.ExitCode(1) }
+    }
+
+    private static func run(_ options: SimulationOptions, secretFile: String?) async throws -> SimulationReport {
+        let secret = try secretFile.map { try String(contentsOfFile: $0, encoding: .utf8).trimmingCharacters(in: .newlines) }
+        let mint = try await TokenMint(secret: secret)
+        let simulation: Simulation
+        do { simulation = try await Simulation(options) { "Bearer \(try await mint.token(user: $0))" } } catch let error
+            as SimulationOptions.Invalid
+        {
+            throw CommandFailure(description: error.description, code: PresenceNode.ExitCode.usage)
+        }
+        let signals = await UnixSignalsSequence(trapping: .sigint)
+        let watcher = Task { for await _ in signals { simulation.stop() } }
+        let painter = Task { await paint(simulation, total: options.duration) }
+        defer {
+            watcher.cancel()
+            painter.cancel()
+        }
+        return try await simulation.run()
+    }
+
+    /// A bar on a terminal, a line every five seconds elsewhere.
+    private static func paint(_ simulation: Simulation, total: Double) async {
+        let isInteractive = Terminal.isInteractive
+        while !Task.isCancelled {
+            do { try await Task.sleep(for: .milliseconds(isInteractive ? 200 : 5_000)) } catch { return }
+            let progress = simulation.progress
+            let text = String(
+                format: "%6.1f s  %@  %d users live, %d changes, %d pushes, p50 %.2f p99 %.2f ms", progress.seconds, progress.phase,
+                progress.usersLive, progress.changes, progress.pushes, progress.p50Milliseconds, progress.p99Milliseconds)
+            if isInteractive { Terminal.write("\r\u{1B}[K" + text) } else { Terminal.error(text) }
+        }
+    }
+
+    static func targets(_ text: String, _ flag: String) throws -> [SimulationOptions.Target] {
+        try text.split(separator: ",").map { part in
+            guard let url = URL(string: String(part)), let host = url.host, let port = url.port, url.scheme == "http" else {
+                throw ValidationError("\(flag): \"\(part)\" is not http://HOST:PORT")
+            }
+            return SimulationOptions.Target(host: host, port: port)
+        }
+    }
+}

@@ -32,7 +32,8 @@ struct WatchCommand: AsyncParsableCommand {
             guard response.status == 200 else { throw CommandFailure(description: response.text, code: 1) }
         }
         do {
-            let pieces = HTTPExchange.stream(host: host, port: port, path: "/v1/events?platform=\(platform)", headers: headers, tls: tls, on: loop)
+            let pieces = HTTPExchange.stream(
+                host: host, port: port, path: "/v1/events?platform=\(platform)", headers: headers, tls: tls, on: loop)
             var rest: [UInt8] = []
             for try await piece in pieces {
                 rest += piece

@@ -140,8 +140,13 @@ import Testing
         cluster.setStatus(bob, "meanwhile", on: 2)
         try cluster.restart(1)
         cluster.advance(.seconds(1))
-        guard case .subscriptions(let page, _, let total) = cluster.call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 10), by: bob, on: 0)
-        else { Issue.record("no answer"); return }
+        guard
+            case .subscriptions(let page, _, let total) = cluster.call(
+                .getSubscribedUserStatus(only: nil, offset: 0, limit: 10), by: bob, on: 0)
+        else {
+            Issue.record("no answer")
+            return
+        }
         #expect(total == 2)
         #expect(Set(page.map(\.target)) == [user(ann), user("carl")])
         #expect(cluster.record(of: bob).customStatus == "meanwhile")
@@ -166,7 +171,10 @@ import Testing
         cluster.login("ann", on: 0)
         #expect(cluster.clients[watcher].view["ann"]?["statusType"]?.textValue == "ONLINE")
         cluster.isDiskFull = false
-        guard case .userStatus = cluster.setStatus("ann", "busy", on: 0) else { Issue.record("still refused"); return }
+        guard case .userStatus = cluster.setStatus("ann", "busy", on: 0) else {
+            Issue.record("still refused")
+            return
+        }
     }
 
     @Test mutating func aCallWhoseOwnerIsUnreachableIsAnswered50001AtItsDeadline() {
@@ -185,7 +193,10 @@ import Testing
         cluster.setStatus(ann, "busy", on: 0)
         cluster.kill(1)
         cluster.advance(.milliseconds(100))
-        guard case .userStatus(let record) = cluster.lastAnswer(on: 0) else { Issue.record("no answer"); return }
+        guard case .userStatus(let record) = cluster.lastAnswer(on: 0) else {
+            Issue.record("no answer")
+            return
+        }
         #expect(record.customStatus == "busy")
     }
 
@@ -193,7 +204,10 @@ import Testing
         cluster.login("ann", on: 0)
         let asked = ["ann", "nobody"].map(user)
         guard case .userStatusList(let records, _, let asOf) = cluster.call(.getUserStatus(asked), by: "bob", on: 2)
-        else { Issue.record("no answer"); return }
+        else {
+            Issue.record("no answer")
+            return
+        }
         #expect(records.map { $0?.statusType } == [.online, .unlogined])
         #expect(asOf <= cluster.now.wall)
     }
@@ -202,7 +216,10 @@ import Testing
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 2)
         guard case .subscribed(_, let records?, _) = cluster.subscribe("bob", to: ["ann"], on: 2, sync: true)
-        else { Issue.record("no answer"); return }
+        else {
+            Issue.record("no answer")
+            return
+        }
         #expect(records.map { $0?.statusType } == [.online])
         #expect(cluster.statuses(told: bob, of: "ann") == [])
         cluster.setStatus("ann", "busy", on: 1)

@@ -1,0 +1,41 @@
+# The commands of the project. `make demo` and `make test` work on a machine that has only the Swift toolchain.
+
+SHELL := /bin/bash
+RELEASE := --configuration release --scratch-path .build-release
+ROLLCALL := .build-release/release/rollcall
+
+.PHONY: run demo test bench lint build deps test-deps bench-deps
+
+# A node on loopback with development keys.
+run: build
+	$(ROLLCALL) serve
+
+# Three nodes, a simulated population, and a live view. Ends with Ctrl-C; DURATION=10 ends it by itself.
+demo: build
+	$(ROLLCALL) demo $(if $(DURATION),--duration $(DURATION))
+
+build: deps
+	@echo "== build (release)"
+	swift build $(RELEASE) --product rollcall
+
+test: deps test-deps lint
+	@echo "== build (debug)"
+	swift build --build-tests
+	@echo "== test"
+	swift test --skip-build
+
+lint:
+	@echo "== lint"
+	swift format lint --strict --parallel --recursive Sources Tests Package.swift
+
+# Ratios beside nghttpd and a bare send loop, in one run; see Benchmarks/README.md.
+bench: build test-deps
+	@echo "== bench"
+	Benchmarks/run
+
+# Installs what is missing, and nothing else: Debian packages for building, and for the tests.
+deps:
+	@Benchmarks/install libnghttp2-dev libsqlite3-dev pkg-config
+
+test-deps:
+	@Benchmarks/install curl nghttp2-client nghttp2-server openssl python3

@@ -1,0 +1,77 @@
+/// SplitMix64 (Steele, Lea and Flood, 2014): small, and the same everywhere.
+struct SeededRandom: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+/// The users, by number, and who watches whom: a pure function of the options.
+struct Population {
+    /// Whom each user watches, sorted; never oneself.
+    let watched: [[UInt32]]
+    /// How many watch each user.
+    let watchersCounts: [Int]
+    private let prefix: String
+
+    init(scenario: Scenario, users: Int, watch: Int, seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        prefix = "s\(seed)u"
+        switch scenario {
+        case .celebrity: watched = (0..<users).map { $0 == 0 ? [] : [0] }
+        case .steady, .mesh, .loginStorm, .flapping:
+            watched = (0..<users).map { user in
+                var chosen: Set<UInt32> = []
+                while chosen.count < watch {
+                    let other = UInt32.random(in: 0..<UInt32(users), using: &random)
+                    if other != UInt32(user) { chosen.insert(other) }
+                }
+                return chosen.sorted()
+            }
+        }
+        var counts = Array(repeating: 0, count: users)
+        for list in watched { for user in list { counts[Int(user)] += 1 } }
+        watchersCounts = counts
+    }
+
+    /// A user's ID.
+    func name(of user: Int) -> String { prefix + String(user) }
+
+    /// The user with this ID, if it is one of ours.
+    func user(named name: UnsafeBufferPointer<UInt8>) -> Int? {
+        guard name.count > prefix.utf8.count, zip(name, prefix.utf8).allSatisfy({ $0 == $1 }) else { return nil }
+        var user = 0
+        for byte in name.dropFirst(prefix.utf8.count) {
+            guard (48...57).contains(byte), user < 10_000_000 else { return nil }
+            user = user * 10 + Int(byte) - 48
+        }
+        return user < watched.count ? user : nil
+    }
+
+    /// The custom status of a user's n-th change: names both, so that a push proves where it comes from.
+    static func customStatus(user: Int, change: Int) -> String { "c\(user).\(change)" }
+
+    /// Reads ``customStatus(user:change:)``.
+    static func parse(customStatus: UnsafeBufferPointer<UInt8>) -> (user: Int, change: Int)? {
+        guard customStatus.first == UInt8(ascii: "c"), customStatus.count <= 30 else { return nil }
+        var numbers = [0, 0]
+        var part = 0
+        for byte in customStatus.dropFirst() {
+            if byte == UInt8(ascii: "."), part == 0 {
+                part = 1
+            } else if (48...57).contains(byte) {
+                numbers[part] = numbers[part] &* 10 &+ Int(byte) - 48
+            } else {
+                return nil
+            }
+        }
+        return part == 1 ? (numbers[0], numbers[1]) : nil
+    }
+}

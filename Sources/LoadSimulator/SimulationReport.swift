@@ -1,0 +1,105 @@
+import Foundation
+import Histogram
+
+/// What a simulation found.
+public struct SimulationReport: Codable, Sendable {
+    /// Percentiles in milliseconds.
+    public struct Latency: Codable, Sendable {
+        public var count: UInt64 = 0
+        public var p50 = 0.0
+        public var p90 = 0.0
+        public var p99 = 0.0
+        public var p999 = 0.0
+        public var max = 0.0
+        /// Pairs of percentile and milliseconds, for the plot.
+        public var curve: [[Double]] = []
+
+        init(_ histogram: Histogram<UInt64>) {
+            count = histogram.totalCount
+            guard count > 0 else { return }
+            let at = { Double(histogram.valueAtPercentile($0)) / 1_000 }
+            (p50, p90, p99, p999, max) = (at(50), at(90), at(99), at(99.9), at(100))
+            curve = [1, 5, 10, 25, 50, 75, 90, 95, 98, 99, 99.5, 99.9, 99.99, 100].map { [$0, at($0)] }
+        }
+    }
+
+    /// One second of the run.
+    public struct Second: Codable, Sendable {
+        public var second: Int
+        public var changes: Int
+        public var pushes: Int
+        public var usersLive: Int
+    }
+
+    public var scenario: String
+    public var users: Int
+    public var seed: UInt64
+    public var connections: Int
+    public var loginSeconds = 0.0
+    public var loadSeconds = 0.0
+    public var changes = 0
+    public var pushes = 0
+    /// From the scheduled time of a change to the push: free of coordinated omission.
+    public var changeToPush: Latency
+    /// From the scheduled time of a change to its answer.
+    public var changeToAnswer: Latency
+    public var errorsByCode: [String: Int] = [:]
+    public var reconnects = 0
+    public var isVerifying: Bool
+    public var lost = 0
+    public var stale = 0
+    public var phantom = 0
+    public var duplicate = 0
+    public var junk = 0
+    /// Changes of which a watcher saw only a later one.
+    public var coalesced = 0
+    public var olderOnOtherStream = 0
+    /// From the end of the load, or the return of a node if that was later, until every view was right.
+    public var secondsToConverge: Double?
+    /// Differences between the ledger and the nodes' counters.
+    public var counterDifferences: [String] = []
+    public var countersCompared = 0
+    public var examples: [String] = []
+    public var timeline: [Second] = []
+
+    /// Nothing but coalescing explains a difference.
+    public var isVerified: Bool {
+        !isVerifying || (lost + stale + phantom + duplicate + junk == 0 && counterDifferences.isEmpty && secondsToConverge != nil)
+    }
+
+    /// The report as JSON.
+    public func json() throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+        return try encoder.encode(self)
+    }
+
+    /// The report for a terminal.
+    public var summary: String {
+        let line = { (name: String, value: String) in name.padding(toLength: 26, withPad: " ", startingAt: 0) + value + "\n" }
+        let milliseconds = { (latency: Latency) in
+            String(
+                format: "p50 %.2f  p90 %.2f  p99 %.2f  p99.9 %.2f  max %.2f ms", latency.p50, latency.p90, latency.p99, latency.p999,
+                latency.max)
+        }
+        var text = line("scenario", "\(scenario), \(users) users on \(connections) connections, seed \(seed)")
+        text += line("logins", String(format: "%d in %.1f s", users, loginSeconds))
+        text += line(
+            "changes", String(format: "%d in %.1f s (%.0f a second)", changes, loadSeconds, Double(changes) / max(loadSeconds, 0.001)))
+        text += line("pushes", String(format: "%d (%.0f a second)", pushes, Double(pushes) / max(loadSeconds, 0.001)))
+        text += line("change to push", milliseconds(changeToPush))
+        text += line("change to answer", milliseconds(changeToAnswer))
+        if !errorsByCode.isEmpty {
+            text += line("errors", errorsByCode.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", "))
+        }
+        text += line("reconnects", "\(reconnects)")
+        guard isVerifying else { return text }
+        text += line("lost", "\(lost)") + line("stale", "\(stale)") + line("phantom", "\(phantom)") + line("duplicate", "\(duplicate)")
+        text += line("coalesced", "\(coalesced)")
+        text += line("views right again after", secondsToConverge.map { String(format: "%.2f s", $0) } ?? "never")
+        text += line("counters compared", "\(countersCompared)")
+        for difference in counterDifferences { text += line("  differs", difference) }
+        for example in examples { text += line("  example", example) }
+        return text + line("verdict", isVerified ? "verified" : "NOT VERIFIED")
+    }
+}
