@@ -20,7 +20,8 @@ extension Node {
         return nil
     }
 
-    /// A node has introduced itself on its link to this one: it may have lost what we told it, so it is told anew.
+    /// A node has introduced itself on its link to this one. What we told it before it was restarted is void; it asks for all that we
+    /// know once it can answer (``PresenceWire/Message/requestSync``).
     public mutating func greeted(by hello: Hello, at now: Now) {
         guard hello.sender.id != selfPeer.id else { return }
         let wasRestarted = learn(hello.sender)
@@ -30,7 +31,6 @@ extension Node {
             owners.peerLost(peer, at: now, into: &outbox)
             peers[peer].link.reset()
         }
-        if peers[peer].isAlive { resync(peer, at: now) }
         run(at: now)
     }
 
@@ -49,6 +49,7 @@ extension Node {
             membersChanged(at: now)
             tellMembers()
         }
+        send(.requestSync, to: peer)
         resync(peer, at: now)
         run(at: now)
     }

@@ -229,6 +229,7 @@ public struct Node {
         case .misrouted(let users): receiveMisrouted(users, at: now)
         case .transfer(let transfer): owners.receive(transfer, at: now, into: &outbox)
         case .members(let members): for member in members { learn(member) }
+        case .requestSync: if peers[peer].isAlive { resync(peer, at: now) }
         case .complete(let version): peers[peer].knownUpTo = max(peers[peer].knownUpTo, version.milliseconds)
         }
     }

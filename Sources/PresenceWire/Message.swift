@@ -38,6 +38,9 @@ public enum Message: Hashable, Sendable {
     // Between any two nodes.
     /// All the members that the sender knows.
     case members([Peer])
+    /// The sender's link to the receiver is up, so it can answer now: what was said to it before may have been lost, and is to be
+    /// said again.
+    case requestSync
     /// Every record that the sender had written when its clock showed this version has been sent before.
     case complete(upTo: Version)
 }

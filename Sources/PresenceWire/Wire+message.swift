@@ -53,6 +53,7 @@ extension WireWriter {
         case .complete(let version):
             tag(16)
             self.version(version)
+        case .requestSync: tag(17)
         }
     }
 
@@ -205,6 +206,7 @@ extension WireReader {
         case 14: return .transfer(try transfer())
         case 15: return .members(try list { reader throws(DecodeError) in try reader.peer() })
         case 16: return .complete(upTo: try version())
+        case 17: return .requestSync
         case let other: throw .unknownTag(other)
         }
     }

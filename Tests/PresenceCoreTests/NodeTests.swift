@@ -245,6 +245,21 @@ import Testing
         #expect(cluster.clients[third].view["carl"] == nil)
     }
 
+    @Test mutating func whatIsSaidToANodeThatCannotAnswerYetIsSaidAgain() {
+        cluster.unlink(0, 1)
+        cluster.unlink(1, 0)
+        cluster.link(0, 1)
+        let ann = cluster.user(ownedBy: 1)
+        let watcher = cluster.login("bob", on: 0)
+        cluster.subscribe("bob", to: [ann], on: 0)
+        cluster.link(1, 0)
+        cluster.advance(.seconds(1))
+        cluster.login(ann, on: 2)
+        cluster.advance(.seconds(1))
+        #expect(cluster.clients[watcher].view[ann]?["statusType"]?.textValue == "ONLINE")
+        #expect(cluster.clients[watcher].events.contains { $0.name == "onSubscriptionSyncCompleted" })
+    }
+
     @Test mutating func junkFromAPeerChangesNothing() {
         let junk: [[UInt8]] = [[0], [99], [3, 1], [8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], [6, 255, 255, 3]]
         for bytes in junk {

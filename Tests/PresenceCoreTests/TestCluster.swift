@@ -60,6 +60,7 @@ struct TestCluster {
 
     // MARK: What happens
 
+    /// Brings up the link from one node to another; the way back is a link of its own.
     mutating func link(_ from: Int, _ to: Int) {
         guard processes[from].isUp, processes[to].isUp else { return }
         let hello = processes[from].node.hello
