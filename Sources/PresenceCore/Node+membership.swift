@@ -138,6 +138,14 @@ extension Node {
         }
     }
 
+    /// Passes on users that were given to this node by a ring which is not that of the other nodes any more.
+    mutating func releaseStrays(at now: Now) {
+        guard straysReleaseAt <= now.instant else { return }
+        straysReleaseAt = .farFuture
+        let owner = { [ring, ringPeers] (user: UserID) in ring.owner(of: user.slot).map { ringPeers[$0] } ?? 0 }
+        owners.release(to: owner, into: &outbox)
+    }
+
     mutating func retryMisrouted(at now: Now) {
         guard misroutedRetryAt <= now.instant else { return }
         let users = Set(misrouted)

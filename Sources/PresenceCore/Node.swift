@@ -55,6 +55,8 @@ public struct Node {
     /// Users whose owner said that it is not: registered again soon.
     var misrouted: [UserID] = []
     var misroutedRetryAt = Instant.farFuture
+    /// When users that came here by an older ring are passed on.
+    var straysReleaseAt = Instant.farFuture
     private var stored: Deque<(ticket: UInt64, answers: [(peer: PeerIndex, id: UInt64, answer: Answer)])> = []
     private var nextTicket: UInt64 = 0
     var position: Milliseconds = 0
@@ -129,6 +131,7 @@ public struct Node {
         let dropped = fanOut.sweep(at: now)
         for (peer, users) in grouped(dropped) { send(.unwatch(users), to: peer) }
         retryMisrouted(at: now)
+        releaseStrays(at: now)
         tickCalls(at: now)
         resyncOverflown(at: now)
         updatePosition(at: now)
@@ -227,7 +230,9 @@ public struct Node {
         case .end(let session, let user, let reason): tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
         case .answer(let id, let answer): receive(answer, to: id, from: peer, at: now)
         case .misrouted(let users): receiveMisrouted(users, at: now)
-        case .transfer(let transfer): owners.receive(transfer, at: now, into: &outbox)
+        case .transfer(let transfer):
+            owners.receive(transfer, at: now, into: &outbox)
+            if owner(of: transfer.record.user) != 0 { straysReleaseAt = min(straysReleaseAt, now.instant + settings.retryInterval) }
         case .members(let members): for member in members { learn(member) }
         case .requestSync: if peers[peer].isAlive { resync(peer, at: now) }
         case .complete(let version): peers[peer].knownUpTo = max(peers[peer].knownUpTo, version.milliseconds)

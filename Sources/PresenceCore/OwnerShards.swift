@@ -43,7 +43,7 @@ struct OwnerShards {
     /// A gateway's node says that a session is open.
     mutating func attach(_ attach: Attach, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
         let user = index(of: attach.user)
-        if let record = attach.record { adopt(record, at: user, now: now) }
+        if let record = attach.record { adopt(record, at: user, now: now, into: &outbox) }
         users[user].sessions.removeAll { $0.isReplaced(by: attach) || $0.id == attach.session }
         let session = OwnedSession(
             id: attach.session, peer: peer, platform: attach.platform, deviceID: attach.deviceID, epoch: epochs[peer] ?? 0)
@@ -126,7 +126,7 @@ struct OwnerShards {
         watched.reserveCapacity(watches.count)
         for watch in watches {
             let user = index(of: watch.user)
-            if let record = watch.record { adopt(record, at: user, now: now) }
+            if let record = watch.record { adopt(record, at: user, now: now, into: &outbox) }
             users[user].setWatcher(peer, true)
             schedule(user, at: now)
             let record = users[user].record
@@ -186,18 +186,26 @@ struct OwnerShards {
         outbox.rows.append(Row(record))
     }
 
-    /// Takes over what a node holds of the user, if that is newer; an ONLINE that no session vouches for is doubted for the grace.
-    private mutating func adopt(_ record: Record, at user: Index, now: Now) {
-        guard record.version > users[user].record.version else { return }
+    /// Takes over what a node holds of the user, if that is newer, and tells those who watch; an ONLINE that no session vouches for is
+    /// doubted for the grace.
+    private mutating func adopt(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {
+        guard keep(record, at: user, now: now) else { return }
+        tell(user, into: &outbox)
+    }
+
+    /// Returns whether the record was newer, and is kept.
+    private mutating func keep(_ record: Record, at user: Index, now: Now) -> Bool {
+        guard record.version > users[user].record.version else { return false }
         guard clock.accepts(record.version, at: now.wall) else {
             counters.clocksRefused += 1
-            return
+            return false
         }
         clock.observe(record.version)
         let old = users[user].record.statusType
         counters.usersOnline += (record.statusType == .online ? 1 : 0) - (old == .online ? 1 : 0)
         users[user].record = record
         if record.statusType == .online { users[user].doubtDeadline = now.instant + settings.reconnectGrace }
+        return true
     }
 
     // MARK: Time
@@ -242,15 +250,14 @@ struct OwnerShards {
     /// Takes over a user from the node that owned it.
     mutating func receive(_ transfer: Transfer, at now: Now, into outbox: inout Outbox) {
         let user = index(of: transfer.record.user)
-        let held = users[user].record.version
-        adopt(transfer.record, at: user, now: now)
-        if users[user].record.version > held { tell(user, into: &outbox) }
+        adopt(transfer.record, at: user, now: now, into: &outbox)
         merge(transfer.subscriptions, at: user, now: now, into: &outbox)
         settle(user, at: now, into: &outbox)
     }
 
-    /// Gives away every user that `newOwner` says belongs to another node.
+    /// Gives away every user that `newOwner` says belongs to another node. Those who had registered here are told that it was in vain.
     mutating func release(to newOwner: (UserID) -> PeerIndex, into outbox: inout Outbox) {
+        var registered: [[UserID]] = []
         for index in users.places where users.isLive(index) {
             let user = users.user(at: index)
             let peer = newOwner(user)
@@ -261,7 +268,12 @@ struct OwnerShards {
             }
             counters.usersOnline -= state.record.statusType == .online ? 1 : 0
             users.remove(index)
+            for peer in Set(state.watchers + state.sessionPeers).sorted() {
+                while registered.count <= peer { registered.append([]) }
+                registered[peer].append(user)
+            }
         }
+        for (peer, users) in registered.enumerated() where !users.isEmpty { outbox.send(.misrouted(users), to: peer) }
     }
 
     /// Takes a durable row back at the start.
@@ -269,7 +281,7 @@ struct OwnerShards {
         let user = index(of: row.user)
         clock.observe(row.version)
         switch row.kind {
-        case .status: adopt(try Record(row), at: user, now: now)
+        case .status: _ = keep(try Record(row), at: user, now: now)
         case .subscription: _ = users[user].subscriptions.merge(try Subscription(row))
         }
         schedule(user, at: now)

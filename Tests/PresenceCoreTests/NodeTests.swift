@@ -260,6 +260,39 @@ import Testing
         #expect(cluster.clients[watcher].events.contains { $0.name == "onSubscriptionSyncCompleted" })
     }
 
+    /// A watcher registers with a new owner that knows nothing yet; a session's node then brings the record.
+    @Test mutating func whatANewOwnerLearnsFromASessionItTellsThoseWhoWatch() {
+        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let ann = user("ann")
+        shards.watch([Watch(user: ann, held: .zero)], from: 2, at: cluster.now, into: &outbox)
+        var record = Record(blank: ann)
+        record.version = Version(milliseconds: cluster.now.wall, counter: 0, node: 9)
+        record.statusType = .online
+        record.onlinePlatforms = ["ios"]
+        outbox = Outbox()
+        let session = SessionID(stamp: 1, node: 9)
+        let attach = Attach(session: session, user: ann, platform: "ios", isLogin: false, record: record)
+        shards.attach(attach, from: 1, at: cluster.now, into: &outbox)
+        #expect(outbox.messages.contains { $0.peer == 2 && $0.message == .delta(record) })
+    }
+
+    @Test mutating func aUserGivenToANodeThatDoesNotOwnItIsPassedOn() {
+        let ann = cluster.user(ownedBy: 1)
+        var record = Record(blank: user(ann))
+        record.version = Version(milliseconds: cluster.now.wall, counter: 0, node: 9)
+        record.customStatus = "moved"
+        var writer = WireWriter()
+        writer.message(.transfer(Transfer(record: record, subscriptions: [])))
+        let now = cluster.now
+        writer.bytes.withUnsafeBytes { bytes in
+            _ = try? cluster.processes[0].node.receive(batch: bytes, from: NodeID("node-2"), at: now)
+        }
+        cluster.advance(.milliseconds(200))
+        #expect(cluster.record(of: ann).customStatus == "moved")
+        #expect(cluster.processes[0].node.owners.record(of: user(ann)).customStatus == "")
+    }
+
     @Test mutating func junkFromAPeerChangesNothing() {
         let junk: [[UInt8]] = [[0], [99], [3, 1], [8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], [6, 255, 255, 3]]
         for bytes in junk {
