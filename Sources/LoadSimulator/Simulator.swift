@@ -315,7 +315,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             switch kind {
             case .connected: connected(user)
             case .statusChanged: statusChanged(data, for: user)
-            case .syncCompleted: users[user].isSynced = true
+            case .syncCompleted: (users[user].isSynced, users[user].syncedAt) = (true, now)
             case .kicked, .other: break
             }
         }
@@ -336,7 +336,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             report.pushes += 1
             second.pushes += 1
             guard let (user, change) = ledger.received(status, by: watcher, at: now) else { return }
-            guard let scheduledAt = users[user].scheduledAt(change: change), user != watcher else { return }
+            guard let scheduledAt = users[user].scheduledAt(change: change), user != watcher, scheduledAt > users[watcher].syncedAt else { return }
             _ = pushLatency.record(UInt64(max((now - scheduledAt) * 1e6, 0)))
         }
         if !isSound { ledger.receivedJunk() }

@@ -20,6 +20,8 @@ struct VirtualUser {
     var isSubscribed = false
     /// `onSubscriptionSyncCompleted` was told on the present stream.
     var isSynced = false
+    /// When; a change that was scheduled before is not measured on this stream.
+    var syncedAt = 0.0
     /// Counts failed attempts; moves the user to the next target.
     var attempts = 0
     /// The next target to try, counted from the user's own.

@@ -12,6 +12,9 @@ public struct CoreSettings: Sendable, Equatable {
     public var callTimeout: Duration = .seconds(5)
     /// How long after a wrong or missing owner a registration or request is tried again. Default 100 ms.
     public var retryInterval: Duration = .milliseconds(100)
+    /// After a member was lost, how long its users of whom nothing is known yet may not be written about: their gateways register within
+    /// this time, and what they bring comes first. Default 500 ms.
+    public var takeoverGrace: Duration = .milliseconds(500)
     /// How long a session may keep a full queue before it is cut off. Default 60 s.
     public var slowReaderTimeout: Duration = .seconds(60)
     /// Operations waiting for owners on one node; one more is answered 50002. Default 100,000.

@@ -59,6 +59,7 @@ extension Node {
         guard let peer = peerIndices[id], peers[peer].isAlive else { return }
         peers[peer].isAlive = false
         peers[peer].link.reset()
+        takeoverEndsAt = now.instant + settings.takeoverGrace
         effects.append(.membership(id, isAlive: false))
         owners.peerLost(peer, at: now, into: &outbox)
         membersChanged(at: now)

@@ -55,6 +55,8 @@ public struct Node {
     /// Users whose owner said that it is not: registered again soon.
     var misrouted: [UserID] = []
     var misroutedRetryAt = Instant.farFuture
+    /// Until then users of a lost member may be unknown here.
+    var takeoverEndsAt = Instant(nanoseconds: 0)
     /// When users that came here by an older ring are passed on.
     var straysReleaseAt = Instant.farFuture
     private var stored: Deque<(ticket: UInt64, answers: [(peer: PeerIndex, id: UInt64, answer: Answer)])> = []
@@ -220,7 +222,7 @@ public struct Node {
         case .watch(let watches): watch(watches, from: peer, at: now)
         case .unwatch(let users): owners.unwatch(users, from: peer)
         case .request(let request):
-            guard owns(request.user, from: peer) else { return }
+            guard owns(request.user, from: peer), knows(request, from: peer, at: now) else { return }
             owners.perform(request, from: peer, at: now, into: &outbox)
         case .beginSync(let epoch): owners.beginSync(from: peer, epoch: epoch)
         case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
@@ -244,6 +246,14 @@ public struct Node {
         if owner(of: user) == 0 { return true }
         misroutedCount += 1
         send(.misrouted([user]), to: peer)
+        return false
+    }
+
+    /// Whether `request` may be carried out: just after a takeover, nothing is written about a user of whom nothing is known yet.
+    private mutating func knows(_ request: Request, from peer: PeerIndex, at now: Now) -> Bool {
+        guard now.instant < takeoverEndsAt, owners.record(of: request.user).version == .zero else { return true }
+        if case .records = request.operation { return true }
+        send(.misrouted([request.user]), to: peer)
         return false
     }
 

@@ -192,7 +192,7 @@ import Testing
         cluster.processes[1].isUp = false
         cluster.setStatus(ann, "busy", on: 0)
         cluster.kill(1)
-        cluster.advance(.milliseconds(100))
+        cluster.advance(.milliseconds(700))
         guard case .userStatus(let record) = cluster.lastAnswer(on: 0) else {
             Issue.record("no answer")
             return
@@ -275,6 +275,21 @@ import Testing
         let attach = Attach(session: session, user: ann, platform: "ios", isLogin: false, record: record)
         shards.attach(attach, from: 1, at: cluster.now, into: &outbox)
         #expect(outbox.messages.contains { $0.peer == 2 && $0.message == .delta(record) })
+    }
+
+    @Test mutating func aCallThatComesToANewOwnerBeforeItsGatewaysShowsNoFlap() {
+        let ann = cluster.user(ownedBy: 1)
+        let watcher = cluster.login("bob", on: 2)
+        cluster.subscribe("bob", to: [ann], on: 2)
+        cluster.login(ann, on: 0)
+        cluster.processes[1].isUp = false
+        cluster.processes[2].node.unlinked(from: NodeID("node-1"), at: cluster.now)
+        cluster.settle()
+        cluster.setStatus(ann, "early", on: 2)
+        cluster.kill(1)
+        cluster.advance(.seconds(1))
+        #expect(cluster.statuses(told: watcher, of: ann) == ["UNLOGINED", "ONLINE", "ONLINE"])
+        #expect(cluster.record(of: ann).customStatus == "early")
     }
 
     @Test mutating func aUserGivenToANodeThatDoesNotOwnItIsPassedOn() {
