@@ -87,8 +87,12 @@ let package = Package(
         .testTarget(name: "PresenceWireTests", dependencies: ["PresenceWire"], swiftSettings: strict),
         .testTarget(name: "PresenceCoreTests", dependencies: ["PresenceCore"], swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2"] + nio, swiftSettings: strict),
-        .testTarget(name: "PresenceNodeTests", dependencies: ["PresenceNode"], swiftSettings: strict),
-        .testTarget(name: "LoadSimulatorTests", dependencies: ["LoadSimulator"], swiftSettings: strict),
+        .testTarget(name: "PresenceNodeTests", dependencies: ["PresenceNode", "PresenceCore", "PresenceWire"], swiftSettings: strict),
+        .testTarget(
+            name: "ClusterTests",
+            dependencies: ["PresenceNode", "LoadSimulator", "HTTP2", "PresenceWire", .product(name: "Logging", package: "swift-log")] + nio,
+            swiftSettings: strict),
+        .testTarget(name: "LoadSimulatorTests", dependencies: ["LoadSimulator", "PresenceWire"], swiftSettings: strict),
         .testTarget(name: "TidyTests", swiftSettings: strict),
     ]
 )

@@ -286,13 +286,12 @@ extension HTTP2Session {
             guard let slot = slot(ofNumber: number) else { return }
             let isEnd = UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
             if role == .client, type == NGHTTP2_HEADERS.rawValue { events.append(.head(slot: slot)) }
-            if role == .server, isEnd, !streams[slot].isWhole {
+            guard role == .server else { return }
+            if isEnd, !streams[slot].isWhole {
                 streams[slot].isWhole = true
                 bufferedBytes -= streams[slot].body.count
-                if !streams[slot].isAnswered { events.append(.request(slot: slot)) }
-            } else if role == .server, streams[slot].isHeadTooLarge, !streams[slot].isAnswered {
-                events.append(.request(slot: slot))
             }
+            if isEnd || streams[slot].isHeadTooLarge { report(slot) }
         case NGHTTP2_SETTINGS.rawValue:
             if UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_ACK.rawValue == 0 { events.append(.settings) }
         case NGHTTP2_RST_STREAM.rawValue: resetsCount += 1
@@ -303,6 +302,13 @@ extension HTTP2Session {
         }
     }
 
+    /// Records once that a request can be answered.
+    private func report(_ slot: Int) {
+        guard !streams[slot].isReported else { return }
+        streams[slot].isReported = true
+        events.append(.request(slot: slot))
+    }
+
     func received(_ data: UnsafeRawBufferPointer, on number: Int32) {
         guard let slot = slot(ofNumber: number) else { return }
         if role == .client { return events.append(.data(slot: slot, data)) }
@@ -311,7 +317,7 @@ extension HTTP2Session {
             streams[slot].isBodyTooLarge = true
             bufferedBytes -= streams[slot].body.count
             streams[slot].body = []
-            events.append(.request(slot: slot))
+            report(slot)
         } else if bufferedBytes + data.count > limits.bufferedBytesMax {
             reset(slot, error: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue))
         } else {

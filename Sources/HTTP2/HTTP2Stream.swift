@@ -16,6 +16,8 @@ struct HTTP2Stream {
     var isEventStream = false
     /// The peer has sent END_STREAM.
     var isWhole = false
+    /// The application was told of the request.
+    var isReported = false
     var isAnswered = false
     var isHeadTooLarge = false
     var isBodyTooLarge = false
@@ -50,6 +52,7 @@ struct HTTP2Stream {
         isEventStream = false
         isWhole = false
         isAnswered = false
+        isReported = false
         isHeadTooLarge = false
         isBodyTooLarge = false
         isFull = false

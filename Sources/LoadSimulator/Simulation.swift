@@ -67,7 +67,9 @@ enum CounterComparison {
         guard let before, let after else { return }
         let difference = { (name: String) in Int((after[name] ?? 0) - (before[name] ?? 0)) }
         // A node that was restarted counts from 0 again; streams that were cut may have had pushes in flight.
-        guard simulator.lastReturnAt == nil, before.allSatisfy({ !$0.key.contains("_total") || (after[$0.key] ?? 0) >= $0.value }) else { return }
+        guard simulator.lastReturnAt == nil, before.allSatisfy({ !$0.key.contains("_total") || (after[$0.key] ?? 0) >= $0.value }) else {
+            return
+        }
         let wasCut = simulator.report.reconnects > 0 || simulator.options.scenario == .flapping
         var expected: [(name: String, ledger: Int)] = [("rollcall_logins_total", simulator.streamsOpened)]
         for (operation, count) in simulator.answered.sorted(by: { $0.key < $1.key }) {

@@ -336,7 +336,9 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             report.pushes += 1
             second.pushes += 1
             guard let (user, change) = ledger.received(status, by: watcher, at: now) else { return }
-            guard let scheduledAt = users[user].scheduledAt(change: change), user != watcher, scheduledAt > users[watcher].syncedAt else { return }
+            guard let scheduledAt = users[user].scheduledAt(change: change), user != watcher, scheduledAt > users[watcher].syncedAt else {
+                return
+            }
             _ = pushLatency.record(UInt64(max((now - scheduledAt) * 1e6, 0)))
         }
         if !isSound { ledger.receivedJunk() }

@@ -12,11 +12,17 @@ struct LocalSessions {
 
     mutating func open(_ attach: Attach, gateway: Int) {
         let user = users.index(of: attach.user, orInsert: []).index
-        var registered = attach
-        registered.isLogin = false
-        registered.customStatus = nil
-        users[user].append(Local(attach: registered, gateway: gateway))
+        users[user].append(Local(attach: attach, gateway: gateway))
         count += 1
+    }
+
+    /// An owner has answered for `user`: its logins are done, and are not repeated when the sessions are registered again.
+    mutating func confirm(_ user: UserID) {
+        guard let index = users.index(of: user) else { return }
+        for place in users[index].indices {
+            users[index][place].attach.isLogin = false
+            users[index][place].attach.customStatus = nil
+        }
     }
 
     mutating func close(_ session: SessionID, of user: UserID) {

@@ -63,6 +63,8 @@ public struct Node {
     private var nextTicket: UInt64 = 0
     var position: Milliseconds = 0
     public internal(set) var misroutedCount: UInt64 = 0
+    /// Sessions opened on this node.
+    public private(set) var loginsCount: UInt64 = 0
 
     /// - Parameters:
     ///   - selfPeer: this node's card.
@@ -91,6 +93,7 @@ public struct Node {
     public mutating func receive(_ message: GatewayMessage, from gateway: Int, at now: Now) {
         switch message {
         case .open(let attach):
+            loginsCount += 1
             sessions.open(attach, gateway: gateway)
             send(.attach(attach), toOwnerOf: attach.user)
         case .close(let detach):
@@ -228,7 +231,9 @@ public struct Node {
         case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
         case .delta(let record): if let delivery = fanOut.receive(record) { tell(delivery) }
         case .watched(let watched): for one in watched { if let delivery = fanOut.receive(one) { tell(delivery) } }
-        case .interest(let interest): tell(.interest(interest), mask: sessions.gateways(of: interest.user))
+        case .interest(let interest):
+            if interest.isWhole { sessions.confirm(interest.user) }
+            tell(.interest(interest), mask: sessions.gateways(of: interest.user))
         case .end(let session, let user, let reason): tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
         case .answer(let id, let answer): receive(answer, to: id, from: peer, at: now)
         case .misrouted(let users): receiveMisrouted(users, at: now)

@@ -34,7 +34,7 @@ extension Node {
     public var statistics: NodeStatistics {
         let own = ringPeers.firstIndex(of: 0)
         return NodeStatistics(
-            logins: owners.counters.logins, logouts: owners.counters.logouts, sessionsLost: owners.counters.sessionsLost,
+            logins: loginsCount, logouts: owners.counters.logouts, sessionsLost: owners.counters.sessionsLost,
             usersOnline: owners.counters.usersOnline, usersOwned: owners.users.count, evictions: owners.counters.evictions,
             clocksRefused: owners.counters.clocksRefused, deltasReceived: fanOut.deltasReceived, usersWatched: fanOut.count,
             slotsOwned: own.map { ring.slotsCounts[$0] } ?? 0, callsWaiting: calls.count, misrouted: misroutedCount,

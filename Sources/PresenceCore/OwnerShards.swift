@@ -9,7 +9,6 @@ import PresenceWire
 struct OwnerShards {
     /// Counts for the metrics.
     struct Counters: Equatable, Sendable {
-        var logins: UInt64 = 0
         var logouts: UInt64 = 0
         var sessionsLost: UInt64 = 0
         var evictions: UInt64 = 0
@@ -50,7 +49,6 @@ struct OwnerShards {
         let place = users[user].sessions.firstIndex { $0.id > session.id } ?? users[user].sessions.count
         users[user].sessions.insert(session, at: place)
         endSurplus(user, into: &outbox)
-        if attach.isLogin { counters.logins += 1 }
         var text: String?
         if attach.isLogin, let customStatus = attach.customStatus, !customStatus.isEmpty { text = customStatus }
         settle(user, customStatus: text, seenAt: attach.isLogin ? now.wall : nil, at: now, into: &outbox)

@@ -30,7 +30,7 @@ struct MetricsSnapshot {
         metrics.gauge("rollcall_users_online", "Users that this node owns and that are ONLINE.", Double(node.usersOnline))
         metrics.gauge("rollcall_users_owned", "Users that this node owns and knows something of.", Double(node.usersOwned))
         metrics.gauge("rollcall_users_watched", "Users that somebody on this node follows.", Double(node.usersWatched))
-        metrics.counter("rollcall_logins_total", "Sessions opened, counted by the owner.", node.logins)
+        metrics.counter("rollcall_logins_total", "Sessions opened on this node.", node.logins)
         metrics.counter("rollcall_logouts_total", "Sessions ended by logout, counted by the owner.", node.logouts)
         metrics.counter("rollcall_sessions_lost_total", "Sessions lost without logout, counted by the owner.", node.sessionsLost)
         metrics.counter("rollcall_sessions_silent_total", "Sessions ended because the client was silent.", sum(\.silentSessions))

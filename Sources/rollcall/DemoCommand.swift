@@ -1,2 +1,114 @@
 import ArgumentParser
-struct DemoCommand: AsyncParsableCommand { static let configuration = CommandConfiguration(commandName: "demo") }
+import Foundation
+import LoadSimulator
+import Logging
+import PresenceNode
+import UnixSignals
+
+/// `rollcall demo`: three nodes on loopback, a simulated population, and a live view.
+struct DemoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo", abstract: "Three nodes on loopback, a simulated population, and a live view. Ends with Ctrl-C.")
+
+    @Option(help: "Users.") var users = 1_000
+    @Option(help: "How many others each user watches.") var watch = 20
+    @Option(help: "Changes a second.") var rate = 200.0
+    @Option(help: "Seconds of load; then the demo ends by itself (default: until Ctrl-C).") var duration: Double?
+
+    func run() async throws {
+        try bootstrapLogging(level: "error", format: "text")
+        let directory = NSTemporaryDirectory() + "rollcall-demo-\(ProcessInfo.processInfo.processIdentifier)"
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let nodes = try await start(directory)
+        for node in nodes { describe(node) }
+        let simulation = try await simulate(nodes)
+        let watcher = Task {
+            for await _ in signals {
+                simulation.stop()
+                break
+            }
+        }
+        let painter = Task { await paint(simulation, nodes: nodes) }
+        let report = try await simulation.run()
+        painter.cancel()
+        watcher.cancel()
+        Terminal.line("\n" + report.summary)
+        for node in nodes { try await node.stop() }
+        try FileManager.default.removeItem(atPath: directory)
+        if !report.isVerified { throw ArgumentParser.ExitCode(1) }
+    }
+
+    private func start(_ directory: String) async throws -> [RollcallNode] {
+        var nodes: [RollcallNode] = []
+        for index in 1...3 {
+            var configuration = NodeConfiguration()
+            configuration.nodeID = "node-\(index)"
+            configuration.cluster = "demo"
+            configuration.isDevelopment = true
+            configuration.dataDirectory = "\(directory)/node-\(index)"
+            configuration.listen.port = 0
+            configuration.clusterListen.port = 0
+            configuration.opsListen.port = 0
+            configuration.loopsCount = 1
+            configuration.drainTimeout = .seconds(1)
+            configuration.join = nodes.prefix(1).map { HostPort(host: "127.0.0.1", port: $0.ports.cluster) }
+            nodes.append(try await RollcallNode.start(configuration, logger: Logger(label: "rollcall")))
+        }
+        return nodes
+    }
+
+    private func describe(_ node: RollcallNode) {
+        Terminal.line(
+            "\(node.configuration.nodeID)  clients http://127.0.0.1:\(node.ports.client)  metrics http://127.0.0.1:\(node.ports.ops)/metrics"
+        )
+    }
+
+    private func simulate(_ nodes: [RollcallNode]) async throws -> Simulation {
+        var options = SimulationOptions(targets: nodes.map { .init(host: "127.0.0.1", port: $0.ports.client) })
+        options.opsTargets = nodes.map { .init(host: "127.0.0.1", port: $0.ports.ops) }
+        options.users = users
+        options.watch = min(watch, users - 1)
+        options.rate = rate
+        options.duration = duration ?? 86_400
+        options.verify = true
+        let mint = try await TokenMint()
+        do { return try await Simulation(options) { "Bearer \(try await mint.token(user: $0))" } } catch let error
+            as SimulationOptions.Invalid
+        {
+            throw CommandFailure(description: error.description, code: PresenceNode.ExitCode.usage)
+        }
+    }
+
+    /// A table that is drawn again in place on a terminal; a line every two seconds elsewhere.
+    private func paint(_ simulation: Simulation, nodes: [RollcallNode]) async {
+        var last = (changes: 0, pushes: 0, seconds: 0.0)
+        var isFirst = true
+        while true {
+            do { try await Task.sleep(for: .seconds(Terminal.isInteractive ? 1 : 2)) } catch { return }
+            let progress = simulation.progress
+            let elapsed = max(progress.seconds - last.seconds, 0.001)
+            let members = await members(nodes)
+            let text = [
+                "members               \(members)", "phase                 \(progress.phase)",
+                "users online          \(progress.usersLive)",
+                String(format: "changes a second      %.0f", Double(progress.changes - last.changes) / elapsed),
+                String(format: "pushes a second       %.0f", Double(progress.pushes - last.pushes) / elapsed),
+                String(format: "change to push        p50 %.2f ms   p99 %.2f ms", progress.p50Milliseconds, progress.p99Milliseconds),
+            ]
+            if Terminal.isInteractive {
+                Terminal.write((isFirst ? "\n" : "\u{1B}[\(text.count)A") + text.map { "\u{1B}[K\($0)\n" }.joined())
+            } else {
+                Terminal.line(text.map { $0.replacing(/\s\s+/, with: " ") }.joined(separator: ", "))
+            }
+            isFirst = false
+            last = (progress.changes, progress.pushes, progress.seconds)
+        }
+    }
+
+    private func members(_ nodes: [RollcallNode]) async -> String {
+        guard let text = try? await nodes[0].metricsText(),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("rollcall_members{state=\"alive\"}") })
+        else { return "?" }
+        return "\(line.split(separator: " ").last ?? "?") alive"
+    }
+}

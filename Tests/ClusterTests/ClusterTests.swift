@@ -1,0 +1,111 @@
+import Foundation
+import Glibc
+import LoadSimulator
+import PresenceNode
+import PresenceWire
+import Testing
+
+/// Three nodes on real sockets, in one process.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct ClusterTests {
+    @Test(arguments: Scenario.allCases) func noPushIsLost(scenario: Scenario) async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        var options = SimulationOptions(targets: fixture.nodes.map { .init(host: "127.0.0.1", port: $0.ports.client) })
+        options.opsTargets = fixture.nodes.map { .init(host: "127.0.0.1", port: $0.ports.ops) }
+        options.scenario = scenario
+        options.users = 200
+        options.watch = 10
+        options.rate = scenario == .celebrity ? 20 : 100
+        options.duration = 3
+        options.verify = true
+        options.graceSeconds = 1.2
+        let mint = try await TokenMint()
+        let simulation = try await Simulation(options) { "Bearer \(try await mint.token(user: $0))" }
+        let report = try await simulation.run()
+        #expect(report.isVerified, "\(report.summary)")
+        #expect(report.pushes > 200)
+        #expect(report.countersCompared >= 3)
+        try await fixture.stop()
+    }
+
+    @Test func whatWasAnsweredSurvivesARestart() async throws {
+        var first = try await Fixture.start()
+        #expect(try await first.call("setSelfStatus", #"{"customStatus":"kept"}"#).status == 200)
+        #expect(try await first.call("subscribeUserStatus", #"{"userIDs":["bob","carl"]}"#).status == 200)
+        let directory = first.directory
+        try await first.nodes[0].stop()
+        first = try await Fixture.start { $0.dataDirectory = "\(directory)/n0" }
+        let status = try await first.call("getUserStatus", #"{"userIDs":["ann"]}"#).json["userStatusList"]!.elements[0]
+        #expect(status["customStatus"]?.text == "kept")
+        #expect(try await first.call("getSubscribedUserStatus", "{}").json["total"]?.number == 2)
+        try await first.stop()
+    }
+
+    @Test func aSilentClientIsLostAfterTheHeartbeatTimeout() async throws {
+        let fixture = try await Fixture.start {
+            $0.gateway.heartbeatInterval = .seconds(1)
+            $0.gateway.heartbeatTimeout = .seconds(2)
+            $0.core.offlineGrace = .zero
+        }
+        let socket = try SilentClient(port: fixture.nodes[0].ports.client, token: try await TokenMint().token(user: "ann"))
+        let status = {
+            try await fixture.call("getUserStatus", #"{"userIDs":["ann"]}"#, as: "bob").json["userStatusList"]?.elements[0]["statusType"]?
+                .text
+        }
+        try await fixture.until("ann is online") { try await status() == "ONLINE" }
+        try await fixture.until("ann is offline") { try await status() == "OFFLINE" }
+        socket.close()
+        try await fixture.stop()
+    }
+
+    @Test func theFirstEventIsOnConnected() async throws {
+        let fixture = try await Fixture.start()
+        for try await piece in try await fixture.events("ann") {
+            let text = String(decoding: piece, as: UTF8.self)
+            #expect(text.hasPrefix("event: onConnected\n"))
+            #expect(text.contains(#""heartbeatTimeout":400"#))
+            break
+        }
+        try await fixture.stop()
+    }
+}
+
+/// Logs in over HTTP/2 by hand and then never answers a PING.
+final class SilentClient {
+    private let descriptor: Int32
+
+    init(port: Int, token: String) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let status = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        }
+        guard status == 0 else { throw Fixture.HTTPFailure(description: "connect: \(errno)") }
+        var block: [UInt8] = [0x82, 0x86]  // :method GET, :scheme http
+        for (name, value) in [(":path", "/v1/events"), (":authority", "x"), ("authorization", "Bearer \(token)")] {
+            block.append(0)
+            block += Self.string(name) + Self.string(value)
+        }
+        let length = block.count
+        var bytes = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
+        bytes += [UInt8(length >> 16), UInt8(length >> 8 & 255), UInt8(length & 255), 1, 5, 0, 0, 0, 1] + block
+        guard send(descriptor, bytes, bytes.count, 0) == bytes.count else { throw Fixture.HTTPFailure(description: "send: \(errno)") }
+    }
+
+    /// A string literal of HPACK (RFC 7541 §5.2), not Huffman-coded.
+    private static func string(_ text: String) -> [UInt8] {
+        var count = text.utf8.count
+        guard count >= 127 else { return [UInt8(count)] + Array(text.utf8) }
+        var length: [UInt8] = [127]
+        count -= 127
+        while count >= 128 {
+            length.append(UInt8(count & 127 | 128))
+            count >>= 7
+        }
+        return length + [UInt8(count)] + Array(text.utf8)
+    }
+
+    func close() { _ = Glibc.close(descriptor) }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import HTTP2
+import Logging
+import NIOPosix
+import PresenceNode
+import PresenceWire
+
+/// Nodes in this process, on free ports, with data in a folder of their own.
+struct Fixture {
+    let nodes: [RollcallNode]
+    let directory: String
+
+    static func start(nodes count: Int = 1, _ change: (inout NodeConfiguration) -> Void = { _ in }) async throws -> Fixture {
+        let directory = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"
+        var nodes: [RollcallNode] = []
+        for index in 0..<count {
+            var configuration = NodeConfiguration()
+            configuration.nodeID = "n\(index)"
+            configuration.isDevelopment = true
+            configuration.dataDirectory = "\(directory)/n\(index)"
+            configuration.listen.port = 0
+            configuration.clusterListen.port = 0
+            configuration.opsListen.port = 0
+            configuration.loopsCount = 1
+            configuration.drainTimeout = .seconds(1)
+            configuration.join = nodes.prefix(1).map { HostPort(host: "127.0.0.1", port: $0.ports.cluster) }
+            change(&configuration)
+            var logger = Logger(label: "test")
+            logger.logLevel = .critical
+            nodes.append(try await RollcallNode.start(configuration, logger: logger))
+        }
+        let fixture = Fixture(nodes: nodes, directory: directory)
+        try await fixture.until("every node sees all members") {
+            for node in nodes where !(try await node.metricsText().contains("rollcall_members{state=\"alive\"} \(count)\n")) {
+                return false
+            }
+            return true
+        }
+        return fixture
+    }
+
+    func stop() async throws {
+        for node in nodes { try await node.stop() }
+        if FileManager.default.fileExists(atPath: directory) { try FileManager.default.removeItem(atPath: directory) }
+    }
+
+    /// Waits for a condition; fails after ten seconds.
+    func until(_ claim: String, _ condition: () async throws -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while !(try await condition()) {
+            if ContinuousClock.now > deadline { throw HTTPFailure(description: "never: \(claim)") }
+            await Task.yield()
+        }
+    }
+
+    struct HTTPFailure: Error, CustomStringConvertible { let description: String }
+
+    /// Calls an operation as `user`.
+    func call(_ operation: String, _ body: String, as user: String? = "ann", app: String = "default", node: Int = 0) async throws -> (
+        status: Int, json: JSONValue
+    ) {
+        var headers: [(name: StaticString, value: String)] = []
+        if let user { headers.append(("authorization", "Bearer \(try await TokenMint().token(user: user, app: app))")) }
+        let response = try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: nodes[node].ports.client, path: "/v1/\(operation)", headers: headers, body: body,
+            on: MultiThreadedEventLoopGroup.singleton.next())
+        return (response.status, try JSONReader.read(response.body))
+    }
+
+    /// The event stream of `user`, event by event.
+    func events(_ user: String, node: Int = 0, query: String = "platform=ios") async throws -> AsyncThrowingStream<[UInt8], any Error> {
+        HTTPExchange.stream(
+            host: "127.0.0.1", port: nodes[node].ports.client, path: "/v1/events?\(query)",
+            headers: [("authorization", "Bearer \(try await TokenMint().token(user: user))")],
+            on: MultiThreadedEventLoopGroup.singleton.next())
+    }
+}
+
+/// Runs a program and returns what it prints. It waits on a thread of its own: the pool that tests run on has a thread a core,
+/// and a node in this process needs it to answer.
+func run(_ program: String, _ arguments: [String]) async throws -> (status: Int32, output: String) {
+    try await withCheckedThrowingContinuation { done in
+        Thread.detachNewThread {
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            process.arguments = [program] + arguments
+            let pipe = Pipe()
+            process.standardOutput = pipe
+            process.standardError = pipe
+            do { try process.run() } catch { return done.resume(throwing: error) }
+            let output = pipe.fileHandleForReading.readDataToEndOfFile()
+            process.waitUntilExit()
+            done.resume(returning: (process.terminationStatus, String(decoding: output, as: UTF8.self)))
+        }
+    }
+}
+
+extension JSONValue {
+    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+    var text: String? { if case .string(let text) = self { text } else { nil } }
+    var number: Int64? { if case .integer(let number) = self { number } else { nil } }
+}

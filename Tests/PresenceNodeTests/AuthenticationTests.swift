@@ -1,0 +1,56 @@
+import Foundation
+import PresenceWire
+import Testing
+
+@testable import PresenceNode
+
+@Suite struct AuthenticationTests {
+    let wall = Milliseconds(Date().timeIntervalSince1970 * 1_000)
+    static let secretA = String(repeating: "a", count: 32)
+    static let secretB = String(repeating: "b", count: 32)
+
+    private func authenticator() async throws -> Authenticator {
+        try await Authenticator(apps: ["a": [.hs256(secret: Self.secretA)], "b": [.hs256(secret: Self.secretB)]], isDevelopment: false)
+    }
+
+    private func check(_ token: String) async throws -> Result<Caller, AuthenticationError> {
+        await (try await authenticator()).check(Array(token.utf8), at: wall)
+    }
+
+    @Test func aTokenNamesItsCaller() async throws {
+        let token = try await TokenMint(secret: Self.secretA).token(user: "ann", app: "a", isAdmin: true)
+        let caller = try await check(token).get()
+        #expect(caller.user == UserID(app: "a", id: "ann"))
+        #expect(caller.isAdmin)
+    }
+
+    @Test func aTokenOfAnotherAppIsRefused() async throws {
+        let token = try await TokenMint(secret: Self.secretB).token(user: "ann", app: "a")
+        #expect(try await check(token) == .failure(AuthenticationError(reason: "the token is not signed by a key of app \"a\"")))
+    }
+
+    @Test func anExpiredTokenIsRefused() async throws {
+        let token = try await TokenMint(secret: Self.secretA).token(user: "ann", app: "a", seconds: -10)
+        #expect(try await check(token) == .failure(AuthenticationError(reason: "the token has expired")))
+    }
+
+    @Test(arguments: ["", "x", "a.b.c", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4iLCJhcHAiOiJhIiwiZXhwIjo5OTk5OTk5OTk5fQ."])
+    func junkAndUnsignedTokensAreRefused(token: String) async throws {
+        let result = try await check(token)
+        #expect(throws: AuthenticationError.self) { try result.get() }
+    }
+
+    @Test func aNameWithAControlCharacterOr65BytesIsRefused() async throws {
+        for user in ["a\u{0}b", String(repeating: "x", count: 65)] {
+            let token = try await TokenMint(secret: Self.secretA).token(user: user, app: "a")
+            let result = try await check(token)
+            #expect(throws: AuthenticationError.self) { try result.get() }
+        }
+    }
+
+    @Test func aShortSecretIsRefused() async {
+        await #expect(throws: ConfigurationError.self) {
+            try await Authenticator(apps: ["a": [.hs256(secret: "short")]], isDevelopment: false)
+        }
+    }
+}

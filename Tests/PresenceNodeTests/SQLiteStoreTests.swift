@@ -1,0 +1,105 @@
+import Foundation
+import PresenceWire
+import Testing
+
+@testable import PresenceNode
+
+@Suite struct SQLiteStoreTests {
+    let directory = NSTemporaryDirectory() + "rollcall-store-\(UUID().uuidString)"
+    var file: String { directory + "/rollcall.sqlite" }
+
+    private func open(node: String = "n1", cluster: String = "test") throws -> SQLiteStore {
+        try SQLiteStore(directory: directory, nodeID: node, cluster: cluster)
+    }
+
+    private func row(_ user: String, version: Milliseconds, value: String?) -> Row {
+        Row(
+            user: UserID(app: "default", id: user), kind: .status, key: "", version: Version(milliseconds: version, counter: 0, node: 3),
+            value: value.map { Array($0.utf8) }, expiresAt: 9)
+    }
+
+    private func persist(_ rows: [Row], in store: SQLiteStore) async -> Result<Void, StoreError> {
+        await withCheckedContinuation { done in store.persist(rows) { done.resume(returning: $0) } }
+    }
+
+    private func rows(in store: SQLiteStore) throws -> [Row] {
+        var rows: [Row] = []
+        try store.load { rows.append($0) }
+        return rows
+    }
+
+    @Test func rowsSurviveAndAnOlderVersionDoesNotReplaceANewerOne() async throws {
+        var store = try open()
+        try await persist([row("ann", version: 2, value: "two"), row("bob", version: 1, value: nil)], in: store).get()
+        try await persist([row("ann", version: 1, value: "one")], in: store).get()
+        store.close()
+        store = try open()
+        let found = try rows(in: store).sorted { $0.user < $1.user }
+        #expect(found == [row("ann", version: 2, value: "two"), row("bob", version: 1, value: nil)])
+        store.close()
+    }
+
+    @Test func whatWaitsTogetherIsCommittedTogetherAndInOrder() async throws {
+        let store = try open()
+        let order = OrderedNumbers()
+        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+            for number in 0..<500 {
+                store.persist([row("u\(number)", version: 1, value: "x")]) { _ in
+                    order.append(number)
+                    if number == 499 { done.resume() }
+                }
+            }
+        }
+        #expect(order.numbers == Array(0..<500))
+        #expect(store.statistics.rows == 500)
+        #expect(store.statistics.commits < 250)
+        store.close()
+    }
+
+    @Test func aDirectoryInUseIsRefused() throws {
+        let store = try open()
+        #expect(throws: StoreError.self) { try open() }
+        store.close()
+    }
+
+    @Test(arguments: [("n2", "test"), ("n1", "other")]) func aDirectoryOfAnotherNodeOrClusterIsRefused(node: String, cluster: String) throws
+    {
+        try open().close()
+        #expect(throws: StoreError.self) { try open(node: node, cluster: cluster) }
+        try open().close()
+    }
+
+    @Test(arguments: ["no database at all", "SQLite format 3\0 and then nothing that makes sense"])
+    func aDamagedFileIsRefusedAndLeftAsItWas(content: String) throws {
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        try Data(content.utf8).write(to: URL(fileURLWithPath: file))
+        #expect(throws: StoreError.self) { try open() }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == Data(content.utf8))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == ["rollcall.sqlite"])
+    }
+
+    @Test func aFileOfANewerSchemaIsRefusedAndLeftAsItWas() throws {
+        try open().close()
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: file))
+        bytes[63] = 99
+        try bytes.write(to: URL(fileURLWithPath: file))
+        for suffix in ["-wal", "-shm"] where FileManager.default.fileExists(atPath: file + suffix) {
+            try FileManager.default.removeItem(atPath: file + suffix)
+        }
+        do {
+            _ = try open()
+            Issue.record("opened")
+        } catch let error as StoreError {
+            #expect(error.description.contains("schema version 99"))
+        }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == bytes)
+    }
+}
+
+/// Collects numbers from other threads.
+final class OrderedNumbers: @unchecked Sendable {
+    private let lock = NSLock()
+    private var stored: [Int] = []
+    var numbers: [Int] { lock.withLock { stored } }
+    func append(_ number: Int) { lock.withLock { stored.append(number) } }
+}

@@ -1,0 +1,117 @@
+import Testing
+
+@testable import PresenceWire
+
+@Suite struct WireTests {
+    static let ann = UserID(app: "default", id: "ann")
+    static let version = Version(milliseconds: 1_790_000_000_000, counter: 3, node: 7)
+
+    static var record: Record {
+        var record = Record(blank: ann)
+        record.version = version
+        record.statusType = .online
+        record.customStatus = "in a \"meeting\""
+        record.onlinePlatforms = ["ios", "web"]
+        record.event = PublishedEvent(value: 10_001, ext: "x", expiresAt: 5)
+        record.lastSeenTime = -1
+        return record
+    }
+
+    static let session = SessionID(stamp: 77, node: 8)
+    static let subscription = Subscription(target: ann, subscribedAt: 4, expiresAt: 9, version: version, isRemoved: true)
+    static let messages: [Message] = [
+        .beginSync(epoch: 1), .endSync(epoch: .max),
+        .attach(Attach(session: session, user: ann, platform: "ios", deviceID: "d", customStatus: "x", isLogin: false, record: record)),
+        .detach(Detach(session: session, user: ann, cause: .lost, lastSeen: 12)),
+        .watch([Watch(user: ann, held: version, record: record), Watch(user: ann, held: .zero)]), .unwatch([ann]),
+        .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
+        .request(Request(id: 2, user: ann, operation: .subscribe([.init(user: ann, told: version)], seconds: 60, subscribeType: 1))),
+        .request(Request(id: 3, user: ann, operation: .unsubscribe(nil))),
+        .request(Request(id: 4, user: ann, operation: .subscriptions(only: [ann], offset: 3, limit: 200))),
+        .request(Request(id: 5, user: ann, operation: .records([ann]))),
+        .request(Request(id: 6, user: ann, operation: .logout(session))),
+        .delta(record), .watched([Watched(user: ann, record: nil), Watched(user: ann, record: record)]),
+        .interest(
+            Interest(
+                user: ann, version: version, isWhole: true, added: [.init(target: ann, told: nil, subscribedAt: 3)], removed: [ann])),
+        .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)), .answer(id: 9, .subscribed(evicted: [ann])),
+        .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
+        .answer(id: 9, .refused(.unavailable)), .misrouted([ann]), .transfer(Transfer(record: record, subscriptions: [subscription])),
+        .members([Peer(id: NodeID("n"), generation: 5, address: "h:1")]), .complete(upTo: version), .requestSync,
+    ]
+
+    private func decode(_ bytes: [UInt8]) throws(DecodeError) -> Message {
+        let result: Result<Message, DecodeError> = bytes.withUnsafeBytes { bytes in
+            var reader = WireReader(bytes)
+            return Result { () throws(DecodeError) in
+                let message = try reader.message()
+                try reader.expectEnd()
+                return message
+            }
+        }
+        return try result.get()
+    }
+
+    @Test(arguments: messages) func everyMessageComesBackAsItWas(message: Message) throws {
+        var writer = WireWriter()
+        writer.message(message)
+        #expect(try decode(writer.bytes) == message)
+    }
+
+    @Test(arguments: messages) func everyTruncationIsRefused(message: Message) {
+        var writer = WireWriter()
+        writer.message(message)
+        for count in 0..<writer.bytes.count {
+            #expect(throws: DecodeError.self) { try decode(Array(writer.bytes[..<count])) }
+        }
+    }
+
+    @Test(arguments: messages) func aFlippedByteIsRefusedOrMeansAnotherMessage(message: Message) {
+        var writer = WireWriter()
+        writer.message(message)
+        for place in writer.bytes.indices {
+            var bytes = writer.bytes
+            bytes[place] ^= 0xFF
+            if let other = try? decode(bytes) { #expect(other != message) }
+        }
+    }
+
+    @Test func versionsCompareAsTextLikeAsNumbers() {
+        let versions = [
+            Version.zero, Version(milliseconds: 1, counter: 0, node: 9), Version(milliseconds: 1, counter: 1, node: 0),
+            Version(milliseconds: 1, counter: 1, node: 1), Version(milliseconds: 2, counter: 0, node: 0),
+        ]
+        #expect(versions.sorted() == versions)
+        #expect(versions.map(\.text).sorted() == versions.map(\.text))
+    }
+
+    @Test func aClockGoesOnWhenTheWallClockGoesBack() {
+        var clock = VersionClock(node: 1)
+        let first = clock.next(at: 1_000)
+        #expect(clock.next(at: 10) > first)
+        clock.observe(Version(milliseconds: 5_000, counter: 0, node: 2))
+        #expect(clock.next(at: 1_001).milliseconds >= 5_000)
+        #expect(!clock.accepts(Version(milliseconds: 3_600_000, counter: 0, node: 2), at: 1_000))
+    }
+
+    @Test func usersThatUnicodeCallsEqualAreTwo() {
+        let composed = UserID(app: "default", id: "\u{E9}")
+        let decomposed = UserID(app: "default", id: "e\u{301}")
+        #expect(composed != decomposed)
+        #expect(Set([composed, decomposed]).count == 2)
+    }
+
+    @Test(arguments: [("", false), ("a", true), (String(repeating: "x", count: 64), true), (String(repeating: "x", count: 65), false)])
+    func namesHaveOneTo64Bytes(name: String, isValid: Bool) {
+        #expect(Limits.isValidName(name) == isValid)
+    }
+
+    @Test(arguments: ["a\u{0}b", "a\nb", "\u{7F}", "\u{85}"]) func namesHoldNoControlCharacters(name: String) {
+        #expect(!Limits.isValidName(name))
+    }
+
+    @Test func theStableHashIsStable() {
+        #expect(StableHash.hash64(Array("default\0ann".utf8)) == StableHash.hash64(Array("default\0ann".utf8)))
+        #expect(UserID(app: "default", id: "ann").slot == 56_961)
+    }
+}

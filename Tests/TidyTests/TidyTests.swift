@@ -1,0 +1,137 @@
+import Foundation
+import Testing
+
+/// The rules of the project's style that a machine can check. Each rule is a function of a source text, and is itself tested.
+@Suite struct TidyTests {
+    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    struct Source {
+        let path: String
+        let text: String
+        var lines: [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
+        var target: String { String(path.split(separator: "/")[1]) }
+    }
+
+    static let sources: [Source] = {
+        var found: [Source] = []
+        for folder in ["Sources", "Tests"] {
+            let files = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
+            while let file = files?.nextObject() as? String {
+                guard file.hasSuffix(".swift"),
+                    let text = try? String(contentsOf: root.appending(path: "\(folder)/\(file)"), encoding: .utf8)
+                else { continue }
+                found.append(Source(path: "\(folder)/\(file)", text: text))
+            }
+        }
+        return found.sorted { $0.path < $1.path }
+    }()
+
+    /// What each target may import (design §8).
+    static let allowedImports: [String: Set<String>] = [
+        "PresenceWire": [], "PresenceCore": ["PresenceWire", "DequeModule", "HeapModule"],
+        "HTTP2": ["CNGHTTP2", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOSSL", "NIOTLS", "Glibc", "Darwin"],
+    ]
+
+    static func imports(_ source: Source) -> [String] {
+        guard source.path.hasPrefix("Sources"), let allowed = allowedImports[source.target] else { return [] }
+        return source.lines.compactMap { line in
+            guard let name = line.trimmingCharacters(in: .whitespaces).split(separator: " ").dropFirst().first, line.contains("import "),
+                line.trimmingCharacters(in: .whitespaces).hasPrefix("import ")
+            else { return nil }
+            return allowed.contains(String(name)) ? nil : "\(source.path): imports \(name)"
+        }
+    }
+
+    static let pure: Set<String> = ["PresenceWire", "PresenceCore", "ClusterSimulation"]
+    static let impure = [
+        "async ", "await ", "Task ", ".now()", "ContinuousClock", "SystemRandomNumberGenerator", ".shuffled()", ".randomElement()",
+        "clock_gettime",
+    ]
+
+    static func impurities(_ source: Source) -> [String] {
+        guard source.path.hasPrefix("Sources"), pure.contains(source.target) else { return [] }
+        return source.lines.enumerated().flatMap { number, line -> [String] in
+            let code = line.components(separatedBy: "//")[0]
+            var found = impure.filter { code.contains($0) }
+            if code.contains(".random(in:"), !code.contains("using:") { found.append(".random(in:") }
+            if code.contains(".keys") || code.contains(".values"), !code.contains("sorted"),
+                number == 0 || !source.lines[number - 1].contains("order does not matter")
+            {
+                found.append(".keys or .values without an order")
+            }
+            return found.map { "\(source.path):\(number + 1): \($0)" }
+        }
+    }
+
+    static func lengths(_ source: Source) -> [String] {
+        var found: [String] = []
+        if source.lines.count > 600 { found.append("\(source.path): \(source.lines.count) lines, at most 600") }
+        var start: (line: Int, indent: Int)?
+        for (number, line) in source.lines.enumerated() {
+            let indent = line.prefix { $0 == " " }.count
+            let code = line.trimmingCharacters(in: .whitespaces)
+            if start == nil, code.hasSuffix("{"), code.contains("func ") || code.hasPrefix("init") { start = (number, indent) }
+            if let open = start, code.hasPrefix("}"), indent == open.indent {
+                if number - open.line > 70 {
+                    found.append("\(source.path):\(open.line + 1): a function of \(number - open.line) lines, at most 70")
+                }
+                start = nil
+            }
+        }
+        return found
+    }
+
+    static func bans(_ source: Source) -> [String] {
+        guard !source.path.hasSuffix("TidyTests.swift") else { return [] }
+        var banned = ["fatalError()", "TO" + "DO", "FIX" + "ME", "class Manager", "class Helper", "struct Util", "try!"]
+        if source.path.hasPrefix("Tests") { banned = ["Task.sleep", "Thread.sleep", "usleep("] }
+        if source.path.hasPrefix("Sources"), source.target != "rollcall" { banned += ["print("] }
+        return source.lines.enumerated().flatMap { number, line in
+            banned.filter { line.contains($0) }.map { "\(source.path):\(number + 1): \($0)" }
+        }
+    }
+
+    static func undocumented(_ source: Source) -> [String] {
+        guard source.path.hasPrefix("Sources"), allowedImports[source.target] != nil else { return [] }
+        return source.lines.enumerated().compactMap { number, line in
+            let code = line.trimmingCharacters(in: .whitespaces)
+            guard
+                code.hasPrefix("public struct") || code.hasPrefix("public enum") || code.hasPrefix("public final class")
+                    || code.hasPrefix("public protocol"),
+                !code.contains("extension")
+            else { return nil }
+            var before = number - 1
+            while before >= 0, source.lines[before].trimmingCharacters(in: .whitespaces).hasPrefix("@") { before -= 1 }
+            let isDocumented = before >= 0 && source.lines[before].trimmingCharacters(in: .whitespaces).hasPrefix("///")
+            return isDocumented ? nil : "\(source.path):\(number + 1): \(code) has no doc comment"
+        }
+    }
+
+    @Test func targetsImportOnlyWhatTheyMay() { #expect(Self.sources.flatMap(Self.imports) == []) }
+    @Test func theCoreHasNoClockNoChanceAndNoTasks() { #expect(Self.sources.flatMap(Self.impurities) == []) }
+    @Test func filesAndFunctionsAreShort() { #expect(Self.sources.flatMap(Self.lengths) == []) }
+    @Test func nothingIsLeftUndone() { #expect(Self.sources.flatMap(Self.bans) == []) }
+    @Test func publicTypesAreDocumented() { #expect(Self.sources.flatMap(Self.undocumented) == []) }
+
+    @Test func theTopLevelHoldsOnlyWhatWasAgreed() throws {
+        let agreed: Set = [
+            "Package.swift", "Sources", "Tests", "Benchmarks", "deploy", "docker-compose.yml", "README.md", "Makefile", "LICENSE",
+            "rollcall-data", "Package.resolved",
+        ]
+        let found = try FileManager.default.contentsOfDirectory(atPath: Self.root.path).filter {
+            !$0.hasPrefix(".") && !agreed.contains($0)
+        }
+        #expect(found == [])
+    }
+
+    @Test func theRulesFindWhatTheyLookFor() {
+        let planted = { (text: String) in Source(path: "Sources/PresenceCore/Planted.swift", text: text) }
+        #expect(Self.imports(planted("import Foundation")).count == 1)
+        #expect(Self.impurities(planted("let a = Int.random(in: 0...1)")).count == 1)
+        #expect(Self.impurities(planted("let a = await b")).count == 1)
+        #expect(Self.impurities(planted("for x in dictionary.keys {")).count == 1)
+        #expect(Self.lengths(planted("func f() {\n" + String(repeating: "    x\n", count: 80) + "}")).count == 1)
+        #expect(Self.bans(planted("fatalError()")).count == 1)
+        #expect(Self.undocumented(planted("public struct A {}")).count == 1)
+    }
+}
