@@ -1,0 +1,87 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+@Suite struct GatewayTests {
+    var gateway = Gateway(node: NodeID("n"), settings: GatewaySettings())
+    var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+    var session: Gateway.SessionIndex = 0
+
+    init() {
+        let attach = Attach(session: SessionID(stamp: 1, node: 1), user: user("bob"), platform: "ios")
+        session = gateway.open(attach, resumeFrom: nil, at: now)
+        gateway.receive(.deliver(record("bob", 1)))
+        let followed = ["ann", "carl"].map { Interest.Followed(target: user($0), told: .zero, subscribedAt: 1) }
+        gateway.receive(
+            .interest(Interest(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
+        gateway.receive(.deliver(record("ann", 1)))
+        gateway.receive(.deliver(record("carl", 1)))
+        gateway.output = Gateway.Output()
+    }
+
+    private func record(_ id: String, _ version: Milliseconds) -> Record {
+        var record = Record(blank: user(id))
+        record.version = Version(milliseconds: version, counter: 0, node: 1)
+        record.customStatus = "v\(version)"
+        return record
+    }
+
+    private mutating func pushed() -> [String] {
+        defer { gateway.output = Gateway.Output() }
+        return gateway.output.pushes.flatMap { push -> [String] in
+            let lines = String(decoding: gateway.output.payloads[Int(push.payload)], as: UTF8.self).split(separator: "\n")
+            let data = (try? JSONReader.read(Array(lines[2].dropFirst(6).utf8))) ?? .null
+            return (data["userStatusList"]?.elements ?? []).compactMap { $0["customStatus"]?.textValue }
+        }
+    }
+
+    @Test mutating func aFullSessionGetsOnlyTheNewestOfEachUserWhenItDrains() {
+        gateway.block(session, at: now)
+        for version in 2...5 { gateway.receive(.deliver(record("ann", Milliseconds(version)))) }
+        gateway.receive(.deliver(record("carl", 2)))
+        #expect(gateway.output.pushes.isEmpty)
+        gateway.unblock(session)
+        let told = pushed()
+        #expect(told.sorted() == ["v2", "v5"])
+        #expect(gateway.counters.recordsCoalesced == 3)
+    }
+
+    @Test mutating func aSessionThatStaysFullIsCutOff() {
+        gateway.block(session, at: now)
+        now.instant += .seconds(59)
+        gateway.tick(at: now)
+        #expect(gateway.output.cutOff.isEmpty)
+        now.instant += .seconds(1)
+        gateway.tick(at: now)
+        gateway.tick(at: now)
+        #expect(gateway.output.cutOff == [session])
+        #expect(gateway.counters.slowReaders == 1)
+    }
+
+    @Test mutating func anOlderRecordIsNotPushed() {
+        gateway.receive(.deliver(record("ann", 3)))
+        gateway.receive(.deliver(record("ann", 2)))
+        let told = pushed()
+        #expect(told == ["v3"])
+    }
+
+    @Test mutating func manyWatchersShareOneEncoding() {
+        for number in 2...50 {
+            let attach = Attach(session: SessionID(stamp: UInt64(number), node: 1), user: user("bob"), platform: "ios")
+            _ = gateway.open(attach, resumeFrom: nil, at: now)
+        }
+        gateway.output = Gateway.Output()
+        gateway.receive(.deliver(record("ann", 2)))
+        #expect(gateway.output.pushes.count == 50)
+        #expect(gateway.output.payloads.count == 1)
+    }
+
+    @Test mutating func aClosedSessionIsToldNothingAndItsUsersAreForgotten() {
+        gateway.close(session, cause: .lost, lastSeen: now.wall)
+        #expect(gateway.output.toNode.contains(.unwant([user("bob"), user("ann"), user("carl")])))
+        #expect(gateway.usersCount == 0)
+        gateway.receive(.deliver(record("ann", 9)))
+        #expect(gateway.output.pushes.isEmpty)
+    }
+}

@@ -1,0 +1,60 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+@Suite struct LinkTests {
+    var link = Link(messagesMax: 3)
+
+    private func record(_ id: String, _ version: Milliseconds) -> Record {
+        var record = Record(blank: user(id))
+        record.version = Version(milliseconds: version, counter: 0, node: 1)
+        return record
+    }
+
+    private mutating func messages() -> [Message] {
+        guard let batch = link.nextBatch(clock: .zero) else { return [] }
+        return batch.withUnsafeBytes { bytes in
+            var reader = WireReader(bytes)
+            var messages: [Message] = []
+            while reader.remainingBytes > 0, let message = try? reader.message() { messages.append(message) }
+            return messages
+        }
+    }
+
+    @Test mutating func aNewerRecordReplacesAnOlderOneThatWaits() {
+        link.append(.delta(record("a", 1)))
+        link.append(.delta(record("b", 1)))
+        link.append(.delta(record("a", 3)))
+        link.append(.delta(record("a", 2)))
+        let sent = messages()
+        #expect(sent == [.delta(record("a", 3)), .delta(record("b", 1)), .complete(upTo: .zero)])
+        #expect(link.counters.deltasCoalesced == 2)
+        #expect(link.counters.deltasSent == 2)
+    }
+
+    @Test mutating func fewBatchesAreInFlight() {
+        for version in 1...10 {
+            link.append(.delta(record("a", Milliseconds(version))))
+            _ = messages()
+        }
+        #expect(link.counters.batchesSent == UInt64(Link.batchesInFlightMax))
+        #expect(!link.isReady)
+        link.acknowledge()
+        #expect(link.isReady)
+    }
+
+    @Test mutating func aFullQueueIsDroppedAndSaysSo() {
+        for _ in 0..<4 { link.append(.misrouted([])) }
+        #expect(link.hasOverflowed)
+        #expect(link.depth == 0)
+        #expect(link.counters.overflows == 1)
+    }
+
+    @Test mutating func aBeatGoesOutWhenNothingWaits() {
+        #expect(!link.isReady)
+        link.beat()
+        let sent = messages()
+        #expect(sent == [.complete(upTo: .zero)])
+    }
+}

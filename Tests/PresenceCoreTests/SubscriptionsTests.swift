@@ -1,0 +1,51 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+@Suite struct SubscriptionsTests {
+    var list = Subscriptions()
+
+    private func entry(_ target: String, at time: Milliseconds, expiresAt: Milliseconds? = nil) -> Subscription {
+        Subscription(
+            target: user(target), subscribedAt: time, expiresAt: expiresAt, version: Version(milliseconds: time, counter: 0, node: 1))
+    }
+
+    @Test mutating func beyondTheQuotaTheEarliestSubscribedAreRemoved() {
+        for (time, target) in ["z", "m", "a", "k"].enumerated() { _ = list.merge(entry(target, at: Milliseconds(time))) }
+        let evicted = list.evict(downTo: 2, version: Version(milliseconds: 9, counter: 0, node: 1))
+        #expect(evicted.map(\.target) == [user("z"), user("m")])
+        #expect(list.live.map(\.target) == [user("a"), user("k")])
+        #expect(list.liveCount == 2)
+    }
+
+    @Test mutating func aRenewalReplacesTheExpiryAndCountsAsTheLatest() {
+        _ = list.merge(entry("a", at: 1, expiresAt: 10))
+        _ = list.merge(entry("b", at: 2))
+        _ = list.merge(entry("a", at: 3, expiresAt: 99))
+        #expect(list.liveCount == 2)
+        #expect(list.nextExpiry == 99)
+        let evicted = list.evict(downTo: 1, version: Version(milliseconds: 9, counter: 0, node: 1))
+        #expect(evicted.map(\.target) == [user("b")])
+    }
+
+    @Test mutating func whatEndedIsATombstoneThatAnOlderEntryDoesNotRevive() {
+        _ = list.merge(entry("a", at: 1, expiresAt: 10))
+        let early = list.expire(at: 9, version: Version(milliseconds: 9, counter: 0, node: 1))
+        #expect(early.isEmpty)
+        let ended = list.expire(at: 10, version: Version(milliseconds: 10, counter: 0, node: 1))
+        #expect(ended.map(\.target) == [user("a")])
+        let isRevived = list.merge(entry("a", at: 5))
+        #expect(!isRevived)
+        #expect(list.entry(for: user("a")) == nil)
+        list.forgetTombstones(at: 11 + Subscriptions.tombstoneHorizon)
+        #expect(list.isEmpty)
+    }
+
+    @Test mutating func pagesAreByTargetAndHoldNoTombstones() {
+        for target in ["d", "b", "c", "a"] { _ = list.merge(entry(target, at: 1)) }
+        _ = list.remove([user("b")], version: Version(milliseconds: 2, counter: 0, node: 1))
+        #expect(list.page(offset: 0, limit: 2).map(\.target) == [user("a"), user("c")])
+        #expect(list.page(offset: 2, limit: 2).map(\.target) == [user("d")])
+    }
+}
