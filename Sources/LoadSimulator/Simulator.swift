@@ -102,7 +102,8 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             let target = index % options.targets.count
             connections.append(Connection(target: target))
             pools[target].append(index)
-            connect(index)
+            // Three a millisecond: thousands at once would outlast their own time-out.
+            if index < 100 { connect(index) } else { after(milliseconds: Int64(index / 3)) { $0.connect(index) } }
         }
         pump()
         tick()
@@ -459,7 +460,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         let target = options.targets[connections[index].target]
         let source = options.sourceAddresses > 1 ? "127.0.0.\(2 + index % (options.sourceAddresses - 1))" : nil
         let client = HTTPClientConnection.connect(
-            host: target.host, port: target.port, on: loop, sourceAddress: source, timeout: .seconds(2), delegate: self)
+            host: target.host, port: target.port, on: loop, sourceAddress: source, timeout: .seconds(10), delegate: self)
         client.token = UInt32(index)
         connections[index].client = client
     }
