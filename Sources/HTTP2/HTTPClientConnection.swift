@@ -95,7 +95,10 @@ public final class HTTPClientConnection: ChannelInboundHandler {
             loop.eventLoop.assumeIsolated().execute { connection.fail(error) }
             return connection
         }
-        bootstrap.connect(host: host, port: port).assumeIsolated().whenFailure { connection.fail($0) }
+        // An address needs no resolver, which would take a thread and some 50 ms for each of thousands of connections.
+        let address = try? SocketAddress(ipAddress: host, port: port)
+        let connected = address.map { bootstrap.connect(to: $0) } ?? bootstrap.connect(host: host, port: port)
+        connected.assumeIsolated().whenFailure { connection.fail($0) }
         return connection
     }
 
