@@ -87,7 +87,10 @@ let package = Package(
         .testTarget(name: "PresenceWireTests", dependencies: ["PresenceWire"], swiftSettings: strict),
         .testTarget(name: "PresenceCoreTests", dependencies: ["PresenceCore"], swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2"] + nio, swiftSettings: strict),
-        .testTarget(name: "PresenceNodeTests", dependencies: ["PresenceNode", "PresenceCore", "PresenceWire"], swiftSettings: strict),
+        .testTarget(
+            name: "PresenceNodeTests",
+            dependencies: ["PresenceNode", "PresenceCore", "PresenceWire", .product(name: "JWTKit", package: "jwt-kit")],
+            swiftSettings: strict),
         .testTarget(
             name: "ClusterTests",
             dependencies: ["PresenceNode", "LoadSimulator", "HTTP2", "PresenceWire", .product(name: "Logging", package: "swift-log")] + nio,

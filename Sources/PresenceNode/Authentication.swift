@@ -101,15 +101,21 @@ public final class Authenticator: Sendable {
         guard await isSigned(token, by: candidates) else {
             throw AuthenticationError(reason: "the token is not signed by a key of app \"\(app)\"")
         }
-        let expiresAt = Milliseconds(claims.exp.value.timeIntervalSince1970 * 1_000)
+        let expiresAt = Self.milliseconds(claims.exp.value)
         guard expiresAt > wall else { throw AuthenticationError(reason: "the token has expired") }
-        if let start = claims.nbf?.value, Milliseconds(start.timeIntervalSince1970 * 1_000) > wall {
+        if let start = claims.nbf?.value, Self.milliseconds(start) > wall {
             throw AuthenticationError(reason: "the token is not valid yet (nbf)")
         }
         guard Limits.isValidName(claims.sub), Limits.isValidName(app) else {
             throw AuthenticationError(reason: "sub and app must be 1 to 64 bytes without control characters")
         }
         return Caller(user: UserID(app: app, id: claims.sub), isAdmin: claims.role == "admin", expiresAt: expiresAt)
+    }
+
+    /// A claim's time. One beyond what 64 bits hold is the far future or past: a caller writes what it likes into its token.
+    private static func milliseconds(_ date: Date) -> Milliseconds {
+        let value = date.timeIntervalSince1970 * 1_000
+        return Milliseconds(exactly: value.rounded()) ?? (value > 0 ? .max : .min)
     }
 
     private func isSigned(_ token: [UInt8], by candidates: [JWTKeyCollection]) async -> Bool {

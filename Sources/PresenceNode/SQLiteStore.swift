@@ -61,9 +61,19 @@ public final class SQLiteStore: Store {
             try database.execute(sql: "PRAGMA journal_mode = WAL")
             try database.execute(sql: "PRAGMA synchronous = FULL")
         }
-        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        if isNew { try create(path, nodeID: nodeID, cluster: cluster) }
+        return try DatabaseQueue(path: path, configuration: configuration)
+    }
+
+    /// Makes the file under another name and without a write-ahead log, then gives it its own: whatever kills the node, a file that is
+    /// there says in its header what it is.
+    private static func create(_ path: String, nodeID: String, cluster: String) throws {
+        let draft = path + "-new"
+        for leftover in [draft, draft + "-journal"] where FileManager.default.fileExists(atPath: leftover) {
+            try FileManager.default.removeItem(atPath: leftover)
+        }
+        let queue = try DatabaseQueue(path: draft)
         try queue.write { database in
-            guard isNew else { return }
             try database.execute(
                 sql: """
                     PRAGMA application_id = \(applicationID);
@@ -77,7 +87,8 @@ public final class SQLiteStore: Store {
                     """)
             try database.execute(sql: "INSERT INTO meta VALUES ('node', ?), ('cluster', ?)", arguments: [nodeID, cluster])
         }
-        return queue
+        try queue.close()
+        try FileManager.default.moveItem(atPath: draft, toPath: path)
     }
 
     public func load(_ body: (PresenceWire.Row) throws -> Void) throws {

@@ -1,4 +1,5 @@
 import Foundation
+import JWTKit
 import PresenceWire
 import Testing
 
@@ -46,6 +47,17 @@ import Testing
             let result = try await check(token)
             #expect(throws: AuthenticationError.self) { try result.get() }
         }
+    }
+
+    @Test func aTimeBeyondAllBoundsIsTakenAsTheFarFuture() async throws {
+        let far = TokenClaims(
+            sub: "ann", app: "a", role: nil, exp: .init(value: Date(timeIntervalSince1970: 1e300)), nbf: nil)
+        let early = TokenClaims(
+            sub: "ann", app: "a", role: nil, exp: .init(value: Date(timeIntervalSince1970: 1e300)),
+            nbf: .init(value: Date(timeIntervalSince1970: 1e300)))
+        let keys = try await TokenKey.hs256(secret: Self.secretA).collection()
+        #expect(try await check(try await keys.sign(far)).get().expiresAt == .max)
+        #expect(try await check(try await keys.sign(early)) == .failure(AuthenticationError(reason: "the token is not valid yet (nbf)")))
     }
 
     @Test func aShortSecretIsRefused() async {

@@ -56,6 +56,18 @@ import Testing
         store.close()
     }
 
+    /// What a SIGKILL leaves: the files as they are while the store is open.
+    @Test func whatWasStoredIsThereAfterAKillBeforeTheFirstCheckpoint() async throws {
+        let store = try open()
+        try await persist([row("ann", version: 1, value: "kept")], in: store).get()
+        let copy = directory + "-killed"
+        try FileManager.default.copyItem(atPath: directory, toPath: copy)
+        store.close()
+        let again = try SQLiteStore(directory: copy, nodeID: "n1", cluster: "test")
+        #expect(try rows(in: again) == [row("ann", version: 1, value: "kept")])
+        again.close()
+    }
+
     @Test func aDirectoryInUseIsRefused() throws {
         let store = try open()
         #expect(throws: StoreError.self) { try open() }
