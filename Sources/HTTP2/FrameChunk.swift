@@ -18,17 +18,28 @@ final class FrameChunk {
 
     deinit { chunk.deallocate() }
 
-    /// One session's view of the chunk.
+    /// One session's view of the chunk. Its state lies in plain memory, because nghttp2 asks for it several times a request.
     final class Loan {
-        fileprivate let owner: FrameChunk
-        fileprivate var isLent = false
+        fileprivate struct State {
+            let chunk: UnsafeMutableRawPointer
+            var isLent = false
+        }
 
-        init(_ owner: FrameChunk) { self.owner = owner }
+        private let owner: FrameChunk
+        private let state: UnsafeMutablePointer<State>
+
+        init(_ owner: FrameChunk) {
+            self.owner = owner
+            state = .allocate(capacity: 1)
+            state.initialize(to: State(chunk: owner.chunk))
+        }
+
+        deinit { state.deallocate() }
 
         /// The allocator for `nghttp2_session_*_new3`; valid while this object lives.
         func memory() -> nghttp2_mem {
             nghttp2_mem(
-                mem_user_data: Unmanaged.passUnretained(self).toOpaque(),
+                mem_user_data: UnsafeMutableRawPointer(state),
                 malloc: { size, loan in FrameChunk.allocate(size, loan) },
                 free: { pointer, loan in FrameChunk.release(pointer, loan) },
                 calloc: { count, size, _ in calloc(count, size) },
@@ -40,26 +51,27 @@ final class FrameChunk {
         }
     }
 
-    private static func loan(_ loan: UnsafeMutableRawPointer?) -> Loan {
-        Unmanaged<Loan>.fromOpaque(loan!).takeUnretainedValue()
+    @inline(__always)
+    private static func state(_ loan: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<Loan.State> {
+        loan.unsafelyUnwrapped.assumingMemoryBound(to: Loan.State.self)
     }
 
+    @inline(__always)
     private static func isLent(_ pointer: UnsafeMutableRawPointer, _ loan: UnsafeMutableRawPointer?) -> Bool {
-        self.loan(loan).owner.chunk == pointer
+        state(loan).pointee.chunk == pointer
     }
 
+    @inline(__always)
     private static func allocate(_ size: Int, _ loan: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-        guard sizes.contains(size) else { return malloc(size) }
-        let loan = self.loan(loan)
-        guard !loan.isLent else { return malloc(size) }
-        loan.isLent = true
-        return loan.owner.chunk
+        guard size >= sizes.lowerBound, size <= sizes.upperBound, !state(loan).pointee.isLent else { return malloc(size) }
+        state(loan).pointee.isLent = true
+        return state(loan).pointee.chunk
     }
 
+    @inline(__always)
     private static func release(_ pointer: UnsafeMutableRawPointer?, _ loan: UnsafeMutableRawPointer?) {
-        guard let pointer else { return }
-        guard isLent(pointer, loan) else { return free(pointer) }
-        self.loan(loan).isLent = false
+        guard let pointer, isLent(pointer, loan) else { return free(pointer) }
+        state(loan).pointee.isLent = false
     }
 
     private static func move(
@@ -68,7 +80,7 @@ final class FrameChunk {
         guard size > sizes.upperBound else { return pointer }
         guard let moved = malloc(size) else { return nil }
         moved.copyMemory(from: pointer, byteCount: sizes.upperBound)
-        self.loan(loan).isLent = false
+        state(loan).pointee.isLent = false
         return moved
     }
 }

@@ -131,6 +131,10 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     // MARK: Answers
 
+    override func isAwaitingAnswer(_ stream: StreamID) -> Bool {
+        stream == self.stream && !isAnswered && context != nil && channel.isActive
+    }
+
     override func respond(to stream: StreamID, _ response: HTTPResponse) {
         guard stream == self.stream, !isAnswered, let context, let head else { return }
         isAnswered = true

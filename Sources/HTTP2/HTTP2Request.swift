@@ -1,28 +1,16 @@
 import CNGHTTP2
 import NIOCore
 
-/// Finds a request's fields among the recorded bytes, without copying them.
-enum HTTP2Request {
-    static func make(
-        _ stream: StreamID, _ state: HTTP2Stream, head: UnsafeBufferPointer<UInt8>, body: UnsafeBufferPointer<UInt8>, refused: Int?
-    ) -> HTTPRequest {
-        var method = HTTPRequest.Method.other
-        let none = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
-        var (target, authorization, lastEventID) = (none, none, none)
-        for field in state.fields {
-            let name = UnsafeBufferPointer(rebasing: head[Int(field.nameStart)..<Int(field.valueStart)])
-            let value = UnsafeBufferPointer(rebasing: head[Int(field.valueStart)..<Int(field.end)])
-            switch name.count {
-            case 5 where name.equals(":path"): target = value
-            case 7 where name.equals(":method"): method = value.equals("POST") ? .post : value.equals("GET") ? .get : .other
-            case 13 where name.equals("authorization"): authorization = value
-            case 13 where name.equals("last-event-id"): lastEventID = value
-            default: break
-            }
-        }
-        return HTTPRequest(
-            stream: stream, method: method, target: target, authorization: authorization, lastEventID: lastEventID, body: body,
-            refusedStatus: refused)
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+extension HTTP2Stream.Field {
+    /// The value among the bytes of the head.
+    func value(in head: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
+        UnsafeBufferPointer(rebasing: head[Int(start)..<Int(end)])
     }
 }
 
@@ -33,26 +21,44 @@ extension UnsafeBufferPointer<UInt8> {
         for index in 0..<count where self[index] != text.utf8Start[index] { return false }
         return true
     }
+
+    /// Whether the bytes are those of `other`.
+    public func equals(_ other: [UInt8]) -> Bool {
+        guard count == other.count, let baseAddress else { return count == other.count }
+        return other.withUnsafeBytes { memcmp($0.baseAddress!, baseAddress, count) == 0 }
+    }
 }
 
 extension HTTP2Headers {
-    /// The head of an event stream.
-    nonisolated(unsafe) static let eventStream = [
-        status(200), field("content-type", "text/event-stream"), field("cache-control", "no-store"),
-    ]
+    /// Calls `body` with the head of an event stream.
+    static func withEventStreamFields(_ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void) {
+        withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 3) { fields in
+            fields[0] = status(200)
+            fields[1] = field("content-type", "text/event-stream")
+            fields[2] = field("cache-control", "no-store")
+            body(UnsafeBufferPointer(fields))
+        }
+    }
 
-    /// Calls `body` with the fields of an answer; numbers live on the stack meanwhile.
-    static func withFields(of response: HTTPResponse, _ body: ([nghttp2_nv]) -> Void) {
-        withDecimal(response.body.readableBytes) { length in
-            let common = [
-                status(response.status), field("content-type", response.contentType.name), field("content-length", copying: length),
-            ]
-            guard response.retryAfter != nil || response.allow != nil else { return body(common) }
-            withDecimal(response.retryAfter ?? 0) { seconds in
-                var fields = common
-                if response.retryAfter != nil { fields.append(field("retry-after", copying: seconds)) }
-                if let allow = response.allow { fields.append(field("allow", allow)) }
-                body(fields)
+    /// Calls `body` with the fields of an answer; they live on the stack meanwhile.
+    static func withFields(of answer: HTTPAnswerHead, _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void) {
+        withDecimal(answer.bodyBytesCount) { length in
+            withDecimal(answer.retryAfter ?? 0) { seconds in
+                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 5) { fields in
+                    fields[0] = status(answer.status)
+                    fields[1] = field("content-type", answer.contentType.name)
+                    fields[2] = field("content-length", copying: length)
+                    var count = 3
+                    if answer.retryAfter != nil {
+                        fields[count] = field("retry-after", copying: seconds)
+                        count += 1
+                    }
+                    if let allow = answer.allow {
+                        fields[count] = field("allow", allow)
+                        count += 1
+                    }
+                    body(UnsafeBufferPointer(rebasing: fields[..<count]))
+                }
             }
         }
     }

@@ -9,6 +9,11 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private let session: HTTP2Session
     private var context: ChannelHandlerContext?
     private var isReading = false
+    private var isWritable = true
+    /// Nothing was received since memory was given back.
+    private var isSlim = false
+    /// Something has happened after which the session may have nothing more to say.
+    private var mayBeOver = false
     private var needsFlush = false
     private var isClosing = false
     /// Slots whose queue the application was told to be full.
@@ -38,11 +43,13 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         let buffer = unwrapInboundIn(data)
         lastReceivedAt = .now()
         isReading = true
+        isSlim = false
         let isSound = buffer.withUnsafeReadableBytes { bytes in
             let isSound = session.receive(bytes, at: lastReceivedAt)
             session.takeEvents(handle)
             return isSound
         }
+        mayBeOver = true
         guard isSound, !session.isOver else { return end(isSound ? nil : .protocolError) }
         countResets()
     }
@@ -53,7 +60,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        if context.channel.isWritable { flush() }
+        isWritable = context.channel.isWritable
+        if isWritable { flush() }
         context.fireChannelWritabilityChanged()
     }
 
@@ -98,26 +106,28 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     private func request(_ slot: Int) {
         hasRequested = true
-        let stream = session.id(of: slot)
-        let state = session.streams[slot]
-        guard !state.isAnswered else { return }
+        guard let delegate = server.delegate, !session.streams[slot].isAnswered else { return }
         var refused: Int?
-        if state.isHeadTooLarge { (refused, _) = (431, server.delegate?.violated(.headerListTooLarge, on: self)) }
-        if state.isBodyTooLarge { (refused, _) = (413, server.delegate?.violated(.bodyTooLarge, on: self)) }
-        state.head.withUnsafeBufferPointer { head in
-            state.body.withUnsafeBufferPointer { body in
-                server.delegate?.requestReceived(HTTP2Request.make(stream, state, head: head, body: body, refused: refused), on: self)
+        if session.streams[slot].isHeadTooLarge { (refused, _) = (431, delegate.violated(.headerListTooLarge, on: self)) }
+        if session.streams[slot].isBodyTooLarge { (refused, _) = (413, delegate.violated(.bodyTooLarge, on: self)) }
+        // Taken out of the place, because the answer, which may come inside the call, writes there.
+        let head = session.streams[slot].takeHead()
+        let body = session.streams[slot].takeBody()
+        head.withUnsafeBufferPointer { head in
+            body.withUnsafeBufferPointer { body in
+                delegate.requestReceived(session.streams[slot].request(session.id(of: slot), head, body, refused: refused), on: self)
             }
         }
+        session.streams[slot].giveBack(head: head, body: body)
     }
 
     private func closed(_ slot: Int, error: UInt32) {
-        let state = session.streams[slot]
-        fullSlots.removeAll { $0 == slot }
-        guard state.isEventStream else { return }
+        mayBeOver = true
+        if !fullSlots.isEmpty { fullSlots.removeAll { $0 == slot } }
+        guard session.streams[slot].isEventStream else { return }
         session.streams[slot].isEventStream = false
-        let reason: StreamEnd = state.isFinished && error == 0 ? .finished : .peerLeft
-        server.delegate?.eventStreamClosed(session.id(of: slot), token: state.token, on: self, reason: reason)
+        let reason: StreamEnd = session.streams[slot].isFinished && error == 0 ? .finished : .peerLeft
+        server.delegate?.eventStreamClosed(session.id(of: slot), token: session.streams[slot].token, on: self, reason: reason)
     }
 
     /// Ends a connection whose peer opens and resets streams in a flood (CVE-2023-44487).
@@ -131,11 +141,29 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     // MARK: The application
 
+    override func isAwaitingAnswer(_ stream: StreamID) -> Bool {
+        guard channel.isActive, let slot = session.slot(of: stream) else { return false }
+        return !session.streams[slot].isAnswered
+    }
+
     override func respond(to stream: StreamID, _ response: HTTPResponse) {
         guard let slot = session.slot(of: stream), !session.streams[slot].isAnswered else { return }
         session.streams[slot].isFinished = true
         session.streams[slot].append(response.body)
-        HTTP2Headers.withFields(of: response) { session.respond(slot, $0) }
+        answer(slot, response.head)
+    }
+
+    override func respond(
+        to stream: StreamID, status: Int, contentType: HTTPResponse.ContentType, body: UnsafeBufferPointer<UInt8>
+    ) {
+        guard let slot = session.slot(of: stream), !session.streams[slot].isAnswered else { return }
+        session.streams[slot].isFinished = true
+        session.streams[slot].append(answer: body)
+        answer(slot, HTTPAnswerHead(status: status, contentType: contentType, bodyBytesCount: body.count))
+    }
+
+    private func answer(_ slot: Int, _ head: HTTPAnswerHead) {
+        HTTP2Headers.withFields(of: head) { session.respond(slot, $0) }
         if !session.streams[slot].isWhole { session.reset(afterAnswer: slot) }
         markDirty()
     }
@@ -144,7 +172,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         guard let slot = session.slot(of: stream), !session.streams[slot].isAnswered else { return }
         session.streams[slot].token = token
         session.streams[slot].isEventStream = true
-        session.respond(slot, HTTP2Headers.eventStream)
+        HTTP2Headers.withEventStreamFields { session.openEvents(slot, $0) }
         session.streams[slot].slim()
         markDirty()
     }
@@ -180,6 +208,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     override func goAway() {
         session.goAway()
+        mayBeOver = true
         markDirty()
     }
 
@@ -195,21 +224,18 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         needsFlush = false
         guard let context, !isReading else { return }
         var hasMore = true
-        var hasWritten = false
-        while hasMore, context.channel.isWritable {
+        while hasMore, isWritable {
             var buffer = ByteBuffer()
             swap(&buffer, &server.scratch)
             buffer.clear(minimumCapacity: 1_024)
             hasMore = session.send(into: &buffer, bytesMax: server.limits.unsentBytesTarget)
-            if buffer.readableBytes > 0 {
-                context.write(wrapOutboundOut(buffer), promise: nil)
-                hasWritten = true
-            }
-            if hasMore || hasWritten { context.flush() }
+            if buffer.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(buffer), promise: nil) }
             swap(&buffer, &server.scratch)
         }
         session.takeEvents(handle)
         if !fullSlots.isEmpty { reportDrained() }
+        guard mayBeOver else { return }
+        mayBeOver = false
         if session.isOver, !isClosing { end(nil) }
     }
 
@@ -228,9 +254,12 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             session.goAway()
             return end(nil)
         }
+        if !isSlim, now - lastReceivedAt > .seconds(5) {
+            isSlim = true
+            session.slim()
+        }
         for slot in session.streams.indices where session.streams[slot].number != 0 {
-            let state = session.streams[slot]
-            guard !state.isWhole, !state.isAnswered, now - state.startedAt > server.limits.bodyTimeout else { continue }
+            guard session.streams[slot].isLate(at: now, server.limits) else { continue }
             server.delegate?.violated(.bodyTimeout, on: self)
             session.reset(slot, error: UInt32(NGHTTP2_CANCEL.rawValue))
             markDirty()

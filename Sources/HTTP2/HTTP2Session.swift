@@ -27,7 +27,9 @@ final class HTTP2Session {
     let limits: HTTPLimits
     private var events: [Event] = []
     private var taken: [Event] = []
-    var streams: [HTTP2Stream] = []
+    let streams = HTTP2StreamTable()
+    /// Where the stream of the last callback stands: they come in runs.
+    private var lastSlot = 0
     private var free: [Int] = []
     /// Streams that are open.
     private(set) var openCount = 0
@@ -36,12 +38,27 @@ final class HTTP2Session {
     /// Streams that the peer has reset since the last ``takeResets()``.
     private var resetsCount = 0
     private(set) var isGoingAway = false
-    private var raw: OpaquePointer
+    private(set) var raw: OpaquePointer
     private let loan: FrameChunk.Loan
     /// Streams whose answer is out and whose request is not wanted any more.
     private var cut: [Int32] = []
+    /// Event streams with something to send, in order.
+    var ready: [Int] = []
+    /// Answers that wait for the connection's window.
+    private var starved: [Int] = []
+    /// DATA bytes written by hand, which nghttp2's window of the connection does not know of.
+    var bytesByHand = 0
+    /// What the connection's window allows.
+    var window = 0
+    /// nghttp2 may have something to send. A push touches it only then: among thousands of connections its memory is never in the cache.
+    var hasFrames = true
+    private var windowUpdates = WindowUpdates()
+    private var hasNewSettings = false
+    private(set) var initialWindow = 65_535
     /// Where `send(into:)` writes.
-    private var outgoing: ByteBuffer
+    var outgoing: ByteBuffer
+    /// What a client begins with (RFC 9113 §3.4), until it is sent.
+    private var preface: [UInt8] = []
     private var now = NIODeadline.distantPast
 
     init(_ role: Role, limits: HTTPLimits, chunk: FrameChunk) {
@@ -60,10 +77,21 @@ final class HTTP2Session {
         precondition(status == 0, "nghttp2 made no session: \(String(cString: nghttp2_strerror(status)))")
         raw = session!
         nghttp2_session_set_user_data(raw, Unmanaged.passUnretained(self).toOpaque())
+        if role == .client { takePreface() }
         submitSettings()
     }
 
-    deinit { nghttp2_session_del(raw) }
+    deinit {
+        nghttp2_session_del(raw)
+        streams.deallocate()
+    }
+
+    /// A new client's preface lies in the frame buffer already; it is taken out at once, because the next session borrows that memory.
+    private func takePreface() {
+        var bytes: UnsafePointer<UInt8>?
+        let count = nghttp2_session_mem_send(raw, &bytes)
+        preface = Array(UnsafeBufferPointer(start: bytes, count: max(count, 0)))
+    }
 
     private static func withOptions<Result>(_ body: (OpaquePointer) -> Result) -> Result {
         var options: OpaquePointer?
@@ -98,12 +126,47 @@ final class HTTP2Session {
     /// Takes bytes from the peer. Returns false when the connection is beyond repair.
     func receive(_ bytes: UnsafeRawBufferPointer, at now: NIODeadline) -> Bool {
         self.now = now
-        let taken = nghttp2_session_mem_recv(raw, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
-        return taken == bytes.count
+        hasFrames = true
+        if role == .client { return pass(bytes) }
+        var isSound = true
+        var updates = WindowUpdates()
+        swap(&updates, &windowUpdates)
+        updates.split(bytes) { part in
+            switch part {
+            case .bytes(let bytes): isSound = isSound && pass(bytes)
+            case .update(let update): isSound = isSound && receive(update)
+            }
+        }
+        swap(&updates, &windowUpdates)
+        if hasNewSettings { takeSettings() }
+        return isSound
+    }
+
+    /// Hands bytes to nghttp2.
+    func pass(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        nghttp2_session_mem_recv(raw, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count) == bytes.count
+    }
+
+    /// The peer may have changed the window that streams begin with; those that are open change by as much (RFC 9113 §6.9.2).
+    private func takeSettings() {
+        hasNewSettings = false
+        let changed = Int(nghttp2_session_get_remote_settings(raw, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE))
+        for slot in streams.indices where streams[slot].isByHand {
+            streams[slot].window += changed - initialWindow
+            if streams[slot].queuedBytes > 0 { setReady(slot) }
+        }
+        initialWindow = changed
+    }
+
+    /// Answers that waited for the connection's window may go on.
+    func resumeStarved() {
+        for slot in starved { resume(slot) }
+        starved.removeAll(keepingCapacity: true)
     }
 
     /// Hands out what was recorded.
     func takeEvents(_ body: (Event) -> Void) {
+        if events.isEmpty { return }
         swap(&events, &taken)
         for event in taken {
             body(event)
@@ -116,11 +179,27 @@ final class HTTP2Session {
     func send(into buffer: inout ByteBuffer, bytesMax: Int) -> Bool {
         swap(&outgoing, &buffer)
         defer { swap(&outgoing, &buffer) }
+        if !preface.isEmpty {
+            outgoing.writeBytes(preface)
+            preface = []
+        }
+        repeat {
+            guard !hasFrames || sendFrames(bytesMax: bytesMax), sendEvents(bytesMax: bytesMax) else { return true }
+        } while hasFrames
+        return false
+    }
+
+    /// Appends what nghttp2 has to send. Returns false when more is left.
+    private func sendFrames(bytesMax: Int) -> Bool {
+        window = Int(nghttp2_session_get_remote_window_size(raw)) - bytesByHand
         while outgoing.readableBytes < bytesMax {
             var bytes: UnsafePointer<UInt8>?
             let count = nghttp2_session_mem_send(raw, &bytes)
             guard count > 0 else {
-                if cut.isEmpty { return false }
+                if cut.isEmpty {
+                    hasFrames = false
+                    return true
+                }
                 for number in cut {
                     nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, UInt32(NGHTTP2_NO_ERROR.rawValue))
                 }
@@ -129,7 +208,7 @@ final class HTTP2Session {
             }
             outgoing.writeBytes(UnsafeBufferPointer(start: bytes, count: count))
         }
-        return true
+        return false
     }
 
     /// The connection has nothing more to say or to hear.
@@ -146,12 +225,11 @@ final class HTTP2Session {
     func id(of slot: Int) -> StreamID { StreamID(slot: UInt32(slot), number: streams[slot].number) }
 
     /// Answers a request: header, then what is in the stream's queue; END_STREAM follows when it is finished.
-    func respond(_ slot: Int, _ headers: [nghttp2_nv]) {
+    func respond(_ slot: Int, _ headers: UnsafeBufferPointer<nghttp2_nv>) {
         streams[slot].isAnswered = true
+        hasFrames = true
         var provider = cnghttp2_provider(Int32(slot), HTTP2Callbacks.read)
-        _ = headers.withUnsafeBufferPointer { headers in
-            nghttp2_submit_response(raw, streams[slot].number, headers.baseAddress, headers.count, &provider)
-        }
+        nghttp2_submit_response(raw, streams[slot].number, headers.baseAddress, headers.count, &provider)
     }
 
     /// Sends a request. Nil when the peer takes no more streams.
@@ -159,6 +237,7 @@ final class HTTP2Session {
         self.now = now
         guard !isGoingAway, nghttp2_session_check_request_allowed(raw) != 0 else { return nil }
         guard openCount < Int(nghttp2_session_get_remote_settings(raw, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)) else { return nil }
+        hasFrames = true
         let slot = place()
         streams[slot].open(0, at: now)
         var provider = cnghttp2_provider(Int32(slot), HTTP2Callbacks.read)
@@ -179,37 +258,30 @@ final class HTTP2Session {
         return id(of: slot)
     }
 
-    /// Queues a payload. Returns the bytes that the stream has waiting.
-    func push(_ payload: ByteBuffer, to slot: Int) -> Int {
-        streams[slot].append(payload)
-        resume(slot)
-        return streams[slot].queuedBytes
-    }
-
-    /// Ends the stream after what is queued.
-    func finish(_ slot: Int) {
-        streams[slot].isFinished = true
-        resume(slot)
-    }
-
     private func resume(_ slot: Int) {
         guard streams[slot].isDeferred else { return }
         streams[slot].isDeferred = false
+        hasFrames = true
         nghttp2_session_resume_data(raw, streams[slot].number)
     }
 
     /// Ends the stream at once.
     func reset(_ slot: Int, error: UInt32) {
+        hasFrames = true
         nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), streams[slot].number, error)
     }
 
     /// Tells the peer, whose body was not read, to stop sending it (RFC 9113 §8.1), after the answer has gone out.
     func reset(afterAnswer slot: Int) { streams[slot].isCutAfterAnswer = true }
 
-    func ping() { nghttp2_submit_ping(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil) }
+    func ping() {
+        hasFrames = true
+        nghttp2_submit_ping(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
+    }
 
     /// Tells the peer to open no more streams here; those that are open go on.
     func goAway(error: UInt32 = UInt32(NGHTTP2_NO_ERROR.rawValue)) {
+        hasFrames = true
         if error == UInt32(NGHTTP2_NO_ERROR.rawValue) {
             nghttp2_submit_goaway(
                 raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(raw), error, nil, 0)
@@ -228,8 +300,7 @@ final class HTTP2Session {
 
     private func place() -> Int {
         if let slot = free.popLast() { return slot }
-        streams.append(HTTP2Stream())
-        return streams.count - 1
+        return streams.append(HTTP2Stream())
     }
 
     private func release(_ slot: Int) {
@@ -240,12 +311,22 @@ final class HTTP2Session {
         openCount -= 1
     }
 
+    /// Gives back what a connection without traffic does not need.
+    func slim() {
+        for slot in streams.indices where streams[slot].number == 0 { streams[slot].slim() }
+        if events.isEmpty { (events, taken) = ([], []) }
+        if ready.isEmpty { ready = [] }
+        if starved.isEmpty { starved = [] }
+    }
+
     /// A place as the stream's user data; 0 would be "none".
     private static func mark(_ slot: Int) -> UnsafeMutableRawPointer? { UnsafeMutableRawPointer(bitPattern: slot + 1) }
 
-    private func slot(ofNumber number: Int32) -> Int? {
+    func slot(ofNumber number: Int32) -> Int? {
+        if lastSlot < streams.count, streams[lastSlot].number == number { return lastSlot }
         guard let mark = nghttp2_session_get_stream_user_data(raw, number) else { return nil }
-        return Int(bitPattern: mark) - 1
+        lastSlot = Int(bitPattern: mark) - 1
+        return lastSlot
     }
 }
 
@@ -254,6 +335,7 @@ extension HTTP2Session {
     func beganHeaders(_ number: Int32) {
         let slot = place()
         streams[slot].open(number, at: now)
+        lastSlot = slot
         openCount += 1
         nghttp2_session_set_stream_user_data(raw, number, Self.mark(slot))
     }
@@ -261,21 +343,10 @@ extension HTTP2Session {
     func header(_ number: Int32, name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) {
         guard let slot = slot(ofNumber: number) else { return }
         if role == .client {
-            if name.elementsEqual(":status".utf8) { streams[slot].status = value.reduce(0) { $0 * 10 + Int($1) - 48 } }
+            if name.equals(":status") { streams[slot].status = value.reduce(0) { $0 * 10 + Int32($1) - 48 } }
             return
         }
-        streams[slot].headersCount += 1
-        let bytesCount = streams[slot].head.count + 32 * streams[slot].headersCount + name.count + value.count
-        if streams[slot].headersCount > limits.headersCountMax || bytesCount > limits.headerBytesMax {
-            streams[slot].isHeadTooLarge = true
-        }
-        guard !streams[slot].isHeadTooLarge else { return }
-        let start = streams[slot].head.count
-        streams[slot].head.append(contentsOf: name)
-        streams[slot].head.append(contentsOf: value)
-        streams[slot].fields.append(
-            HTTP2Stream.Field(
-                nameStart: UInt32(start), valueStart: UInt32(start + name.count), end: UInt32(start + name.count + value.count)))
+        streams[slot].receive(name: name, value: value, limits: limits)
     }
 
     func received(_ frame: UnsafePointer<nghttp2_frame>) {
@@ -293,7 +364,9 @@ extension HTTP2Session {
             }
             if isEnd || streams[slot].isHeadTooLarge { report(slot) }
         case NGHTTP2_SETTINGS.rawValue:
-            if UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_ACK.rawValue == 0 { events.append(.settings) }
+            guard UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_ACK.rawValue == 0 else { return }
+            hasNewSettings = true
+            events.append(.settings)
         case NGHTTP2_RST_STREAM.rawValue: resetsCount += 1
         case NGHTTP2_GOAWAY.rawValue:
             isGoingAway = true
@@ -328,20 +401,24 @@ extension HTTP2Session {
 
     func closed(_ number: Int32, error: UInt32) {
         guard let slot = slot(ofNumber: number) else { return }
+        streams[slot].isOver = true
         events.append(.closed(slot: slot, number: number, error: error))
     }
 
-    /// How much of the stream's queue goes into the next DATA frame.
+    /// How much of an answer goes into the next DATA frame.
     func read(_ slot: Int, bytesMax: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {
-        let count = min(streams[slot].queuedBytes, bytesMax)
-        if streams[slot].isFinished, count == streams[slot].queuedBytes {
+        let queued = streams[slot].queuedBytes
+        let count = min(queued, bytesMax, max(window, 0))
+        if streams[slot].isFinished, count == queued {
             if streams[slot].isCutAfterAnswer { cut.append(streams[slot].number) }
             flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
         } else if count == 0 {
             streams[slot].isDeferred = true
+            if queued > 0 { starved.append(slot) }
             return Int(NGHTTP2_ERR_DEFERRED.rawValue)
         }
         if count > 0 { flags.pointee |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue }
+        window -= count
         return count
     }
 

@@ -2,10 +2,9 @@ import NIOCore
 
 /// One stream's place in its connection's table. The arrays keep their memory when the place is used again.
 struct HTTP2Stream {
-    /// A header field as offsets into ``head``.
+    /// A header field's value as offsets into ``head``.
     struct Field {
-        var nameStart: UInt32 = 0
-        var valueStart: UInt32 = 0
+        var start: UInt32 = 0
         var end: UInt32 = 0
     }
 
@@ -29,14 +28,30 @@ struct HTTP2Stream {
     var isCutAfterAnswer = false
     /// Nothing comes after the queue.
     var isFinished = false
+    /// Its DATA frames are written by hand, within ``window``.
+    var isByHand = false
+    /// It waits in its session's list of streams with something to send; outlives the stream.
+    var isReady = false
+    /// nghttp2 has closed it.
+    var isOver = false
+    /// What the peer's window for the stream allows, when it is kept by hand.
+    var window = 0
+    var method = HTTPRequest.Method.other
     /// The status of a response, for a client.
-    var status = 0
-    var headersCount = 0
+    var status: Int32 = 0
+    var headersCount: Int32 = 0
+    /// What the header list counts for (RFC 9113 §6.5.2).
+    var headBytesCount = 0
     var startedAt = NIODeadline.distantPast
-    /// Names and values of the header fields, one after the other.
+    /// The values of the header fields that the application reads, one after the other.
     var head: [UInt8] = []
-    var fields: [Field] = []
+    var target = Field()
+    var authorization = Field()
+    var lastEventID = Field()
     var body: [UInt8] = []
+    /// The body of an answer, and how much of it was sent.
+    var answer: [UInt8] = []
+    var answerSent = 0
     /// Payloads that wait; the first may be sent in part.
     var first: ByteBuffer?
     var rest = CircularBuffer<ByteBuffer>(initialCapacity: 0)
@@ -49,6 +64,7 @@ struct HTTP2Stream {
         token = 0
         status = 0
         headersCount = 0
+        headBytesCount = 0
         isEventStream = false
         isWhole = false
         isAnswered = false
@@ -59,23 +75,90 @@ struct HTTP2Stream {
         isDeferred = false
         isFinished = false
         isCutAfterAnswer = false
-        head.removeAll(keepingCapacity: head.capacity <= 2_048)
-        fields.removeAll(keepingCapacity: true)
-        body.removeAll(keepingCapacity: body.capacity <= 4_096)
-        dropQueue()
+        isByHand = false
+        isOver = false
+        method = .other
+        target = Field()
+        authorization = Field()
+        lastEventID = Field()
+        Self.empty(&head)
+        Self.empty(&body)
+        Self.empty(&answer)
+        answerSent = 0
     }
 
-    /// Gives back what an idle event stream does not need.
+    /// Empties an array and keeps its memory, unless that is more than most requests need.
+    private static func empty(_ bytes: inout [UInt8]) {
+        if bytes.isEmpty { return }
+        bytes.removeAll(keepingCapacity: bytes.capacity <= 4_096)
+    }
+
+    /// Gives back what an idle stream does not need.
     mutating func slim() {
         head = []
-        fields = []
         body = []
+        answer = []
     }
 
     mutating func dropQueue() {
+        if queuedBytes == 0 { return }
         first = nil
         rest.removeAll()
         queuedBytes = 0
+    }
+
+    /// Takes one field of a request's head; only those that the application reads are kept.
+    mutating func receive(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, limits: HTTPLimits) {
+        headersCount += 1
+        headBytesCount += 32 + name.count + value.count
+        if headersCount > limits.headersCountMax || headBytesCount > limits.headerBytesMax { isHeadTooLarge = true }
+        guard !isHeadTooLarge else { return }
+        switch name.count {
+        case 5 where name.equals(":path"): target = keep(value)
+        case 7 where name.equals(":method"): method = value.equals("POST") ? .post : value.equals("GET") ? .get : .other
+        case 13 where name.equals("authorization"): authorization = keep(value)
+        case 13 where name.equals("last-event-id"): lastEventID = keep(value)
+        default: break
+        }
+    }
+
+    private mutating func keep(_ value: UnsafeBufferPointer<UInt8>) -> Field {
+        let start = head.count
+        head.append(contentsOf: value)
+        return Field(start: UInt32(start), end: UInt32(head.count))
+    }
+
+    /// The request, over bytes that ``takeHead()`` and ``takeBody()`` returned.
+    func request(
+        _ id: StreamID, _ head: UnsafeBufferPointer<UInt8>, _ body: UnsafeBufferPointer<UInt8>, refused: Int?
+    ) -> HTTPRequest {
+        HTTPRequest(
+            stream: id, method: method, target: target.value(in: head), authorization: authorization.value(in: head),
+            lastEventID: lastEventID.value(in: head), body: body, refusedStatus: refused)
+    }
+
+    mutating func takeHead() -> [UInt8] {
+        var taken: [UInt8] = []
+        swap(&taken, &head)
+        return taken
+    }
+
+    mutating func takeBody() -> [UInt8] {
+        var taken: [UInt8] = []
+        swap(&taken, &body)
+        return taken
+    }
+
+    /// Puts the memory back for the next request; not for an event stream, which has none.
+    mutating func giveBack(head: [UInt8], body: [UInt8]) {
+        guard !isEventStream else { return }
+        self.head = head
+        self.body = body
+    }
+
+    /// Whether the request has taken too long to come.
+    func isLate(at now: NIODeadline, _ limits: HTTPLimits) -> Bool {
+        !isWhole && !isAnswered && now - startedAt > limits.bodyTimeout
     }
 
     mutating func append(_ payload: ByteBuffer) {
@@ -83,10 +166,24 @@ struct HTTP2Stream {
         if first == nil { first = payload } else { rest.append(payload) }
     }
 
-    /// Moves `count` bytes of the queue to `buffer`.
+    /// Queues the body of an answer.
+    mutating func append(answer bytes: UnsafeBufferPointer<UInt8>) {
+        answer.append(contentsOf: bytes)
+        queuedBytes += bytes.count
+    }
+
+    /// Moves `count` bytes of the queue to `buffer`: first the answer, then the payloads.
     mutating func take(_ count: Int, into buffer: inout ByteBuffer) {
         var missing = count
         queuedBytes -= count
+        if answerSent < answer.count {
+            let part = min(missing, answer.count - answerSent)
+            answer.withUnsafeBytes { bytes in
+                _ = buffer.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[answerSent..<answerSent + part]))
+            }
+            answerSent += part
+            missing -= part
+        }
         while missing > 0, let available = first?.readableBytes {
             if available <= missing {
                 buffer.writeImmutableBuffer(first.unsafelyUnwrapped)

@@ -219,8 +219,8 @@ public final class HTTPClientConnection: ChannelInboundHandler {
             hasConnected = true
             delegate?.connected(self)
         case .head(let slot):
-            let state = session.streams[slot]
-            delegate?.responseHead(self, stream: session.id(of: slot), token: state.token, status: state.status)
+            let (token, status) = (session.streams[slot].token, Int(session.streams[slot].status))
+            delegate?.responseHead(self, stream: session.id(of: slot), token: token, status: status)
         case .data(let slot, let bytes):
             delegate?.responseBody(self, stream: session.id(of: slot), token: session.streams[slot].token, bytes: bytes)
         case .closed(let slot, let number, let error):

@@ -65,6 +65,22 @@ public struct HTTPResponse {
     }
 }
 
+extension HTTPResponse {
+    var head: HTTPAnswerHead {
+        HTTPAnswerHead(
+            status: status, contentType: contentType, bodyBytesCount: body.readableBytes, retryAfter: retryAfter, allow: allow)
+    }
+}
+
+/// What goes before an answer's body.
+struct HTTPAnswerHead {
+    var status: Int
+    var contentType: HTTPResponse.ContentType
+    var bodyBytesCount: Int
+    var retryAfter: Int?
+    var allow: StaticString?
+}
+
 extension HTTPResponse.ContentType {
     var name: StaticString {
         switch self {
@@ -107,8 +123,18 @@ open class HTTPServerConnection {
     /// Whether it speaks HTTP/2.
     open var isHTTP2: Bool { preconditionFailure("a connection speaks HTTP/1.1 or HTTP/2") }
 
+    /// Whether the peer still waits for the answer to this request.
+    open func isAwaitingAnswer(_ stream: StreamID) -> Bool { preconditionFailure("to be overridden") }
+
     /// Answers a request, whole.
     open func respond(to stream: StreamID, _ response: HTTPResponse) { preconditionFailure("to be overridden") }
+
+    /// Answers a request with a body that is copied: nothing is allocated for it.
+    open func respond(
+        to stream: StreamID, status: Int, contentType: HTTPResponse.ContentType, body: UnsafeBufferPointer<UInt8>
+    ) {
+        respond(to: stream, HTTPResponse(status: status, contentType: contentType, body: ByteBuffer(bytes: body)))
+    }
 
     /// Answers a request with 200 and an endless `text/event-stream`; `token` comes back with all that happens to it.
     open func openEventStream(_ stream: StreamID, token: UInt32) { preconditionFailure("to be overridden") }

@@ -1,11 +1,14 @@
+import HTTP2
 import PresenceCore
 import PresenceWire
 
 /// The operations of contract §5: from a JSON body to a ``PresenceCore/Call``, and from its answer to JSON.
 struct API {
     /// An operation; its name is the same word in the path, in the SDKs, and in the metrics' label.
-    enum Operation: String, CaseIterable, Sendable {
+    enum Operation: Int, CaseIterable, Sendable {
         case setSelfStatus, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout
+
+        var name: String { "\(self)" }
     }
 
     /// A call that was understood, and the users of it that were not.
@@ -16,13 +19,12 @@ struct API {
     }
 
     /// The operation of a path `/v1/<operation>`.
-    static func operation(ofPath path: some Collection<UInt8>) -> Operation? {
-        guard path.starts(with: prefix) else { return nil }
-        let name = path.dropFirst(prefix.count)
-        return Operation.allCases.first { $0.rawValue.utf8.elementsEqual(name) }
+    static func operation(ofPath path: UnsafeBufferPointer<UInt8>) -> Operation? {
+        for (place, known) in paths.enumerated() where path.equals(known) { return Operation(rawValue: place) }
+        return nil
     }
 
-    private static let prefix = Array("/v1/".utf8)
+    private static let paths = Operation.allCases.map { Array("/v1/\($0.name)".utf8) }
 
     /// Reads the body of a call.
     static func parse(_ operation: Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller) throws(Problem) -> Parsed {
@@ -31,7 +33,7 @@ struct API {
         switch operation {
         case .setSelfStatus: return try setSelfStatus(fields, subject)
         case .getUserStatus:
-            let (users, errors) = try fields.requiredUsers("userIDs", app: subject.appName, countMax: Limits.queryUsersMax)
+            let (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Limits.queryUsersMax)
             return Parsed(call: .getUserStatus(users), subject: subject, errors: errors)
         case .subscribeUserStatus: return try subscribe(fields, subject)
         case .unsubscribeUserStatus: return try unsubscribe(fields, subject)
@@ -55,7 +57,7 @@ struct API {
     }
 
     private static func subscribe(_ fields: Fields, _ subject: UserID) throws(Problem) -> Parsed {
-        let found = try fields.requiredUsers("userIDs", app: subject.appName, countMax: Limits.subscribeUsersMax)
+        let found = try fields.requiredUsers("userIDs", besides: subject, countMax: Limits.subscribeUsersMax)
         let seconds = try fields.integer("expiry", in: Limits.subscriptionSeconds)
         let sync = try fields.bool("sync") ?? false
         let type = try fields.integer("subscribeType", in: 1...1) ?? 1
@@ -75,12 +77,12 @@ struct API {
             guard !fields.has("userIDs") else { throw .parameter("all: give either \"all\": true or userIDs, not both") }
             return Parsed(call: .unsubscribeUserStatus(nil), subject: subject, errors: [])
         }
-        let (users, errors) = try fields.requiredUsers("userIDs", app: subject.appName, countMax: Limits.subscribeUsersMax)
+        let (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Limits.subscribeUsersMax)
         return Parsed(call: .unsubscribeUserStatus(users), subject: subject, errors: errors)
     }
 
     private static func getSubscribed(_ fields: Fields, _ subject: UserID) throws(Problem) -> Parsed {
-        let found = try fields.users("userIDs", app: subject.appName, countMax: Limits.queryUsersMax)
+        let found = try fields.users("userIDs", besides: subject, countMax: Limits.queryUsersMax)
         let offset = try fields.integer("offset", in: 0...Int64(Int32.max)) ?? 0
         let limit = try fields.integer("limit", in: 1...Int64(Limits.pageRowsMax)) ?? Int64(Limits.subscriptionsMax)
         let isWhole = found.map { $0.users.isEmpty && $0.errors.isEmpty } ?? true
@@ -98,9 +100,10 @@ struct API {
 
     // MARK: Answers
 
-    /// The body of the answer to a call that was carried out.
-    static func json(_ answer: CallAnswer, to operation: Operation, errors: [UserError]) throws(Problem) -> [UInt8] {
-        var json = JSONWriter(reserving: 384)
+    /// Writes the body of the answer to a call that was carried out. Throws for one that was refused.
+    static func write(
+        _ answer: CallAnswer, to operation: Operation, errors: [UserError], into json: inout JSONWriter
+    ) throws(Problem) {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
         case .done: json.object { json in if operation != .logout { json.member("errorUserList", errors) } }
@@ -111,7 +114,10 @@ struct API {
             }
         case .userStatusList(let records, let users, let asOf):
             json.object { json in
-                json.member("userStatusList", records.compactMap { $0 })
+                json.key("userStatusList")
+                json.array { json in
+                    for place in records.indices where records[place] != nil { json.userStatus(records[place].unsafelyUnwrapped) }
+                }
                 json.member("errorUserList", errors + unreachable(records, users))
                 json.member("asOf", asOf)
             }
@@ -126,12 +132,11 @@ struct API {
             }
         case .subscriptions(let page, let records, let total): json.subscriptions(page, records, total: total)
         }
-        return json.bytes
     }
 
     private static func unreachable(_ records: [Record?], _ users: [UserID]) -> [UserError] {
-        zip(records, users).compactMap { record, user in
-            record == nil ? UserError(userID: String(user.id), code: 50001, reason: Refusal.unavailable.detail) : nil
+        records.indices.lazy.filter { records[$0] == nil }.map {
+            UserError(userID: String(users[$0].id), code: 50001, reason: Refusal.unavailable.detail)
         }
     }
 }

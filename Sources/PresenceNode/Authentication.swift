@@ -147,32 +147,33 @@ public struct TokenMint: Sendable {
     }
 }
 
-/// Tokens that were checked before, of one event loop: a hit costs one lookup. Bounded; a full table is emptied.
-struct VerifiedTokens {
-    /// Entries; one is some 500 bytes.
-    static let countMax = 20_000
-
-    private var callers: [[UInt8]: Caller] = [:]
-
-    /// The caller of a token that is known and has not ended.
-    func caller(of token: [UInt8], at wall: Milliseconds) -> Caller? {
-        guard let caller = callers[token], caller.expiresAt > wall else { return nil }
-        return caller
-    }
-
-    mutating func add(_ caller: Caller, token: [UInt8]) {
-        if callers.count >= Self.countMax { callers.removeAll(keepingCapacity: true) }
-        callers[token] = caller
-    }
-}
-
-/// The last token of a connection, compared byte by byte: no lookup and no allocation for a connection of one caller.
-final class ConnectionCaller {
+/// A token that was checked, by the whole of its header field. A connection keeps its last one: compared byte by byte, it costs a
+/// connection of one caller no lookup and no allocation.
+final class VerifiedToken {
     let header: [UInt8]
     let caller: Caller
 
     init(header: [UInt8], caller: Caller) {
         self.header = header
         self.caller = caller
+    }
+}
+
+/// Tokens that were checked before, of one event loop: a hit costs one lookup. Bounded; a full table is emptied.
+struct VerifiedTokens {
+    /// Entries; one is some 500 bytes.
+    static let countMax = 20_000
+
+    private var tokens: [[UInt8]: VerifiedToken] = [:]
+
+    /// The token with this header, if it is known and has not ended.
+    func token(_ header: [UInt8], at wall: Milliseconds) -> VerifiedToken? {
+        guard let token = tokens[header], token.caller.expiresAt > wall else { return nil }
+        return token
+    }
+
+    mutating func add(_ token: VerifiedToken) {
+        if tokens.count >= Self.countMax { tokens.removeAll(keepingCapacity: true) }
+        tokens[token.header] = token
     }
 }

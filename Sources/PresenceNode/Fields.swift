@@ -55,8 +55,8 @@ struct Fields {
         }
     }
 
-    /// A list of users of `app`, each once, in order; those with a bad ID apart. Nil where it is absent or null.
-    func users(_ name: String, app: String, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError])? {
+    /// A list of users of the app of `subject`, each once, in order; those with a bad ID apart. Nil where it is absent or null.
+    func users(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError])? {
         let elements: [JSONValue]
         switch object[name] {
         case nil, .null: return nil
@@ -75,15 +75,15 @@ struct Fields {
                 errors.append(UserError(userID: id, code: 7003, reason: Problem.userID("\(name)[\(place)]").detail))
                 continue
             }
-            let user = UserID(app: app, id: id)
+            let user = UserID(id, besides: subject)
             if elements.count == 1 || seen.insert(user).inserted { users.append(user) }
         }
         return (users, errors)
     }
 
-    /// Like ``users(_:app:countMax:)`` for a field that must be there and name somebody.
-    func requiredUsers(_ name: String, app: String, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError]) {
-        guard let found = try users(name, app: app, countMax: countMax) else {
+    /// Like ``users(_:besides:countMax:)`` for a field that must be there and name somebody.
+    func requiredUsers(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError]) {
+        guard let found = try users(name, besides: subject, countMax: countMax) else {
             throw .parameter("\(name): is missing; it must be an array of 1 to \(countMax) user IDs")
         }
         guard !found.users.isEmpty || !found.errors.isEmpty else {

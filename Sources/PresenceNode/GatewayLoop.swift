@@ -11,18 +11,12 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let stream: StreamID
     }
 
-    /// A call that was sent to the core and waits for its answer.
-    private struct Waiting {
-        let connection: HTTPServerConnection
-        let stream: StreamID
-        let operation: API.Operation
-        let errors: [UserError]
-    }
-
     /// What this loop counts; copied for the metrics.
     struct Counters: Sendable {
-        /// By operation and code; 0 is success.
-        var operations: [API.Operation: [Int: UInt64]] = [:]
+        /// Operations carried out, by ``API/Operation/rawValue``.
+        var successes = [UInt64](repeating: 0, count: API.Operation.allCases.count)
+        /// Operations refused, by operation and code.
+        var refusals: [API.Operation: [Int: UInt64]] = [:]
         var violations: [HTTPViolation: UInt64] = [:]
         var silentSessions: UInt64 = 0
         var connections = 0
@@ -40,8 +34,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private let authenticator: Authenticator
     private unowned let shell: Shell
     private var seats: [Seat?] = []
-    private var waiting: [UInt64: Waiting] = [:]
-    private var nextToken: UInt64 = 0
+    private var waiting = WaitingCalls()
+    /// The answer that is being written; its memory is used again.
+    private var json = JSONWriter(reserving: 4_096)
     private var nextSession: UInt64 = 0
     private var tokens = VerifiedTokens()
     private var counters = Counters()
@@ -69,29 +64,32 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             let detail = status == 413 ? "the body is longer than \(http.limits.bodyBytesMax) bytes" : "the header is too large"
             return respond(Problem(status: status, code: 6017, detail: detail), to: request.stream, on: connection)
         }
-        let path = request.target.prefix { $0 != UInt8(ascii: "?") }
-        if path.elementsEqual(Self.eventsPath) { return eventStreamRequested(request, on: connection) }
-        if path.elementsEqual(Self.openAPIPath), request.method == .get {
+        let path = UnsafeBufferPointer(rebasing: request.target.prefix { $0 != UInt8(ascii: "?") })
+        let now = Clock.now()
+        if path.equals(Self.eventsPath) { return eventStreamRequested(request, on: connection) }
+        if path.equals(Self.openAPIPath), request.method == .get {
             return connection.respond(
                 to: request.stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(string: OpenAPI.document)))
         }
         guard let operation = API.operation(ofPath: path) else {
-            let names = API.Operation.allCases.map(\.rawValue).joined(separator: ", ")
+            let names = API.Operation.allCases.map(\.name).joined(separator: ", ")
             return respond(
                 Problem(status: 404, code: 6017, detail: "no such path; POST /v1/ and one of \(names), or GET /v1/events"),
                 to: request.stream, on: connection)
         }
         guard request.method == .post else {
             return respond(
-                Problem(status: 405, code: 6017, detail: "\(operation.rawValue) is called with POST"), to: request.stream, on: connection,
+                Problem(status: 405, code: 6017, detail: "\(operation.name) is called with POST"), to: request.stream, on: connection,
                 allow: "POST")
         }
-        if let caller = knownCaller(request.authorization, on: connection) {
-            return perform(operation, body: request.body, caller: caller, stream: request.stream, on: connection)
+        if let caller = knownCaller(request.authorization, on: connection, at: now) {
+            return perform(operation, body: request.body, caller: caller, stream: request.stream, on: connection, at: now)
         }
         let body = Array(request.body)
         authenticate(request, on: connection, operation: operation) { [self] caller, stream in
-            body.withUnsafeBufferPointer { perform(operation, body: $0, caller: caller, stream: stream, on: connection) }
+            body.withUnsafeBufferPointer {
+                perform(operation, body: $0, caller: caller, stream: stream, on: connection, at: Clock.now())
+            }
         }
     }
 
@@ -99,27 +97,28 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private static let openAPIPath = Array("/openapi.json".utf8)
 
     private func perform(
-        _ operation: API.Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller, stream: StreamID, on connection: HTTPServerConnection
+        _ operation: API.Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller, stream: StreamID, on connection: HTTPServerConnection,
+        at now: Now
     ) {
         let parsed: API.Parsed
         do throws(Problem) { parsed = try API.parse(operation, body: body, caller: caller) } catch {
             return respond(error, to: stream, on: connection, operation: operation)
         }
-        nextToken += 1
-        waiting[nextToken] = Waiting(connection: connection, stream: stream, operation: operation, errors: parsed.errors)
-        shell.perform(parsed.call, caller: parsed.subject, from: self, token: nextToken)
+        let token = waiting.add(
+            WaitingCalls.Call(connection: connection, stream: stream, operation: operation, errors: parsed.errors))
+        shell.perform(parsed.call, caller: parsed.subject, from: self, token: token, at: now)
     }
 
     /// An operation is done.
     func answer(_ token: UInt64, _ answer: CallAnswer) {
-        guard let waiting = waiting.removeValue(forKey: token) else { return }
-        do throws(Problem) {
-            let json = try API.json(answer, to: waiting.operation, errors: waiting.errors)
-            count(waiting.operation, code: 0)
-            waiting.connection.respond(
-                to: waiting.stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: json)))
-        } catch {
-            respond(error, to: waiting.stream, on: waiting.connection, operation: waiting.operation)
+        guard let call = waiting.take(token) else { return }
+        json.clear()
+        do throws(Problem) { try API.write(answer, to: call.operation, errors: call.errors, into: &json) } catch {
+            return respond(error, to: call.stream, on: call.connection, operation: call.operation)
+        }
+        counters.successes[call.operation.rawValue] += 1
+        json.bytes.withUnsafeBufferPointer { body in
+            call.connection.respond(to: call.stream, status: 200, contentType: .json, body: body)
         }
     }
 
@@ -127,7 +126,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         _ problem: Problem, to stream: StreamID, on connection: HTTPServerConnection, operation: API.Operation? = nil,
         allow: StaticString? = nil
     ) {
-        if let operation { count(operation, code: problem.code) }
+        if let operation { counters.refusals[operation, default: [:]][problem.code, default: 0] += 1 }
         connection.respond(
             to: stream,
             HTTPResponse(
@@ -135,20 +134,16 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 allow: allow))
     }
 
-    private func count(_ operation: API.Operation, code: Int) { counters.operations[operation, default: [:]][code, default: 0] += 1 }
-
     // MARK: Callers
 
     /// The caller of a token that was checked before on this connection or loop.
-    private func knownCaller(_ header: UnsafeBufferPointer<UInt8>, on connection: HTTPServerConnection) -> Caller? {
-        let wall = Clock.now().wall
-        if let known = connection.applicationState as? ConnectionCaller, known.header.elementsEqual(header), known.caller.expiresAt > wall {
+    private func knownCaller(_ header: UnsafeBufferPointer<UInt8>, on connection: HTTPServerConnection, at now: Now) -> Caller? {
+        if let known = connection.applicationState as? VerifiedToken, header.equals(known.header), known.caller.expiresAt > now.wall {
             return known.caller
         }
-        let bytes = Array(header)
-        guard let caller = tokens.caller(of: bytes, at: wall) else { return nil }
-        connection.applicationState = ConnectionCaller(header: bytes, caller: caller)
-        return caller
+        guard let token = tokens.token(Array(header), at: now.wall) else { return nil }
+        connection.applicationState = token
+        return token.caller
     }
 
     private func authenticate(
@@ -175,7 +170,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private func finish(_ pending: PendingAuthentication, _ result: Result<Caller, AuthenticationError>) {
         switch result {
         case .success(let caller):
-            tokens.add(caller, token: pending.header)
+            tokens.add(VerifiedToken(header: pending.header, caller: caller))
             pending.body(caller, pending.stream)
         case .failure(let error):
             respond(.notLoggedIn(error.reason), to: pending.stream, on: pending.connection, operation: pending.operation)
@@ -219,14 +214,14 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 respond(error, to: stream, on: connection)
             }
         }
-        if let caller = knownCaller(request.authorization, on: connection) { return open(caller, request.stream) }
+        if let caller = knownCaller(request.authorization, on: connection, at: Clock.now()) { return open(caller, request.stream) }
         authenticate(request, on: connection, operation: nil, then: open)
     }
 
     private func openSession(
         _ caller: Caller, _ query: EventStreamQuery, resumeFrom: Milliseconds?, stream: StreamID, on connection: HTTPServerConnection
     ) {
-        guard connection.channel.isActive else { return }
+        guard connection.isAwaitingAnswer(stream) else { return }
         nextSession += 1
         let session = SessionID(stamp: shell.peer.generation << 20 + nextSession << 6 + UInt64(index), node: shell.peer.versionNode)
         let attach = Attach(

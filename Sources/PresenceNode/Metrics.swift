@@ -40,11 +40,14 @@ struct MetricsSnapshot {
     private func describeOperations(_ metrics: inout MetricsText) {
         var totals: [API.Operation: [Int: UInt64]] = [:]
         for gateway in gateways {
-            for (operation, codes) in gateway.operations { totals[operation, default: [:]].merge(codes, uniquingKeysWith: +) }
+            for (operation, codes) in gateway.refusals { totals[operation, default: [:]].merge(codes, uniquingKeysWith: +) }
+            for operation in API.Operation.allCases where gateway.successes[operation.rawValue] > 0 {
+                totals[operation, default: [:]][0, default: 0] += gateway.successes[operation.rawValue]
+            }
         }
         let samples = API.Operation.allCases.flatMap { operation in
             (totals[operation] ?? [:]).sorted { $0.key < $1.key }.map { code, count in
-                (labels: [("operation", operation.rawValue), ("code", String(code))], value: Double(count))
+                (labels: [("operation", operation.name), ("code", String(code))], value: Double(count))
             }
         }
         metrics.counter("rollcall_operations_total", "Operations answered, by name and code; 0 is success.", samples)

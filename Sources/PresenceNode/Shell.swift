@@ -28,7 +28,11 @@ final class Shell: @unchecked Sendable {
     private let store: any Store
     private var gateways: [GatewayLoop] = []
     private(set) var links: Links!
+    /// Which gateways live on this loop too.
+    private var isHere: [Bool] = []
     private var isObeying = false
+    /// The effects that are being obeyed; changes places with the core's list.
+    private var spare: [Node.Effect] = []
     private var crossing: [[GatewayInput]] = []
     /// For each gateway, what it sends in this turn; touched on that gateway's loop only.
     private var inputs: [CrossingQueue] = []
@@ -56,6 +60,7 @@ final class Shell: @unchecked Sendable {
     /// Takes the gateways and the durable rows, then begins to keep time. Call once, on the loop.
     func start(_ gateways: [GatewayLoop]) throws {
         self.gateways = gateways
+        isHere = gateways.map { $0.eventLoop === eventLoop }
         crossing = Array(repeating: [], count: gateways.count)
         inputs = gateways.map { _ in CrossingQueue() }
         let now = Clock.now()
@@ -87,7 +92,7 @@ final class Shell: @unchecked Sendable {
 
     /// Called on the gateway's loop.
     func receive(_ messages: [GatewayMessage], from gateway: GatewayLoop) {
-        guard gateway.eventLoop !== eventLoop else {
+        guard !isHere[gateway.index] else {
             for message in messages { node.receive(message, from: gateway.index, at: Clock.now()) }
             return obey()
         }
@@ -95,9 +100,9 @@ final class Shell: @unchecked Sendable {
     }
 
     /// Called on the gateway's loop.
-    func perform(_ call: Call, caller: UserID, from gateway: GatewayLoop, token: UInt64) {
-        guard gateway.eventLoop !== eventLoop else {
-            node.perform(call, caller: caller, gateway: gateway.index, token: token, at: Clock.now())
+    func perform(_ call: Call, caller: UserID, from gateway: GatewayLoop, token: UInt64, at now: Now) {
+        guard !isHere[gateway.index] else {
+            node.perform(call, caller: caller, gateway: gateway.index, token: token, at: now)
             return obey()
         }
         cross(.call(call, caller, token: token), from: gateway)
@@ -144,10 +149,10 @@ final class Shell: @unchecked Sendable {
         guard !isObeying else { return }
         isObeying = true
         while !node.effects.isEmpty {
-            let effects = node.effects
-            node.effects.removeAll(keepingCapacity: true)
-            for effect in effects { obey(effect) }
-            for gateway in gateways where gateway.eventLoop === eventLoop { gateway.flush() }
+            swap(&node.effects, &spare)
+            for place in spare.indices { obey(spare[place]) }
+            spare.removeAll(keepingCapacity: true)
+            for gateway in gateways where isHere[gateway.index] { gateway.flush() }
         }
         isObeying = false
         sendCrossing()
@@ -156,13 +161,13 @@ final class Shell: @unchecked Sendable {
     private func obey(_ effect: Node.Effect) {
         switch effect {
         case .tell(let gateway, let message):
-            if gateways[gateway].eventLoop === eventLoop {
+            if isHere[gateway] {
                 gateways[gateway].receive(message)
             } else {
                 crossing[gateway].append(.message(message))
             }
         case .answer(let gateway, let token, let answer):
-            if gateways[gateway].eventLoop === eventLoop {
+            if isHere[gateway] {
                 gateways[gateway].answer(token, answer)
             } else {
                 crossing[gateway].append(.answer(token, answer))

@@ -12,6 +12,18 @@ public struct UserID: Sendable {
 
     init(joined: String) { self.joined = joined }
 
+    /// Another user of `neighbour`'s app.
+    public init(_ id: String, besides neighbour: UserID) {
+        joined = neighbour.withBytes { bytes in
+            var start = 0
+            while start < bytes.count, bytes[start] != 0 { start += 1 }
+            return String(unsafeUninitializedCapacity: start + 1 + id.utf8.count) { joined in
+                _ = joined.update(fromContentsOf: bytes[...start])
+                return start + 1 + UnsafeMutableBufferPointer(rebasing: joined[(start + 1)...]).update(fromContentsOf: id.utf8)
+            }
+        }
+    }
+
     /// The app's ID.
     public var app: Substring { joined[..<separator] }
 
@@ -19,6 +31,16 @@ public struct UserID: Sendable {
     public var id: Substring { joined[joined.utf8.index(after: separator)...] }
 
     private var separator: String.Index { joined.utf8.firstIndex(of: 0) ?? joined.endIndex }
+
+    /// Calls `body` with the bytes of the user's ID inside the app.
+    @inlinable
+    public func withIDBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        withBytes { bytes in
+            var start = 0
+            while start < bytes.count, bytes[start] != 0 { start += 1 }
+            return body(UnsafeBufferPointer(rebasing: bytes[(start + 1)...]))
+        }
+    }
 
     /// Calls `body` with the bytes of `app`, NUL, `id`, and the offset of the first byte of `id`.
     @inlinable

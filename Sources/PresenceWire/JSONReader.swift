@@ -163,10 +163,15 @@ public struct JSONReader {
     private mutating func string() throws(JSONError) -> String {
         offset += 1
         let start = offset
-        while try peek() != 0x22, bytes[offset] != 0x5C, bytes[offset] >= 0x20 { offset += 1 }
+        var all: UInt8 = 0
+        while try peek() != 0x22, bytes[offset] != 0x5C, bytes[offset] >= 0x20 {
+            all |= bytes[offset]
+            offset += 1
+        }
         if bytes[offset] == 0x22 {
             defer { offset += 1 }
-            return try utf8(UnsafeBufferPointer(rebasing: bytes[start..<offset]), at: start)
+            let text = UnsafeBufferPointer(rebasing: bytes[start..<offset])
+            return all < 0x80 ? String(decoding: text, as: UTF8.self) : try utf8(text, at: start)
         }
         var text = Array(bytes[start..<offset])
         while true {

@@ -2,11 +2,17 @@
 public struct JSONWriter: Sendable {
     /// The text so far, UTF-8.
     public var bytes: [UInt8]
-    private var needsComma = false
+    fileprivate var needsComma = false
 
     public init(reserving bytesCount: Int = 0) {
         bytes = []
         bytes.reserveCapacity(bytesCount)
+    }
+
+    /// Makes it empty again, and keeps its memory.
+    public mutating func clear() {
+        bytes.removeAll(keepingCapacity: true)
+        needsComma = false
     }
 
     /// `{`, what `body` writes, `}`.
@@ -69,15 +75,35 @@ public struct JSONWriter: Sendable {
     public mutating func integer(_ value: Int64) {
         comma()
         needsComma = true
-        if value < 0 { bytes.append(45) }
-        var rest = value.magnitude
-        let start = bytes.count
-        repeat {
-            bytes.append(48 + UInt8(truncatingIfNeeded: rest % 10))
-            rest /= 10
-        } while rest > 0
-        bytes[start...].reverse()
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+            var rest = value.magnitude
+            var start = 20
+            while rest >= 100 {
+                let pair = Int(rest % 100)
+                rest /= 100
+                start -= 2
+                digits[start] = Self.digitPairs.utf8Start[2 * pair]
+                digits[start + 1] = Self.digitPairs.utf8Start[2 * pair + 1]
+            }
+            repeat {
+                start -= 1
+                digits[start] = 48 + UInt8(truncatingIfNeeded: rest % 10)
+                rest /= 10
+            } while rest > 0
+            if value < 0 {
+                start -= 1
+                digits[start] = 45
+            }
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[start...]))
+        }
     }
+
+    private static let digitPairs: StaticString =
+        """
+        00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748\
+        4950515253545556575859606162636465666768697071727374757677787980818283848586878889909192939495969798\
+        99
+        """
 
     /// A version as its text.
     public mutating func member(_ name: StaticString, _ value: Version) {
@@ -114,12 +140,14 @@ public struct JSONWriter: Sendable {
         needsComma = true
     }
 
-    private mutating func comma() {
+    fileprivate mutating func comma() {
         if needsComma { bytes.append(44) }
     }
 
-    private mutating func escape(_ text: UnsafeBufferPointer<UInt8>) {
-        if text.allSatisfy({ $0 >= 0x20 && $0 != 34 && $0 != 92 }) { return bytes.append(contentsOf: text) }
+    fileprivate mutating func escape(_ text: UnsafeBufferPointer<UInt8>) {
+        var isPlain = true
+        for byte in text where byte < 0x20 || byte == 34 || byte == 92 { isPlain = false }
+        if isPlain { return bytes.append(contentsOf: text) }
         for byte in text {
             switch byte {
             case 34, 92:
@@ -135,30 +163,39 @@ public struct JSONWriter: Sendable {
 }
 
 extension JSONWriter {
-    /// A `UserStatus` as in contract §4.
+    /// A `UserStatus` as in contract §4. Names are written with their punctuation: this is most of what a node writes.
     public mutating func userStatus(_ record: Record) {
-        object { json in
-            json.member("userID", record.user.id)
-            json.member("statusType", record.statusType.name)
-            json.member("customStatus", record.customStatus)
-            json.key("onlinePlatforms")
-            json.array { json in
-                for platform in record.onlinePlatforms { json.string(platform) }
-            }
-            if let event = record.event {
-                json.key("event")
-                json.object { json in
-                    json.member("value", event.value)
-                    json.member("ext", event.ext)
-                    json.member("expiresAt", event.expiresAt)
-                }
-            }
-            json.member("lastUpdateTime", record.lastUpdateTime)
-            json.member("lastOnlineStatusUpdateTime", record.lastOnlineStatusUpdateTime)
-            json.member("lastCustomStatusUpdateTime", record.lastCustomStatusUpdateTime)
-            json.member("lastSeenTime", record.lastSeenTime)
-            json.member("version", record.version)
+        comma()
+        raw("{\"userID\":\"")
+        record.user.withIDBytes { escape($0) }
+        raw("\",\"statusType\":\"")
+        raw(record.statusType.literal)
+        raw("\",\"customStatus\":")
+        string(record.customStatus)
+        raw(",\"onlinePlatforms\":")
+        array { json in
+            for platform in record.onlinePlatforms { json.string(platform) }
         }
+        if let event = record.event {
+            key("event")
+            object { json in
+                json.member("value", event.value)
+                json.member("ext", event.ext)
+                json.member("expiresAt", event.expiresAt)
+            }
+        }
+        raw(",\"lastUpdateTime\":")
+        integer(record.lastUpdateTime)
+        raw(",\"lastOnlineStatusUpdateTime\":")
+        integer(record.lastOnlineStatusUpdateTime)
+        raw(",\"lastCustomStatusUpdateTime\":")
+        integer(record.lastCustomStatusUpdateTime)
+        raw(",\"lastSeenTime\":")
+        integer(record.lastSeenTime)
+        raw(",\"version\":\"")
+        record.version.appendText(to: &bytes)
+        raw("\"}")
+        needsComma = true
     }
 
     /// A member with a list of `UserStatus`.
@@ -172,7 +209,9 @@ extension JSONWriter {
 
 extension StatusType {
     /// The name of contract §4.
-    public var name: String {
+    public var name: String { literal.description }
+
+    fileprivate var literal: StaticString {
         switch self {
         case .unlogined: "UNLOGINED"
         case .offline: "OFFLINE"

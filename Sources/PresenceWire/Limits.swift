@@ -27,9 +27,13 @@ public enum Limits {
     public static let listCountMax = 1 << 16
 
     /// Whether `text` can name a user, an app or a node: 1–64 bytes, no control characters (C0, DEL, C1).
+    @inlinable
     public static func isValidName(_ text: some StringProtocol) -> Bool {
         let bytesCount = text.utf8.count
         guard bytesCount >= 1, bytesCount <= nameBytesMax else { return false }
+        var isPlain = true
+        for byte in text.utf8 where !(0x20..<0x7F).contains(byte) { isPlain = false }
+        if isPlain { return true }
         return text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
     }
 }

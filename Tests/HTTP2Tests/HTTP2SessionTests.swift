@@ -40,6 +40,10 @@ import Testing
         }
     }
 
+    private func respond(_ slot: Int) {
+        [HTTP2Headers.status(200)].withUnsafeBufferPointer { server.respond(slot, $0) }
+    }
+
     private func move(_ from: HTTP2Session, _ to: HTTP2Session) -> Bool {
         var buffer = ByteBuffer()
         _ = from.send(into: &buffer, bytesMax: 1 << 20)
@@ -69,7 +73,7 @@ import Testing
     private func answer(_ slot: Int, bytes: Int) {
         server.streams[slot].isFinished = true
         server.streams[slot].append(ByteBuffer(repeating: 9, count: bytes))
-        server.respond(slot, [HTTP2Headers.status(200)])
+        respond(slot)
     }
 
     @Test func aRequestIsAnsweredAndBothEndsForgetTheStream() {
@@ -109,12 +113,7 @@ import Testing
     }
 
     @Test func anEventStreamSendsWhatIsPushedAndEndsWhenFinished() {
-        _ = request()
-        var slot = -1
-        exchange {
-            slot = $0
-            server.respond($0, [HTTP2Headers.status(200)])
-        }
+        let (_, slot) = openEvents()
         for _ in 0..<3 { _ = server.push(ByteBuffer(string: "event"), to: slot) }
         let received = exchange().client.compactMap { $0.hasPrefix("data ") ? Int($0.dropFirst(5)) : nil }.reduce(0, +)
         #expect(received == 15)
@@ -131,6 +130,91 @@ import Testing
         #expect(client.slot(of: second!) != nil)
     }
 
+    /// Clients of one thread share the memory that nghttp2 puts the preface into before anything is sent.
+    @Test func clientsMadeTogetherAllBeginWithThePreface() {
+        let others = (0..<3).map { _ in HTTP2Session(.client, limits: HTTPLimits(), chunk: chunk) }
+        let firsts = others.map { other in
+            var buffer = ByteBuffer()
+            _ = other.send(into: &buffer, bytesMax: 1 << 20)
+            return buffer.readString(length: 24)
+        }
+        #expect(firsts == Array(repeating: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", count: 3))
+    }
+
+    private func openEvents() -> (client: StreamID, server: Int) {
+        var opened = 0
+        let stream = request()
+        exchange { slot in
+            opened = slot
+            [HTTP2Headers.status(200)].withUnsafeBufferPointer { server.openEvents(slot, $0) }
+        }
+        return (stream!, opened)
+    }
+
+    private func received(_ seen: [String]) -> Int { seen.compactMap { Int($0.dropFirst(5)) }.reduce(0, +) }
+
+    /// The client's windows are 256 KiB for a stream: what is written by hand must keep to them, or nghttp2 would end the connection.
+    @Test(arguments: [1, 255 << 10, 256 << 10, 1 << 20, 40 << 20]) func eventsOfAnySizeArriveWithinTheWindows(bytesCount: Int) {
+        let (_, slot) = openEvents()
+        _ = server.push(ByteBuffer(repeating: 1, count: bytesCount), to: slot)
+        let seen = exchange()
+        #expect(received(seen.client) == bytesCount)
+        #expect(!seen.client.contains("goAway"))
+        #expect(server.streams[slot].queuedBytes == 0)
+    }
+
+    @Test func eventsAndAnswersShareTheConnectionsWindow() {
+        let (_, first) = openEvents()
+        let (_, second) = openEvents()
+        for _ in 0..<30 {
+            _ = server.push(ByteBuffer(repeating: 1, count: 1 << 20), to: first)
+            _ = server.push(ByteBuffer(repeating: 2, count: 1 << 20), to: second)
+            _ = request()
+            let seen = exchange { answer($0, bytes: 300_000) }
+            #expect(received(seen.client) == 2 << 20 + 300_000)
+            #expect(seen.client.contains("closed 0"))
+        }
+    }
+
+    @Test func anEventStreamEndsAfterWhatIsQueued() {
+        let (_, slot) = openEvents()
+        _ = server.push(ByteBuffer(repeating: 1, count: 600_000), to: slot)
+        server.finish(slot)
+        let seen = exchange()
+        #expect(received(seen.client) == 600_000)
+        #expect(seen.client.last == "closed 0")
+    }
+
+    @Test func nothingIsSentOnAStreamThatWasReset() {
+        let (stream, slot) = openEvents()
+        _ = server.push(ByteBuffer(repeating: 1, count: 100), to: slot)
+        server.reset(slot, error: 8)
+        let seen = exchange()
+        #expect(received(seen.client) == 0)
+        #expect(client.slot(of: stream) == nil)
+    }
+
+    /// The server cuts WINDOW_UPDATE frames out of what it hands to nghttp2, wherever the reads are split.
+    @Test(arguments: 1...30) func framesMaySplitAnywhere(bytesMax: Int) {
+        let (_, slot) = openEvents()
+        _ = server.push(ByteBuffer(repeating: 1, count: 3 << 20), to: slot)
+        var count = 0
+        while true {
+            var out = ByteBuffer()
+            _ = server.send(into: &out, bytesMax: 1 << 20)
+            guard out.readableBytes > 0 else { break }
+            #expect(out.withUnsafeReadableBytes { client.receive($0, at: .distantPast) })
+            client.takeEvents { if case .data(_, let bytes) = $0 { count += bytes.count } }
+            var back = ByteBuffer()
+            _ = client.send(into: &back, bytesMax: 1 << 20)
+            while let part = back.readSlice(length: min(bytesMax, back.readableBytes)), part.readableBytes > 0 {
+                #expect(part.withUnsafeReadableBytes { server.receive($0, at: .distantPast) })
+            }
+            server.takeEvents { _ in }
+        }
+        #expect(count == 3 << 20)
+    }
+
     @Test func junkIsRefused() {
         let junk = Array("this is no frame, and it is longer than nine bytes".utf8)
         let fresh = HTTP2Session(.server, limits: HTTPLimits(), chunk: chunk)
@@ -140,7 +224,7 @@ import Testing
     @Test func resetsAreCounted() {
         for _ in 0..<3 {
             let stream = request()
-            exchange { server.respond($0, [HTTP2Headers.status(200)]) }
+            exchange { respond($0) }
             client.reset(client.slot(of: stream!)!, error: 8)
             exchange()
         }

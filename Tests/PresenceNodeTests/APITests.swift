@@ -25,8 +25,10 @@ import Testing
     @Test func answersAreJSON() throws {
         for _ in 0..<100 {
             let users = [UserID(app: "default", id: "bob")]
-            let json = try API.json(.userStatusList([Record(blank: users[0])], users: users, asOf: 5), to: .getUserStatus, errors: [])
-            #expect(try JSONReader.read(json)["asOf"] == .integer(5))
+            var json = JSONWriter()
+            try API.write(
+                .userStatusList([Record(blank: users[0])], users: users, asOf: 5), to: .getUserStatus, errors: [], into: &json)
+            #expect(try JSONReader.read(json.bytes)["asOf"] == .integer(5))
         }
     }
 }
