@@ -54,7 +54,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        server.delegate?.violated(.protocolError, on: self)
+        server.delegate?.violated(.protocolError)
         context.close(promise: nil)
     }
 
@@ -81,12 +81,12 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         refusedStatus = nil
         let bytesCount = head.headers.reduce(head.uri.utf8.count) { $0 + $1.name.utf8.count + $1.value.utf8.count + 32 }
         if head.headers.count > server.limits.headersCountMax || bytesCount > server.limits.headerBytesMax {
-            server.delegate?.violated(.headerListTooLarge, on: self)
+            server.delegate?.violated(.headerListTooLarge)
             return refuse(431)
         }
         let length = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
         if length > server.limits.bodyBytesMax {
-            server.delegate?.violated(.bodyTooLarge, on: self)
+            server.delegate?.violated(.bodyTooLarge)
             return refuse(413)
         }
         if head.headers[canonicalForm: "expect"].contains("100-continue") {
@@ -97,7 +97,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private func append(_ part: ByteBuffer) {
         guard !isAnswered else { return }
         guard body.readableBytes + part.readableBytes <= server.limits.bodyBytesMax else {
-            server.delegate?.violated(.bodyTooLarge, on: self)
+            server.delegate?.violated(.bodyTooLarge)
             return refuse(413)
         }
         body.writeImmutableBuffer(part)
@@ -218,10 +218,10 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     override func sweep(at now: NIODeadline) {
         if !isAnswered, now - startedAt > server.limits.bodyTimeout {
-            server.delegate?.violated(.bodyTimeout, on: self)
+            server.delegate?.violated(.bodyTimeout)
             refuse(408)
         } else if !hasRequested, now - openedAt > server.limits.headerTimeout {
-            server.delegate?.violated(.headerTimeout, on: self)
+            server.delegate?.violated(.headerTimeout)
             close()
         }
     }

@@ -86,7 +86,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     private func end(_ violation: HTTPViolation?) {
-        if let violation { server.delegate?.violated(violation, on: self) }
+        if let violation { server.delegate?.violated(violation) }
         guard !isClosing else { return }
         isClosing = true
         isReading = false
@@ -100,6 +100,10 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         switch event {
         case .request(let slot): request(slot)
         case .closed(let slot, _, let error): closed(slot, error: error)
+        case .overflow(let slot):
+            guard !session.streams[slot].isOver else { return }
+            server.delegate?.violated(.bufferedTooMuch)
+            session.reset(slot, error: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue))
         case .head, .data, .settings, .goAway: break
         }
     }
@@ -108,8 +112,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         hasRequested = true
         guard let delegate = server.delegate, !session.streams[slot].isAnswered else { return }
         var refused: Int?
-        if session.streams[slot].isHeadTooLarge { (refused, _) = (431, delegate.violated(.headerListTooLarge, on: self)) }
-        if session.streams[slot].isBodyTooLarge { (refused, _) = (413, delegate.violated(.bodyTooLarge, on: self)) }
+        if session.streams[slot].isHeadTooLarge { (refused, _) = (431, delegate.violated(.headerListTooLarge)) }
+        if session.streams[slot].isBodyTooLarge { (refused, _) = (413, delegate.violated(.bodyTooLarge)) }
         // Taken out of the place, because the answer, which may come inside the call, writes there.
         let head = session.streams[slot].takeHead()
         let body = session.streams[slot].takeBody()
@@ -236,7 +240,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         if !fullSlots.isEmpty { reportDrained() }
         guard mayBeOver else { return }
         mayBeOver = false
-        if session.isOver, !isClosing { end(nil) }
+        if session.isOver, !isClosing { end(session.isBroken ? .protocolError : nil) }
     }
 
     private func reportDrained() {
@@ -250,7 +254,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     override func sweep(at now: NIODeadline) {
         if !hasRequested, session.openCount == 0, now - openedAt > server.limits.headerTimeout {
-            server.delegate?.violated(.headerTimeout, on: self)
+            server.delegate?.violated(.headerTimeout)
             session.goAway()
             return end(nil)
         }
@@ -260,7 +264,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         }
         for slot in session.streams.indices where session.streams[slot].number != 0 {
             guard session.streams[slot].isLate(at: now, server.limits) else { continue }
-            server.delegate?.violated(.bodyTimeout, on: self)
+            server.delegate?.violated(.bodyTimeout)
             session.reset(slot, error: UInt32(NGHTTP2_CANCEL.rawValue))
             markDirty()
         }

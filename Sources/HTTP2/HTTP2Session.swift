@@ -18,6 +18,8 @@ final class HTTP2Session {
         case data(slot: Int, UnsafeRawBufferPointer)
         /// The stream is over; the place is free once this event is taken. 0 is a clean end.
         case closed(slot: Int, number: Int32, error: UInt32)
+        /// More bodies are on their way than the connection may buffer; the stream is to be reset.
+        case overflow(slot: Int)
         /// The peer's settings are here.
         case settings
         case goAway
@@ -38,6 +40,7 @@ final class HTTP2Session {
     /// Streams that the peer has reset since the last ``takeResets()``.
     private var resetsCount = 0
     private(set) var isGoingAway = false
+    private var hasSaidGoAway = false
     private(set) var raw: OpaquePointer
     private let loan: FrameChunk.Loan
     /// Streams whose answer is out and whose request is not wanted any more.
@@ -214,6 +217,9 @@ final class HTTP2Session {
     /// The connection has nothing more to say or to hear.
     var isOver: Bool { nghttp2_session_want_read(raw) == 0 && nghttp2_session_want_write(raw) == 0 }
 
+    /// It is over because nghttp2 found that the peer broke the protocol.
+    var isBroken: Bool { isOver && !isGoingAway && !hasSaidGoAway }
+
     // MARK: What the application does
 
     /// The stream, if `id` still means it.
@@ -282,6 +288,7 @@ final class HTTP2Session {
     /// Tells the peer to open no more streams here; those that are open go on.
     func goAway(error: UInt32 = UInt32(NGHTTP2_NO_ERROR.rawValue)) {
         hasFrames = true
+        hasSaidGoAway = true
         if error == UInt32(NGHTTP2_NO_ERROR.rawValue) {
             nghttp2_submit_goaway(
                 raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(raw), error, nil, 0)
@@ -392,7 +399,7 @@ extension HTTP2Session {
             streams[slot].body = []
             report(slot)
         } else if bufferedBytes + data.count > limits.bufferedBytesMax {
-            reset(slot, error: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue))
+            events.append(.overflow(slot: slot))
         } else {
             bufferedBytes += data.count
             streams[slot].body.append(contentsOf: data)

@@ -226,7 +226,7 @@ public final class HTTPClientConnection: ChannelInboundHandler {
         case .closed(let slot, let number, let error):
             guard session.streams[slot].number == number else { return }
             delegate?.streamClosed(self, stream: session.id(of: slot), token: session.streams[slot].token, error: error)
-        case .request, .goAway: break
+        case .request, .overflow, .goAway: break
         }
     }
 

@@ -27,6 +27,7 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler {
         let channel = context.channel
         context.eventLoop.assumeIsolated().scheduleTask(in: server.limits.headerTimeout) { [weak self] in
             guard let self, !self.isDecided else { return }
+            self.server.delegate?.violated(.headerTimeout)
             channel.close(promise: nil)
         }
     }

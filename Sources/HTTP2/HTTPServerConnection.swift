@@ -22,7 +22,7 @@ public protocol HTTPServerDelegate: AnyObject {
     /// A connection is gone; its event streams were closed before.
     func connectionClosed(_ connection: HTTPServerConnection)
     /// A peer broke a rule.
-    func violated(_ violation: HTTPViolation, on connection: HTTPServerConnection)
+    func violated(_ violation: HTTPViolation)
 }
 
 /// A request. Its bytes are valid only inside ``HTTPServerDelegate/requestReceived(_:on:)``.

@@ -44,7 +44,7 @@ public enum TokenKey: Sendable {
     case rs256(publicPEM: String)
 
     /// Throws when the key is too short or no key at all.
-    func collection() async throws -> JWTKeyCollection {
+    func collection() async throws(ConfigurationError) -> JWTKeyCollection {
         let keys = JWTKeyCollection()
         switch self {
         case .hs256(let secret):
@@ -52,8 +52,16 @@ public enum TokenKey: Sendable {
                 throw ConfigurationError(setting: "hs256", problem: "the secret has \(secret.utf8.count) bytes; it needs at least 32")
             }
             await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
-        case .es256(let pem): await keys.add(ecdsa: try ES256PublicKey(pem: pem))
-        case .rs256(let pem): await keys.add(rsa: try Insecure.RSA.PublicKey(pem: pem), digestAlgorithm: .sha256)
+        case .es256(let pem):
+            guard let key = try? ES256PublicKey(pem: pem) else {
+                throw ConfigurationError(setting: "es256PublicKeyFile", problem: "holds no P-256 public key in PEM")
+            }
+            await keys.add(ecdsa: key)
+        case .rs256(let pem):
+            guard let key = try? Insecure.RSA.PublicKey(pem: pem) else {
+                throw ConfigurationError(setting: "rs256PublicKeyFile", problem: "holds no RSA public key of at least 2048 bits in PEM")
+            }
+            await keys.add(rsa: key, digestAlgorithm: .sha256)
         }
         return keys
     }
@@ -91,10 +99,12 @@ public final class Authenticator: Sendable {
 
     private func verify(_ token: [UInt8], at wall: Milliseconds) async throws -> Caller {
         guard token.count <= 8_192 else { throw AuthenticationError(reason: "the token is longer than 8192 bytes") }
-        let claims: TokenClaims
-        do { claims = try DefaultJWTParser().parse(token, as: TokenClaims.self).payload } catch {
+        let (header, claims): (JWTHeader, TokenClaims)
+        do { (header, claims, _) = try DefaultJWTParser().parse(token, as: TokenClaims.self) } catch {
             throw AuthenticationError(reason: "the token is not a JWT with the claims sub and exp")
         }
+        // RFC 7515 §4.1.11: who does not understand what the header calls critical must refuse, and this node understands none.
+        guard header.fields["crit"] == nil else { throw AuthenticationError(reason: "the token's header calls extensions critical") }
         let app = claims.app ?? "default"
         let candidates = keys[app] ?? development.map { [$0] } ?? []
         guard !candidates.isEmpty else { throw AuthenticationError(reason: "no keys are configured for app \"\(app)\"") }

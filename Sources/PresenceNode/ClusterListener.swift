@@ -74,5 +74,5 @@ final class ClusterListener: HTTPServerDelegate {
     func eventStreamDrained(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection) {}
     func connectionOpened(_ connection: HTTPServerConnection) {}
     func connectionClosed(_ connection: HTTPServerConnection) {}
-    func violated(_ violation: HTTPViolation, on connection: HTTPServerConnection) { rejections[.junk, default: 0] += 1 }
+    func violated(_ violation: HTTPViolation) { rejections[.junk, default: 0] += 1 }
 }

@@ -39,7 +39,11 @@ public struct HostPort: Hashable, Sendable, CustomStringConvertible {
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
     /// Whether only this machine can reach it.
-    var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+    var isLoopback: Bool {
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        let isIPv4 = parts.count == 4 && parts.allSatisfy { UInt8($0) != nil }
+        return host == "localhost" || host == "::1" || (isIPv4 && parts[0] == "127")
+    }
 }
 
 /// All that a node can be told, with its defaults. Read from flags, then `ROLLCALL_…` variables, then a YAML file (contract §7).
@@ -100,6 +104,7 @@ public struct NodeConfiguration: Sendable {
             do { providers.append(try await FileProvider<YAMLSnapshot>(filePath: .init(file))) } catch {
                 throw ConfigurationError(setting: "config", problem: "\(file) cannot be read: \(error)")
             }
+            try KnownSettings.check(file: file)
         }
         var configuration = NodeConfiguration()
         try configuration.apply(SettingsReader(config: ConfigReader(providers: providers)))

@@ -252,7 +252,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     func connectionClosed(_ connection: HTTPServerConnection) { counters.connections -= 1 }
 
-    func violated(_ violation: HTTPViolation, on connection: HTTPServerConnection) { counters.violations[violation, default: 0] += 1 }
+    func violated(_ violation: HTTPViolation) { counters.violations[violation, default: 0] += 1 }
 
     // MARK: The gateway's output
 

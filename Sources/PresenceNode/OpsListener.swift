@@ -44,5 +44,5 @@ final class OpsListener: HTTPServerDelegate {
     func eventStreamDrained(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection) {}
     func connectionOpened(_ connection: HTTPServerConnection) {}
     func connectionClosed(_ connection: HTTPServerConnection) {}
-    func violated(_ violation: HTTPViolation, on connection: HTTPServerConnection) {}
+    func violated(_ violation: HTTPViolation) {}
 }

@@ -28,30 +28,36 @@ enum SQLiteInspection {
             let problem = "has schema version \(bigEndian(60)); this binary knows up to \(SQLiteStore.schemaVersion): run a newer one"
             throw StoreError.unusable(path: path, problem: problem)
         }
+        // Whose it is stands in the main file from the beginning: it is read before anything is opened for writing.
+        let frozen = "file:\(path.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? path)?immutable=1"
+        try examine(frozen, isReadOnly: true) { try checkOwner($0, path: path, nodeID: nodeID, cluster: cluster) }
         // With a log left by a crash only a connection that may write can read; its recovery is what the node needs anyway.
         let hasLog = FileManager.default.fileExists(atPath: path + "-wal")
-        try examine(path: hasLog ? path : "file:\(path)?immutable=1", isReadOnly: !hasLog, name: path, nodeID: nodeID, cluster: cluster)
+        try examine(hasLog ? path : frozen, isReadOnly: !hasLog) { database in
+            let problems = try String.fetchAll(database, sql: "PRAGMA quick_check(3)")
+            guard problems == ["ok"] else {
+                throw StoreError.unusable(path: path, problem: "is damaged: \(problems.joined(separator: "; ")); restore a backup")
+            }
+        }
     }
 
-    private static func examine(path: String, isReadOnly: Bool, name: String, nodeID: String, cluster: String) throws {
+    private static func examine(_ path: String, isReadOnly: Bool, _ body: (Database) throws -> Void) throws {
         var configuration = GRDB.Configuration()
         configuration.readonly = isReadOnly
         let queue = try DatabaseQueue(path: path, configuration: configuration)
-        let (problems, meta) = try queue.read { database in
-            let problems = try String.fetchAll(database, sql: "PRAGMA quick_check(3)")
-            let rows = try GRDB.Row.fetchAll(database, sql: "SELECT name, value FROM meta")
-            return (problems, Dictionary(uniqueKeysWithValues: rows.map { ($0["name"] as String, $0["value"] as String) }))
-        }
+        try queue.read(body)
         try queue.close()
-        guard problems == ["ok"] else {
-            throw StoreError.unusable(path: name, problem: "is damaged: \(problems.joined(separator: "; ")); restore a backup")
-        }
+    }
+
+    private static func checkOwner(_ database: Database, path: String, nodeID: String, cluster: String) throws {
+        let rows = try GRDB.Row.fetchAll(database, sql: "SELECT name, value FROM meta")
+        let meta = Dictionary(uniqueKeysWithValues: rows.map { ($0["name"] as String, $0["value"] as String) })
         guard meta["cluster"] == cluster else {
-            throw StoreError.unusable(path: name, problem: "belongs to cluster \"\(meta["cluster"] ?? "?")\", not \"\(cluster)\"")
+            throw StoreError.unusable(path: path, problem: "belongs to cluster \"\(meta["cluster"] ?? "?")\", not \"\(cluster)\"")
         }
         guard meta["node"] == nodeID else {
             throw StoreError.unusable(
-                path: name, problem: "belongs to node \"\(meta["node"] ?? "?")\", not \"\(nodeID)\"; use another --data-dir")
+                path: path, problem: "belongs to node \"\(meta["node"] ?? "?")\", not \"\(nodeID)\"; use another --data-dir")
         }
     }
 

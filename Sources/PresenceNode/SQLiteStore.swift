@@ -112,7 +112,9 @@ public final class SQLiteStore: Store {
 
     public func close() {
         state.lock()
+        let wasClosed = shared.isClosed
         shared.isClosed = true
+        if wasClosed { return state.unlock() }
         state.unlock(withValue: .busy)
         state.lock(whenValue: .ended)
         state.unlock(withValue: .ended)

@@ -57,6 +57,7 @@ import Testing
         case .head: "head"
         case .data: "data"
         case .closed(_, _, let error): "closed \(error)"
+        case .overflow: "overflow"
         case .settings: "settings"
         case .goAway: "goAway"
         }

@@ -60,6 +60,18 @@ import Testing
         #expect(try await check(try await keys.sign(early)) == .failure(AuthenticationError(reason: "the token is not valid yet (nbf)")))
     }
 
+    @Test func aTokenThatCallsAnExtensionCriticalIsRefused() async throws {
+        let claims = TokenClaims(sub: "ann", app: "a", role: nil, exp: .init(value: Date(timeIntervalSinceNow: 60)), nbf: nil)
+        let keys = try await TokenKey.hs256(secret: Self.secretA).collection()
+        let token = try await keys.sign(claims, header: ["crit": ["b64"]])
+        #expect(
+            try await check(token) == .failure(AuthenticationError(reason: "the token's header calls extensions critical")))
+    }
+
+    @Test(arguments: [TokenKey.es256(publicPEM: "no key"), .rs256(publicPEM: "no key")]) func whatIsNoKeyIsRefused(key: TokenKey) async {
+        await #expect(throws: ConfigurationError.self) { _ = try await key.collection() }
+    }
+
     @Test func aShortSecretIsRefused() async {
         await #expect(throws: ConfigurationError.self) {
             try await Authenticator(apps: ["a": [.hs256(secret: "short")]], isDevelopment: false)

@@ -68,6 +68,23 @@ import Testing
         again.close()
     }
 
+    @Test func aDirectoryOfAnotherNodeIsLeftAsItWasEvenAfterAKill() async throws {
+        let store = try open()
+        defer { store.close() }
+        try await persist([row("ann", version: 1, value: "1")], in: store).get()
+        let killed = directory + "-killed #1 50%?"
+        try FileManager.default.copyItem(atPath: directory, toPath: killed)
+        defer { try? FileManager.default.removeItem(atPath: killed) }
+        let files = ["/rollcall.sqlite", "/rollcall.sqlite-wal"]
+        let before = files.map { FileManager.default.contents(atPath: killed + $0) }
+        #expect(throws: StoreError.self) { try SQLiteStore(directory: killed, nodeID: "n2", cluster: "test") }
+        #expect(files.map { FileManager.default.contents(atPath: killed + $0) } == before)
+        let own = try SQLiteStore(directory: killed, nodeID: "n1", cluster: "test")
+        #expect(try rows(in: own).count == 1)
+        own.close()
+        own.close()
+    }
+
     @Test func aDirectoryInUseIsRefused() throws {
         let store = try open()
         #expect(throws: StoreError.self) { try open() }

@@ -1,0 +1,96 @@
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import HTTP2
+
+/// The limits of design §7 over real sockets: what a peer that breaks one gets, and what the node counts.
+@Suite struct HTTPLimitsTests {
+    /// Answers nothing; collects what was violated. Touched on its loop.
+    private final class Witness: HTTPServerDelegate, @unchecked Sendable {
+        var seen: [HTTPViolation] = []
+        func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {}
+        func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {}
+        func eventStreamDrained(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection) {}
+        func connectionOpened(_ connection: HTTPServerConnection) {}
+        func connectionClosed(_ connection: HTTPServerConnection) {}
+        func violated(_ violation: HTTPViolation) { seen.append(violation) }
+    }
+
+    /// Writes raw bytes and waits until the server closes.
+    private final class Closed: ChannelInboundHandler, @unchecked Sendable {
+        typealias InboundIn = ByteBuffer
+    }
+
+    /// What the server counts when a peer sends `bytes` on one connection and then is silent until it is cut off or `isDone`.
+    private func violations(_ limits: HTTPLimits, sending bytes: [UInt8]) async throws -> [HTTPViolation] {
+        let group = MultiThreadedEventLoopGroup.singleton
+        let loop = group.next()
+        let witness = Witness()
+        nonisolated(unsafe) let http = HTTPLoop(eventLoop: loop, limits: limits, delegate: witness)
+        let server = try await HTTPServer.bind(host: "127.0.0.1", port: 0, loops: [http])
+        let client = try await ClientBootstrap(group: group).connect(host: "127.0.0.1", port: server.port).get()
+        try await client.writeAndFlush(ByteBuffer(bytes: bytes)).get()
+        try await client.closeFuture.get()
+        await server.stopListening()
+        return try await loop.submit { witness.seen }.get()
+    }
+
+    /// The bytes of a client that begins `requests` requests, each with a body of `bodyBytes`, cut off after `bytesMax`.
+    private func request(bodyBytes: Int, requests: Int = 1, resetting: Bool = false, bytesMax: Int = .max) -> [UInt8] {
+        let client = HTTP2Session(.client, limits: HTTPLimits(), chunk: FrameChunk())
+        let fields = [
+            HTTP2Headers.field(":method", "POST"), HTTP2Headers.field(":scheme", "http"), HTTP2Headers.field(":path", "/x"),
+            HTTP2Headers.field(":authority", "a"),
+        ]
+        var bytes = ByteBuffer()
+        for _ in 0..<requests {
+            let body = bodyBytes == 0 ? nil : ByteBuffer(repeating: 7, count: bodyBytes)
+            guard let stream = client.request(fields, body: body, token: 1, at: .distantPast) else { break }
+            _ = client.send(into: &bytes, bytesMax: 1 << 24)
+            guard resetting, let slot = client.slot(of: stream) else { continue }
+            client.reset(slot, error: 8)
+            _ = client.send(into: &bytes, bytesMax: 1 << 24)
+            client.takeEvents { _ in }
+        }
+        return Array(bytes.readableBytesView.prefix(bytesMax))
+    }
+
+    @Test func aConnectionWithoutARequestIsCutOff() async throws {
+        var limits = HTTPLimits()
+        limits.headerTimeout = .milliseconds(300)
+        #expect(try await violations(limits, sending: request(bodyBytes: 0, bytesMax: 60)) == [.headerTimeout])
+    }
+
+    @Test func aConnectionThatSaysNothingIsCutOff() async throws {
+        var limits = HTTPLimits()
+        limits.headerTimeout = .milliseconds(300)
+        #expect(try await violations(limits, sending: Array("PRI".utf8)) == [.headerTimeout])
+    }
+
+    @Test func aFloodOfResetsEndsTheConnection() async throws {
+        var limits = HTTPLimits()
+        limits.resetsMax = 50
+        #expect(try await violations(limits, sending: request(bodyBytes: 0, requests: 60, resetting: true)) == [.resetFlood])
+    }
+
+    @Test func bytesThatAreNoHTTP2EndTheConnection() async throws {
+        let bytes = request(bodyBytes: 0) + Array(repeating: 255, count: 100)
+        #expect(try await violations(HTTPLimits(), sending: bytes) == [.protocolError])
+    }
+
+    /// Two bodies that are never whole: the second does not fit into what the connection may buffer; the first takes too long.
+    @Test func bodiesThatDoNotComeToAnEndAreCutOff() {
+        var limits = HTTPLimits()
+        limits.bufferedBytesMax = 50_000
+        let server = HTTP2Session(.server, limits: limits, chunk: FrameChunk())
+        let bytes = request(bodyBytes: 60_000, requests: 1, bytesMax: 59_000)
+        #expect(bytes.withUnsafeBytes { server.receive($0, at: .distantPast) })
+        var overflows = 0
+        server.takeEvents { if case .overflow = $0 { overflows += 1 } }
+        #expect(overflows > 0)
+        #expect(server.bufferedBytes <= 50_000)
+        #expect(server.streams[0].isLate(at: .distantPast + .seconds(31), limits))
+        #expect(!server.streams[0].isLate(at: .distantPast + .seconds(29), limits))
+    }
+}
