@@ -45,6 +45,8 @@ public struct SimulationReport: Codable, Sendable {
     public var changeToAnswer: Latency
     public var errorsByCode: [String: Int] = [:]
     public var reconnects = 0
+    /// Users who followed a reconnect hint.
+    public var moves = 0
     public var isVerifying: Bool
     public var lost = 0
     public var stale = 0
@@ -92,7 +94,7 @@ public struct SimulationReport: Codable, Sendable {
         if !errorsByCode.isEmpty {
             text += line("errors", errorsByCode.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", "))
         }
-        text += line("reconnects", "\(reconnects)")
+        text += line("reconnects", "\(reconnects), and \(moves) moves by a hint")
         guard isVerifying else { return text }
         text += line("lost", "\(lost)") + line("stale", "\(stale)") + line("phantom", "\(phantom)") + line("duplicate", "\(duplicate)")
         text += line("coalesced", "\(coalesced)")

@@ -275,7 +275,9 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             let pool = pools[(user + users[user].targetShift + shift) % options.targets.count]
             for step in 0..<min(pool.count, 4) {
                 let index = pool[(user / options.targets.count + step) % pool.count]
-                if connections[index].isUp, (connections[index].client?.openCount ?? .max) < options.streamsPerConnection + 50 {
+                if let client = connections[index].client, client.isConnected,
+                    client.openCount < options.streamsPerConnection + 50
+                {
                     return index
                 }
             }
@@ -317,14 +319,37 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             case .connected: connected(user)
             case .statusChanged: statusChanged(data, for: user)
             case .syncCompleted: (users[user].isSynced, users[user].syncedAt) = (true, now)
+            case .reconnectHint: hinted(user, data)
             case .kicked, .other: break
             }
         }
         swap(&scanner, &users[user].scanner)
     }
 
+    /// The node is about to end: opens a stream elsewhere when its turn has come, then drops this one (contract §4).
+    private func hinted(_ user: Int, _ data: UnsafeBufferPointer<UInt8>) {
+        guard case .integer(let delay)? = (try? JSONReader.read(data))?["afterMilliseconds"] else { return ledger.receivedJunk() }
+        let (stream, connection) = (users[user].stream, users[user].connection)
+        after(milliseconds: delay) { simulator in
+            guard simulator.users[user].stream == stream, simulator.users[user].connection == connection else { return }
+            simulator.move(user)
+        }
+    }
+
+    private func move(_ user: Int) {
+        guard users[user].state == .connected, let stream = users[user].stream, let client = connections[users[user].connection].client
+        else { return }
+        report.moves += 1
+        users[user].previous = (client, stream)
+        users[user].state = .away
+        users[user].targetShift += 1
+        open(user)
+    }
+
     private func connected(_ user: Int) {
         streamsOpened += 1
+        if let previous = users[user].previous { previous.client.reset(previous.stream) }
+        users[user].previous = nil
         users[user].attempts = 0
         users[user].state = .connected
         ledger.returned(user, at: now)
@@ -490,13 +515,17 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
     func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer) {
         if token & Self.callBit != 0 {
             calls[Int(token & ~Self.callBit)]?.body.append(contentsOf: bytes)
-        } else if users[Int(token)].stream == stream {
+        } else if isPresent(stream, of: Int(token), on: connection) {
             receive(bytes, for: Int(token))
         }
     }
 
     func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32) {
         if token & Self.callBit != 0 { return callOver(Int(token & ~Self.callBit), error: error) }
-        if users[Int(token)].stream == stream { streamOver(Int(token)) }
+        if isPresent(stream, of: Int(token), on: connection) { streamOver(Int(token)) }
+    }
+
+    private func isPresent(_ stream: StreamID, of user: Int, on connection: HTTPClientConnection) -> Bool {
+        users[user].stream == stream && users[user].connection == Int(connection.token)
     }
 }

@@ -117,7 +117,7 @@ struct StatusScanner {
 /// Cuts a stream of bytes into server-sent events; an event that arrives whole is not copied.
 struct EventScanner {
     /// The kinds that the simulator tells apart.
-    enum Kind { case connected, statusChanged, syncCompleted, kicked, other }
+    enum Kind { case connected, statusChanged, syncCompleted, kicked, reconnectHint, other }
 
     private var rest: [UInt8] = []
 
@@ -176,6 +176,7 @@ struct EventScanner {
         case UInt8(ascii: "C"): return .connected
         case UInt8(ascii: "U"): return .statusChanged
         case UInt8(ascii: "K"): return .kicked
+        case UInt8(ascii: "R"): return .reconnectHint
         case UInt8(ascii: "S"): return line.count == 34 ? .syncCompleted : .other
         default: return .other
         }

@@ -16,6 +16,8 @@ struct VirtualUser {
     var state = State.away
     var stream: StreamID?
     var connection = -1
+    /// The stream that a reconnect hint bade it leave, until the new one is open.
+    var previous: (client: HTTPClientConnection, stream: StreamID)?
     /// All its subscriptions were answered.
     var isSubscribed = false
     /// `onSubscriptionSyncCompleted` was told on the present stream.

@@ -15,6 +15,10 @@ public struct CoreSettings: Sendable, Equatable {
     /// After a member was lost, how long its users of whom nothing is known yet may not be written about: their gateways register within
     /// this time, and what they bring comes first. Default 500 ms.
     public var takeoverGrace: Duration = .milliseconds(500)
+    /// How long a change may wait for a replica's disk before it is answered 50001. Default 2 s.
+    public var replicationTimeout: Duration = .seconds(2)
+    /// How often this node compares digests with one other node. Default 30 s: a comparison walks all users.
+    public var digestInterval: Duration = .seconds(30)
     /// How long a session may keep a full queue before it is cut off. Default 60 s.
     public var slowReaderTimeout: Duration = .seconds(60)
     /// Operations waiting for owners on one node; one more is answered 50002. Default 100,000.

@@ -25,6 +25,14 @@ public enum EventText {
         event("event: onKickedOffline\nid: ", id: position, reserving: 128) { $0.member("reason", reason) }
     }
 
+    /// `onReconnectHint`: open another stream after so long, then drop this one.
+    public static func reconnectHint(reason: String, afterMilliseconds: Int64, id position: Milliseconds) -> [UInt8] {
+        event("event: onReconnectHint\nid: ", id: position, reserving: 128) { json in
+            json.member("reason", reason)
+            json.member("afterMilliseconds", afterMilliseconds)
+        }
+    }
+
     /// `onConnected`; intervals in seconds.
     public static func connected(
         session: SessionID, user: UserID, node: NodeID, heartbeatInterval: Duration, heartbeatTimeout: Duration, now: Now,

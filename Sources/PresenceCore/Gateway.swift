@@ -191,6 +191,15 @@ public struct Gateway {
         }
     }
 
+    /// Asks every client to open a stream elsewhere, evenly spread over `spread`: a herd that moves at once would hurt where it arrives.
+    public mutating func hintReconnect(reason: String, spread: Duration) {
+        let open = sessions.indices.filter { sessions[$0] != nil }
+        for (rank, index) in open.enumerated() {
+            let delay = spread.wholeMilliseconds * Int64(rank) / Int64(open.count)
+            push(EventText.reconnectHint(reason: reason, afterMilliseconds: delay, id: position), to: SessionIndex(index))
+        }
+    }
+
     // MARK: From the node
 
     /// Takes what the node's core says.

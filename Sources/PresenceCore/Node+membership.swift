@@ -44,27 +44,64 @@ extension Node {
         peers[peer].isTransmitting = false
         if !peers[peer].isAlive {
             peers[peer].isAlive = true
+            peers[peer].wasMember = true
+            peers[peer].hasLeft = false
             peers[peer].knownUpTo = 0
             effects.append(.membership(hello.sender.id, isAlive: true))
             membersChanged(at: now)
             tellMembers()
         }
+        if isDraining { send(.draining, to: peer) }
         send(.requestSync, to: peer)
         resync(peer, at: now)
+        sendDigest(to: peer, wantsAnswer: true)
         run(at: now)
+    }
+
+    /// Gives this node's slots to the others; it stays a gateway. Without others there is nobody to give them to: returns false.
+    public mutating func drain(at now: Now) -> Bool {
+        guard peers.dropFirst().contains(where: { $0.isAlive && !$0.isDraining }) else { return false }
+        isDraining = true
+        for peer in peers.indices.dropFirst() { send(.draining, to: peer) }
+        membersChanged(at: now)
+        run(at: now)
+        return true
+    }
+
+    /// The last word: this node is not to be missed.
+    public mutating func leave(at now: Now) {
+        for peer in peers.indices.dropFirst() { send(.left, to: peer) }
+        run(at: now)
+    }
+
+    mutating func drains(_ peer: PeerIndex, at now: Now) {
+        guard !peers[peer].isDraining else { return }
+        peers[peer].isDraining = true
+        membersChanged(at: now)
+    }
+
+    mutating func leaves(_ peer: PeerIndex, at now: Now) {
+        peers[peer].hasLeft = true
+        end(peer, at: now)
     }
 
     /// The link to a node is down and does not come back: it is no member any more.
     public mutating func unlinked(from id: NodeID, at now: Now) {
-        guard let peer = peerIndices[id], peers[peer].isAlive else { return }
+        guard let peer = peerIndices[id] else { return }
+        end(peer, at: now)
+        run(at: now)
+    }
+
+    private mutating func end(_ peer: PeerIndex, at now: Now) {
+        guard peers[peer].isAlive else { return }
         peers[peer].isAlive = false
         peers[peer].link.reset()
-        takeoverEndsAt = now.instant + settings.takeoverGrace
-        effects.append(.membership(id, isAlive: false))
+        if !peers[peer].isDraining { takeoverEndsAt = now.instant + settings.takeoverGrace }
+        peers[peer].isDraining = false
+        effects.append(.membership(peers[peer].peer.id, isAlive: false))
         owners.peerLost(peer, at: now, into: &outbox)
         membersChanged(at: now)
         retryRequests(at: now) { $0.peer == peer }
-        run(at: now)
     }
 
     /// Notes a node's card. Returns whether it is one that we knew before it was restarted.
@@ -91,14 +128,14 @@ extension Node {
 
     /// A new ring: users that are no longer ours go to their new owner, and what we host is registered where it belongs now.
     private mutating func membersChanged(at now: Now) {
-        let old = (ring: ring, peers: ringPeers)
-        let members = peers.filter(\.isAlive).map { Ring.Member(id: $0.peer.id, weight: Int($0.peer.weight)) }
-        ring = Ring(members: members)
-        ringPeers = ring.members.map { peerIndices[$0.id] ?? 0 }
-        let oldOwner = { (user: UserID) in old.ring.owner(of: user.slot).map { old.peers[$0] } ?? 0 }
-        let newOwner = { [ring, ringPeers] (user: UserID) in ring.owner(of: user.slot).map { ringPeers[$0] } ?? 0 }
-        owners.release(to: newOwner, into: &outbox)
-        let isMoved = { (user: UserID) in newOwner(user) != oldOwner(user) }
+        let old = placement
+        let members = peers.indices.filter { $0 == 0 ? !isDraining : peers[$0].isAlive && !peers[$0].isDraining }
+        placement = Placement(members.map { (Ring.Member(id: peers[$0].peer.id, weight: Int(peers[$0].peer.weight)), $0) })
+        let new = placement
+        owners.reassign(
+            { user in OwnerShards.Role(owner: new.owner(of: user), isKept: new.keepers(of: user).contains(0)) }, at: now, into: &outbox)
+        fillNewReplicas(before: old)
+        let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
         reregister(where: isMoved)
         retryRequests(at: now) { isMoved($0.request.user) }
     }
@@ -116,7 +153,7 @@ extension Node {
     mutating func resync(_ peer: PeerIndex, at now: Now) {
         peers[peer].epoch += 1
         send(.beginSync(epoch: peers[peer].epoch), to: peer)
-        reregister { [ring, ringPeers] user in ring.owner(of: user.slot).map { ringPeers[$0] } == peer }
+        reregister { [placement] user in placement.owner(of: user) == peer }
         send(.endSync(epoch: peers[peer].epoch), to: peer)
         retryRequests(at: now) { $0.peer == peer }
     }
@@ -143,8 +180,9 @@ extension Node {
     mutating func releaseStrays(at now: Now) {
         guard straysReleaseAt <= now.instant else { return }
         straysReleaseAt = .farFuture
-        let owner = { [ring, ringPeers] (user: UserID) in ring.owner(of: user.slot).map { ringPeers[$0] } ?? 0 }
-        owners.release(to: owner, into: &outbox)
+        let released = strays
+        strays = []
+        for transfer in released { send(.transfer(transfer), toOwnerOf: transfer.record.user) }
     }
 
     mutating func retryMisrouted(at now: Now) {

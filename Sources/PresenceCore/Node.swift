@@ -32,6 +32,12 @@ public struct Node {
         var epoch: UInt64 = 0
         /// An effect asks for transmission already.
         var isTransmitting = false
+        /// It has been a member since this node started.
+        var wasMember = false
+        /// It has given its slots away and will end; a gateway until then.
+        var isDraining = false
+        /// It ended on purpose and is not missed.
+        var hasLeft = false
     }
 
     /// Taken by the caller after each input.
@@ -45,9 +51,7 @@ public struct Node {
     var calls = PendingCalls()
     var peers: [PeerState]
     var peerIndices: [NodeID: PeerIndex]
-    var ring: Ring
-    /// The peer of each member of the ring.
-    var ringPeers: [PeerIndex] = [0]
+    var placement: Placement
     var gatewaysCount: Int
     var outbox = Outbox()
     /// Messages of this node to itself.
@@ -57,10 +61,19 @@ public struct Node {
     var misroutedRetryAt = Instant.farFuture
     /// Until then users of a lost member may be unknown here.
     var takeoverEndsAt = Instant(nanoseconds: 0)
-    /// When users that came here by an older ring are passed on.
+    /// Users that came here by an older ring, and when they are passed on.
+    var strays: [Transfer] = []
     var straysReleaseAt = Instant.farFuture
-    private var stored: Deque<(ticket: UInt64, answers: [(peer: PeerIndex, id: UInt64, answer: Answer)])> = []
-    private var nextTicket: UInt64 = 0
+    var writes = PendingWrites()
+    var nextTicket: UInt64 = 0
+    var nextDigestAt = Instant(nanoseconds: 0)
+    var nextDigestPeer = 0
+    /// This node gives its slots away and will end.
+    public internal(set) var isDraining = false
+    /// Rows of other nodes that could not be read.
+    public internal(set) var rowsRefusedCount: UInt64 = 0
+    /// Digests of another node that were not like this node's.
+    public internal(set) var digestDifferences: UInt64 = 0
     var position: Milliseconds = 0
     public internal(set) var misroutedCount: UInt64 = 0
     /// Sessions opened on this node.
@@ -81,7 +94,7 @@ public struct Node {
         fanOut = FanOut(settings: settings)
         peers = [PeerState(peer: selfPeer, link: Link(messagesMax: settings.linkMessagesMax), isAlive: true)]
         peerIndices = [selfPeer.id: 0]
-        ring = Ring(members: [Ring.Member(id: selfPeer.id, weight: Int(selfPeer.weight))])
+        placement = Placement([(Ring.Member(id: selfPeer.id, weight: Int(selfPeer.weight)), 0)])
     }
 
     // MARK: Inputs
@@ -119,17 +132,6 @@ public struct Node {
         run(at: now)
     }
 
-    /// The store has finished with what a ticket asked for.
-    public mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
-        while let first = stored.first, first.ticket <= ticket {
-            stored.removeFirst()
-            for (peer, id, answer) in first.answers {
-                send(.answer(id: id, isDurable ? answer : .refused(.notDurable)), to: peer)
-            }
-        }
-        run(at: now)
-    }
-
     /// Time has passed. Call every 10–50 ms.
     public mutating func tick(at now: Now) {
         owners.tick(at: now, into: &outbox)
@@ -139,6 +141,8 @@ public struct Node {
         releaseStrays(at: now)
         tickCalls(at: now)
         resyncOverflown(at: now)
+        failOverdueWrites(at: now)
+        compareDigests(at: now)
         updatePosition(at: now)
         run(at: now)
     }
@@ -165,16 +169,7 @@ public struct Node {
                 break
             }
         }
-        persist()
-    }
-
-    private mutating func persist() {
-        guard !outbox.rows.isEmpty || !outbox.answersWhenStored.isEmpty else { return }
-        nextTicket += 1
-        stored.append((nextTicket, outbox.answersWhenStored))
-        effects.append(.persist(outbox.rows, ticket: nextTicket))
-        outbox.rows.removeAll(keepingCapacity: true)
-        outbox.answersWhenStored.removeAll(keepingCapacity: true)
+        persist(at: now)
     }
 
     mutating func send(_ message: Message, to peer: PeerIndex) {
@@ -187,10 +182,7 @@ public struct Node {
     mutating func send(_ message: Message, toOwnerOf user: UserID) { send(message, to: owner(of: user)) }
 
     /// The peer that owns a user by this node's ring.
-    func owner(of user: UserID) -> PeerIndex {
-        guard let member = ring.owner(of: user.slot) else { return 0 }
-        return ringPeers[member]
-    }
+    func owner(of user: UserID) -> PeerIndex { placement.owner(of: user) }
 
     private mutating func transmit(_ peer: PeerIndex) {
         guard !peers[peer].isTransmitting, peers[peer].link.isReady else { return }
@@ -226,6 +218,9 @@ public struct Node {
         case .unwatch(let users): owners.unwatch(users, from: peer)
         case .request(let request):
             guard owns(request.user, from: peer), knows(request, from: peer, at: now) else { return }
+            if request.operation.isDurable, !canBeDurable(request.user) {
+                return send(.answer(id: request.id, .refused(.unavailable)), to: peer)
+            }
             owners.perform(request, from: peer, at: now, into: &outbox)
         case .beginSync(let epoch): owners.beginSync(from: peer, epoch: epoch)
         case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
@@ -238,9 +233,18 @@ public struct Node {
         case .answer(let id, let answer): receive(answer, to: id, from: peer, at: now)
         case .misrouted(let users): receiveMisrouted(users, at: now)
         case .transfer(let transfer):
-            owners.receive(transfer, at: now, into: &outbox)
-            if owner(of: transfer.record.user) != 0 { straysReleaseAt = min(straysReleaseAt, now.instant + settings.retryInterval) }
+            if owner(of: transfer.record.user) == 0 {
+                owners.receive(transfer, at: now, into: &outbox)
+            } else {
+                strays.append(transfer)
+                straysReleaseAt = min(straysReleaseAt, now.instant + settings.retryInterval)
+            }
         case .members(let members): for member in members { learn(member) }
+        case .replicate(let ticket, let rows): receive(rows, ticket: ticket, from: peer, at: now)
+        case .replicated(let ticket): receiveReplicated(ticket, from: peer)
+        case .digest(let hashes, let wantsAnswer): receive(digest: hashes, wantsAnswer: wantsAnswer, from: peer)
+        case .draining: drains(peer, at: now)
+        case .left: leaves(peer, at: now)
         case .requestSync: if peers[peer].isAlive { resync(peer, at: now) }
         case .complete(let version): peers[peer].knownUpTo = max(peers[peer].knownUpTo, version.milliseconds)
         }

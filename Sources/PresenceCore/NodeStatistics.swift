@@ -32,12 +32,11 @@ public struct NodeStatistics: Equatable, Sendable {
 extension Node {
     /// Counts since the start.
     public var statistics: NodeStatistics {
-        let own = ringPeers.firstIndex(of: 0)
         return NodeStatistics(
             logins: loginsCount, logouts: owners.counters.logouts, sessionsLost: owners.counters.sessionsLost,
             usersOnline: owners.counters.usersOnline, usersOwned: owners.users.count, evictions: owners.counters.evictions,
             clocksRefused: owners.counters.clocksRefused, deltasReceived: fanOut.deltasReceived, usersWatched: fanOut.count,
-            slotsOwned: own.map { ring.slotsCounts[$0] } ?? 0, callsWaiting: calls.count, misrouted: misroutedCount,
+            slotsOwned: placement.slotsOwned, callsWaiting: calls.count, misrouted: misroutedCount,
             peers: peers.dropFirst().map { state in
                 NodeStatistics.PeerStatistics(
                     id: state.peer.id, isAlive: state.isAlive, deltasSent: state.link.counters.deltasSent,

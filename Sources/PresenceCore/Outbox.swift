@@ -9,6 +9,9 @@ struct Outbox {
     /// To be said once ``rows`` are on disk.
     var answersWhenStored: [(peer: PeerIndex, id: UInt64, answer: Answer)] = []
 
+    /// To be said to an owner once ``rows``, which this node keeps for it, are on disk.
+    var acknowledgementsWhenStored: [(peer: PeerIndex, ticket: UInt64)] = []
+
     mutating func send(_ message: Message, to peer: PeerIndex) { messages.append((peer, message)) }
 
     mutating func answer(_ id: UInt64, _ answer: Answer, to peer: PeerIndex) {

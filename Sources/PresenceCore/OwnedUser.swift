@@ -6,6 +6,8 @@ public typealias PeerIndex = Int
 /// What an owner knows of one user.
 struct OwnedUser {
     var record: Record
+    /// Another node owns the user; this one keeps its facts and decides nothing (design §6).
+    var isReplica = false
     /// Sorted by session ID.
     var sessions: [OwnedSession] = []
     /// The nodes that want to be told; sorted, because the order reaches the wire.

@@ -138,7 +138,7 @@ struct OwnerShards {
         for id in unwatched {
             guard let user = users.index(of: id) else { continue }
             users[user].setWatcher(peer, false)
-            if users[user].isBlank { users.remove(user) }
+            if users[user].isBlank, !users[user].isReplica { users.remove(user) }
         }
     }
 
@@ -186,13 +186,13 @@ struct OwnerShards {
 
     /// Takes over what a node holds of the user, if that is newer, and tells those who watch; an ONLINE that no session vouches for is
     /// doubted for the grace.
-    private mutating func adopt(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {
+    mutating func adopt(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {
         guard keep(record, at: user, now: now) else { return }
         tell(user, into: &outbox)
     }
 
     /// Returns whether the record was newer, and is kept.
-    private mutating func keep(_ record: Record, at user: Index, now: Now) -> Bool {
+    mutating func keep(_ record: Record, at user: Index, now: Now) -> Bool {
         guard record.version > users[user].record.version else { return false }
         guard clock.accepts(record.version, at: now.wall) else {
             counters.clocksRefused += 1
@@ -200,8 +200,9 @@ struct OwnerShards {
         }
         clock.observe(record.version)
         let old = users[user].record.statusType
-        counters.usersOnline += (record.statusType == .online ? 1 : 0) - (old == .online ? 1 : 0)
         users[user].record = record
+        guard !users[user].isReplica else { return true }
+        counters.usersOnline += (record.statusType == .online ? 1 : 0) - (old == .online ? 1 : 0)
         if record.statusType == .online { users[user].doubtDeadline = now.instant + settings.reconnectGrace }
         return true
     }
@@ -212,7 +213,7 @@ struct OwnerShards {
     mutating func tick(at now: Now, into outbox: inout Outbox) {
         while let next = reviews.min, next.at <= now.instant {
             reviews.removeMin()
-            guard users.isLive(next.user), users[next.user].reviewAt == next.at else { continue }
+            guard users.isLive(next.user), users[next.user].reviewAt == next.at, !users[next.user].isReplica else { continue }
             users[next.user].reviewAt = .farFuture
             review(next.user, at: now, into: &outbox)
         }
@@ -253,27 +254,6 @@ struct OwnerShards {
         settle(user, at: now, into: &outbox)
     }
 
-    /// Gives away every user that `newOwner` says belongs to another node. Those who had registered here are told that it was in vain.
-    mutating func release(to newOwner: (UserID) -> PeerIndex, into outbox: inout Outbox) {
-        var registered: [[UserID]] = []
-        for index in users.places where users.isLive(index) {
-            let user = users.user(at: index)
-            let peer = newOwner(user)
-            guard peer != 0 else { continue }
-            let state = users[index]
-            if state.record.version > .zero || !state.subscriptions.isEmpty {
-                outbox.send(.transfer(Transfer(record: state.record, subscriptions: state.subscriptions.entries)), to: peer)
-            }
-            counters.usersOnline -= state.record.statusType == .online ? 1 : 0
-            users.remove(index)
-            for peer in Set(state.watchers + state.sessionPeers).sorted() {
-                while registered.count <= peer { registered.append([]) }
-                registered[peer].append(user)
-            }
-        }
-        for (peer, users) in registered.enumerated() where !users.isEmpty { outbox.send(.misrouted(users), to: peer) }
-    }
-
     /// Takes a durable row back at the start.
     mutating func load(_ row: Row, at now: Now) throws(RowError) {
         let user = index(of: row.user)
@@ -296,6 +276,7 @@ struct OwnerShards {
         users.index(of: user, orInsert: OwnedUser(record: Record(blank: user))).index
     }
 
+    mutating func countOnline(_ count: Int) { counters.usersOnline += count }
     mutating func countLogouts(_ count: Int) { counters.logouts += UInt64(count) }
     mutating func countEvictions(_ count: Int) { counters.evictions += UInt64(count) }
 }

@@ -25,16 +25,29 @@ public struct Ring: Sendable {
     public let members: [Member]
     /// The owner of each slot, as an index into ``members``; empty without members.
     private let owners: [UInt16]
+    private let keepers: [UInt16]
 
     /// - Parameter members: in any order, each ID once; at most 65,535.
     public init(members: [Member]) {
         self.members = members.sorted { $0.id < $1.id }
         owners = Self.place(self.members)
+        keepers = Self.keepers(self.members, owners)
     }
 
     /// The owner of a slot, as an index into ``members``; nil without members.
     @inline(__always)
     public func owner(of slot: Slot) -> Int? { owners.isEmpty ? nil : Int(owners[Int(slot)]) }
+
+    /// How many nodes keep each slot.
+    public var replicasCount: Int { min(Self.replicasMax, members.count) }
+
+    /// Most nodes that keep a slot, its owner included (design §6: R = 3).
+    public static let replicasMax = 3
+
+    /// A node that keeps a slot, as an index into ``members``: rank 0 is the owner, 1 the next one.
+    public func replica(_ rank: Int, of slot: Slot) -> Int? {
+        rank < replicasCount ? Int(keepers[Int(slot) * replicasCount + rank]) : nil
+    }
 
     /// How many slots each member owns.
     public var slotsCounts: [Int] {
@@ -47,6 +60,17 @@ public struct Ring: Sendable {
     private static func caps(_ members: [Member]) -> [Int] {
         let total = members.reduce(0) { $0 + $1.weight }
         return members.map { (slotsCount * $0.weight * 105 + total * 100 - 1) / (total * 100) }
+    }
+
+    private static func keepers(_ members: [Member], _ owners: [UInt16]) -> [UInt16] {
+        let scores = Scores(members)
+        var keepers: [UInt16] = []
+        for (slot, owner) in owners.enumerated() {
+            var taken = [owner]
+            while taken.count < min(replicasMax, members.count) { taken.append(UInt16(scores.best(for: slot, except: taken))) }
+            keepers += taken
+        }
+        return keepers
     }
 
     private static func place(_ members: [Member]) -> [UInt16] {

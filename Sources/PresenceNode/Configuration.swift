@@ -81,8 +81,9 @@ public struct NodeConfiguration: Sendable {
     public var gateway = GatewaySettings()
     /// Streams on one client connection. Default 1,000.
     public var streamsPerConnectionMax = 1_000
-    /// How long a node that was told to stop waits for what is in flight. Default 5 s.
-    public var drainTimeout = Duration.seconds(5)
+    /// How long a node that was told to stop waits for its clients to go elsewhere, where there are other nodes, and for what is in
+    /// flight. Default 30 s.
+    public var drainTimeout = Duration.seconds(30)
 
     public init() {}
 

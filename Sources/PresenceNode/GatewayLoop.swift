@@ -342,6 +342,25 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     // MARK: Stopping
 
+    /// Opens no more streams here and asks the clients to open one elsewhere within `spread`; those that are open go on.
+    func askToLeave(spread: Duration) {
+        gateway.hintReconnect(reason: "draining", spread: spread)
+        flush()
+        http.goAway()
+    }
+
+    /// Succeeds once no session is left, or at `deadline`.
+    func whenEmpty(until deadline: NIODeadline) -> EventLoopFuture<Void> {
+        let promise = eventLoop.makePromise(of: Void.self)
+        eventLoop.execute { self.checkEmpty(promise, deadline) }
+        return promise.futureResult
+    }
+
+    private func checkEmpty(_ promise: EventLoopPromise<Void>, _ deadline: NIODeadline) {
+        if gateway.sessionsCount == 0 || .now() > deadline { return promise.succeed() }
+        eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(20)) { self.checkEmpty(promise, deadline) }
+    }
+
     /// Opens no more streams, and forgets its sessions without a word: the owners keep them for the reconnect grace, so that a client
     /// that comes back elsewhere is not shown to have left (design §5).
     func drain() {

@@ -44,6 +44,18 @@ final class Links {
     /// Cuts links that give no sign of life. Called four times a second.
     func watch() { for link in links.values.sorted(by: { $0.address < $1.address }) { link.watch() } }
 
+    /// Succeeds once the other nodes have taken all that was sent, or at `deadline`.
+    func whenSent(until deadline: NIODeadline) -> EventLoopFuture<Void> {
+        let promise = shell.eventLoop.makePromise(of: Void.self)
+        checkSent(promise, deadline)
+        return promise.futureResult
+    }
+
+    private func checkSent(_ promise: EventLoopPromise<Void>, _ deadline: NIODeadline) {
+        if links.values.allSatisfy(\.isIdle) || .now() > deadline { return promise.succeed() }
+        shell.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(5)) { self.checkSent(promise, deadline) }
+    }
+
     /// Whether every contact point has answered or failed once.
     var hasTriedAll: Bool { links.values.allSatisfy(\.hasTried) }
 
@@ -195,6 +207,9 @@ final class OutgoingLink: HTTPClientDelegate {
     }
 
     // MARK: Batches
+
+    /// Nothing is on its way.
+    var isIdle: Bool { inFlightCount == 0 }
 
     func transmit(to peer: PeerIndex) {
         guard case .live = state, let connection else { return }

@@ -155,13 +155,22 @@ public final class RollcallNode: @unchecked Sendable {
         }.get()
     }
 
-    /// Stops: takes no more connections, finishes what is in flight, says goodbye, writes what waits.
+    /// Stops: gives its slots and its clients to the others, if there are any; then takes no more connections, finishes what is in
+    /// flight, says goodbye, writes what waits.
     public func stop() async throws {
-        try await shell.eventLoop.submit { [state] in state.notReady = "stopping" }.get()
+        let isDraining = try await shell.eventLoop.submit { [shell, state] in
+            state.notReady = "draining"
+            return shell.update { $0.drain(at: $1) }
+        }.get()
         for server in servers.prefix(1) { await server.stopListening() }
-        for gateway in gateways { try await gateway.eventLoop.submit { gateway.drain() }.get() }
         let deadline = NIODeadline.now() + .nanoseconds(configuration.drainTimeout.wholeNanoseconds)
+        if isDraining { try await leaveClients(until: deadline) }
+        for gateway in gateways { try await gateway.eventLoop.submit { gateway.drain() }.get() }
         for gateway in gateways { try await gateway.whenIdle(until: deadline).get() }
+        try await shell.eventLoop.flatSubmit { [self] in
+            shell.update { $0.leave(at: $1) }
+            return shell.links.whenSent(until: .now() + .milliseconds(500))
+        }.get()
         try await shell.eventLoop.submit { [self] in
             shell.stop()
             shell.links.closeAll()
@@ -172,5 +181,12 @@ public final class RollcallNode: @unchecked Sendable {
         for server in servers.dropFirst() { await server.stopListening() }
         store.close()
         try await group.shutdownGracefully()
+    }
+
+    /// Asks the clients to go, over half of the time that there is, and waits for them.
+    private func leaveClients(until deadline: NIODeadline) async throws {
+        let spread = configuration.drainTimeout / 2
+        for gateway in gateways { try await gateway.eventLoop.submit { gateway.askToLeave(spread: spread) }.get() }
+        for gateway in gateways { try await gateway.whenEmpty(until: deadline).get() }
     }
 }

@@ -21,6 +21,8 @@ public enum Limits {
     public static let deviceBytesMax = 128
     /// Most sessions one user may have open in the whole cluster; the oldest is kicked beyond it.
     public static let sessionsPerUserMax = 64
+    /// Longest value of a durable row, in bytes.
+    public static let rowBytesMax = 64 << 10
     /// Largest batch between two nodes, in bytes.
     public static let batchBytesMax = 1 << 20
     /// Longest list in one message between nodes: what a batch can hold, so that a forged count cannot reserve memory.

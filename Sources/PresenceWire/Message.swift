@@ -35,7 +35,20 @@ public enum Message: Hashable, Sendable {
     /// A user's facts, from the node that owned them.
     case transfer(Transfer)
 
+    // Between the nodes that keep a slot (design §6).
+    /// Facts for the receiver to keep, on disk too. A ticket other than 0 asks for ``replicated(ticket:)``.
+    case replicate(ticket: UInt64, [Row])
+    /// The rows of the receiver's ticket are on the sender's disk.
+    case replicated(ticket: UInt64)
+    /// What the sender holds of the slots that both keep: one hash for each of ``digestRangesCount`` ranges of slots.
+    /// The receiver sends its rows of the ranges that differ, and with `wantsAnswer` its own hashes.
+    case digest([UInt64], wantsAnswer: Bool)
+
     // Between any two nodes.
+    /// The sender gives its slots away and is about to end; it stays a gateway until its clients are gone (design §5, drain).
+    case draining
+    /// The sender ends now, on purpose: it is not missed.
+    case left
     /// All the members that the sender knows.
     case members([Peer])
     /// The sender's link to the receiver is up, so it can answer now: what was said to it before may have been lost, and is to be
@@ -43,6 +56,13 @@ public enum Message: Hashable, Sendable {
     case requestSync
     /// Every record that the sender had written when its clock showed this version has been sent before.
     case complete(upTo: Version)
+}
+
+extension Message {
+    /// Ranges of 64 slots each: a difference costs the rows of one range, and a digest 8 KiB.
+    public static let digestRangesCount = 1_024
+    /// Most rows of one ``replicate(ticket:_:)`` that repairs or moves.
+    public static let replicateRowsMax = 200
 }
 
 /// A node's address card.

@@ -28,6 +28,14 @@ public enum OwnerOperation: Hashable, Sendable {
     /// Ends one session or, with nil, all of the user's.
     case logout(SessionID?)
 
+    /// Whether what it changes must outlive a node: refused where only one disk can be reached.
+    public var isDurable: Bool {
+        switch self {
+        case .setSelfStatus, .subscribe, .unsubscribe: true
+        case .subscriptions, .records, .logout: false
+        }
+    }
+
     /// A user to follow.
     public struct Target: Hashable, Sendable {
         public var user: UserID

@@ -54,6 +54,19 @@ extension WireWriter {
             tag(16)
             self.version(version)
         case .requestSync: tag(17)
+        case .replicate(let ticket, let rows):
+            tag(18)
+            unsigned(ticket)
+            list(rows) { $0.row($1) }
+        case .replicated(let ticket):
+            tag(19)
+            unsigned(ticket)
+        case .digest(let hashes, let wantsAnswer):
+            tag(20)
+            list(hashes) { $0.unsigned($1) }
+            tag(wantsAnswer ? 1 : 0)
+        case .draining: tag(21)
+        case .left: tag(22)
         }
     }
 
@@ -207,6 +220,12 @@ extension WireReader {
         case 15: return .members(try list { reader throws(DecodeError) in try reader.peer() })
         case 16: return .complete(upTo: try version())
         case 17: return .requestSync
+        case 18: return .replicate(ticket: try unsigned(), try list { reader throws(DecodeError) in try reader.row() })
+        case 19: return .replicated(ticket: try unsigned())
+        case 20:
+            return .digest(try list { reader throws(DecodeError) in try reader.unsigned() }, wantsAnswer: try flag())
+        case 21: return .draining
+        case 22: return .left
         case let other: throw .unknownTag(other)
         }
     }

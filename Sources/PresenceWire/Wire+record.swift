@@ -34,7 +34,30 @@ extension WireWriter {
     }
 }
 
+extension WireWriter {
+    /// A durable row; its value is JSON, so it is text.
+    public mutating func row(_ row: Row) {
+        user(row.user)
+        tag(row.kind.rawValue)
+        text(row.key)
+        version(row.version)
+        optional(row.value) { $0.text(String(decoding: $1, as: UTF8.self)) }
+        optional(row.expiresAt) { $0.signed($1) }
+    }
+}
+
 extension WireReader {
+    /// See ``WireWriter/row(_:)``.
+    public mutating func row() throws(DecodeError) -> Row {
+        let user = try user()
+        let code = try tag()
+        guard let kind = Row.Kind(rawValue: code) else { throw .unknownTag(code) }
+        return Row(
+            user: user, kind: kind, key: try text(bytesMax: Limits.nameBytesMax), version: try version(),
+            value: try optional { reader throws(DecodeError) in Array(try reader.text(bytesMax: Limits.rowBytesMax).utf8) },
+            expiresAt: try optional { reader throws(DecodeError) in try reader.signed() })
+    }
+
     /// See ``WireWriter/user(_:)``; a name that breaks the rules of contract §2 is refused.
     public mutating func user() throws(DecodeError) -> UserID {
         let joined = try text(bytesMax: 2 * Limits.nameBytesMax + 1)

@@ -17,11 +17,6 @@ import Testing
         func violated(_ violation: HTTPViolation) { seen.append(violation) }
     }
 
-    /// Writes raw bytes and waits until the server closes.
-    private final class Closed: ChannelInboundHandler, @unchecked Sendable {
-        typealias InboundIn = ByteBuffer
-    }
-
     /// What the server counts when a peer sends `bytes` on one connection and then is silent until it is cut off or `isDone`.
     private func violations(_ limits: HTTPLimits, sending bytes: [UInt8]) async throws -> [HTTPViolation] {
         let group = MultiThreadedEventLoopGroup.singleton
@@ -30,7 +25,7 @@ import Testing
         nonisolated(unsafe) let http = HTTPLoop(eventLoop: loop, limits: limits, delegate: witness)
         let server = try await HTTPServer.bind(host: "127.0.0.1", port: 0, loops: [http])
         let client = try await ClientBootstrap(group: group).connect(host: "127.0.0.1", port: server.port).get()
-        try await client.writeAndFlush(ByteBuffer(bytes: bytes)).get()
+        client.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil)
         try await client.closeFuture.get()
         await server.stopListening()
         return try await loop.submit { witness.seen }.get()

@@ -305,7 +305,6 @@ import Testing
         }
         cluster.advance(.milliseconds(200))
         #expect(cluster.record(of: ann).customStatus == "moved")
-        #expect(cluster.processes[0].node.owners.record(of: user(ann)).customStatus == "")
     }
 
     @Test mutating func junkFromAPeerChangesNothing() {

@@ -39,6 +39,10 @@ struct TestCluster {
     var trace: [String] = []
     /// Whether the disk takes writes.
     var isDiskFull = false
+    /// The processes whose own disk takes none.
+    var fullDisks: Set<Int> = []
+    /// What is sent on these links is lost, as when a connection breaks with batches in flight.
+    var losing: [(from: Int, to: Int)] = []
     private var nextToken: UInt64 = 0
     /// Links that are cut, as ordered pairs.
     private var cut: [(Int, Int)] = []
@@ -80,6 +84,13 @@ struct TestCluster {
         processes[index].isUp = false
         for client in clients.indices where clients[client].node == index { clients[client].isOpen = false }
         for other in processes.indices where other != index && processes[other].isUp { unlink(other, index) }
+    }
+
+    /// The process says that it ends, and ends.
+    mutating func leave(_ index: Int) {
+        processes[index].node.leave(at: now)
+        settle()
+        kill(index)
     }
 
     mutating func restart(_ index: Int, settings: CoreSettings = CoreSettings()) throws {
@@ -227,6 +238,7 @@ struct TestCluster {
             case .tell(_, let message): processes[index].gateway.receive(message)
             case .answer(_, let token, let answer): processes[index].answers[token] = answer
             case .persist(let rows, let ticket):
+                let isDiskFull = isDiskFull || fullDisks.contains(index)
                 if !isDiskFull { for row in rows { processes[index].disk["\(row.user) \(row.kind) \(row.key)"] = row } }
                 processes[index].node.stored(ticket, isDurable: !isDiskFull, at: now)
             case .transmit(let peer): transmit(from: index, to: peer)
@@ -243,6 +255,7 @@ struct TestCluster {
             trace.append("send \(index) \(target) \(batch.count)")
             guard processes[target].isUp else { return }
             let sender = processes[index].node.selfPeer.id
+            if losing.contains(where: { $0 == (index, target) }) { continue }
             batch.withUnsafeBytes { bytes in
                 do { try processes[target].node.receive(batch: bytes, from: sender, at: now) } catch { trace.append("junk: \(error)") }
             }

@@ -38,6 +38,13 @@ import Testing
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
         .answer(id: 9, .refused(.unavailable)), .misrouted([ann]), .transfer(Transfer(record: record, subscriptions: [subscription])),
         .members([Peer(id: NodeID("n"), generation: 5, address: "h:1")]), .complete(upTo: version), .requestSync,
+        .replicate(
+            ticket: 3,
+            [
+                Row(user: ann, kind: .status, key: "", version: version, value: Array("{}".utf8), expiresAt: 3),
+                Row(user: ann, kind: .subscription, key: "bob", version: version, value: nil),
+            ]),
+        .replicated(ticket: 3), .digest([0, .max, 7], wantsAnswer: true), .draining, .left,
     ]
 
     private func decode(_ bytes: [UInt8]) throws(DecodeError) -> Message {

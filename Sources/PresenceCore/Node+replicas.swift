@@ -1,0 +1,120 @@
+import PresenceWire
+
+/// Facts on more than one disk: each row goes from its owner to the slot's replicas, and an answer waits for one of them (design §6).
+extension Node {
+    /// Whether a change must be on a second disk: not in a cluster of one, where nobody else is missed.
+    var isReplicated: Bool { peers.dropFirst().contains { $0.wasMember && !$0.hasLeft } }
+
+    /// Whether a change of `user` can be made durable now; otherwise it is refused before anything is changed.
+    func canBeDurable(_ user: UserID) -> Bool { !isReplicated || !placement.replicas(of: user).isEmpty }
+
+    // MARK: Writing
+
+    /// Hands what the machines wrote to the disk and to the replicas, under one ticket.
+    mutating func persist(at now: Now) {
+        guard !outbox.rows.isEmpty || !outbox.answersWhenStored.isEmpty || !outbox.acknowledgementsWhenStored.isEmpty else { return }
+        nextTicket += 1
+        let hasAnswers = !outbox.answersWhenStored.isEmpty
+        let owned = outbox.rows.filter { owner(of: $0.user) == 0 }
+        var write = PendingWrites.Write(
+            ticket: nextTicket, answers: outbox.answersWhenStored, acknowledgements: outbox.acknowledgementsWhenStored,
+            rows: hasAnswers ? owned : [], deadline: now.instant + settings.replicationTimeout)
+        if hasAnswers, isReplicated { write.needs = PendingWrites.needs(of: owned) { placement.replicas(of: $0.user) } }
+        replicate(owned, ticket: hasAnswers ? nextTicket : 0)
+        writes.add(write)
+        effects.append(.persist(outbox.rows, ticket: nextTicket))
+        outbox.rows.removeAll(keepingCapacity: true)
+        outbox.answersWhenStored.removeAll(keepingCapacity: true)
+        outbox.acknowledgementsWhenStored.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func replicate(_ rows: [Row], ticket: UInt64) {
+        guard peers.count > 1 else { return }
+        var groups: [[Row]] = Array(repeating: [], count: peers.count)
+        for row in rows { for peer in placement.replicas(of: row.user) { groups[peer].append(row) } }
+        for (peer, rows) in groups.enumerated() where !rows.isEmpty { send(.replicate(ticket: ticket, rows), to: peer) }
+    }
+
+    /// The store has finished with what a ticket asked for.
+    public mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
+        if let outcome = writes.stored(ticket, isDurable: isDurable) { carryOut(outcome) }
+        run(at: now)
+    }
+
+    mutating func receiveReplicated(_ ticket: UInt64, from peer: PeerIndex) {
+        if let outcome = writes.replicated(ticket, by: peer) { carryOut(outcome) }
+    }
+
+    mutating func failOverdueWrites(at now: Now) { for outcome in writes.overdue(at: now.instant) { carryOut(outcome) } }
+
+    private mutating func carryOut(_ outcome: PendingWrites.Outcome) {
+        switch outcome {
+        case .done(let write):
+            for (peer, id, answer) in write.answers { send(.answer(id: id, answer), to: peer) }
+            for (peer, ticket) in write.acknowledgements { send(.replicated(ticket: ticket), to: peer) }
+        case .failed(let write, let refusal):
+            for (peer, id, _) in write.answers { send(.answer(id: id, .refused(refusal)), to: peer) }
+        }
+    }
+
+    // MARK: Keeping
+
+    /// Another node that keeps the same slots says what it knows.
+    mutating func receive(_ rows: [Row], ticket: UInt64, from peer: PeerIndex, at now: Now) {
+        do throws(RowError) {
+            try owners.receive(rows, isOwned: { [placement] in placement.owner(of: $0) == 0 }, at: now, into: &outbox)
+        } catch {
+            rowsRefusedCount += 1
+            return  // Not acknowledged: the sender is not told that its rows are safe here.
+        }
+        if ticket != 0 { outbox.acknowledgementsWhenStored.append((peer, ticket)) }
+    }
+
+    /// After a new ring: each new replica of a slot that this node owns gets the slot's rows.
+    mutating func fillNewReplicas(before old: Placement) {
+        let placement = self.placement
+        for peer in peers.indices.dropFirst() where peers[peer].isAlive {
+            let rows = owners.rows { user in
+                placement.owner(of: user) == 0 && placement.replicas(of: user).contains(peer) && !old.keepers(of: user).contains(peer)
+            }
+            send(rows, to: peer)
+        }
+        for write in writes.replan({ placement.replicas(of: $0.user) }) { replicate(write.rows, ticket: write.ticket) }
+    }
+
+    private mutating func send(_ rows: [Row], to peer: PeerIndex) {
+        for start in stride(from: 0, to: rows.count, by: Message.replicateRowsMax) {
+            send(.replicate(ticket: 0, Array(rows[start..<min(start + Message.replicateRowsMax, rows.count)])), to: peer)
+        }
+    }
+
+    // MARK: Repair
+
+    /// Compares what this node and `peer` hold of the slots that both keep.
+    mutating func sendDigest(to peer: PeerIndex, wantsAnswer: Bool) {
+        send(.digest(owners.digest { placement.isShared($0, with: peer) }, wantsAnswer: wantsAnswer), to: peer)
+    }
+
+    mutating func receive(digest: [UInt64], wantsAnswer: Bool, from peer: PeerIndex) {
+        let own = owners.digest { placement.isShared($0, with: peer) }
+        guard digest.count == own.count, digest != own else { return }
+        digestDifferences += 1
+        let slotsInRange = Ring.slotsCount / Message.digestRangesCount
+        let rows = owners.rows { user in
+            let range = Int(user.slot) / slotsInRange
+            return digest[range] != own[range] && placement.isShared(user, with: peer)
+        }
+        send(rows, to: peer)
+        if wantsAnswer { send(.digest(own, wantsAnswer: false), to: peer) }
+    }
+
+    /// Once in ``CoreSettings/digestInterval`` one of the other nodes, in turn.
+    mutating func compareDigests(at now: Now) {
+        guard now.instant >= nextDigestAt else { return }
+        nextDigestAt = now.instant + settings.digestInterval
+        let alive = peers.indices.dropFirst().filter { peers[$0].isAlive }
+        guard !alive.isEmpty else { return }
+        nextDigestPeer = (nextDigestPeer + 1) % alive.count
+        sendDigest(to: alive[nextDigestPeer], wantsAnswer: true)
+    }
+}

@@ -1,0 +1,104 @@
+import DequeModule
+import PresenceWire
+
+/// Changes whose answers wait for disks: this node's own, and one replica's for each user (design §6: 2 of 3).
+struct PendingWrites {
+    /// An answer that is held back.
+    typealias HeldAnswer = (peer: PeerIndex, id: UInt64, answer: Answer)
+
+    /// What one ticket waits for.
+    struct Write {
+        let ticket: UInt64
+        var answers: [HeldAnswer]
+        /// To be said to owners once the rows, which this node keeps for them, are on disk.
+        var acknowledgements: [(peer: PeerIndex, ticket: UInt64)]
+        /// The rows of users that this node owns; sent again when the replicas change.
+        let rows: [Row]
+        /// One list for each user: any of these replicas is enough.
+        var needs: [[PeerIndex]] = []
+        var isStored = false
+        let deadline: Instant
+
+        var isComplete: Bool { isStored && needs.isEmpty }
+        var isOver: Bool { answers.isEmpty && acknowledgements.isEmpty && isStored }
+    }
+
+    /// What is to be said.
+    enum Outcome {
+        case done(Write)
+        case failed(Write, Refusal)
+    }
+
+    private var writes: Deque<Write> = []
+
+    var count: Int { writes.count }
+
+    mutating func add(_ write: Write) { writes.append(write) }
+
+    /// The store has finished with everything up to `ticket`.
+    mutating func stored(_ ticket: UInt64, isDurable: Bool) -> Outcome? {
+        guard let place = place(of: ticket) else { return nil }
+        writes[place].isStored = true
+        if !isDurable { return end(place) { .failed($0, .notDurable) } }
+        return complete(place)
+    }
+
+    /// A replica has the rows of `ticket` on its disk.
+    mutating func replicated(_ ticket: UInt64, by peer: PeerIndex) -> Outcome? {
+        guard let place = place(of: ticket) else { return nil }
+        writes[place].needs.removeAll { $0.contains(peer) }
+        return complete(place)
+    }
+
+    /// The replicas of users have changed: `needs` names them anew for each row. Returns what is to be sent again, in order.
+    mutating func replan(_ needs: (Row) -> [PeerIndex]) -> [Write] {
+        for place in writes.indices where !writes[place].needs.isEmpty {
+            writes[place].needs = Self.needs(of: writes[place].rows, needs)
+        }
+        return writes.filter { !$0.needs.isEmpty }
+    }
+
+    /// Ends what has waited for too long.
+    mutating func overdue(at now: Instant) -> [Outcome] {
+        var outcomes: [Outcome] = []
+        for place in writes.indices.reversed() where writes[place].deadline <= now && !writes[place].answers.isEmpty {
+            if let outcome = end(place, { .failed($0, .unavailable) }) { outcomes.append(outcome) }
+        }
+        return outcomes.reversed()
+    }
+
+    /// For each user of `rows` the replicas of which one must answer; equal lists once.
+    static func needs(of rows: [Row], _ replicas: (Row) -> [PeerIndex]) -> [[PeerIndex]] {
+        var needs: [[PeerIndex]] = []
+        for row in rows {
+            let peers = replicas(row)
+            if !needs.contains(peers) { needs.append(peers) }
+        }
+        return needs
+    }
+
+    private mutating func complete(_ place: Int) -> Outcome? {
+        guard writes[place].isComplete else { return nil }
+        return end(place) { .done($0) }
+    }
+
+    private mutating func end(_ place: Int, _ outcome: (Write) -> Outcome) -> Outcome? {
+        let write = writes[place]
+        writes[place].answers = []
+        writes[place].acknowledgements = []
+        writes[place].needs = []
+        while let first = writes.first, first.isOver { writes.removeFirst() }
+        return write.answers.isEmpty && write.acknowledgements.isEmpty ? nil : outcome(write)
+    }
+
+    /// Tickets are counted up, so a place is found by halving.
+    private func place(of ticket: UInt64) -> Int? {
+        var low = 0
+        var high = writes.count
+        while low < high {
+            let middle = (low + high) / 2
+            if writes[middle].ticket < ticket { low = middle + 1 } else { high = middle }
+        }
+        return low < writes.count && writes[low].ticket == ticket ? low : nil
+    }
+}

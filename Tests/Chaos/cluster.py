@@ -1,0 +1,101 @@
+"""Real nodes for the chaos scripts: started on free ports, killed by their id, stopped at the end."""
+import json, os, shutil, signal, socket, subprocess, sys, tempfile, time, urllib.request
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+ROLLCALL = os.environ.get("ROLLCALL", os.path.join(ROOT, ".build-release", "release", "rollcall"))
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class Node:
+    def __init__(self, cluster, name):
+        self.cluster, self.name = cluster, name
+        self.client, self.link, self.ops = free_ports(3)
+        self.process = None
+
+    def start(self):
+        contacts = ",".join(f"127.0.0.1:{n.link}" for n in self.cluster.nodes if n is not self)
+        log = open(f"{self.cluster.directory}/{self.name}.log", "a")
+        self.process = subprocess.Popen(
+            [ROLLCALL, "serve", "--dev", "--node-id", self.name, "--data-dir", f"{self.cluster.directory}/{self.name}",
+             "--listen", f"127.0.0.1:{self.client}", "--cluster-listen", f"127.0.0.1:{self.link}",
+             "--ops-listen", f"127.0.0.1:{self.ops}", "--loops", "1"] + (["--join", contacts] if contacts else []),
+            stdout=subprocess.DEVNULL, stderr=log, env=dict(os.environ, **self.cluster.environment))
+        return self
+
+    def metrics(self):
+        text = urllib.request.urlopen(f"http://127.0.0.1:{self.ops}/metrics", timeout=5).read().decode()
+        return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line and line[0] != "#"}
+
+    def members(self):
+        try:
+            return self.metrics().get('rollcall_members{state="alive"}', 0)
+        except OSError:
+            return 0
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def terminate(self, timeout=60):
+        self.process.terminate()
+        code = self.process.wait(timeout)
+        if code != 0:
+            raise SystemExit(f"{self.name} ended with {code} after SIGTERM")
+
+
+class Cluster:
+    def __init__(self, count, **environment):
+        self.directory = tempfile.mkdtemp(prefix="rollcall-chaos-")
+        self.environment = environment
+        self.nodes = []
+        for index in range(count):
+            self.nodes.append(Node(self, f"n{index + 1}"))
+
+    def __enter__(self):
+        for node in self.nodes:
+            node.start()
+        self.wait_for_members(len(self.nodes))
+        return self
+
+    def __exit__(self, kind, *_):
+        for node in self.nodes:
+            if node.process and node.process.poll() is None:
+                node.process.kill()
+                node.process.wait()
+        if kind is None:
+            shutil.rmtree(self.directory, ignore_errors=True)
+        else:
+            print(f"logs are in {self.directory}", file=sys.stderr)
+
+    def wait_for_members(self, count, nodes=None, seconds=20):
+        deadline = time.time() + seconds
+        while time.time() < deadline:
+            if all(node.members() == count for node in nodes or self.nodes):
+                return
+            time.sleep(0.02)
+        raise SystemExit(f"the nodes did not agree on {count} members within {seconds} s: {[(n.name, n.members()) for n in nodes or self.nodes]}")
+
+    def simulate(self, *options, counters=False):
+        targets = ",".join(f"http://127.0.0.1:{n.client}" for n in self.nodes)
+        command = [ROLLCALL, "simulate", "--target", targets, "--verify", "--json", f"{self.directory}/report.json", *options]
+        if counters:
+            command += ["--ops", ",".join(f"http://127.0.0.1:{n.ops}" for n in self.nodes)]
+        return subprocess.Popen(command, stdout=open(f"{self.directory}/simulate.log", "w"), stderr=subprocess.STDOUT)
+
+    def report(self):
+        return json.load(open(f"{self.directory}/report.json"))
+
+
+def show(name, report, extra=""):
+    print(f"{name}: lost {report['lost']}, stale {report['stale']}, phantom {report['phantom']}, duplicate {report['duplicate']}, "
+          f"views right after {report.get('secondsToConverge')} s, moves {report['moves']}, reconnects {report['reconnects']} {extra}")
+    return report["lost"] + report["stale"] + report["phantom"] + report["duplicate"] == 0 and report.get("secondsToConverge") is not None

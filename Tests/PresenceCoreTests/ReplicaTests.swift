@@ -1,0 +1,135 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// What is on more than one disk, and what happens to it when nodes come and go (design §§5, 6).
+@Suite struct ReplicaTests {
+    var cluster = TestCluster(nodes: 3)
+
+    private func follows(_ answer: CallAnswer?) -> [String] {
+        guard case .subscriptions(let page, _, _) = answer else { return [] }
+        return page.map { String($0.target.id) }
+    }
+
+    private mutating func list(_ user: String, on node: Int) -> [String] {
+        cluster.call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 200), by: user, on: node)
+        cluster.advance(.milliseconds(700))
+        return follows(cluster.lastAnswer(on: node))
+    }
+
+    @Test mutating func whatWasAcknowledgedOutlivesItsOwner() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.subscribe(ann, to: ["bob", "carl"], on: 1)
+        cluster.setStatus(ann, "kept", on: 1)
+        cluster.kill(0)
+        let followed = list(ann, on: 1)
+        #expect(followed == ["bob", "carl"])
+        #expect(cluster.record(of: ann).customStatus == "kept")
+        let answer = cluster.setStatus(ann, "and written again", on: 2)
+        #expect(answer != nil)
+    }
+
+    @Test mutating func aChangeThatOneReplicaHasIsAcknowledged() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.fullDisks = [1]
+        guard case .userStatus = cluster.setStatus(ann, "two of three", on: 0) else { return #expect(Bool(false), "refused") }
+    }
+
+    @Test mutating func aChangeThatNoReplicaHasIsNotAcknowledged() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.fullDisks = [1, 2]
+        let answer = cluster.setStatus(ann, "only one", on: 0)
+        #expect(answer == nil)
+        cluster.advance(.seconds(3))
+        #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable))
+    }
+
+    @Test mutating func aSoleSurvivorRefusesDurableChangesAndChangesNothing() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.setStatus(ann, "before", on: 0)
+        let phone = cluster.login(ann, on: 0)
+        cluster.kill(1)
+        cluster.kill(2)
+        let answers = [cluster.setStatus(ann, "after", on: 0), cluster.subscribe(ann, to: ["bob"], on: 0)]
+        #expect(answers == [.refused(.unavailable), .refused(.unavailable)])
+        #expect(cluster.record(of: ann).customStatus == "before")
+        cluster.lose(phone)
+        cluster.advance(.seconds(3))
+        #expect(cluster.record(of: ann).statusType == .offline, "presence goes on")
+    }
+
+    @Test mutating func nodesThatLeftOnPurposeAreNotMissed() {
+        cluster.leave(1)
+        cluster.leave(2)
+        cluster.advance(.seconds(1))
+        guard case .userStatus = cluster.setStatus("ann", "alone", on: 0) else { return #expect(Bool(false), "refused") }
+    }
+
+    @Test mutating func aReplicaDecidesNothing() {
+        let ann = cluster.user(ownedBy: 0)
+        let watcher = cluster.login("watcher", on: 1)
+        cluster.subscribe("watcher", to: [ann], on: 1)
+        cluster.login(ann, on: 2)
+        cluster.advance(.seconds(30))
+        #expect(cluster.statuses(told: watcher, of: ann).last == "ONLINE")
+        #expect(cluster.record(of: ann).statusType == .online)
+        let online = cluster.processes.map { $0.node.owners.counters.usersOnline }.reduce(0, +)
+        #expect(online == 2, "each user is counted by its owner alone")
+    }
+
+    @Test mutating func aTransferThatWasLostIsMadeGoodWhenTheLinkIsBack() throws {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.kill(0)
+        cluster.setStatus(ann, "written elsewhere", on: 1)
+        cluster.subscribe(ann, to: ["bob"], on: 1)
+        cluster.losing = [(1, 0), (2, 0)]
+        try cluster.restart(0)
+        cluster.advance(.seconds(1))
+        cluster.losing = []
+        cluster.link(1, 0)
+        cluster.link(2, 0)
+        cluster.advance(.seconds(1))
+        #expect(cluster.ownerIndex(of: ann) == 0)
+        #expect(cluster.record(of: ann).customStatus == "written elsewhere")
+        let followed = list(ann, on: 2)
+        #expect(followed == ["bob"])
+    }
+
+    @Test mutating func whatALinkLostBetweenReplicasIsFoundByDigests() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.losing = [(0, 1)]
+        cluster.setStatus(ann, "missed by one", on: 0)
+        cluster.losing = []
+        cluster.advance(.seconds(120), step: .milliseconds(500))
+        #expect(cluster.processes[1].node.owners.record(of: user(ann)).customStatus == "missed by one")
+        #expect(cluster.processes.contains { $0.node.digestDifferences > 0 })
+    }
+
+    @Test mutating func aDrainedNodeIsGoneWithoutAFlap() {
+        let ann = cluster.user(ownedBy: 0)
+        let watcher = cluster.login("watcher", on: 1)
+        cluster.subscribe("watcher", to: [ann], on: 1)
+        let old = cluster.login(ann, on: 0, device: "phone")
+        let now = cluster.now
+        let isDraining = cluster.processes[0].node.drain(at: now)
+        #expect(isDraining)
+        cluster.settle()
+        #expect(cluster.ownerIndex(of: ann) != 0)
+        cluster.login(ann, on: 2, device: "phone")
+        cluster.lose(old)
+        cluster.advance(.seconds(1))
+        cluster.leave(0)
+        cluster.advance(.seconds(15))
+        #expect(!cluster.statuses(told: watcher, of: ann).contains("OFFLINE"))
+        #expect(cluster.record(of: ann).statusType == .online)
+        guard case .userStatus = cluster.setStatus(ann, "goes on", on: 1) else { return #expect(Bool(false), "refused") }
+    }
+
+    @Test mutating func aNodeAloneHasNobodyToGiveItsSlotsTo() {
+        var alone = TestCluster(nodes: 1)
+        let now = alone.now
+        let isDraining = alone.processes[0].node.drain(at: now)
+        #expect(!isDraining)
+    }
+}
