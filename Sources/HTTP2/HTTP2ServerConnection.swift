@@ -110,7 +110,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     private func request(_ slot: Int) {
         hasRequested = true
-        guard let delegate = server.delegate, !session.streams[slot].isAnswered else { return }
+        guard let delegate = server.delegate else { return session.reset(slot, error: UInt32(NGHTTP2_REFUSED_STREAM.rawValue)) }
+        guard !session.streams[slot].isAnswered else { return }
         var refused: Int?
         if session.streams[slot].isHeadTooLarge { (refused, _) = (431, delegate.violated(.headerListTooLarge)) }
         if session.streams[slot].isBodyTooLarge { (refused, _) = (413, delegate.violated(.bodyTooLarge)) }

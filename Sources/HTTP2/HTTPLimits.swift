@@ -37,4 +37,7 @@ public struct StreamID: Hashable, Sendable {
     let slot: UInt32
     /// The HTTP/2 stream ID; for HTTP/1.1 the number of the request.
     let number: Int32
+
+    /// Means no stream of any connection.
+    public static let unused = StreamID(slot: .max, number: 0)
 }

@@ -152,8 +152,21 @@ struct Ledger {
         return behind
     }
 
-    /// The last comparison stands.
-    mutating func close(lost: Int) { counts.lost = lost }
+    /// The last comparison stands; the first of those who are behind are named.
+    mutating func close(lost: Int, truth: [Version?]) {
+        counts.lost = lost
+        for watcher in held.indices {
+            for (place, user) in population.watched[watcher].enumerated() {
+                guard let version = truth[Int(user)], held[watcher][place].version < version else { continue }
+                let (own, watcher, name) = (held[watcher][place].version, population.name(of: watcher), population.name(of: Int(user)))
+                note("\(watcher) holds \(own.text) of \(name), the nodes \(version.text)")
+            }
+        }
+    }
+
+    private mutating func note(_ example: @autoclosure () -> String) {
+        if examples.count < 20 { examples.append(example()) }
+    }
 
     private func place(of user: Int, for watcher: Int) -> Int? {
         let list = population.watched[watcher]
@@ -169,6 +182,6 @@ struct Ledger {
 
     private mutating func note(_ count: WritableKeyPath<Counts, Int>, _ example: @autoclosure () -> String) {
         counts[keyPath: count] += 1
-        if examples.count < 20 { examples.append(example()) }
+        note(example())
     }
 }

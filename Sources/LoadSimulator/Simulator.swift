@@ -464,7 +464,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
                 return linger()
             }
             if now > settleDeadline {
-                ledger.close(lost: behind + (users.count { !$0.isLive }))
+                ledger.close(lost: behind + (users.count { !$0.isLive }), truth: truth)
                 finish()
             }
         case .load, .over: break

@@ -12,8 +12,8 @@ public struct CoreSettings: Sendable, Equatable {
     public var callTimeout: Duration = .seconds(5)
     /// How long after a wrong or missing owner a registration or request is tried again. Default 100 ms.
     public var retryInterval: Duration = .milliseconds(100)
-    /// After a member was lost, how long its users of whom nothing is known yet may not be written about: their gateways register within
-    /// this time, and what they bring comes first. Default 500 ms.
+    /// After a change of the members, how long users of whom nothing is known here are neither told of nor written about: what their
+    /// previous owner or their gateways bring comes within this time. Default 500 ms.
     public var takeoverGrace: Duration = .milliseconds(500)
     /// How long a change may wait for a replica's disk before it is answered 50001. Default 2 s.
     public var replicationTimeout: Duration = .seconds(2)

@@ -103,6 +103,8 @@ public struct Gateway {
     private var isBlocked: [Bool] = []
     private var free: [SessionIndex] = []
     private var indices: [SessionID: SessionIndex] = [:]
+    /// Why clients are asked to go elsewhere; those that come now are asked at once.
+    private var leavingReason: String?
     /// Up to when all that this node shows is known to be complete; the `id` of each event.
     private var position: Milliseconds = 0
 
@@ -145,6 +147,7 @@ public struct Gateway {
             to: index)
         follow([(user, floor)], by: index)
         if let sibling, self[sibling].hasInterest { follow(self[sibling].targets.map { ($0.user, floor) }, by: index) }
+        if let leavingReason { push(EventText.reconnectHint(reason: leavingReason, afterMilliseconds: 0, id: position), to: index) }
         output.toNode.append(.open(attach))
         return index
     }
@@ -193,6 +196,7 @@ public struct Gateway {
 
     /// Asks every client to open a stream elsewhere, evenly spread over `spread`: a herd that moves at once would hurt where it arrives.
     public mutating func hintReconnect(reason: String, spread: Duration) {
+        leavingReason = reason
         let open = sessions.indices.filter { sessions[$0] != nil }
         for (rank, index) in open.enumerated() {
             let delay = spread.wholeMilliseconds * Int64(rank) / Int64(open.count)
@@ -275,6 +279,10 @@ public struct Gateway {
         guard let index = indices[id] else { return }
         push(EventText.kickedOffline(reason: reason, id: position), to: index)
         output.ended.append(index)
+        // Nothing comes after it (contract §4).
+        let followed = self[index].targets.map(\.user)
+        for target in followed { unfollow(target, by: index) }
+        release(followed)
     }
 
     // MARK: Following

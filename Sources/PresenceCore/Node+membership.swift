@@ -96,7 +96,6 @@ extension Node {
         guard peers[peer].isAlive else { return }
         peers[peer].isAlive = false
         peers[peer].link.reset()
-        if !peers[peer].isDraining { takeoverEndsAt = now.instant + settings.takeoverGrace }
         peers[peer].isDraining = false
         effects.append(.membership(peers[peer].peer.id, isAlive: false))
         owners.peerLost(peer, at: now, into: &outbox)
@@ -128,6 +127,7 @@ extension Node {
 
     /// A new ring: users that are no longer ours go to their new owner, and what we host is registered where it belongs now.
     private mutating func membersChanged(at now: Now) {
+        takeoverEndsAt = now.instant + settings.takeoverGrace
         let old = placement
         let members = peers.indices.filter { $0 == 0 ? !isDraining : peers[$0].isAlive && !peers[$0].isDraining }
         placement = Placement(members.map { (Ring.Member(id: peers[$0].peer.id, weight: Int(peers[$0].peer.weight)), $0) })

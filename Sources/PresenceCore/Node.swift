@@ -59,7 +59,7 @@ public struct Node {
     /// Users whose owner said that it is not: registered again soon.
     var misrouted: [UserID] = []
     var misroutedRetryAt = Instant.farFuture
-    /// Until then users of a lost member may be unknown here.
+    /// Until then users that this node has just taken over may be unknown here.
     var takeoverEndsAt = Instant(nanoseconds: 0)
     /// Users that came here by an older ring, and when they are passed on.
     var strays: [Transfer] = []
@@ -212,12 +212,14 @@ public struct Node {
         switch message {
         case .attach(let attach):
             guard owns(attach.user, from: peer) else { return }
+            guard attach.record != nil || isKnown(attach.user, at: now) else { return send(.misrouted([attach.user]), to: peer) }
             owners.attach(attach, from: peer, at: now, into: &outbox)
         case .detach(let detach): owners.detach(detach, from: peer, at: now, into: &outbox)
         case .watch(let watches): watch(watches, from: peer, at: now)
         case .unwatch(let users): owners.unwatch(users, from: peer)
         case .request(let request):
-            guard owns(request.user, from: peer), knows(request, from: peer, at: now) else { return }
+            guard owns(request.user, from: peer) else { return }
+            guard request.subjects.allSatisfy({ isKnown($0, at: now) }) else { return send(.misrouted([request.user]), to: peer) }
             if request.operation.isDurable, !canBeDurable(request.user) {
                 return send(.answer(id: request.id, .refused(.unavailable)), to: peer)
             }
@@ -258,20 +260,23 @@ public struct Node {
         return false
     }
 
-    /// Whether `request` may be carried out: just after a takeover, nothing is written about a user of whom nothing is known yet.
-    private mutating func knows(_ request: Request, from peer: PeerIndex, at now: Now) -> Bool {
-        guard now.instant < takeoverEndsAt, owners.record(of: request.user).version == .zero else { return true }
-        if case .records = request.operation { return true }
-        send(.misrouted([request.user]), to: peer)
-        return false
+    /// False for a user that this node may have just taken over and does not know yet: then it says and writes nothing about it, and
+    /// whoever asks is bidden to try again (design §5, "warming"). What the previous owner, or the gateways, bring comes within
+    /// ``CoreSettings/takeoverGrace``.
+    func isKnown(_ user: UserID, at now: Now) -> Bool {
+        now.instant >= takeoverEndsAt || owner(of: user) != 0 || owners.record(of: user).version > .zero
     }
 
     private mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now) {
-        let foreign = watches.filter { owner(of: $0.user) != 0 }
-        guard !foreign.isEmpty else { return owners.watch(watches, from: peer, at: now, into: &outbox) }
-        misroutedCount += UInt64(foreign.count)
-        send(.misrouted(foreign.map(\.user)), to: peer)
-        owners.watch(watches.filter { owner(of: $0.user) == 0 }, from: peer, at: now, into: &outbox)
+        var own: [Watch] = []
+        var others: [UserID] = []
+        for watch in watches {
+            let isOwn = owner(of: watch.user) == 0
+            if !isOwn { misroutedCount += 1 }
+            if isOwn, watch.record != nil || isKnown(watch.user, at: now) { own.append(watch) } else { others.append(watch.user) }
+        }
+        if !others.isEmpty { send(.misrouted(others), to: peer) }
+        if !own.isEmpty { owners.watch(own, from: peer, at: now, into: &outbox) }
     }
 
     // MARK: Gateways

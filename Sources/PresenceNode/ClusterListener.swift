@@ -9,6 +9,7 @@ final class ClusterListener: HTTPServerDelegate {
     /// What a connection is known by after its hello.
     private final class Sender {
         let id: NodeID
+        var order = BatchOrder()
         init(_ id: NodeID) { self.id = id }
     }
 
@@ -23,13 +24,15 @@ final class ClusterListener: HTTPServerDelegate {
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         guard request.refusedStatus == nil else { return reject(.tooLarge, 413, "too large", request.stream, connection) }
         let bytes = UnsafeRawBufferPointer(request.body)
-        if request.method == .post, request.target.elementsEqual(Self.batchPath) { return batch(bytes, request.stream, connection) }
+        if request.method == .post, request.target.starts(with: Self.batchPath) {
+            return batch(request.target.dropFirst(Self.batchPath.count), bytes, request.stream, connection)
+        }
         if request.method == .post, request.target.elementsEqual(Self.helloPath) { return hello(bytes, request.stream, connection) }
         reject(.unknownPath, 404, "this port is for nodes of the cluster", request.stream, connection)
     }
 
     private static let helloPath = Array("/cluster/v1/hello".utf8)
-    private static let batchPath = Array("/cluster/v1/batch".utf8)
+    private static let batchPath = Array("/cluster/v1/batch/".utf8)
 
     private func hello(_ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection) {
         var reader = WireReader(bytes)
@@ -49,10 +52,23 @@ final class ClusterListener: HTTPServerDelegate {
         shell.update { $0.greeted(by: hello, at: $1) }
     }
 
-    private func batch(_ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection) {
+    private func batch(
+        _ number: some Sequence<UInt8>, _ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection
+    ) {
         guard let sender = connection.applicationState as? Sender else {
             return reject(.noHello, 409, "say hello first", stream, connection)
         }
+        guard let number = UInt64(String(decoding: Array(number), as: UTF8.self)), let isNext = sender.order.arrives(number) else {
+            return reject(.junk, 400, "the path must end in the number of the batch, counted from 0 on each connection", stream, connection)
+        }
+        guard isNext else { return sender.order.keep(number, BatchOrder.Batch(bytes: Array(bytes), stream: stream)) }
+        take(bytes, from: sender, stream, connection)
+        while let batch = sender.order.takeNext() {
+            batch.bytes.withUnsafeBytes { take($0, from: sender, batch.stream, connection) }
+        }
+    }
+
+    private func take(_ bytes: UnsafeRawBufferPointer, from sender: Sender, _ stream: StreamID, _ connection: HTTPServerConnection) {
         do {
             try shell.update { node, now in try node.receive(batch: bytes, from: sender.id, at: now) }
             respond(200, [], stream, connection)

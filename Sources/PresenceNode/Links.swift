@@ -89,6 +89,8 @@ final class OutgoingLink: HTTPClientDelegate {
     private var response: [UInt8] = []
     private var status = 0
     private var inFlightCount = 0
+    /// Batches sent on this connection: each says its number, because streams may overtake one another.
+    private var batchesSent: UInt64 = 0
     private var lastAnswerAt = NIODeadline.now()
 
     /// A link that is silent for so long with something in flight is broken. The other node beats every 250 ms.
@@ -201,6 +203,7 @@ final class OutgoingLink: HTTPClientDelegate {
         hasTried = true
         attempts = 0
         inFlightCount = 0
+        batchesSent = 0
         state = .live(hello.sender.id)
         peerID = hello.sender.id
         shell.update { $0.linked(to: hello, at: $1) }
@@ -216,7 +219,9 @@ final class OutgoingLink: HTTPClientDelegate {
         while let batch = shell.nextBatch(for: peer) {
             if inFlightCount == 0 { lastAnswerAt = .now() }
             inFlightCount += 1
-            guard connection.send(.post, path: "/cluster/v1/batch", body: ByteBuffer(bytes: batch), token: Token.batch) != nil
+            let path = "/cluster/v1/batch/\(batchesSent)"
+            batchesSent += 1
+            guard connection.send(.post, path: path, body: ByteBuffer(bytes: batch), token: Token.batch) != nil
             else { return connection.close() }
         }
     }

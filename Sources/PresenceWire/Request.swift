@@ -13,6 +13,13 @@ public struct Request: Hashable, Sendable {
     }
 }
 
+extension Request {
+    /// The users that it is about.
+    public var subjects: [UserID] {
+        if case .records(let users) = operation { users } else { [user] }
+    }
+}
+
 /// What an owner is asked to do. Each may arrive twice (a retry) and then has the same result.
 public enum OwnerOperation: Hashable, Sendable {
     /// Sets, or with an empty text clears, the custom status; it ends after `seconds` if given.

@@ -88,7 +88,7 @@ import Testing
     @Test func junkOnTheClusterPortCostsItsStreamAndIsCounted() async throws {
         let fixture = try await Fixture.start()
         let port = fixture.nodes[0].ports.cluster
-        for path in ["/cluster/v1/hello", "/cluster/v1/batch", "/elsewhere"] {
+        for path in ["/cluster/v1/hello", "/cluster/v1/batch/0", "/elsewhere"] {
             let response = try await HTTPExchange.send(
                 .post, host: "127.0.0.1", port: port, path: path, body: "junk", on: MultiThreadedEventLoopGroup.singleton.next())
             #expect([400, 404, 409].contains(response.status))

@@ -159,6 +159,7 @@ import Testing
         for index in 0..<3 { try cluster.restart(index) }
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 1)
+        cluster.advance(.seconds(1))
         #expect(cluster.clients[bob].view["ann"]?["statusType"]?.textValue == "ONLINE")
         #expect(cluster.clients[bob].events.last?.name == "onSubscriptionSyncCompleted")
     }

@@ -61,6 +61,45 @@ import Testing
         }
     }
 
+    /// A node that has left is met again while it dies, then comes back; its links come up in any order, with time between.
+    @Test(arguments: 1...12) func afterARestartEveryChangeReachesEveryWatcher(seed: UInt64) throws {
+        var random = Random(state: seed)
+        var cluster = TestCluster(nodes: 3)
+        let users = (0..<30).map { "u\($0)" }
+        var watchers: [Int] = []
+        for node in 1..<3 {
+            watchers.append(cluster.login("watcher\(node)", on: node))
+            cluster.subscribe("watcher\(node)", to: users, on: node)
+        }
+        for (place, user) in users.enumerated() { cluster.login(user, on: 1 + place % 2) }
+        let now = cluster.now
+        _ = cluster.processes[0].node.drain(at: now)
+        cluster.settle()
+        cluster.advance(.milliseconds(Int.random(in: 0...700, using: &random)), step: .milliseconds(10))
+        let then = cluster.now
+        cluster.processes[0].node.leave(at: then)
+        cluster.settle()
+        if Bool.random(using: &random) { cluster.link(Int.random(in: 1...2, using: &random), 0) }
+        cluster.advance(.milliseconds(Int.random(in: 0...30, using: &random)), step: .milliseconds(10))
+        cluster.kill(0)
+        cluster.advance(.milliseconds(Int.random(in: 0...1_000, using: &random)), step: .milliseconds(10))
+        try cluster.revive(0)
+        for (from, to) in [(0, 1), (0, 2), (1, 0), (2, 0)].shuffled(using: &random) {
+            cluster.link(from, to)
+            cluster.advance(.milliseconds(Int.random(in: 0...30, using: &random)), step: .milliseconds(10))
+        }
+        cluster.advance(.seconds(1), step: .milliseconds(20))
+        for user in users { cluster.setStatus(user, "after", on: 2) }
+        cluster.advance(.seconds(2), step: .milliseconds(50))
+        for watcher in watchers {
+            for user in users {
+                let seen = cluster.clients[watcher].view[user]?["customStatus"]?.textValue
+                #expect(
+                    seen == "after", "seed \(seed): \(cluster.clients[watcher].user) sees \(user), of node \(cluster.ownerIndex(of: user))")
+            }
+        }
+    }
+
     @Test(arguments: [3]) func theSameSeedGivesTheSameTrace(seed: UInt64) throws {
         #expect(try history(seed).trace == history(seed).trace)
     }

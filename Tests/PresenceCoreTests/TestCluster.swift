@@ -50,7 +50,7 @@ struct TestCluster {
     init(nodes: Int, settings: CoreSettings = CoreSettings()) {
         for index in 0..<nodes { processes.append(Self.process(index, generation: 1, settings: settings)) }
         for from in 0..<nodes { for to in 0..<nodes where from != to { link(from, to) } }
-        settle()
+        advance(settings.takeoverGrace)
     }
 
     private static func process(_ index: Int, generation: UInt64, settings: CoreSettings) -> Process {
@@ -93,12 +93,17 @@ struct TestCluster {
         kill(index)
     }
 
-    mutating func restart(_ index: Int, settings: CoreSettings = CoreSettings()) throws {
+    /// The process is there again, without links.
+    mutating func revive(_ index: Int, settings: CoreSettings = CoreSettings()) throws {
         let disk = processes[index].disk
         let generation = processes[index].node.selfPeer.generation + 1
         processes[index] = Self.process(index, generation: generation, settings: settings)
         processes[index].disk = disk
         for key in disk.keys.sorted() { try processes[index].node.load(disk[key]!, at: now) }
+    }
+
+    mutating func restart(_ index: Int, settings: CoreSettings = CoreSettings()) throws {
+        try revive(index, settings: settings)
         for other in processes.indices where other != index && processes[other].isUp {
             link(index, other)
             link(other, index)
