@@ -61,7 +61,7 @@ struct SimulateCommand: AsyncParsableCommand {
         {
             throw CommandFailure(description: error.description, code: PresenceNode.ExitCode.usage)
         }
-        let signals = await UnixSignalsSequence(trapping: .sigint)
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let watcher = Task { for await _ in signals { simulation.stop() } }
         let painter = Task { await paint(simulation, total: options.duration) }
         defer {
