@@ -6,15 +6,24 @@ import PresenceWire
 
 /// The cluster port: takes the hellos and batches of other nodes. Junk costs its sender one stream, and is counted.
 final class ClusterListener: HTTPServerDelegate {
-    /// What a connection is known by after its hello.
+    /// What a connection is known by after its hello, and trusted as after its proof.
     private final class Sender {
-        let id: NodeID
+        let hello: Hello
+        let helloBytes: [UInt8]
+        let callerNonce: [UInt8]
+        let listenerNonce = ClusterSecret.nonce()
+        var isProven = false
         var order = BatchOrder()
-        init(_ id: NodeID) { self.id = id }
+
+        init(_ hello: Hello, bytes: [UInt8], nonce: [UInt8]) {
+            self.hello = hello
+            helloBytes = bytes
+            callerNonce = nonce
+        }
     }
 
     /// Why streams were rejected.
-    enum Rejection: String, CaseIterable { case junk, noHello, refused, unknownPath, tooLarge }
+    enum Rejection: String, CaseIterable { case junk, noHello, refused, wrongSecret, unknownPath, tooLarge }
 
     private unowned let shell: Shell
     private(set) var rejections: [Rejection: UInt64] = [:]
@@ -28,35 +37,52 @@ final class ClusterListener: HTTPServerDelegate {
             return batch(request.target.dropFirst(Self.batchPath.count), bytes, request.stream, connection)
         }
         if request.method == .post, request.target.elementsEqual(Self.helloPath) { return hello(bytes, request.stream, connection) }
+        if request.method == .post, request.target.elementsEqual(Self.proofPath) { return proof(bytes, request.stream, connection) }
         reject(.unknownPath, 404, "this port is for nodes of the cluster", request.stream, connection)
     }
 
     private static let helloPath = Array("/cluster/v1/hello".utf8)
+    private static let proofPath = Array("/cluster/v1/proof".utf8)
     private static let batchPath = Array("/cluster/v1/batch/".utf8)
 
+    /// The caller's random number and its card; answered with ours, and with the proof that we know the secret.
     private func hello(_ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection) {
-        var reader = WireReader(bytes)
+        let nonce = Array(bytes.prefix(ClusterSecret.bytesCount))
+        let card = Array(bytes.dropFirst(ClusterSecret.bytesCount))
         let hello: Hello
-        do throws(DecodeError) {
-            hello = try reader.hello()
-            try reader.expectEnd()
-        } catch { return reject(.junk, 400, "not a hello: \(error)", stream, connection) }
+        do throws(DecodeError) { hello = try Hello(card) } catch { return reject(.junk, 400, "not a hello: \(error)", stream, connection) }
         if let refusal = shell.node.refusal(of: hello) {
             shell.logger.warning("node refused", metadata: ["node": "\(hello.sender.id)", "reason": "\(refusal)"])
             return reject(.refused, 409, refusal, stream, connection)
         }
-        connection.applicationState = Sender(hello.sender.id)
-        var writer = WireWriter()
-        writer.hello(shell.node.hello)
-        respond(200, writer.bytes, stream, connection)
-        shell.update { $0.greeted(by: hello, at: $1) }
+        let sender = Sender(hello, bytes: card, nonce: nonce)
+        connection.applicationState = sender
+        let own = shell.node.hello.bytes
+        let proof = shell.secret.proof(.listener, caller: nonce, listener: sender.listenerNonce, hello: own)
+        respond(200, sender.listenerNonce + proof + own, stream, connection)
+    }
+
+    private func proof(_ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection) {
+        guard let sender = connection.applicationState as? Sender else {
+            return reject(.noHello, 409, "say hello first", stream, connection)
+        }
+        let isValid = shell.secret.isValid(
+            Array(bytes), of: .caller, caller: sender.callerNonce, listener: sender.listenerNonce, hello: sender.helloBytes)
+        guard isValid else {
+            shell.logger.warning(
+                "node refused", metadata: ["node": "\(sender.hello.sender.id)", "reason": "its cluster secret is not this node's"])
+            return reject(.wrongSecret, 403, "the cluster secret is not this node's", stream, connection)
+        }
+        sender.isProven = true
+        respond(200, [], stream, connection)
+        shell.update { $0.greeted(by: sender.hello, at: $1) }
     }
 
     private func batch(
         _ number: some Sequence<UInt8>, _ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection
     ) {
-        guard let sender = connection.applicationState as? Sender else {
-            return reject(.noHello, 409, "say hello first", stream, connection)
+        guard let sender = connection.applicationState as? Sender, sender.isProven else {
+            return reject(.noHello, 409, "say hello and prove the secret first", stream, connection)
         }
         guard let number = UInt64(String(decoding: Array(number), as: UTF8.self)), let isNext = sender.order.arrives(number) else {
             return reject(.junk, 400, "the path must end in the number of the batch, counted from 0 on each connection", stream, connection)
@@ -70,7 +96,7 @@ final class ClusterListener: HTTPServerDelegate {
 
     private func take(_ bytes: UnsafeRawBufferPointer, from sender: Sender, _ stream: StreamID, _ connection: HTTPServerConnection) {
         do {
-            try shell.update { node, now in try node.receive(batch: bytes, from: sender.id, at: now) }
+            try shell.update { node, now in try node.receive(batch: bytes, from: sender.hello.sender.id, at: now) }
             respond(200, [], stream, connection)
         } catch { reject(.junk, 400, "not a batch: \(error)", stream, connection) }
     }
@@ -91,4 +117,26 @@ final class ClusterListener: HTTPServerDelegate {
     func connectionOpened(_ connection: HTTPServerConnection) {}
     func connectionClosed(_ connection: HTTPServerConnection) {}
     func violated(_ violation: HTTPViolation) { rejections[.junk, default: 0] += 1 }
+}
+
+extension Hello {
+    /// Reads ``bytes``, which is all there is.
+    init(_ bytes: [UInt8]) throws(DecodeError) {
+        let result: Result<Hello, DecodeError> = bytes.withUnsafeBytes { bytes in
+            var reader = WireReader(bytes)
+            return Result { () throws(DecodeError) in
+                let hello = try reader.hello()
+                try reader.expectEnd()
+                return hello
+            }
+        }
+        self = try result.get()
+    }
+
+    /// What travels.
+    var bytes: [UInt8] {
+        var writer = WireWriter()
+        writer.hello(self)
+        return writer.bytes
+    }
 }

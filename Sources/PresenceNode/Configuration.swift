@@ -52,6 +52,8 @@ public struct NodeConfiguration: Sendable {
     public var nodeID = ProcessInfo.processInfo.hostName
     /// Nodes of another cluster are refused. Default `rollcall`.
     public var cluster = "rollcall"
+    /// What the nodes of a cluster prove to one another that they know. Default: none; then only the cluster's name is asked for.
+    public var clusterSecret: String?
     /// Where clients connect. Default 127.0.0.1:7600.
     public var listen = HostPort(host: "127.0.0.1", port: 7600)
     /// Where other nodes connect. Default 127.0.0.1:7601.
@@ -117,6 +119,7 @@ public struct NodeConfiguration: Sendable {
         let hasAddress = try ["listen", "clusterListen", "opsListen"].contains { try reader.text($0) != nil }
         nodeID = try reader.text("nodeId") ?? nodeID
         cluster = try reader.text("cluster") ?? cluster
+        clusterSecret = try reader.secret("clusterSecret")
         listen = try reader.address("listen") ?? listen
         clusterListen = try reader.address("clusterListen") ?? clusterListen
         opsListen = try reader.address("opsListen") ?? opsListen
@@ -151,6 +154,9 @@ public struct NodeConfiguration: Sendable {
         guard Limits.isValidName(cluster) else {
             throw ConfigurationError(setting: "cluster", problem: "\"\(cluster)\" is not 1 to 64 bytes without control characters")
         }
+        if let clusterSecret, clusterSecret.utf8.count < 16 {
+            throw ConfigurationError(setting: "clusterSecret", problem: "has \(clusterSecret.utf8.count) bytes; it needs at least 16")
+        }
         guard isDevelopment || !appKeys.isEmpty else {
             throw ConfigurationError(setting: "apps", problem: "no keys are configured; name an app and its key, or use --dev on loopback")
         }
@@ -181,6 +187,8 @@ private struct SettingsReader {
     let config: ConfigReader
 
     func text(_ name: String) throws -> String? { config.string(forKey: ConfigKey([name])) }
+
+    func secret(_ name: String) throws -> String? { config.string(forKey: ConfigKey([name]), isSecret: true) }
 
     func address(_ name: String) throws -> HostPort? {
         guard let text = try text(name) else { return nil }

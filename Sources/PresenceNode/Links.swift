@@ -1,3 +1,4 @@
+import Dispatch
 import HTTP2
 import Logging
 import NIOCore
@@ -10,12 +11,41 @@ final class Links {
     private lazy var loop = HTTPClientConnection.Loop(eventLoop: shell.eventLoop)
     /// By address.
     private var links: [String: OutgoingLink] = [:]
-    private(set) var refusedCount: UInt64 = 0
+    private var resolvingCount = 0
+    private var isClosed = false
 
     init(shell: Shell) { self.shell = shell }
 
-    /// Opens links to the contact points.
-    func join(_ contacts: [HostPort]) { for contact in contacts { open(contact.description) } }
+    /// How often a name is resolved again while this node knows no other.
+    private static let resolveInterval = TimeAmount.seconds(2)
+
+    /// Opens links to the contact points; to every address of one that is a name.
+    func join(_ contacts: [HostPort]) {
+        for contact in contacts {
+            if ContactPoints.isAddress(contact.host) { open(contact.description) } else { resolve(contact) }
+        }
+    }
+
+    private func resolve(_ contact: HostPort) {
+        resolvingCount += 1
+        let eventLoop = shell.eventLoop
+        nonisolated(unsafe) let links = self
+        DispatchQueue.global().async {
+            let addresses = ContactPoints.resolve(contact)
+            eventLoop.execute { links.resolved(contact, addresses) }
+        }
+    }
+
+    private func resolved(_ contact: HostPort, _ addresses: [HostPort]) {
+        resolvingCount -= 1
+        guard !isClosed else { return }
+        if addresses.isEmpty { shell.logger.warning("contact point is not known to DNS", metadata: ["name": "\(contact.host)"]) }
+        for address in addresses { open(address.description) }
+        shell.eventLoop.assumeIsolated().scheduleTask(in: Self.resolveInterval) { [weak self] in
+            guard let self, !self.isClosed, !self.links.values.contains(where: { $0.peerID != nil }) else { return }
+            self.resolve(contact)
+        }
+    }
 
     /// Opens a link to a node that the core has heard of, or tries a broken one at once.
     func connect(to peer: Peer) {
@@ -57,9 +87,12 @@ final class Links {
     }
 
     /// Whether every contact point has answered or failed once.
-    var hasTriedAll: Bool { links.values.allSatisfy(\.hasTried) }
+    var hasTriedAll: Bool { resolvingCount == 0 && links.values.allSatisfy(\.hasTried) }
 
-    func closeAll() { for link in links.values.sorted(by: { $0.address < $1.address }) { link.abandon() } }
+    func closeAll() {
+        isClosed = true
+        for link in links.values.sorted(by: { $0.address < $1.address }) { link.abandon() }
+    }
 }
 
 /// One link: connect, say hello, then batches; the response is the acknowledgement (design §2, Links).
@@ -69,12 +102,14 @@ final class OutgoingLink: HTTPClientDelegate {
         case idle
         case connecting
         case greeting
+        /// The other side has proved that it knows the secret; now this one does.
+        case proving(Hello)
         case live(NodeID)
         /// Leads to this node itself, or to a node that is known by another address.
         case abandoned
     }
 
-    private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2 }
+    private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2, proof: UInt32 = 3 }
 
     let address: String
     private(set) var hasTried = false
@@ -87,6 +122,9 @@ final class OutgoingLink: HTTPClientDelegate {
     private(set) var peerID: NodeID?
     private var attempts = 0
     private var response: [UInt8] = []
+    /// What this side said on the present connection: its random number and its card.
+    private var nonce: [UInt8] = []
+    private var ownHello: [UInt8] = []
     private var status = 0
     private var inFlightCount = 0
     /// Batches sent on this connection: each says its number, because streams may overtake one another.
@@ -127,10 +165,10 @@ final class OutgoingLink: HTTPClientDelegate {
     func connected(_ connection: HTTPClientConnection) {
         guard state == .connecting else { return }
         state = .greeting
-        var writer = WireWriter()
-        writer.hello(shell.node.hello)
+        nonce = ClusterSecret.nonce()
+        ownHello = shell.node.hello.bytes
         response = []
-        _ = connection.send(.post, path: "/cluster/v1/hello", body: ByteBuffer(bytes: writer.bytes), token: Token.hello)
+        _ = connection.send(.post, path: "/cluster/v1/hello", body: ByteBuffer(bytes: nonce + ownHello), token: Token.hello)
     }
 
     func closed(_ connection: HTTPClientConnection, error: (any Error)?) {
@@ -161,7 +199,7 @@ final class OutgoingLink: HTTPClientDelegate {
     func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int) { self.status = status }
 
     func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer) {
-        if token == Token.hello, response.count + bytes.count <= Limits.batchBytesMax { response.append(contentsOf: bytes) }
+        if token != Token.batch, response.count + bytes.count <= Limits.batchBytesMax { response.append(contentsOf: bytes) }
     }
 
     func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32) {
@@ -170,6 +208,7 @@ final class OutgoingLink: HTTPClientDelegate {
         guard error == 0 else { return connection.close() }
         guard status == 200 else { return refused(connection) }
         if token == Token.hello { return greeted(connection) }
+        if token == Token.proof { return proved() }
         inFlightCount -= 1
         guard case .live(let id) = state else { return }
         shell.update { node, now in
@@ -186,20 +225,29 @@ final class OutgoingLink: HTTPClientDelegate {
     }
 
     private func greeted(_ connection: HTTPClientConnection) {
+        let size = ClusterSecret.bytesCount
+        let (listener, proof) = (Array(response.prefix(size)), Array(response.dropFirst(size).prefix(size)))
+        let card = Array(response.dropFirst(2 * size))
         let hello: Hello
-        do throws(DecodeError) {
-            let result: Result<Hello, DecodeError> = response.withUnsafeBytes { bytes in
-                var reader = WireReader(bytes)
-                return Result { () throws(DecodeError) in try reader.hello() }
-            }
-            hello = try result.get()
-        } catch { return refused(connection) }
-        guard hello.sender.id != shell.peer.id else { return abandon() }
-        if let refusal = shell.node.refusal(of: hello) {
+        do throws(DecodeError) { hello = try Hello(card) } catch { return refused(connection) }
+        guard hello.sender.id != shell.peer.id || hello.sender.generation != shell.peer.generation else { return abandon() }
+        var refusal = shell.node.refusal(of: hello)
+        if !shell.secret.isValid(proof, of: .listener, caller: nonce, listener: listener, hello: card) {
+            refusal = "its cluster secret is not this node's"
+        }
+        if let refusal {
             shell.logger.error("member refused", metadata: ["address": "\(address)", "reason": "\(refusal)"])
             attempts = 5
             return connection.close()
         }
+        state = .proving(hello)
+        response = []
+        let own = shell.secret.proof(.caller, caller: nonce, listener: listener, hello: ownHello)
+        _ = connection.send(.post, path: "/cluster/v1/proof", body: ByteBuffer(bytes: own), token: Token.proof)
+    }
+
+    private func proved() {
+        guard case .proving(let hello) = state else { return }
         hasTried = true
         attempts = 0
         inFlightCount = 0

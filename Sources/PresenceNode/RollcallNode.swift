@@ -59,7 +59,8 @@ public final class RollcallNode: @unchecked Sendable {
         let peer = Peer(
             id: NodeID(configuration.nodeID), generation: UInt64(Clock.now().wall), address: address.description)
         shell = Shell(
-            peer: peer, cluster: configuration.cluster, gatewaysCount: loops.count, settings: configuration.core, eventLoop: core,
+            peer: peer, cluster: configuration.cluster, secret: ClusterSecret(configuration.clusterSecret), gatewaysCount: loops.count,
+            settings: configuration.core, eventLoop: core,
             store: store,
             logger: logger)
         var limits = HTTPLimits()

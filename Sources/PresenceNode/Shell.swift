@@ -24,6 +24,7 @@ final class Shell: @unchecked Sendable {
     let peer: Peer
     let eventLoop: any EventLoop
     let logger: Logger
+    let secret: ClusterSecret
     private(set) var node: Node
     private let store: any Store
     private var gateways: [GatewayLoop] = []
@@ -47,12 +48,14 @@ final class Shell: @unchecked Sendable {
     }
 
     init(
-        peer: Peer, cluster: String, gatewaysCount: Int, settings: CoreSettings, eventLoop: any EventLoop, store: any Store, logger: Logger
+        peer: Peer, cluster: String, secret: ClusterSecret, gatewaysCount: Int, settings: CoreSettings, eventLoop: any EventLoop,
+        store: any Store, logger: Logger
     ) {
         self.peer = peer
         self.eventLoop = eventLoop
         self.store = store
         self.logger = logger
+        self.secret = secret
         node = Node(selfPeer: peer, cluster: cluster, gatewaysCount: gatewaysCount, settings: settings)
         links = Links(shell: self)
     }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import LoadSimulator
+import Logging
 import PresenceNode
 import PresenceWire
 import Testing
@@ -24,6 +25,29 @@ import Testing
         #expect(report.isVerified, "\(report.summary)")
         #expect(report.pushes > 200)
         #expect(report.countersCompared >= 3)
+        try await fixture.stop()
+    }
+
+    @Test func nodesWithTheSameSecretJoinByAName() async throws {
+        let fixture = try await Fixture.start(nodes: 2) { configuration in
+            configuration.clusterSecret = "the secret of this cluster"
+            configuration.join = configuration.join.map { HostPort(host: "localhost", port: $0.port) }
+        }
+        try await fixture.stop()
+    }
+
+    @Test func aNodeWithAnotherSecretStaysOutside() async throws {
+        let fixture = try await Fixture.start { $0.clusterSecret = "the secret of this cluster" }
+        var configuration = fixture.nodes[0].configuration
+        configuration.nodeID = "stranger"
+        configuration.clusterSecret = "another one, as long"
+        configuration.dataDirectory += "-stranger"
+        configuration.join = [HostPort(host: "127.0.0.1", port: fixture.nodes[0].ports.cluster)]
+        let stranger = try await RollcallNode.start(configuration, logger: Logger(label: "stranger"))
+        for node in [fixture.nodes[0], stranger] {
+            #expect(try await node.metricsText().contains("rollcall_members{state=\"alive\"} 1\n"))
+        }
+        try await stranger.stop()
         try await fixture.stop()
     }
 
