@@ -6,7 +6,7 @@ RELEASE := --configuration release --scratch-path .build-release --static-swift-
 	-Xlinker --no-as-needed -Xlinker -ljemalloc -Xlinker --as-needed
 ROLLCALL := .build-release/release/rollcall
 
-.PHONY: run demo test bench lint build deps test-deps bench-deps
+.PHONY: run demo test bench chaos lint build deps test-deps
 
 # A node on loopback with development keys.
 run: build
@@ -25,6 +25,13 @@ test: deps test-deps lint
 	swift build --build-tests
 	@echo "== test"
 	swift test --skip-build
+	@echo "== deploy"
+	Tests/Deploy/check
+
+# Real nodes, killed, restarted and drained under a verifying load. Takes some ten minutes.
+chaos: build
+	Tests/Chaos/rolling-restart
+	Tests/Chaos/random-kills
 
 lint:
 	@echo "== lint"
@@ -40,4 +47,4 @@ deps:
 	@Benchmarks/install libnghttp2-dev libsqlite3-dev libjemalloc-dev pkg-config
 
 test-deps:
-	@Benchmarks/install curl nghttp2-client nghttp2-server openssl python3
+	@Benchmarks/install curl nghttp2-client nghttp2-server openssl python3 python3-yaml prometheus

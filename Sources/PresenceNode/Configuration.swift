@@ -73,6 +73,10 @@ public struct NodeConfiguration: Sendable {
     /// PEM files for clients' TLS.
     public var tlsCertificate: String?
     public var tlsKey: String?
+    /// PEM files for TLS between nodes: all three or none. A node trusts those whose certificate the authority signed.
+    public var clusterTLSCertificate: String?
+    public var clusterTLSKey: String?
+    public var clusterTLSAuthority: String?
     /// Event loops. Default: one a core.
     public var loopsCount = ProcessInfo.processInfo.activeProcessorCount
     /// `trace`, `debug`, `info`, `notice`, `warning`, `error`. Default `info`.
@@ -133,6 +137,9 @@ public struct NodeConfiguration: Sendable {
         isDevelopment = try reader.bool("dev") ?? (appKeys.isEmpty && !hasAddress)
         tlsCertificate = try reader.text("tlsCertificate")
         tlsKey = try reader.text("tlsKey")
+        clusterTLSCertificate = try reader.text("clusterTlsCertificate")
+        clusterTLSKey = try reader.text("clusterTlsKey")
+        clusterTLSAuthority = try reader.text("clusterTlsCa")
         loopsCount = try reader.integer("loops", in: 1...FanOut_gatewaysMax) ?? loopsCount
         logLevel = try reader.text("logLevel") ?? logLevel
         logFormat = try reader.text("logFormat") ?? logFormat
@@ -170,6 +177,11 @@ public struct NodeConfiguration: Sendable {
         }
         guard (tlsCertificate == nil) == (tlsKey == nil) else {
             throw ConfigurationError(setting: "tls-certificate", problem: "tls-certificate and tls-key go together; one is missing")
+        }
+        let clusterFiles = [clusterTLSCertificate, clusterTLSKey, clusterTLSAuthority].compactMap { $0 }
+        guard [0, 3].contains(clusterFiles.count) else {
+            throw ConfigurationError(
+                setting: "cluster-tls-certificate", problem: "certificate, key and ca go together; \(3 - clusterFiles.count) missing")
         }
         guard gateway.heartbeatTimeout > gateway.heartbeatInterval else {
             throw ConfigurationError(

@@ -4,7 +4,8 @@ import Yams
 /// The names that a YAML file may use: a misspelt one is refused by name, because a setting that is silently ignored is found in production.
 enum KnownSettings {
     static let names = [
-        "advertise", "apps", "cluster", "clusterListen", "clusterSecret", "dataDir", "dev", "drainTimeout", "heartbeatInterval",
+        "advertise", "apps", "cluster", "clusterListen", "clusterSecret", "clusterTlsCa", "clusterTlsCertificate",
+        "clusterTlsKey", "dataDir", "dev", "drainTimeout", "heartbeatInterval",
         "heartbeatTimeout", "join",
         "jwt", "listen", "logFormat", "logLevel", "loops", "nodeId", "offlineGrace", "opsListen", "reconnectGrace", "streamsPerConnection",
         "tlsCertificate", "tlsKey",

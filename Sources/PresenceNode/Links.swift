@@ -147,7 +147,8 @@ final class OutgoingLink: HTTPClientDelegate {
         guard state == .idle else { return }
         state = .connecting
         lastAnswerAt = .now()
-        connection = HTTPClientConnection.connect(host: target.host, port: target.port, on: loop, timeout: .seconds(1), delegate: self)
+        connection = HTTPClientConnection.connect(
+            host: target.host, port: target.port, on: loop, tls: shell.tls, timeout: .seconds(1), delegate: self)
     }
 
     func abandon() {

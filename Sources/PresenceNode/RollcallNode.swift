@@ -54,12 +54,14 @@ public final class RollcallNode: @unchecked Sendable {
         let loops = Array(group.makeIterator())
         let core = loops[0]
         let authenticator = try await Authenticator(apps: configuration.appKeys, isDevelopment: configuration.isDevelopment)
-        let parts = try await Self.listen(configuration, core: core)
+        let clusterTLS = try ClusterTLS(configuration)
+        let parts = try await Self.listen(configuration, core: core, tls: clusterTLS?.listener)
         let address = configuration.advertise ?? HostPort(host: configuration.clusterListen.host, port: parts.server.port)
         let peer = Peer(
             id: NodeID(configuration.nodeID), generation: UInt64(Clock.now().wall), address: address.description)
         shell = Shell(
-            peer: peer, cluster: configuration.cluster, secret: ClusterSecret(configuration.clusterSecret), gatewaysCount: loops.count,
+            peer: peer, cluster: configuration.cluster, secret: ClusterSecret(configuration.clusterSecret), tls: clusterTLS?.caller,
+            gatewaysCount: loops.count,
             settings: configuration.core, eventLoop: core,
             store: store,
             logger: logger)
@@ -91,14 +93,15 @@ public final class RollcallNode: @unchecked Sendable {
     }
 
     /// Takes the cluster port before anything else, because the node's card names it.
-    private static func listen(_ configuration: NodeConfiguration, core: any EventLoop) async throws -> (server: HTTPServer, http: HTTPLoop)
-    {
+    private static func listen(
+        _ configuration: NodeConfiguration, core: any EventLoop, tls: NIOSSLContext?
+    ) async throws -> (server: HTTPServer, http: HTTPLoop) {
         var limits = HTTPLimits()
         limits.bodyBytesMax = 4 * Limits.batchBytesMax
         limits.bufferedBytesMax = 32 * Limits.batchBytesMax
         let http = HTTPLoop(eventLoop: core, limits: limits, delegate: nil)
         let server = try await HTTPServer.bind(
-            host: configuration.clusterListen.host, port: configuration.clusterListen.port, loops: [http])
+            host: configuration.clusterListen.host, port: configuration.clusterListen.port, loops: [http], tls: tls)
         return (server, http)
     }
 

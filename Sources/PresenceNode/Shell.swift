@@ -1,6 +1,7 @@
 import Logging
 import NIOConcurrencyHelpers
 import NIOCore
+import NIOSSL
 import PresenceCore
 import PresenceWire
 
@@ -25,6 +26,8 @@ final class Shell: @unchecked Sendable {
     let eventLoop: any EventLoop
     let logger: Logger
     let secret: ClusterSecret
+    /// For links to other nodes; nil without certificates.
+    let tls: NIOSSLContext?
     private(set) var node: Node
     private let store: any Store
     private var gateways: [GatewayLoop] = []
@@ -48,7 +51,8 @@ final class Shell: @unchecked Sendable {
     }
 
     init(
-        peer: Peer, cluster: String, secret: ClusterSecret, gatewaysCount: Int, settings: CoreSettings, eventLoop: any EventLoop,
+        peer: Peer, cluster: String, secret: ClusterSecret, tls: NIOSSLContext?, gatewaysCount: Int, settings: CoreSettings,
+        eventLoop: any EventLoop,
         store: any Store, logger: Logger
     ) {
         self.peer = peer
@@ -56,6 +60,7 @@ final class Shell: @unchecked Sendable {
         self.store = store
         self.logger = logger
         self.secret = secret
+        self.tls = tls
         node = Node(selfPeer: peer, cluster: cluster, gatewaysCount: gatewaysCount, settings: settings)
         links = Links(shell: self)
     }

@@ -24,6 +24,9 @@ struct ServeCommand: AsyncParsableCommand {
     @Flag(help: "Take the built-in development key; loopback only.") var dev = false
     @Option(help: "PEM file with the clients' TLS certificate chain.") var tlsCertificate: String?
     @Option(help: "PEM file with its key.") var tlsKey: String?
+    @Option(help: "PEM file with this node's certificate for links between nodes.") var clusterTlsCertificate: String?
+    @Option(help: "PEM file with its key.") var clusterTlsKey: String?
+    @Option(help: "PEM file with the authority that signs the nodes' certificates.") var clusterTlsCa: String?
     @Option(help: "Event loops (default: one a core).") var loops: Int?
     @Option(help: "trace, debug, info, notice, warning or error (default info).") var logLevel: String?
     @Option(help: "text or json (default text).") var logFormat: String?
@@ -32,7 +35,9 @@ struct ServeCommand: AsyncParsableCommand {
         let given: [(String, String?)] = [
             ("nodeId", nodeId), ("listen", listen), ("clusterListen", clusterListen), ("advertise", advertise), ("opsListen", opsListen),
             ("join", join), ("dataDir", dataDir), ("cluster", cluster), ("dev", dev ? "true" : nil), ("tlsCertificate", tlsCertificate),
-            ("tlsKey", tlsKey), ("loops", loops.map(String.init)), ("logLevel", logLevel), ("logFormat", logFormat),
+            ("tlsKey", tlsKey),
+            ("clusterTlsCertificate", clusterTlsCertificate), ("clusterTlsKey", clusterTlsKey), ("clusterTlsCa", clusterTlsCa),
+            ("loops", loops.map(String.init)), ("logLevel", logLevel), ("logFormat", logFormat),
         ]
         return Dictionary(uniqueKeysWithValues: given.compactMap { name, value in value.map { (name, $0) } })
     }

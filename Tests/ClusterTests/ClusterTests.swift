@@ -38,17 +38,50 @@ import Testing
 
     @Test func aNodeWithAnotherSecretStaysOutside() async throws {
         let fixture = try await Fixture.start { $0.clusterSecret = "the secret of this cluster" }
+        try await expectOutside(fixture) { $0.clusterSecret = "another one, as long" }
+        try await expectOutside(fixture) { $0.clusterSecret = nil }
+        try await fixture.stop()
+    }
+
+    @Test func nodesWithCertificatesJoinAndOneWithoutStaysOutside() async throws {
+        let folder = NSTemporaryDirectory() + "rollcall-cluster-tls-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        for name in ["node", "stranger"] {
+            let made = try await run(
+                "openssl",
+                [
+                    "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                    "/CN=\(name)",
+                    "-keyout", "\(folder)/\(name).key", "-out", "\(folder)/\(name).pem",
+                ])
+            #expect(made.status == 0, "\(made.output)")
+        }
+        let use = { (configuration: inout NodeConfiguration, name: String) in
+            configuration.clusterTLSCertificate = "\(folder)/\(name).pem"
+            configuration.clusterTLSKey = "\(folder)/\(name).key"
+            configuration.clusterTLSAuthority = "\(folder)/node.pem"
+        }
+        let fixture = try await Fixture.start(nodes: 2) { use(&$0, "node") }
+        try await expectOutside(fixture) { use(&$0, "stranger") }
+        try await expectOutside(fixture) { configuration in
+            (configuration.clusterTLSCertificate, configuration.clusterTLSKey, configuration.clusterTLSAuthority) = (nil, nil, nil)
+        }
+        try await fixture.stop()
+        try FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// Starts one more node with a changed configuration: neither it nor the others take one another for members.
+    private func expectOutside(_ fixture: Fixture, _ change: (inout NodeConfiguration) -> Void) async throws {
         var configuration = fixture.nodes[0].configuration
         configuration.nodeID = "stranger"
-        configuration.clusterSecret = "another one, as long"
         configuration.dataDirectory += "-stranger"
         configuration.join = [HostPort(host: "127.0.0.1", port: fixture.nodes[0].ports.cluster)]
+        change(&configuration)
         let stranger = try await RollcallNode.start(configuration, logger: Logger(label: "stranger"))
-        for node in [fixture.nodes[0], stranger] {
-            #expect(try await node.metricsText().contains("rollcall_members{state=\"alive\"} 1\n"))
+        for (node, count) in [(fixture.nodes[0], fixture.nodes.count), (stranger, 1)] {
+            #expect(try await node.metricsText().contains("rollcall_members{state=\"alive\"} \(count)\n"))
         }
         try await stranger.stop()
-        try await fixture.stop()
     }
 
     @Test func whatWasAnsweredSurvivesARestart() async throws {

@@ -66,12 +66,15 @@ import Testing
     @Test func aFloodOfResetsEndsTheConnection() async throws {
         var limits = HTTPLimits()
         limits.resetsMax = 50
+        limits.headerTimeout = .hours(1)
         #expect(try await violations(limits, sending: request(bodyBytes: 0, requests: 60, resetting: true)) == [.resetFlood])
     }
 
     @Test func bytesThatAreNoHTTP2EndTheConnection() async throws {
+        var limits = HTTPLimits()
+        limits.headerTimeout = .hours(1)
         let bytes = request(bodyBytes: 0) + Array(repeating: 255, count: 100)
-        #expect(try await violations(HTTPLimits(), sending: bytes) == [.protocolError])
+        #expect(try await violations(limits, sending: bytes) == [.protocolError])
     }
 
     /// Two bodies that are never whole: the second does not fit into what the connection may buffer; the first takes too long.
