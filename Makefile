@@ -28,10 +28,11 @@ test: deps test-deps lint
 	@echo "== deploy"
 	Tests/Deploy/check
 
-# Real nodes, killed, restarted and drained under a verifying load. Takes some ten minutes.
+# Real nodes, killed, restarted, drained and split under a verifying load. Takes some ten minutes; the split needs root.
 chaos: build
 	Tests/Chaos/rolling-restart
 	Tests/Chaos/random-kills
+	Tests/Chaos/partition
 
 lint:
 	@echo "== lint"

@@ -2,10 +2,21 @@ import PresenceWire
 
 /// What a node's core counts; for the metrics.
 public struct NodeStatistics: Equatable, Sendable {
+    /// What this node takes another one for.
+    public enum MemberState: String, CaseIterable, Sendable {
+        case alive
+        /// Alive, without slots, and about to end.
+        case draining
+        /// Gone without a word; missed.
+        case dead
+        /// Ended on purpose.
+        case left
+    }
+
     /// One other node.
     public struct PeerStatistics: Equatable, Sendable {
         public let id: NodeID
-        public let isAlive: Bool
+        public let state: MemberState
         public let deltasSent: UInt64
         public let deltasCoalesced: UInt64
         public let batchesSent: UInt64
@@ -19,6 +30,13 @@ public struct NodeStatistics: Equatable, Sendable {
     public let sessionsLost: UInt64
     public let usersOnline: Int
     public let usersOwned: Int
+    /// Users whose facts are kept for another owner.
+    public let usersKept: Int
+    /// Changes whose answers wait for disks.
+    public let writesWaiting: Int
+    public let digestDifferences: UInt64
+    public let rowsRefused: UInt64
+    public let isDraining: Bool
     public let evictions: UInt64
     public let clocksRefused: UInt64
     public let deltasReceived: UInt64
@@ -32,16 +50,26 @@ public struct NodeStatistics: Equatable, Sendable {
 extension Node {
     /// Counts since the start.
     public var statistics: NodeStatistics {
+        let kept = owners.keptCount
         return NodeStatistics(
             logins: loginsCount, logouts: owners.counters.logouts, sessionsLost: owners.counters.sessionsLost,
-            usersOnline: owners.counters.usersOnline, usersOwned: owners.users.count, evictions: owners.counters.evictions,
+            usersOnline: owners.counters.usersOnline, usersOwned: owners.users.count - kept, usersKept: kept,
+            writesWaiting: writes.count, digestDifferences: digestDifferences, rowsRefused: rowsRefusedCount, isDraining: isDraining,
+            evictions: owners.counters.evictions,
             clocksRefused: owners.counters.clocksRefused, deltasReceived: fanOut.deltasReceived, usersWatched: fanOut.count,
             slotsOwned: placement.slotsOwned, callsWaiting: calls.count, misrouted: misroutedCount,
             peers: peers.dropFirst().map { state in
                 NodeStatistics.PeerStatistics(
-                    id: state.peer.id, isAlive: state.isAlive, deltasSent: state.link.counters.deltasSent,
+                    id: state.peer.id, state: state.memberState, deltasSent: state.link.counters.deltasSent,
                     deltasCoalesced: state.link.counters.deltasCoalesced, batchesSent: state.link.counters.batchesSent,
                     bytesSent: state.link.counters.bytesSent, overflows: state.link.counters.overflows, queueDepth: state.link.depth)
             })
+    }
+}
+
+extension Node.PeerState {
+    var memberState: NodeStatistics.MemberState {
+        if isAlive { return isDraining ? .draining : .alive }
+        return hasLeft || !wasMember ? .left : .dead
     }
 }

@@ -85,6 +85,9 @@ extension OwnerShards {
         users[index].reviewAt = .farFuture
     }
 
+    /// Users that this node keeps for another owner.
+    var keptCount: Int { users.places.count { users.isLive($0) && users[$0].isReplica } }
+
     // MARK: Rows and digests
 
     /// All rows of the users for whom `isWanted` holds, in a fixed order.

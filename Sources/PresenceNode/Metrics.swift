@@ -75,12 +75,17 @@ struct MetricsSnapshot {
         let samples = { (value: (NodeStatistics.PeerStatistics) -> Double) in
             peers.map { (labels: [("peer", $0.id.rawValue)], value: value($0)) }
         }
-        let alive = peers.count { $0.isAlive } + 1
-        let states: [(labels: [(String, String)], value: Double)] = [
-            ([("state", "alive")], Double(alive)), ([("state", "dead")], Double(peers.count + 1 - alive)),
-        ]
+        let states = NodeStatistics.MemberState.allCases.map { state in
+            let isOwn = state == (node.isDraining ? .draining : .alive)
+            return (labels: [("state", state.rawValue)], value: Double(peers.count { $0.state == state } + (isOwn ? 1 : 0)))
+        }
         metrics.gauge("rollcall_members", "Members of the cluster as this node sees them.", states)
         metrics.gauge("rollcall_slots_owned", "Slots of the ring that this node owns.", Double(node.slotsOwned))
+        metrics.gauge("rollcall_users_kept", "Users whose facts are kept for another owner.", Double(node.usersKept))
+        metrics.gauge("rollcall_writes_waiting", "Changes whose answers wait for disks.", Double(node.writesWaiting))
+        metrics.counter(
+            "rollcall_digest_differences_total", "Digests of another node that were not like this node's.", node.digestDifferences)
+        metrics.counter("rollcall_rows_refused_total", "Batches of rows from another node that could not be read.", node.rowsRefused)
         metrics.counter("rollcall_deltas_sent_total", "Records sent to another node.", samples { Double($0.deltasSent) })
         metrics.counter(
             "rollcall_deltas_coalesced_total", "Records replaced by newer ones before they were sent.",
