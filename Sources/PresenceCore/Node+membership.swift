@@ -60,6 +60,7 @@ extension Node {
 
     /// Gives this node's slots to the others; it stays a gateway. Without others there is nobody to give them to: returns false.
     public mutating func drain(at now: Now) -> Bool {
+        if isDraining { return true }
         guard peers.dropFirst().contains(where: { $0.isAlive && !$0.isDraining }) else { return false }
         isDraining = true
         for peer in peers.indices.dropFirst() { send(.draining, to: peer) }
@@ -96,6 +97,7 @@ extension Node {
         guard peers[peer].isAlive else { return }
         peers[peer].isAlive = false
         peers[peer].link.reset()
+        if peers[peer].isDraining { peers[peer].hasLeft = true }
         peers[peer].isDraining = false
         effects.append(.membership(peers[peer].peer.id, isAlive: false))
         owners.peerLost(peer, at: now, into: &outbox)

@@ -2,8 +2,8 @@ import PresenceWire
 
 /// Facts on more than one disk: each row goes from its owner to the slot's replicas, and an answer waits for one of them (design §6).
 extension Node {
-    /// Whether a change must be on a second disk: not in a cluster of one, where nobody else is missed.
-    var isReplicated: Bool { peers.dropFirst().contains { $0.wasMember && !$0.hasLeft } }
+    /// Whether a change must be on a second disk: not in a cluster of one, where nobody else is missed. A node that drains is not.
+    var isReplicated: Bool { peers.dropFirst().contains { $0.wasMember && !$0.hasLeft && !$0.isDraining } }
 
     /// Whether a change of `user` can be made durable now; otherwise it is refused before anything is changed.
     func canBeDurable(_ user: UserID) -> Bool { !isReplicated || !placement.replicas(of: user).isEmpty }

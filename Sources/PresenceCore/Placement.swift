@@ -32,5 +32,10 @@ struct Placement {
     }
 
     /// Slots that this node owns.
-    var slotsOwned: Int { peers.firstIndex(of: 0).map { ring.slotsCounts[$0] } ?? 0 }
+    var slotsOwned: Int { slotsCounts[0] ?? 0 }
+
+    /// Slots that each peer owns.
+    var slotsCounts: [PeerIndex: Int] {
+        Dictionary(uniqueKeysWithValues: zip(peers, ring.slotsCounts))
+    }
 }

@@ -2,17 +2,17 @@ import HTTP2
 import NIOCore
 import PresenceWire
 
-/// The ops port: `/metrics`, `/healthz`, `/readyz` (contract §1).
+/// The ops port: `/metrics`, `/healthz`, `/readyz`, `/admin/v1/…` (contract §1).
 final class OpsListener: HTTPServerDelegate {
-    private let eventLoop: any EventLoop
+    private let admin: AdminAPI
     private let metrics: () -> EventLoopFuture<String>
     private let notReady: () -> String?
 
     /// - Parameters:
     ///   - metrics: makes the text of `/metrics`.
     ///   - notReady: why the node is not ready; nil when it is.
-    init(eventLoop: any EventLoop, metrics: @escaping () -> EventLoopFuture<String>, notReady: @escaping () -> String?) {
-        self.eventLoop = eventLoop
+    init(admin: AdminAPI, metrics: @escaping () -> EventLoopFuture<String>, notReady: @escaping () -> String?) {
+        self.admin = admin
         self.metrics = metrics
         self.notReady = notReady
     }
@@ -32,7 +32,9 @@ final class OpsListener: HTTPServerDelegate {
             metrics().assumeIsolated().whenSuccess { text in
                 connection.respond(to: stream, HTTPResponse(status: 200, contentType: .metrics, body: ByteBuffer(string: text)))
             }
-        default: respond(404, "GET /metrics, /healthz or /readyz\n", stream, connection)
+        case (_, let path) where path.hasPrefix("/admin/v1/"):
+            admin.requestReceived(request, operation: String(path.dropFirst("/admin/v1/".count)), on: connection)
+        default: respond(404, "GET /metrics, /healthz or /readyz; POST /admin/v1/<operation>\n", stream, connection)
         }
     }
 

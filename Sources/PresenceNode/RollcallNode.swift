@@ -78,8 +78,17 @@ public final class RollcallNode: @unchecked Sendable {
         self.clusterListener = clusterListener
         clusterHTTP = parts.http
         clusterHTTP.delegate = clusterListener
+        let spread = configuration.drainTimeout / 2
+        let admin = AdminAPI(
+            eventLoop: core, authenticator: authenticator, clusterStatus: { [shell] in shell.node.clusterStatus },
+            drain: { [shell] in
+                guard shell.update({ $0.drain(at: $1) }) else { return false }
+                state.notReady = "draining"
+                for gateway in gateways { gateway.eventLoop.execute { gateway.askToLeave(spread: spread) } }
+                return true
+            })
         opsListener = OpsListener(
-            eventLoop: core,
+            admin: admin,
             metrics: { [shell] in Self.metrics(shell: shell, gateways: gateways, store: store, cluster: clusterListener) },
             notReady: { state.notReady })
         opsHTTP = HTTPLoop(eventLoop: core, limits: HTTPLimits(), delegate: opsListener)

@@ -6,7 +6,10 @@ import PresenceNode
 struct Rollcall: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rollcall", abstract: "Who is online, on which devices, with what status, and who must be told.",
-        subcommands: [ServeCommand.self, DemoCommand.self, SimulateCommand.self, TokenCommand.self, WatchCommand.self, StatusCommand.self])
+        subcommands: [
+            ServeCommand.self, DemoCommand.self, SimulateCommand.self, TokenCommand.self, WatchCommand.self, StatusCommand.self,
+            ClusterCommand.self,
+        ])
 
     static func main() async {
         do {

@@ -1,7 +1,9 @@
 import Foundation
 import Glibc
+import HTTP2
 import LoadSimulator
 import Logging
+import NIOPosix
 import PresenceNode
 import PresenceWire
 import Testing
@@ -25,6 +27,27 @@ import Testing
         #expect(report.isVerified, "\(report.summary)")
         #expect(report.pushes > 200)
         #expect(report.countersCompared >= 3)
+        try await fixture.stop()
+    }
+
+    @Test func anOperatorSeesTheMembersAndDrainsANode() async throws {
+        let fixture = try await Fixture.start(nodes: 2)
+        let call = { (operation: String, isAdmin: Bool) in
+            let token = try await TokenMint().token(user: "operator", isAdmin: isAdmin)
+            return try await HTTPExchange.send(
+                .post, host: "127.0.0.1", port: fixture.nodes[0].ports.ops, path: "/admin/v1/\(operation)",
+                headers: [("authorization", "Bearer \(token)")], body: "{}", on: MultiThreadedEventLoopGroup.singleton.next())
+        }
+        #expect(try await call("clusterStatus", false).status == 401)
+        #expect(try await call("nothing", true).status == 404)
+        let members = try JSONReader.read(try await call("clusterStatus", true).body)["members"]?.elements ?? []
+        #expect(members.map { $0["state"]?.text } == ["alive", "alive"])
+        #expect(members.compactMap { $0["slotsOwned"]?.number }.reduce(0, +) == 65_536)
+        #expect(try await call("drain", true).text == "{\"isDraining\":true}")
+        try await fixture.until("the other node owns every slot") {
+            try await fixture.nodes[1].metricsText().contains("rollcall_slots_owned 65536\n")
+        }
+        #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"goes on"}"#, node: 1).status == 200)
         try await fixture.stop()
     }
 

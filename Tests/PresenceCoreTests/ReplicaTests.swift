@@ -126,6 +126,18 @@ import Testing
         guard case .userStatus = cluster.setStatus(ann, "goes on", on: 1) else { return #expect(Bool(false), "refused") }
     }
 
+    @Test mutating func theLastNodeThatDoesNotDrainWritesAlone() {
+        let now = cluster.now
+        for index in 1...2 { _ = cluster.processes[index].node.drain(at: now) }
+        cluster.settle()
+        cluster.advance(.seconds(1))
+        guard case .userStatus = cluster.setStatus("ann", "alone", on: 0) else { return #expect(Bool(false), "refused") }
+        cluster.kill(1)
+        cluster.leave(2)
+        cluster.advance(.seconds(1))
+        guard case .userStatus = cluster.setStatus("ann", "still", on: 0) else { return #expect(Bool(false), "refused") }
+    }
+
     @Test mutating func aNodeAloneHasNobodyToGiveItsSlotsTo() {
         var alone = TestCluster(nodes: 1)
         let now = alone.now

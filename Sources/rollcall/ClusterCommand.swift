@@ -1,0 +1,78 @@
+import ArgumentParser
+import Foundation
+import HTTP2
+import NIOPosix
+import PresenceNode
+import PresenceWire
+
+/// `rollcall cluster …`: for operators.
+struct ClusterCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cluster", abstract: "Look at a cluster, and drain a node.",
+        subcommands: [MembersCommand.self, RingCommand.self, DrainCommand.self])
+}
+
+/// Where the node's ops port is, and who asks.
+struct OpsOptions: ParsableArguments {
+    @Option(help: "The node's ops port.") var ops = "http://127.0.0.1:7602"
+    @Option(help: "A token with role admin (default: one made with the development key).") var token: String?
+
+    /// Carries out an operator's operation and returns its answer.
+    func call(_ operation: String) async throws -> JSONValue {
+        guard let url = URL(string: ops), let host = url.host, url.scheme == "http" else {
+            throw ValidationError("--ops: \"\(ops)\" is not http://HOST:PORT")
+        }
+        var bearer = token
+        if bearer == nil { bearer = try await TokenMint().token(user: "operator", isAdmin: true) }
+        let response: HTTPExchange.Response
+        do {
+            response = try await HTTPExchange.send(
+                .post, host: host, port: url.port ?? 7602, path: "/admin/v1/\(operation)",
+                headers: [("authorization", "Bearer \(bearer ?? "")")], body: "{}", on: MultiThreadedEventLoopGroup.singleton.next())
+        } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
+        guard response.status == 200, let answer = try? JSONReader.read(response.body) else {
+            throw CommandFailure(description: response.text, code: 1)
+        }
+        return answer
+    }
+}
+
+/// `rollcall cluster members`.
+struct MembersCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "members", abstract: "Who is in the cluster, as one node sees it.")
+    @OptionGroup var ops: OpsOptions
+
+    func run() async throws {
+        for member in try await ops.call("clusterStatus")["members"]?.elements ?? [] {
+            Terminal.line("\(member["node"]?.text ?? "?")\t\(member["state"]?.text ?? "?")\t\(member["address"]?.text ?? "?")")
+        }
+    }
+}
+
+/// `rollcall cluster ring`.
+struct RingCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "ring", abstract: "How the slots are spread, as one node sees it.")
+    @OptionGroup var ops: OpsOptions
+
+    func run() async throws {
+        for member in try await ops.call("clusterStatus")["members"]?.elements ?? [] {
+            guard case .integer(let slots)? = member["slotsOwned"], case .integer(let weight)? = member["weight"] else { continue }
+            let share = String(format: "%.2f %%", Double(slots) / 655.36)
+            Terminal.line("\(member["node"]?.text ?? "?")\tweight \(weight)\t\(slots) slots\t\(share)")
+        }
+    }
+}
+
+/// `rollcall cluster drain`.
+struct DrainCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "drain", abstract: "Have a node give its slots and its clients to the others; it runs on, and can be stopped then.")
+    @OptionGroup var ops: OpsOptions
+
+    func run() async throws {
+        guard case .bool(true)? = try await ops.call("drain")["isDraining"] else {
+            throw CommandFailure(description: "there is no other node that could take over", code: 1)
+        }
+        Terminal.line("draining")
+    }
+}
