@@ -27,6 +27,17 @@ public struct SimulationOptions: Sendable {
         public var description: String { "\(host):\(port)" }
     }
 
+    /// None of the targets has ever answered.
+    public struct Unreachable: Error, CustomStringConvertible {
+        let targets: [Target]
+        let seconds: Int
+
+        /// Which, and for how long.
+        public var description: String {
+            "no target could be reached within \(seconds) s: \(targets.map { "\($0.host):\($0.port)" }.joined(separator: ", "))"
+        }
+    }
+
     /// A setting that cannot be used.
     public struct Invalid: Error, CustomStringConvertible {
         public let description: String

@@ -150,6 +150,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             second = SimulationReport.Second(second: Int(now), changes: 0, pushes: 0, usersLive: 0)
         }
         publishProgress(now)
+        if phase == .login, now > Self.reachSeconds, !connections.contains(where: \.wasUp) { giveUp() }
         switch phase {
         case .login: if nextLogin == options.users, users.allSatisfy(\.isLive) || isStopRequested { askTruth() }
         case .settle: if truthOpen == 0 { askTruth() }
@@ -184,6 +185,14 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
     private func beginSettle() {
         phase = .settle
         settleDeadline = now + options.settle
+    }
+
+    /// No target has answered for so long: there is nothing to press.
+    private static let reachSeconds = 10.0
+
+    private func giveUp() {
+        phase = .over
+        done.fail(SimulationOptions.Unreachable(targets: options.targets, seconds: Int(Self.reachSeconds)))
     }
 
     private func finish() {

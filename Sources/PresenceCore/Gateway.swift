@@ -48,6 +48,8 @@ public struct Gateway {
     public struct Counters: Equatable, Sendable {
         /// Records handed to sessions' streams.
         public var recordsPushed: UInt64 = 0
+        /// Of them, those that told a change to a session that held an older record: not what a login or a subscription brings.
+        public var changesPushed: UInt64 = 0
         /// Events handed to sessions' streams, of every kind.
         public var eventsPushed: UInt64 = 0
         /// Records that a newer one replaced while a session's queue was full.
@@ -233,6 +235,7 @@ public struct Gateway {
             payload = shared
             output.pushes.append(Push(session: session, payload: shared))
             counters.recordsPushed += 1
+            counters.changesPushed += 1
             counters.eventsPushed += 1
         }
     }

@@ -265,9 +265,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     func receive(_ message: NodeMessage) {
         if case .deliver(let record) = message {
             let age = Clock.now().wall - record.lastUpdateTime
-            let pushed = gateway.counters.recordsPushed
+            let pushed = gateway.counters.changesPushed
             gateway.receive(message)
-            let count = gateway.counters.recordsPushed - pushed
+            let count = gateway.counters.changesPushed - pushed
             if count > 0, age < 60_000 { counters.pushSeconds.observe(seconds: Double(max(age, 0)) / 1_000, count: count) }
         } else {
             gateway.receive(message)

@@ -68,7 +68,9 @@ struct SimulateCommand: AsyncParsableCommand {
             watcher.cancel()
             painter.cancel()
         }
-        return try await simulation.run()
+        do { return try await simulation.run() } catch let error as SimulationOptions.Unreachable {
+            throw CommandFailure(description: error.description, code: PresenceNode.ExitCode.unavailable)
+        }
     }
 
     /// A bar on a terminal, a line every five seconds elsewhere.
