@@ -93,6 +93,22 @@ public struct NodeConfiguration: Sendable {
 
     public init() {}
 
+    /// A node beside others in one process: development keys, free ports on loopback, one loop, data below `directory`, joining through
+    /// the first of `others`.
+    public static func loopback(nodeID: String, directory: String, beside others: [RollcallNode]) -> NodeConfiguration {
+        var configuration = NodeConfiguration()
+        configuration.nodeID = nodeID
+        configuration.isDevelopment = true
+        configuration.dataDirectory = "\(directory)/\(nodeID)"
+        configuration.listen.port = 0
+        configuration.clusterListen.port = 0
+        configuration.opsListen.port = 0
+        configuration.loopsCount = 1
+        configuration.drainTimeout = .seconds(1)
+        configuration.join = others.prefix(1).map { HostPort(host: "127.0.0.1", port: $0.ports.cluster) }
+        return configuration
+    }
+
     /// Reads the settings.
     ///
     /// - Parameters:

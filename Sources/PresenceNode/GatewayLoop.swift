@@ -351,14 +351,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     /// Succeeds once no session is left, or at `deadline`.
     func whenEmpty(until deadline: NIODeadline) -> EventLoopFuture<Void> {
-        let promise = eventLoop.makePromise(of: Void.self)
-        eventLoop.execute { self.checkEmpty(promise, deadline) }
-        return promise.futureResult
-    }
-
-    private func checkEmpty(_ promise: EventLoopPromise<Void>, _ deadline: NIODeadline) {
-        if gateway.sessionsCount == 0 || .now() > deadline { return promise.succeed() }
-        eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(20)) { self.checkEmpty(promise, deadline) }
+        eventLoop.flatSubmit { self.eventLoop.when({ self.gateway.sessionsCount == 0 }, until: deadline) }
     }
 
     /// Opens no more streams, and forgets its sessions without a word: the owners keep them for the reconnect grace, so that a client
@@ -370,14 +363,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     /// Succeeds once nothing waits for an answer, or at `deadline`.
     func whenIdle(until deadline: NIODeadline) -> EventLoopFuture<Void> {
-        let promise = eventLoop.makePromise(of: Void.self)
-        eventLoop.execute { self.checkIdle(promise, deadline) }
-        return promise.futureResult
-    }
-
-    private func checkIdle(_ promise: EventLoopPromise<Void>, _ deadline: NIODeadline) {
-        if waiting.isEmpty || .now() > deadline { return promise.succeed() }
-        eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(5)) { self.checkIdle(promise, deadline) }
+        eventLoop.flatSubmit { self.eventLoop.when({ self.waiting.isEmpty }, until: deadline) }
     }
 
     var snapshot: Counters {

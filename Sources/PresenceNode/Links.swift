@@ -76,14 +76,7 @@ final class Links {
 
     /// Succeeds once the other nodes have taken all that was sent, or at `deadline`.
     func whenSent(until deadline: NIODeadline) -> EventLoopFuture<Void> {
-        let promise = shell.eventLoop.makePromise(of: Void.self)
-        checkSent(promise, deadline)
-        return promise.futureResult
-    }
-
-    private func checkSent(_ promise: EventLoopPromise<Void>, _ deadline: NIODeadline) {
-        if links.values.allSatisfy(\.isIdle) || .now() > deadline { return promise.succeed() }
-        shell.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(5)) { self.checkSent(promise, deadline) }
+        shell.eventLoop.when({ self.links.values.allSatisfy(\.isIdle) }, until: deadline)
     }
 
     /// Whether every contact point has answered or failed once.

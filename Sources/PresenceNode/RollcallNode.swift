@@ -39,7 +39,7 @@ public final class RollcallNode: @unchecked Sendable {
         let store = try SQLiteStore(directory: configuration.dataDirectory, nodeID: configuration.nodeID, cluster: configuration.cluster)
         do {
             let node = try await RollcallNode(configuration, store: store, logger: logger)
-            await node.join()
+            try await node.join()
             return node
         } catch {
             store.close()
@@ -129,23 +129,11 @@ public final class RollcallNode: @unchecked Sendable {
     }
 
     /// Links to the contact points; a node that cannot reach any within two seconds serves alone and goes on trying.
-    private func join() async {
-        let contacts = configuration.join
-        let core = shell.eventLoop
-        let done = core.makePromise(of: Void.self)
-        core.execute { [shell, state] in
-            shell.links.join(contacts)
-            Self.whenJoined(shell, until: .now() + .seconds(2)) {
-                state.notReady = nil
-                done.succeed()
-            }
-        }
-        do { try await done.futureResult.get() } catch { return }  // The promise never fails.
-    }
-
-    private static func whenJoined(_ shell: Shell, until deadline: NIODeadline, _ body: @escaping () -> Void) {
-        if shell.links.hasTriedAll || .now() > deadline { return body() }
-        shell.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(10)) { whenJoined(shell, until: deadline, body) }
+    private func join() async throws {
+        try await shell.eventLoop.flatSubmit { [shell, state, configuration] in
+            shell.links.join(configuration.join)
+            return shell.eventLoop.when({ shell.links.hasTriedAll }, until: .now() + .seconds(2)).map { state.notReady = nil }
+        }.get()
     }
 
     private static func metrics(

@@ -41,17 +41,8 @@ struct DemoCommand: AsyncParsableCommand {
     private func start(_ directory: String) async throws -> [RollcallNode] {
         var nodes: [RollcallNode] = []
         for index in 1...3 {
-            var configuration = NodeConfiguration()
-            configuration.nodeID = "node-\(index)"
+            var configuration = NodeConfiguration.loopback(nodeID: "node-\(index)", directory: directory, beside: nodes)
             configuration.cluster = "demo"
-            configuration.isDevelopment = true
-            configuration.dataDirectory = "\(directory)/node-\(index)"
-            configuration.listen.port = 0
-            configuration.clusterListen.port = 0
-            configuration.opsListen.port = 0
-            configuration.loopsCount = 1
-            configuration.drainTimeout = .seconds(1)
-            configuration.join = nodes.prefix(1).map { HostPort(host: "127.0.0.1", port: $0.ports.cluster) }
             nodes.append(try await RollcallNode.start(configuration, logger: Logger(label: "rollcall")))
         }
         return nodes

@@ -1,5 +1,5 @@
 """Real nodes for the chaos scripts: started on free ports, killed by their id, stopped at the end."""
-import json, os, shutil, signal, socket, subprocess, sys, tempfile, time, urllib.request
+import json, os, select, shutil, socket, subprocess, sys, tempfile, time, urllib.request
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 ROLLCALL = os.environ.get("ROLLCALL", os.path.join(ROOT, ".build-release", "release", "rollcall"))
@@ -13,6 +13,16 @@ def free_ports(count):
     for s in sockets:
         s.close()
     return ports
+
+
+def until(what, condition, seconds=60):
+    """Waits for a condition and returns how long it took; ends the script when it does not come true."""
+    start = time.monotonic()
+    while not condition():
+        if time.monotonic() - start > seconds:
+            raise SystemExit(f"not within {seconds} s: {what}")
+        select.select([], [], [], 0.02)
+    return time.monotonic() - start
 
 
 class Node:
@@ -77,12 +87,16 @@ class Cluster:
             print(f"logs are in {self.directory}", file=sys.stderr)
 
     def wait_for_members(self, count, nodes=None, seconds=20):
-        deadline = time.time() + seconds
-        while time.time() < deadline:
-            if all(node.members() == count for node in nodes or self.nodes):
-                return
-            time.sleep(0.02)
-        raise SystemExit(f"the nodes did not agree on {count} members within {seconds} s: {[(n.name, n.members()) for n in nodes or self.nodes]}")
+        return until(f"{count} members at every node", lambda: all(node.members() == count for node in nodes or self.nodes), seconds)
+
+    def wait_for_logins(self, users):
+        until(f"{users} sessions", lambda: sum(node.metrics()["rollcall_sessions"] for node in self.nodes) >= users)
+
+    def wait_for_changes(self, count, nodes=None):
+        """Until the nodes have carried out so many more changes: the load runs, and has run for a while."""
+        done = lambda: sum(n.metrics().get('rollcall_operations_total{operation="setSelfStatus",code="0"}', 0) for n in nodes or self.nodes)
+        before = done()
+        until(f"{count} more changes", lambda: done() >= before + count)
 
     def simulate(self, *options, counters=False):
         targets = ",".join(f"http://127.0.0.1:{n.client}" for n in self.nodes)

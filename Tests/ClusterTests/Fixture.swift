@@ -14,16 +14,7 @@ struct Fixture {
         let directory = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"
         var nodes: [RollcallNode] = []
         for index in 0..<count {
-            var configuration = NodeConfiguration()
-            configuration.nodeID = "n\(index)"
-            configuration.isDevelopment = true
-            configuration.dataDirectory = "\(directory)/n\(index)"
-            configuration.listen.port = 0
-            configuration.clusterListen.port = 0
-            configuration.opsListen.port = 0
-            configuration.loopsCount = 1
-            configuration.drainTimeout = .seconds(1)
-            configuration.join = nodes.prefix(1).map { HostPort(host: "127.0.0.1", port: $0.ports.cluster) }
+            var configuration = NodeConfiguration.loopback(nodeID: "n\(index)", directory: directory, beside: nodes)
             change(&configuration)
             var logger = Logger(label: "test")
             logger.logLevel = .critical
