@@ -6,7 +6,7 @@ RELEASE := --configuration release --scratch-path .build-release --static-swift-
 	-Xlinker --no-as-needed -Xlinker -ljemalloc -Xlinker --as-needed
 ROLLCALL := .build-release/release/rollcall
 
-.PHONY: run demo test bench chaos lint build deps test-deps
+.PHONY: run demo test bench chaos chaos-short lint build deps test-deps
 
 # A node on loopback with development keys.
 run: build
@@ -25,14 +25,29 @@ test: deps test-deps lint
 	swift build --build-tests
 	@echo "== test"
 	swift test --skip-build
+	@echo "== whole clusters from seeds"
+	swift build --configuration release --scratch-path .build-simulation --product cluster-simulation
+	Tests/Simulation/seeds
 	@echo "== deploy"
 	Tests/Deploy/check
+	Tests/Deploy/prometheus
+	@echo "== chaos, short"
+	$(MAKE) --no-print-directory chaos-short
 
-# Real nodes, killed, restarted, drained and split under a verifying load. Takes some ten minutes; the split needs root.
+# Real nodes, killed, restarted, drained, joined, without room on a disk, and cut off from one another, under a verifying load. Takes some
+# twenty minutes; the networks and the full disk need root.
 chaos: build
 	Tests/Chaos/rolling-restart
 	Tests/Chaos/random-kills
-	Tests/Chaos/partition
+	Tests/Chaos/join-leave
+	Tests/Chaos/full-disk
+	for fault in split one-way loss delay; do Tests/Chaos/partition $$fault || exit; done
+
+# The same with the debug binary and few users, within half a minute: part of `make test`.
+chaos-short: export ROLLCALL := .build/debug/rollcall
+chaos-short:
+	Tests/Chaos/rolling-restart 3 200 2
+	Tests/Chaos/random-kills 3 200
 
 lint:
 	@echo "== lint"

@@ -43,6 +43,11 @@ let package = Package(
             pkgConfig: "libnghttp2",
             providers: [.apt(["libnghttp2-dev"]), .brew(["nghttp2"])]
         ),
+        .systemLibrary(
+            name: "CSQLite",
+            pkgConfig: "sqlite3",
+            providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]
+        ),
         .target(name: "PresenceWire", swiftSettings: strict),
         .target(
             name: "PresenceCore",
@@ -53,11 +58,21 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .target(
+            name: "ClusterSimulation",
+            dependencies: ["PresenceWire", "PresenceCore", .product(name: "HeapModule", package: "swift-collections")],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "cluster-simulation",
+            dependencies: ["ClusterSimulation", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            swiftSettings: strict
+        ),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2"] + nio, swiftSettings: strict),
         .target(
             name: "PresenceNode",
             dependencies: [
-                "PresenceWire", "PresenceCore", "HTTP2",
+                "PresenceWire", "PresenceCore", "HTTP2", "CSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -90,10 +105,14 @@ let package = Package(
         ),
         .testTarget(name: "PresenceWireTests", dependencies: ["PresenceWire"], swiftSettings: strict),
         .testTarget(name: "PresenceCoreTests", dependencies: ["PresenceCore"], swiftSettings: strict),
+        .testTarget(name: "ClusterSimulationTests", dependencies: ["ClusterSimulation"], swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2"] + nio, swiftSettings: strict),
         .testTarget(
             name: "PresenceNodeTests",
-            dependencies: ["PresenceNode", "PresenceCore", "PresenceWire", .product(name: "JWTKit", package: "jwt-kit")],
+            dependencies: [
+                "PresenceNode", "PresenceCore", "PresenceWire", .product(name: "JWTKit", package: "jwt-kit"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "ClusterTests",

@@ -28,6 +28,9 @@ public final class Simulation: Sendable {
     /// Ends the load early.
     public func stop() { simulator.stop() }
 
+    /// Ends a phase of the load: its latencies stand apart in the report.
+    public func endPhase() { simulator.endPhase() }
+
     /// Runs to the end and reports.
     public func run() async throws -> SimulationReport {
         let before = await counters()

@@ -63,6 +63,8 @@ public struct SimulationReport: Codable, Sendable {
     public var countersCompared = 0
     public var examples: [String] = []
     public var timeline: [Second] = []
+    /// ``changeToPush`` by phase, where phases were marked: up to the first mark, then from mark to mark, then the rest.
+    public var phases: [Latency] = []
 
     /// Nothing but coalescing explains a difference.
     public var isVerified: Bool {

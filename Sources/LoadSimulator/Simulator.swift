@@ -49,6 +49,8 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
     var lastReturnAt: Double?
     var pushLatency = Histogram<UInt64>(highestTrackableValue: 120_000_000)
     var answerLatency = Histogram<UInt64>(highestTrackableValue: 120_000_000)
+    /// Of the present phase.
+    private var phaseLatency = Histogram<UInt64>(highestTrackableValue: 120_000_000)
     var report: SimulationReport
     private var truth: [Version?]
     private var truthOpen = 0
@@ -96,6 +98,14 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
 
     /// Ends the load early; what was done is still verified.
     func stop() { eventLoop.execute { self.isStopRequested = true } }
+
+    /// What comes from now on belongs to the next phase.
+    func endPhase() {
+        eventLoop.execute {
+            self.report.phases.append(SimulationReport.Latency(self.phaseLatency))
+            self.phaseLatency.reset()
+        }
+    }
 
     private func begin() {
         for index in 0..<options.connectionsCount {
@@ -200,6 +210,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         phase = .over
         report.changeToPush = SimulationReport.Latency(pushLatency)
         report.changeToAnswer = SimulationReport.Latency(answerLatency)
+        if !report.phases.isEmpty { report.phases.append(SimulationReport.Latency(phaseLatency)) }
         report.lost = ledger.counts.lost
         report.stale = ledger.counts.stale
         report.phantom = ledger.counts.phantom
@@ -375,6 +386,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
                 return
             }
             _ = pushLatency.record(UInt64(max((now - scheduledAt) * 1e6, 0)))
+            _ = phaseLatency.record(UInt64(max((now - scheduledAt) * 1e6, 0)))
         }
         if !isSound { ledger.receivedJunk() }
     }

@@ -2,6 +2,8 @@ import PresenceWire
 
 /// What the deciding parts of a node can be told; durations run on the node's monotonic clock.
 public struct CoreSettings: Sendable, Equatable {
+    /// Who is taken for alive, and how soon somebody is not.
+    public var membership = Membership.Settings()
     /// How long a lost session may be missed before its user is shown OFFLINE. Default 2 s (preset `rollcall`); T5 asks for 0.
     public var offlineGrace: Duration = .seconds(2)
     /// How long the sessions of a node that is gone, and an ONLINE that nobody has vouched for yet, are believed. Default 10 s (design §5).
@@ -12,11 +14,13 @@ public struct CoreSettings: Sendable, Equatable {
     public var callTimeout: Duration = .seconds(5)
     /// How long after a wrong or missing owner a registration or request is tried again. Default 100 ms.
     public var retryInterval: Duration = .milliseconds(100)
-    /// After a change of the members, how long users of whom nothing is known here are neither told of nor written about: what their
-    /// previous owner or their gateways bring comes within this time. Default 500 ms.
-    public var takeoverGrace: Duration = .milliseconds(500)
+    /// After a change of the members, how long a node waits at most for what the others hold before it decides about users that are new
+    /// to it. Default 3 s: by then a node that does not answer is known to be gone.
+    public var takeoverTimeout: Duration = .seconds(3)
     /// How long a change may wait for a replica's disk before it is answered 50001. Default 2 s.
     public var replicationTimeout: Duration = .seconds(2)
+    /// How often a disk that takes nothing is tried again. Default 500 ms.
+    public var diskRetryInterval: Duration = .milliseconds(500)
     /// How often this node compares digests with one other node. Default 30 s: a comparison walks all users.
     public var digestInterval: Duration = .seconds(30)
     /// How long a session may keep a full queue before it is cut off. Default 60 s.

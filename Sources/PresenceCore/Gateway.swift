@@ -127,6 +127,8 @@ public struct Gateway {
     /// A client opened its stream. `resumeFrom` is the `Last-Event-ID` it gave back, in milliseconds.
     public mutating func open(_ attach: Attach, resumeFrom: Milliseconds?, at now: Now) -> SessionIndex {
         let user = userIndex(attach.user)
+        // A position in the future is that of a clock which this cluster does not share: nothing is known to have been told.
+        let resumeFrom = resumeFrom.flatMap { $0 <= now.wall ? $0 : nil }
         let floor = resumeFrom.map { Version(milliseconds: max($0, 0), counter: 0, node: 0) } ?? .zero
         let session = Session(id: attach.session, user: user, floor: floor)
         let index: SessionIndex
@@ -140,7 +142,6 @@ public struct Gateway {
             isBlocked.append(false)
         }
         indices[attach.session] = index
-        let sibling = users[user].sessions.first
         users[user].sessions.append(index)
         push(
             EventText.connected(
@@ -148,7 +149,6 @@ public struct Gateway {
                 heartbeatTimeout: settings.heartbeatTimeout, now: now, id: resumeFrom ?? 0),
             to: index)
         follow([(user, floor)], by: index)
-        if let sibling, self[sibling].hasInterest { follow(self[sibling].targets.map { ($0.user, floor) }, by: index) }
         if let leavingReason { push(EventText.reconnectHint(reason: leavingReason, afterMilliseconds: 0, id: position), to: index) }
         output.toNode.append(.open(attach))
         return index
@@ -231,6 +231,11 @@ public struct Gateway {
                 postpone(user, for: session)
                 continue
             }
+            guard self[session].isSynced else {
+                tell([user], to: session)
+                counters.changesPushed += 1
+                continue
+            }
             let shared = payload ?? addPayload(EventText.statusChanged(CollectionOfOne(record), id: position))
             payload = shared
             output.pushes.append(Push(session: session, payload: shared))
@@ -244,7 +249,7 @@ public struct Gateway {
     private mutating func deliverFirst(_ record: Record, of user: UserIndex) {
         for session in users[user].watchers {
             let told = self[session].awaited.removeValue(forKey: user) ?? nil
-            if told.map({ record.version > $0 }) ?? true { tell([user], to: session) }
+            if told.map({ record.isUntold(since: $0) }) ?? true { tell([user], to: session) }
             completeSync(session)
         }
     }
@@ -255,16 +260,18 @@ public struct Gateway {
         users[user].interestVersion = max(users[user].interestVersion, interest.version)
         for session in users[user].sessions {
             if !isOutdated { apply(interest, to: session) }
-            self[session].hasInterest = true
+            if interest.isWhole { self[session].hasInterest = true }
             completeSync(session)
         }
     }
 
     private mutating func apply(_ interest: Interest, to session: SessionIndex) {
         let floor = self[session].floor
+        // A session that has not had its list yet did not make the call whose answer told something.
+        let isOfList = interest.isWhole || !self[session].hasInterest
         let added = interest.added.map { followed -> (user: UserIndex, told: Version?) in
-            let isNewerThanResume = interest.isWhole && followed.subscribedAt >= floor.milliseconds
-            return (userIndex(followed.target), interest.isWhole ? (isNewerThanResume ? .zero : floor) : followed.told)
+            let isNewerThanResume = followed.subscribedAt >= floor.milliseconds
+            return (userIndex(followed.target), isOfList ? (isNewerThanResume ? .zero : floor) : followed.told)
         }
         var removed = interest.removed.compactMap { users.index(of: $0) }
         if interest.isWhole {
@@ -301,7 +308,7 @@ public struct Gateway {
             users[user].watchers.append(session)
             self[session].targets.insert(Target(user: user, position: position), at: place)
             if let record = users[user].record {
-                if version.map({ record.version > $0 }) ?? true { told.append(user) }
+                if version.map({ record.isUntold(since: $0) }) ?? true { told.append(user) }
             } else {
                 self[session].awaited.updateValue(version, forKey: user)
             }
@@ -345,10 +352,15 @@ public struct Gateway {
         while start < indices.count {
             let end = min(start + EventText.recordsPerEventMax, indices.count)
             let records = indices[start..<end].compactMap { users[$0].record }
-            push(EventText.statusChanged(records, id: position), to: session)
+            push(EventText.statusChanged(records, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)
             start = end
         }
+    }
+
+    /// What a session may resume from: before all that it follows has been told, no more than it resumed from itself.
+    private func position(of session: SessionIndex) -> Milliseconds {
+        self[session].isSynced ? position : min(position, self[session].floor.milliseconds)
     }
 
     private mutating func postpone(_ user: UserIndex, for session: SessionIndex) {

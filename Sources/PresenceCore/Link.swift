@@ -34,6 +34,9 @@ struct Link {
     /// Messages and records that wait.
     var depth: Int { control.count + order.count }
 
+    /// Everything has been taken by the peer.
+    var isIdle: Bool { depth == 0 && batchesInFlight == 0 }
+
     /// Whether ``nextBatch(clock:)`` would return one.
     var isReady: Bool { batchesInFlight < Self.batchesInFlightMax && (depth > 0 || needsBeat) }
 

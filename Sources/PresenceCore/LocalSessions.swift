@@ -5,10 +5,14 @@ struct LocalSessions {
     private struct Local {
         var attach: Attach
         let gateway: Int
+        /// Its user's new owner has not answered yet.
+        var isRegistering = false
     }
 
     private var users = UserTable<[Local]>()
     private(set) var count = 0
+    /// Sessions whose user's new owner has not answered: what they follow may have changed unheard.
+    private(set) var registeringCount = 0
 
     mutating func open(_ attach: Attach, gateway: Int) {
         let user = users.index(of: attach.user, orInsert: []).index
@@ -22,13 +26,15 @@ struct LocalSessions {
         for place in users[index].indices {
             users[index][place].attach.isLogin = false
             users[index][place].attach.customStatus = nil
+            if users[index][place].isRegistering { registeringCount -= 1 }
+            users[index][place].isRegistering = false
         }
     }
 
     mutating func close(_ session: SessionID, of user: UserID) {
         guard let index = users.index(of: user), let place = users[index].firstIndex(where: { $0.attach.session == session })
         else { return }
-        users[index].remove(at: place)
+        if users[index].remove(at: place).isRegistering { registeringCount -= 1 }
         count -= 1
         if users[index].isEmpty { users.remove(index) }
     }
@@ -44,10 +50,14 @@ struct LocalSessions {
         users.index(of: user).map { users[$0].map(\.attach) } ?? []
     }
 
-    /// The sessions of all users for whom `isWanted` holds, in a fixed order.
-    func sessions(where isWanted: (UserID) -> Bool) -> [Attach] {
+    /// The sessions of all users for whom `isWanted` holds, in a fixed order; they are about to be registered again.
+    mutating func reregister(where isWanted: (UserID) -> Bool) -> [Attach] {
         var found: [Attach] = []
         for index in users.places where users.isLive(index) && isWanted(users.user(at: index)) {
+            for place in users[index].indices where !users[index][place].isRegistering {
+                users[index][place].isRegistering = true
+                registeringCount += 1
+            }
             found += users[index].map(\.attach)
         }
         return found

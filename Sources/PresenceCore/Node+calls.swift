@@ -41,7 +41,7 @@ extension Node {
 
     private func recordHere(_ user: UserID, asOf: inout Milliseconds, at now: Now) -> Record? {
         let peer = owner(of: user)
-        if peer == 0 { return isKnown(user, at: now) ? owners.record(of: user) : nil }
+        if peer == 0 { return decides(user) ? owners.record(of: user) : nil }
         guard peers[peer].isAlive, let record = fanOut.record(of: user) else { return nil }
         asOf = min(asOf, peers[peer].knownUpTo)
         return record

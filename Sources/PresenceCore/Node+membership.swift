@@ -1,7 +1,7 @@
 import PresenceWire
 
-/// Who is in the cluster: for now the nodes to which a link is up. Every change gives a new ring, and whatever has a new owner is
-/// told to it (design §5).
+/// Who is in the cluster: what ``Membership`` says, obeyed. Every change gives a new ring, and whatever has a new owner is told to it
+/// (design §5).
 extension Node {
     /// What this node says first on a link.
     public var hello: Hello {
@@ -24,46 +24,49 @@ extension Node {
     /// know once it can answer (``PresenceWire/Message/requestSync``).
     public mutating func greeted(by hello: Hello, at now: Now) {
         guard hello.sender.id != selfPeer.id else { return }
-        let wasRestarted = learn(hello.sender)
-        for member in hello.members { learn(member) }
-        guard let peer = peerIndices[hello.sender.id] else { return }
-        if wasRestarted, peers[peer].isAlive {
-            owners.peerLost(peer, at: now, into: &outbox)
-            peers[peer].link.reset()
-        }
+        meet(hello, at: now)
         run(at: now)
     }
 
-    /// The link to a node is up, and the node said `hello` on it: it is a member.
+    /// The link to a node is up, and the node said `hello` on it. Both sides tell one another everything anew.
     public mutating func linked(to hello: Hello, at now: Now) {
         guard hello.sender.id != selfPeer.id else { return }
-        learn(hello.sender)
-        for member in hello.members { learn(member) }
-        guard let peer = peerIndices[hello.sender.id] else { return }
+        let peer = index(of: hello.sender)
         peers[peer].link.reset()
         peers[peer].isTransmitting = false
-        if !peers[peer].isAlive {
-            peers[peer].isAlive = true
-            peers[peer].wasMember = true
-            peers[peer].hasLeft = false
-            peers[peer].knownUpTo = 0
-            effects.append(.membership(hello.sender.id, isAlive: true))
-            membersChanged(at: now)
-            tellMembers()
-        }
-        if isDraining { send(.draining, to: peer) }
+        peers[peer].isLinked = true
+        meet(hello, at: now)
         send(.requestSync, to: peer)
         resync(peer, at: now)
+        renewOffer(to: peer)
         sendDigest(to: peer, wantsAnswer: true)
         run(at: now)
+    }
+
+    /// The link to a node is down; what waited for it is void.
+    public mutating func unlinked(from id: NodeID, evidence: Membership.LinkLoss, at now: Now) {
+        guard let peer = peerIndices[id] else { return }
+        peers[peer].isLinked = false
+        peers[peer].link.reset()
+        membership.unlinked(id, evidence: evidence, at: now)
+        followMembership(at: now)
+        run(at: now)
+    }
+
+    private mutating func meet(_ hello: Hello, at now: Now) {
+        isChilled = isChilled || givesWay(to: hello)
+        membership.learn(hello.sender, at: now)
+        for member in hello.members { membership.learn(member, at: now) }
+        membership.linked(hello.sender, at: now)
+        followMembership(at: now)
     }
 
     /// Gives this node's slots to the others; it stays a gateway. Without others there is nobody to give them to: returns false.
     public mutating func drain(at now: Now) -> Bool {
         if isDraining { return true }
         guard peers.dropFirst().contains(where: { $0.isAlive && !$0.isDraining }) else { return false }
-        isDraining = true
-        for peer in peers.indices.dropFirst() { send(.draining, to: peer) }
+        membership.drain(at: now)
+        followMembership(at: now)
         membersChanged(at: now)
         run(at: now)
         return true
@@ -71,80 +74,114 @@ extension Node {
 
     /// The last word: this node is not to be missed.
     public mutating func leave(at now: Now) {
-        for peer in peers.indices.dropFirst() { send(.left, to: peer) }
+        membership.leave(at: now)
+        followMembership(at: now)
         run(at: now)
     }
 
-    mutating func drains(_ peer: PeerIndex, at now: Now) {
-        guard !peers[peer].isDraining else { return }
-        peers[peer].isDraining = true
-        membersChanged(at: now)
-    }
+    // MARK: Obeying
 
-    mutating func leaves(_ peer: PeerIndex, at now: Now) {
-        peers[peer].hasLeft = true
-        end(peer, at: now)
-    }
-
-    /// The link to a node is down and does not come back: it is no member any more.
-    public mutating func unlinked(from id: NodeID, at now: Now) {
-        guard let peer = peerIndices[id] else { return }
-        end(peer, at: now)
-        run(at: now)
-    }
-
-    private mutating func end(_ peer: PeerIndex, at now: Now) {
-        guard peers[peer].isAlive else { return }
-        peers[peer].isAlive = false
-        peers[peer].link.reset()
-        if peers[peer].isDraining { peers[peer].hasLeft = true }
-        peers[peer].isDraining = false
-        effects.append(.membership(peers[peer].peer.id, isAlive: false))
-        owners.peerLost(peer, at: now, into: &outbox)
-        membersChanged(at: now)
-        retryRequests(at: now) { $0.peer == peer }
-    }
-
-    /// Notes a node's card. Returns whether it is one that we knew before it was restarted.
-    @discardableResult
-    mutating func learn(_ card: Peer) -> Bool {
-        guard card.id != selfPeer.id else { return false }
-        guard let peer = peerIndices[card.id] else {
-            peerIndices[card.id] = peers.count
-            peers.append(PeerState(peer: card, link: Link(messagesMax: settings.linkMessagesMax)))
-            effects.append(.connect(card))
-            return false
+    /// Carries out what the membership wants.
+    mutating func followMembership(at now: Now) {
+        for effect in membership.takeEffects() {
+            switch effect {
+            case .send(let message, let id): if let peer = peerIndices[id] { send(.membership(message), to: peer) }
+            case .changed(let card, let state, let isDraining): follow(card, state, isDraining: isDraining, at: now)
+            case .connect(let card):
+                _ = index(of: card)
+                effects.append(.connect(card))
+            case .wasMissed: isMissed = true
+            case .superseded(let card): effects.append(.superseded(by: card))
+            }
         }
-        guard card.generation > peers[peer].peer.generation else { return false }
-        let wasKnown = peers[peer].peer.generation > 0
+        membersChanged(at: now)
+    }
+
+    private mutating func follow(_ card: Peer, _ state: MemberState, isDraining: Bool, at now: Now) {
+        let peer = index(of: card)
+        let wasAlive = peers[peer].isAlive
+        let wasRestarted = wasAlive && card.generation > peers[peer].peer.generation
         peers[peer].peer = card
-        effects.append(.connect(card))
-        return wasKnown
+        peers[peer].state = state
+        peers[peer].isDraining = isDraining
+        if wasAlive, wasRestarted || !state.isLive {
+            owners.peerLost(peer, at: now, into: &outbox)
+            handoff.lose(peer)
+            peers[peer].knownUpTo = 0
+            retryRequests(at: now) { $0.peer == peer }
+        }
+        if state.isLive {
+            hasMetMember = true
+            peers[peer].wasMember = true
+            if !peers[peer].isLinked { effects.append(.connect(card)) }
+            // It may never have missed us: then it does not know that what it said here is void.
+            if !wasAlive { send(.requestSync, to: peer) }
+        }
+        // Suspicions come and go; who is missed, and who is not, must be known after a restart too.
+        if state != .suspect, wasRestarted || wasAlive != state.isLive || state == .left { note(peer, at: now) }
+        if wasAlive != state.isLive { effects.append(.membership(card.id, isAlive: state.isLive)) }
     }
 
-    private mutating func tellMembers() {
-        let members = peers.lazy.filter(\.isAlive).map(\.peer)
-        for peer in peers.indices.dropFirst() { send(.members(Array(members)), to: peer) }
+    /// Has a member written down: after a restart this node knows whom it misses, and where it may be.
+    private mutating func note(_ peer: PeerIndex, at now: Now) {
+        let card = peers[peer].peer
+        outbox.rows.append(Row(member: card, hasLeft: peers[peer].hasLeft, version: owners.clock.next(at: now.wall)))
     }
 
-    /// A new ring: users that are no longer ours go to their new owner, and what we host is registered where it belongs now.
+    /// Takes a member back that this node wrote down before it was restarted.
+    mutating func remember(_ row: Row, at now: Now) throws(RowError) {
+        let (card, hasLeft) = try row.member()
+        guard card.id != selfPeer.id else { return }
+        let peer = index(of: card)
+        peers[peer].wasMember = true
+        peers[peer].state = hasLeft ? .left : .dead
+        if !hasLeft { membership.learn(card, at: now) }
+    }
+
+    /// The place of a node, which may be new.
+    private mutating func index(of card: Peer) -> PeerIndex {
+        if let peer = peerIndices[card.id] { return peer }
+        peerIndices[card.id] = peers.count
+        peers.append(PeerState(peer: card, link: Link(messagesMax: settings.linkMessagesMax)))
+        return peers.count - 1
+    }
+
+    /// If the ring is another one: who is new to a slot asks the others what they hold, and what we host is registered where it belongs.
     private mutating func membersChanged(at now: Now) {
-        takeoverEndsAt = now.instant + settings.takeoverGrace
-        let old = placement
         let members = peers.indices.filter { $0 == 0 ? !isDraining : peers[$0].isAlive && !peers[$0].isDraining }
-        placement = Placement(members.map { (Ring.Member(id: peers[$0].peer.id, weight: Int(peers[$0].peer.weight)), $0) })
+        let cards = members.map { (member: Ring.Member(id: peers[$0].peer.id, weight: Int(peers[$0].peer.weight)), peer: $0) }
+        owners.isCutOff = isReplicated && members.count <= 1
+        let isSame = Placement.id(of: cards.map(\.member)) == placement.id
+        if isSame, !isMissed { return }
+        let old = placement
+        if !isSame { placement = Placement(cards) }
+        if isMissed {
+            // Whatever was offered was offered before.
+            for peer in peers.indices { handoff.lose(peer) }
+            for peer in peers.indices.dropFirst() { send(.requestOffer, to: peer) }
+        }
         let new = placement
-        owners.reassign(
-            { user in OwnerShards.Role(owner: new.owner(of: user), isKept: new.keepers(of: user).contains(0)) }, at: now, into: &outbox)
-        fillNewReplicas(before: old)
+        beginHandoff(isChilled: isChilled || isMissed, at: now)
+        (isChilled, isMissed) = (false, false)
+        for write in writes.replan({ new.replicas(of: $0.user) }) { replicate(write.rows, ticket: write.ticket) }
         let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
         reregister(where: isMoved)
         retryRequests(at: now) { isMoved($0.request.user) }
     }
 
+    /// Whether `hello` comes from another side of a split, and a larger one: then what this side has decided about gives way. Of two equal
+    /// ones that with the smallest node ID stays. A node that has just begun is a side of its own.
+    private func givesWay(to hello: Hello) -> Bool {
+        let isMember = peerIndices[hello.sender.id].map { peers[$0].isAlive } ?? false
+        guard !isMember, !hello.members.contains(where: { $0.id == selfPeer.id }) else { return false }
+        let own = peers.filter(\.isAlive).map(\.peer.id)
+        guard own.count == hello.members.count else { return own.count < hello.members.count }
+        return own.min() ?? selfPeer.id > hello.members.map(\.id).min() ?? hello.sender.id
+    }
+
     /// Tells owners of the sessions and views whose users `isMoved` holds for.
     mutating func reregister(where isMoved: (UserID) -> Bool) {
-        for var attach in sessions.sessions(where: isMoved) {
+        for var attach in sessions.reregister(where: isMoved) {
             attach.record = fanOut.recordHeld(of: attach.user)
             send(.attach(attach), toOwnerOf: attach.user)
         }
@@ -162,9 +199,11 @@ extension Node {
 
     /// A link whose queue was dropped because it was full is made good by telling everything anew, once it can be sent.
     mutating func resyncOverflown(at now: Now) {
-        for peer in peers.indices.dropFirst() where peers[peer].isAlive && peers[peer].link.hasOverflowed {
+        for peer in peers.indices.dropFirst() where peers[peer].isLinked && peers[peer].link.hasOverflowed {
             peers[peer].link.clearOverflow()
             resync(peer, at: now)
+            send(.requestOffer, to: peer)
+            renewOffer(to: peer)
         }
     }
 
@@ -176,15 +215,6 @@ extension Node {
         for sent in calls.requests(where: { named.contains($0.request.user) }) {
             calls.retry(sent.request.id, at: now.instant + settings.retryInterval)
         }
-    }
-
-    /// Passes on users that were given to this node by a ring which is not that of the other nodes any more.
-    mutating func releaseStrays(at now: Now) {
-        guard straysReleaseAt <= now.instant else { return }
-        straysReleaseAt = .farFuture
-        let released = strays
-        strays = []
-        for transfer in released { send(.transfer(transfer), toOwnerOf: transfer.record.user) }
     }
 
     mutating func retryMisrouted(at now: Now) {

@@ -15,9 +15,10 @@ extension Node {
         guard !outbox.rows.isEmpty || !outbox.answersWhenStored.isEmpty || !outbox.acknowledgementsWhenStored.isEmpty else { return }
         nextTicket += 1
         let hasAnswers = !outbox.answersWhenStored.isEmpty
-        let owned = outbox.rows.filter { owner(of: $0.user) == 0 }
+        let owned = outbox.rows.filter { $0.kind != .member && owner(of: $0.user) == 0 }
         var write = PendingWrites.Write(
-            ticket: nextTicket, answers: outbox.answersWhenStored, acknowledgements: outbox.acknowledgementsWhenStored,
+            ticket: nextTicket, answers: outbox.answersWhenStored, interests: outbox.interestsWhenStored,
+            acknowledgements: outbox.acknowledgementsWhenStored,
             rows: hasAnswers ? owned : [], deadline: now.instant + settings.replicationTimeout)
         if hasAnswers, isReplicated { write.needs = PendingWrites.needs(of: owned) { placement.replicas(of: $0.user) } }
         replicate(owned, ticket: hasAnswers ? nextTicket : 0)
@@ -25,10 +26,11 @@ extension Node {
         effects.append(.persist(outbox.rows, ticket: nextTicket))
         outbox.rows.removeAll(keepingCapacity: true)
         outbox.answersWhenStored.removeAll(keepingCapacity: true)
+        outbox.interestsWhenStored.removeAll(keepingCapacity: true)
         outbox.acknowledgementsWhenStored.removeAll(keepingCapacity: true)
     }
 
-    private mutating func replicate(_ rows: [Row], ticket: UInt64) {
+    mutating func replicate(_ rows: [Row], ticket: UInt64) {
         guard peers.count > 1 else { return }
         var groups: [[Row]] = Array(repeating: [], count: peers.count)
         for row in rows { for peer in placement.replicas(of: row.user) { groups[peer].append(row) } }
@@ -37,6 +39,7 @@ extension Node {
 
     /// The store has finished with what a ticket asked for.
     public mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
+        noteDisk(isDurable: isDurable, at: now)
         if let outcome = writes.stored(ticket, isDurable: isDurable) { carryOut(outcome) }
         run(at: now)
     }
@@ -50,9 +53,11 @@ extension Node {
     private mutating func carryOut(_ outcome: PendingWrites.Outcome) {
         switch outcome {
         case .done(let write):
+            for (peer, interest) in write.interests { send(.interest(interest), to: peer) }
             for (peer, id, answer) in write.answers { send(.answer(id: id, answer), to: peer) }
             for (peer, ticket) in write.acknowledgements { send(.replicated(ticket: ticket), to: peer) }
         case .failed(let write, let refusal):
+            for (peer, interest) in write.interests { send(.interest(interest.toldNothing), to: peer) }
             for (peer, id, _) in write.answers { send(.answer(id: id, .refused(refusal)), to: peer) }
         }
     }
@@ -61,28 +66,18 @@ extension Node {
 
     /// Another node that keeps the same slots says what it knows.
     mutating func receive(_ rows: [Row], ticket: UInt64, from peer: PeerIndex, at now: Now) {
+        // What cannot be read or believed is not acknowledged: the sender is not told that its rows are safe here.
         do throws(RowError) {
-            try owners.receive(rows, isOwned: { [placement] in placement.owner(of: $0) == 0 }, at: now, into: &outbox)
+            let isOwned = { [placement, handoff] (user: UserID) in placement.owner(of: user) == 0 && handoff.isWarm(user.slot) }
+            guard try owners.receive(rows, isOwned: isOwned, at: now, into: &outbox) else { return }
         } catch {
             rowsRefusedCount += 1
-            return  // Not acknowledged: the sender is not told that its rows are safe here.
+            return
         }
         if ticket != 0 { outbox.acknowledgementsWhenStored.append((peer, ticket)) }
     }
 
-    /// After a new ring: each new replica of a slot that this node owns gets the slot's rows.
-    mutating func fillNewReplicas(before old: Placement) {
-        let placement = self.placement
-        for peer in peers.indices.dropFirst() where peers[peer].isAlive {
-            let rows = owners.rows { user in
-                placement.owner(of: user) == 0 && placement.replicas(of: user).contains(peer) && !old.keepers(of: user).contains(peer)
-            }
-            send(rows, to: peer)
-        }
-        for write in writes.replan({ placement.replicas(of: $0.user) }) { replicate(write.rows, ticket: write.ticket) }
-    }
-
-    private mutating func send(_ rows: [Row], to peer: PeerIndex) {
+    mutating func send(_ rows: [Row], to peer: PeerIndex) {
         for start in stride(from: 0, to: rows.count, by: Message.replicateRowsMax) {
             send(.replicate(ticket: 0, Array(rows[start..<min(start + Message.replicateRowsMax, rows.count)])), to: peer)
         }
@@ -100,11 +95,10 @@ extension Node {
         guard digest.count == own.count, digest != own else { return }
         digestDifferences += 1
         let slotsInRange = Ring.slotsCount / Message.digestRangesCount
-        let rows = owners.rows { user in
-            let range = Int(user.slot) / slotsInRange
-            return digest[range] != own[range] && placement.isShared(user, with: peer)
+        let differing = digest.indices.filter { digest[$0] != own[$0] }.flatMap { range in
+            (range * slotsInRange..<(range + 1) * slotsInRange).map(Slot.init).filter { placement.isShared($0, with: peer) }
         }
-        send(rows, to: peer)
+        send(differing.flatMap { owners.rows(of: $0) }, to: peer)
         if wantsAnswer { send(.digest(own, wantsAnswer: false), to: peer) }
     }
 
@@ -112,7 +106,7 @@ extension Node {
     mutating func compareDigests(at now: Now) {
         guard now.instant >= nextDigestAt else { return }
         nextDigestAt = now.instant + settings.digestInterval
-        let alive = peers.indices.dropFirst().filter { peers[$0].isAlive }
+        let alive = peers.indices.dropFirst().filter { peers[$0].isAlive && peers[$0].isLinked }
         guard !alive.isEmpty else { return }
         nextDigestPeer = (nextDigestPeer + 1) % alive.count
         sendDigest(to: alive[nextDigestPeer], wantsAnswer: true)

@@ -18,14 +18,17 @@ public struct Node {
         case transmit(PeerIndex)
         /// A peer has become, or ceased to be, a member.
         case membership(NodeID, isAlive: Bool)
+        /// Another process runs under this node's ID and was started later: this one is not a member any more.
+        case superseded(by: Peer)
     }
 
     /// What this node knows of another one.
     struct PeerState {
         var peer: Peer
         var link: Link
-        /// The link to it is up, so it is a member.
-        var isAlive = false
+        /// The link to it is up.
+        var isLinked = false
+        var state = MemberState.left
         /// All that it had written up to here has been received.
         var knownUpTo: Milliseconds = 0
         /// Counts the registrations sent to it.
@@ -34,10 +37,12 @@ public struct Node {
         var isTransmitting = false
         /// It has been a member since this node started.
         var wasMember = false
-        /// It has given its slots away and will end; a gateway until then.
+        /// It gives its slots away and will end; a gateway until then.
         var isDraining = false
+        /// It is a member: alive, or suspected but not given up.
+        var isAlive: Bool { state.isLive }
         /// It ended on purpose and is not missed.
-        var hasLeft = false
+        var hasLeft: Bool { state == .left }
     }
 
     /// Taken by the caller after each input.
@@ -49,6 +54,7 @@ public struct Node {
     var fanOut: FanOut
     var sessions = LocalSessions()
     var calls = PendingCalls()
+    var membership: Membership
     var peers: [PeerState]
     var peerIndices: [NodeID: PeerIndex]
     var placement: Placement
@@ -59,17 +65,23 @@ public struct Node {
     /// Users whose owner said that it is not: registered again soon.
     var misrouted: [UserID] = []
     var misroutedRetryAt = Instant.farFuture
-    /// Until then users that this node has just taken over may be unknown here.
-    var takeoverEndsAt = Instant(nanoseconds: 0)
-    /// Users that came here by an older ring, and when they are passed on.
-    var strays: [Transfer] = []
-    var straysReleaseAt = Instant.farFuture
+    /// Slots that come to this node, and what the others hold of them.
+    var handoff = Handoff()
+    /// This node has contact points: it waits for them before it believes that it knows all.
+    let joins: Bool
     var writes = PendingWrites()
     var nextTicket: UInt64 = 0
+    var disk = Disk()
     var nextDigestAt = Instant(nanoseconds: 0)
     var nextDigestPeer = 0
     /// This node gives its slots away and will end.
-    public internal(set) var isDraining = false
+    public var isDraining: Bool { membership.isDraining }
+    /// Another node was met since this one has begun.
+    var hasMetMember = false
+    /// What this node has decided about gives way to others at the next change of the ring.
+    var isChilled = false
+    /// This node was taken for dead, as after standing still for long: what it knows of its slots may be old.
+    var isMissed = false
     /// Rows of other nodes that could not be read.
     public internal(set) var rowsRefusedCount: UInt64 = 0
     /// Digests of another node that were not like this node's.
@@ -83,24 +95,32 @@ public struct Node {
     ///   - selfPeer: this node's card.
     ///   - cluster: the cluster's name; nodes of another one are refused.
     ///   - gatewaysCount: 1–64.
-    public init(selfPeer: Peer, cluster: String, gatewaysCount: Int, settings: CoreSettings = CoreSettings()) {
+    ///   - joins: whether there are contact points. Then nothing is decided before another node was met, or ``joinedNobody(at:)``.
+    public init(selfPeer: Peer, cluster: String, gatewaysCount: Int, joins: Bool = false, settings: CoreSettings = CoreSettings()) {
         precondition((1...FanOut.gatewaysMax).contains(gatewaysCount), "a node has 1 to 64 gateways, not \(gatewaysCount)")
         self.selfPeer = selfPeer
         self.cluster = cluster
         self.settings = settings
         self.gatewaysCount = gatewaysCount
+        self.joins = joins
         let clock = VersionClock(node: selfPeer.versionNode)
         owners = OwnerShards(clock: clock, settings: settings)
         fanOut = FanOut(settings: settings)
-        peers = [PeerState(peer: selfPeer, link: Link(messagesMax: settings.linkMessagesMax), isAlive: true)]
+        peers = [PeerState(peer: selfPeer, link: Link(messagesMax: settings.linkMessagesMax), isLinked: true, state: .alive)]
         peerIndices = [selfPeer.id: 0]
+        let seed = StableHash.mix(UInt64(selfPeer.versionNode), selfPeer.generation)
+        membership = Membership(own: selfPeer, settings: settings.membership, seed: seed)
         placement = Placement([(Ring.Member(id: selfPeer.id, weight: Int(selfPeer.weight)), 0)])
+        handoff.begin(ring: placement.id, isChilled: joins, deadline: .farFuture, isOwned: placement.isOwn)
+        if !joins { handoff.warm(isOwned: placement.isOwn) }
     }
 
     // MARK: Inputs
 
     /// Takes a durable row back; before any other input.
-    public mutating func load(_ row: Row, at now: Now) throws(RowError) { try owners.load(row, at: now) }
+    public mutating func load(_ row: Row, at now: Now) throws(RowError) {
+        if row.kind == .member { try remember(row, at: now) } else { try owners.load(row, at: now) }
+    }
 
     /// A gateway of this node says something.
     public mutating func receive(_ message: GatewayMessage, from gateway: Int, at now: Now) {
@@ -134,14 +154,17 @@ public struct Node {
 
     /// Time has passed. Call every 10–50 ms.
     public mutating func tick(at now: Now) {
+        membership.tick(at: now)
+        followMembership(at: now)
         owners.tick(at: now, into: &outbox)
         let dropped = fanOut.sweep(at: now)
         for (peer, users) in grouped(dropped) { send(.unwatch(users), to: peer) }
         retryMisrouted(at: now)
-        releaseStrays(at: now)
+        advanceHandoff(at: now)
         tickCalls(at: now)
         resyncOverflown(at: now)
         failOverdueWrites(at: now)
+        retryDisk(at: now)
         compareDigests(at: now)
         updatePosition(at: now)
         run(at: now)
@@ -149,7 +172,7 @@ public struct Node {
 
     /// A proof of life is due to every peer; it carries the clock.
     public mutating func beat(at now: Now) {
-        for peer in peers.indices.dropFirst() where peers[peer].isAlive {
+        for peer in peers.indices.dropFirst() where peers[peer].isLinked {
             peers[peer].link.beat()
             transmit(peer)
         }
@@ -174,7 +197,7 @@ public struct Node {
 
     mutating func send(_ message: Message, to peer: PeerIndex) {
         if peer == 0 { return local.append(message) }
-        guard peers[peer].isAlive else { return }
+        guard peers[peer].isLinked else { return }
         peers[peer].link.append(message)
         transmit(peer)
     }
@@ -211,60 +234,57 @@ public struct Node {
     private mutating func handle(_ message: Message, from peer: PeerIndex, at now: Now) {
         switch message {
         case .attach(let attach):
-            guard owns(attach.user, from: peer) else { return }
-            guard attach.record != nil || isKnown(attach.user, at: now) else { return send(.misrouted([attach.user]), to: peer) }
+            guard decides(attach.user, for: peer) else { return }
             owners.attach(attach, from: peer, at: now, into: &outbox)
         case .detach(let detach): owners.detach(detach, from: peer, at: now, into: &outbox)
         case .watch(let watches): watch(watches, from: peer, at: now)
         case .unwatch(let users): owners.unwatch(users, from: peer)
         case .request(let request):
-            guard owns(request.user, from: peer) else { return }
-            guard request.subjects.allSatisfy({ isKnown($0, at: now) }) else { return send(.misrouted([request.user]), to: peer) }
-            if request.operation.isDurable, !canBeDurable(request.user) {
-                return send(.answer(id: request.id, .refused(.unavailable)), to: peer)
+            guard decides(request.user, for: peer) else { return }
+            guard request.subjects.allSatisfy({ decides($0) }) else { return send(.misrouted([request.user]), to: peer) }
+            if request.operation.isDurable, let refusal = refusalOfChange(of: request.user) {
+                return send(.answer(id: request.id, .refused(refusal)), to: peer)
             }
             owners.perform(request, from: peer, at: now, into: &outbox)
         case .beginSync(let epoch): owners.beginSync(from: peer, epoch: epoch)
         case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
-        case .delta(let record): if let delivery = fanOut.receive(record) { tell(delivery) }
-        case .watched(let watched): for one in watched { if let delivery = fanOut.receive(one) { tell(delivery) } }
+        case .delta(let record):
+            if owners.accepts(record.version, at: now), let delivery = fanOut.receive(record) { tell(delivery) }
+        case .watched(let watched):
+            for one in watched where owners.accepts(one.record?.version ?? .zero, at: now) {
+                if let delivery = fanOut.receive(one) { tell(delivery) }
+            }
         case .interest(let interest):
             if interest.isWhole { sessions.confirm(interest.user) }
             tell(.interest(interest), mask: sessions.gateways(of: interest.user))
         case .end(let session, let user, let reason): tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
         case .answer(let id, let answer): receive(answer, to: id, from: peer, at: now)
         case .misrouted(let users): receiveMisrouted(users, at: now)
-        case .transfer(let transfer):
-            if owner(of: transfer.record.user) == 0 {
-                owners.receive(transfer, at: now, into: &outbox)
-            } else {
-                strays.append(transfer)
-                straysReleaseAt = min(straysReleaseAt, now.instant + settings.retryInterval)
-            }
-        case .members(let members): for member in members { learn(member) }
+        case .offer(let ring, let slots, let isFirst, let isLast):
+            receive(offer: slots, ring: ring, isFirst: isFirst, isLast: isLast, from: peer, at: now)
+        case .want(let ring, let slots): receive(want: slots, ring: ring, from: peer)
+        case .sent(let ring, let slotsCount): receive(sent: slotsCount, ring: ring, from: peer, at: now)
+        case .settled(let ring): receive(settled: ring, from: peer)
+        case .requestOffer: if peers[peer].isLinked { offer(to: peer) }
+        case .membership(let message):
+            membership.receive(message, from: peers[peer].peer.id, at: now)
+            followMembership(at: now)
         case .replicate(let ticket, let rows): receive(rows, ticket: ticket, from: peer, at: now)
         case .replicated(let ticket): receiveReplicated(ticket, from: peer)
         case .digest(let hashes, let wantsAnswer): receive(digest: hashes, wantsAnswer: wantsAnswer, from: peer)
-        case .draining: drains(peer, at: now)
-        case .left: leaves(peer, at: now)
-        case .requestSync: if peers[peer].isAlive { resync(peer, at: now) }
-        case .complete(let version): peers[peer].knownUpTo = max(peers[peer].knownUpTo, version.milliseconds)
+        case .requestSync: if peers[peer].isLinked { resync(peer, at: now) }
+        case .complete(let version):
+            // What is written here from now on is newer than what clients may have been told is complete.
+            if owners.accepts(version, at: now) { peers[peer].knownUpTo = max(peers[peer].knownUpTo, version.milliseconds) }
         }
     }
 
-    /// Whether this node owns `user`; the sender is told when it does not.
-    private mutating func owns(_ user: UserID, from peer: PeerIndex) -> Bool {
-        if owner(of: user) == 0 { return true }
-        misroutedCount += 1
+    /// Whether this node decides about `user` now; the sender is told to try again when it does not.
+    private mutating func decides(_ user: UserID, for peer: PeerIndex) -> Bool {
+        if decides(user) { return true }
+        if owner(of: user) != 0 { misroutedCount += 1 }
         send(.misrouted([user]), to: peer)
         return false
-    }
-
-    /// False for a user that this node may have just taken over and does not know yet: then it says and writes nothing about it, and
-    /// whoever asks is bidden to try again (design §5, "warming"). What the previous owner, or the gateways, bring comes within
-    /// ``CoreSettings/takeoverGrace``.
-    func isKnown(_ user: UserID, at now: Now) -> Bool {
-        now.instant >= takeoverEndsAt || owner(of: user) != 0 || owners.record(of: user).version > .zero
     }
 
     private mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now) {
@@ -273,7 +293,7 @@ public struct Node {
         for watch in watches {
             let isOwn = owner(of: watch.user) == 0
             if !isOwn { misroutedCount += 1 }
-            if isOwn, watch.record != nil || isKnown(watch.user, at: now) { own.append(watch) } else { others.append(watch.user) }
+            if isOwn, decides(watch.user) { own.append(watch) } else { others.append(watch.user) }
         }
         if !others.isEmpty { send(.misrouted(others), to: peer) }
         if !own.isEmpty { owners.watch(own, from: peer, at: now, into: &outbox) }
@@ -292,7 +312,7 @@ public struct Node {
     /// Moves the time up to which everything shown here is complete: the oldest proof of life among the members, unless
     /// registrations are open (design §1.7). Events carry it as their id, so that a resumed stream misses nothing.
     private mutating func updatePosition(at now: Now) {
-        guard fanOut.unconfirmedCount == 0 else { return }
+        guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0 else { return }
         let oldest = peers.dropFirst().lazy.filter(\.isAlive).map(\.knownUpTo).min() ?? now.wall
         guard min(oldest, now.wall) > position else { return }
         position = min(oldest, now.wall)

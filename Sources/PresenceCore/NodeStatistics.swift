@@ -5,6 +5,8 @@ public struct NodeStatistics: Equatable, Sendable {
     /// What this node takes another one for.
     public enum MemberState: String, CaseIterable, Sendable {
         case alive
+        /// Did not answer somebody; dead unless it refutes in time.
+        case suspect
         /// Alive, without slots, and about to end.
         case draining
         /// Gone without a word; missed.
@@ -69,7 +71,11 @@ extension Node {
 
 extension Node.PeerState {
     var memberState: NodeStatistics.MemberState {
-        if isAlive { return isDraining ? .draining : .alive }
-        return hasLeft || !wasMember ? .left : .dead
+        switch state {
+        case .alive: isDraining ? .draining : .alive
+        case .suspect: .suspect
+        case .dead: .dead
+        case .left: .left
+        }
     }
 }

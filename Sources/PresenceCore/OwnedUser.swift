@@ -6,6 +6,11 @@ public typealias PeerIndex = Int
 /// What an owner knows of one user.
 struct OwnedUser {
     var record: Record
+    let slot: Slot
+    /// A hash of the user's ID.
+    private let nameHash: UInt64
+    /// What the user's slot counts of it, see ``SlotBook``.
+    var factsHash: UInt64 = 0
     /// Another node owns the user; this one keeps its facts and decides nothing (design §6).
     var isReplica = false
     /// Sorted by session ID.
@@ -19,6 +24,22 @@ struct OwnedUser {
     var statusAfterLast = StatusType.offline
     /// When this user is looked at next; an older entry in the queue of reviews is void.
     var reviewAt = Instant.farFuture
+
+    init(record: Record) {
+        self.record = record
+        nameHash = record.user.withBytes { StableHash.hash64($0) }
+        slot = record.user.slot
+    }
+
+    /// What is kept of the user, as a hash; 0 for nothing.
+    var currentFactsHash: UInt64 {
+        var hash = subscriptions.isEmpty ? 0 : StableHash.mix(nameHash, subscriptions.hash)
+        guard record.version > .zero || record.customStatusVersion > .zero else { return hash }
+        for version in [record.version, record.customStatusVersion] {
+            hash = StableHash.mix(StableHash.mix(nameHash ^ hash, version.stamp), UInt64(version.node))
+        }
+        return hash
+    }
 
     /// Nothing would be lost by forgetting this user.
     var isBlank: Bool {

@@ -44,8 +44,12 @@ extension OwnerShards {
         }
         let evicted = users[user].subscriptions.evict(downTo: settings.subscriptionsMax, version: clock.next(at: now.wall))
         countEvictions(evicted.count)
-        let followed = targets.map { Interest.Followed(target: $0.user, told: $0.told, subscribedAt: now.wall) }
-        announce(user, added: followed, removed: evicted.map(\.target), into: &outbox)
+        // Only one of several sessions has made the call: then all are told by their streams.
+        let isAlone = users[user].sessions.count <= 1
+        noteFacts(of: user)
+        let followed = targets.map { Interest.Followed(target: $0.user, told: isAlone ? $0.told : nil, subscribedAt: now.wall) }
+        let interest = change(of: user, added: followed, removed: evicted.map(\.target))
+        outbox.interestsWhenStored += users[user].sessionPeers.map { ($0, interest) }
         outbox.rows += (changed + evicted).map { Row($0, of: id) }
         schedule(user, at: now)
         return evicted.map(\.target)
@@ -93,27 +97,44 @@ extension OwnerShards {
     /// Merges what another owner knew of the list, and tells the gateways if it was more.
     mutating func merge(_ entries: [Subscription], at user: Index, now: Now, into outbox: inout Outbox) {
         let id = users.user(at: user)
-        let changed = entries.filter { users[user].subscriptions.merge($0) }
+        let changed = entries.filter { users[user].subscriptions.merge($0.learnt(at: now.wall)) }
         guard !changed.isEmpty else { return }
+        noteFacts(of: user)
         clock.observe(users[user].subscriptions.version)
         outbox.rows += changed.map { Row($0, of: id) }
+        evictSurplus(user, at: now, into: &outbox)
         let interest = Interest(whole: users[user].subscriptions, of: id)
         for peer in users[user].sessionPeers { outbox.send(.interest(interest), to: peer) }
         schedule(user, at: now)
     }
 
-    private func drop(_ removed: [Subscription], of user: Index, into outbox: inout Outbox) {
+    /// Two sides of a split, or two replicas, may each have known a part of a list: together it keeps to its quota too.
+    mutating func evictSurplus(_ user: Index, at now: Now, into outbox: inout Outbox) {
+        guard users[user].subscriptions.liveCount > settings.subscriptionsMax else { return }
+        let evicted = users[user].subscriptions.evict(downTo: settings.subscriptionsMax, version: clock.next(at: now.wall))
+        countEvictions(evicted.count)
+        drop(evicted, of: user, into: &outbox)
+    }
+
+    private mutating func drop(_ removed: [Subscription], of user: Index, into outbox: inout Outbox) {
         guard !removed.isEmpty else { return }
-        announce(user, added: [], removed: removed.map(\.target), into: &outbox)
+        noteFacts(of: user)
+        let interest = change(of: user, added: [], removed: removed.map(\.target))
+        for peer in users[user].sessionPeers { outbox.send(.interest(interest), to: peer) }
         outbox.rows += removed.map { Row($0, of: users.user(at: user)) }
     }
 
-    private func announce(
-        _ user: Index, added: [Interest.Followed], removed: [UserID], into outbox: inout Outbox
-    ) {
-        let interest = Interest(
-            user: users.user(at: user), version: users[user].subscriptions.version, isWhole: false, added: added, removed: removed)
-        for peer in users[user].sessionPeers { outbox.send(.interest(interest), to: peer) }
+    private func change(of user: Index, added: [Interest.Followed], removed: [UserID]) -> Interest {
+        Interest(user: users.user(at: user), version: users[user].subscriptions.version, isWhole: false, added: added, removed: removed)
+    }
+}
+
+extension Subscription {
+    /// The same, learnt of at `wall`: a client that resumes from an earlier time was not told of the target.
+    func learnt(at wall: Milliseconds) -> Subscription {
+        var learnt = self
+        learnt.learntAt = wall
+        return learnt
     }
 }
 
@@ -121,7 +142,7 @@ extension Interest {
     /// The whole list of `user`.
     init(whole subscriptions: Subscriptions, of user: UserID) {
         let added = subscriptions.live.map {
-            Followed(target: $0.target, told: .zero, subscribedAt: $0.subscribedAt)
+            Followed(target: $0.target, told: .zero, subscribedAt: max($0.subscribedAt, $0.learntAt))
         }
         self.init(user: user, version: subscriptions.version, isWhole: true, added: added, removed: [])
     }

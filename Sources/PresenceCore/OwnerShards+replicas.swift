@@ -6,73 +6,81 @@ extension OwnerShards {
     struct Role {
         /// 0 is this node.
         let owner: PeerIndex
-        /// This node is one of the slot's replicas, or its owner.
-        let isKept: Bool
+        /// This node owns the slot and has heard what all others hold of it.
+        let decides: Bool
     }
 
-    /// Takes rows from another node that keeps this user's slot: what is newer replaces what is here, and goes to disk.
-    mutating func receive(_ rows: [Row], isOwned: (UserID) -> Bool, at now: Now, into outbox: inout Outbox) throws(RowError) {
+    /// Takes rows from another node that keeps this user's slot: what is newer replaces what is here, and goes to disk. Returns whether
+    /// all of them could be believed: one from a clock that is far ahead is not kept.
+    mutating func receive(
+        _ rows: [Row], isOwned: (UserID) -> Bool, at now: Now, into outbox: inout Outbox
+    ) throws(RowError) -> Bool {
+        var isBelieved = true
         for row in rows {
-            let (user, isNew) = users.index(of: row.user, orInsert: OwnedUser(record: Record(blank: row.user)))
+            guard clock.accepts(row.version, at: now.wall) else {
+                countClocksRefused()
+                isBelieved = false
+                continue
+            }
+            let (user, isNew) = indexOrInsert(row.user)
             if isNew { users[user].isReplica = !isOwned(row.user) }
             switch row.kind {
-            case .status:
-                let record = try Record(row)
-                if users[user].isReplica {
-                    if keep(record, at: user, now: now) { outbox.rows.append(row) }
-                } else {
-                    adopt(record, at: user, now: now, into: &outbox)
-                }
-            case .subscription:
-                let entry = try Subscription(row)
-                if users[user].isReplica {
-                    guard clock.accepts(entry.version, at: now.wall), users[user].subscriptions.merge(entry) else { continue }
-                    clock.observe(entry.version)
-                    outbox.rows.append(row)
-                } else {
-                    merge([entry], at: user, now: now, into: &outbox)
-                }
+            case .status: receive(try Record(row), at: user, now: now, into: &outbox)
+            case .subscription: receive(try Subscription(row), row, at: user, now: now, into: &outbox)
+            case .member: throw RowError(row, "members are not replicated")
             }
             if !users[user].isReplica { schedule(user, at: now) }
         }
+        return isBelieved
     }
 
-    /// Gives every user the role that a new ring says. Users that this node owned go to their new owner, and those who had registered
-    /// here are told that it was in vain; users that it kept for another and owns now are served from what it kept.
-    mutating func reassign(_ role: (UserID) -> Role, at now: Now, into outbox: inout Outbox) {
+    private mutating func receive(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {
+        guard users[user].isReplica else { return adopt(record, at: user, now: now, into: &outbox) }
+        if keep(record, at: user, now: now) { outbox.rows.append(Row(users[user].record)) }
+    }
+
+    private mutating func receive(_ entry: Subscription, _ row: Row, at user: Index, now: Now, into outbox: inout Outbox) {
+        guard users[user].isReplica else { return merge([entry], at: user, now: now, into: &outbox) }
+        guard accepts(entry.version, at: now), users[user].subscriptions.merge(entry.learnt(at: now.wall)) else { return }
+        noteFacts(of: user)
+        outbox.rows.append(row)
+    }
+
+    /// Gives every user the role that a new ring says. Those who had registered here for users that this node owned are told that it was
+    /// in vain; users that it kept for another and owns now are served from what it kept.
+    mutating func reassign(_ role: (Slot) -> Role, at now: Now, into outbox: inout Outbox) {
         var registered: [[UserID]] = []
         for index in users.places where users.isLive(index) {
-            let user = users.user(at: index)
-            let role = role(user)
-            if role.owner == 0 {
-                promote(index, at: now)
+            let role = role(users[index].slot)
+            if role.decides {
+                promote(index, at: now, into: &outbox)
                 continue
             }
-            if !users[index].isReplica {
-                let state = users[index]
-                if state.record.version > .zero || !state.subscriptions.isEmpty {
-                    outbox.send(
-                        .transfer(Transfer(record: state.record, subscriptions: state.subscriptions.entries)), to: role.owner)
-                }
-                for peer in Set(state.watchers + state.sessionPeers).sorted() {
-                    while registered.count <= peer { registered.append([]) }
-                    registered[peer].append(user)
-                }
-                demote(index)
+            guard !users[index].isReplica else { continue }
+            for peer in Set(users[index].watchers + users[index].sessionPeers).sorted() {
+                while registered.count <= peer { registered.append([]) }
+                registered[peer].append(users.user(at: index))
             }
-            if !role.isKept { users.remove(index) }
+            demote(index)
         }
         for (peer, users) in registered.enumerated() where !users.isEmpty { outbox.send(.misrouted(users), to: peer) }
     }
 
+    /// Forgets users that this node is not to keep any more.
+    mutating func forget(where isMoved: (Slot) -> Bool) {
+        for index in users.places where users.isLive(index) && users[index].isReplica && isMoved(users[index].slot) { remove(index) }
+    }
+
     /// A user that was kept for another owner is this node's own now. An ONLINE is doubted until a session vouches for it.
-    private mutating func promote(_ index: Index, at now: Now) {
+    private mutating func promote(_ index: Index, at now: Now, into outbox: inout Outbox) {
         guard users[index].isReplica else { return }
         users[index].isReplica = false
+        users[index].record.knownSince = clock.milliseconds(at: now.wall)
         if users[index].record.statusType == .online {
             users[index].doubtDeadline = now.instant + settings.reconnectGrace
             countOnline(1)
         }
+        evictSurplus(index, at: now, into: &outbox)
         schedule(index, at: now)
     }
 
@@ -90,10 +98,10 @@ extension OwnerShards {
 
     // MARK: Rows and digests
 
-    /// All rows of the users for whom `isWanted` holds, in a fixed order.
-    func rows(where isWanted: (UserID) -> Bool) -> [Row] {
+    /// All rows of a slot's users, in a fixed order.
+    func rows(of slot: Slot) -> [Row] {
         var rows: [Row] = []
-        for index in users.places where users.isLive(index) && isWanted(users.user(at: index)) {
+        for index in book.users(of: slot) {
             let user = users.user(at: index)
             if users[index].record.version > .zero { rows.append(Row(users[index].record)) }
             rows += users[index].subscriptions.entries.map { Row($0, of: user) }
@@ -101,24 +109,13 @@ extension OwnerShards {
         return rows
     }
 
-    /// One hash for each range of slots over the users for whom `isWanted` holds; equal for equal facts, in whatever order they came.
-    func digest(where isWanted: (UserID) -> Bool) -> [UInt64] {
+    /// One hash for each range of slots over the slots for which `isWanted` holds.
+    func digest(where isWanted: (Slot) -> Bool) -> [UInt64] {
         var hashes = Array(repeating: UInt64(0), count: Message.digestRangesCount)
-        for index in users.places where users.isLive(index) && isWanted(users.user(at: index)) {
-            let user = users.user(at: index)
-            let slotsInRange = Ring.slotsCount / Message.digestRangesCount
-            let name = user.withBytes { StableHash.hash64($0) }
-            let record = users[index].record.version
-            var hash = record == .zero ? 0 : Self.hash(name, record)
-            for entry in users[index].subscriptions.entries {
-                hash ^= Self.hash(StableHash.mix(name, entry.target.withBytes { StableHash.hash64($0) }), entry.version)
-            }
-            hashes[Int(user.slot) / slotsInRange] ^= hash
+        let slotsInRange = Ring.slotsCount / Message.digestRangesCount
+        book.forEachSlot { slot, hash in
+            if isWanted(slot) { hashes[Int(slot) / slotsInRange] ^= StableHash.mix(hash, UInt64(slot)) }
         }
         return hashes
-    }
-
-    private static func hash(_ name: UInt64, _ version: Version) -> UInt64 {
-        StableHash.mix(StableHash.mix(name, version.stamp), UInt64(version.node))
     }
 }

@@ -28,9 +28,13 @@ struct OwnerShards {
     private(set) var counters = Counters()
     var clock: VersionClock
     var users = UserTable<OwnedUser>()
+    /// The users of each slot, and a hash of what is kept of them.
+    var book = SlotBook()
     /// The registration round that each peer is in.
     private var epochs: [PeerIndex: UInt64] = [:]
     private var reviews = Heap<Review>()
+    /// No other node that keeps the same users can be reached, though there are some.
+    var isCutOff = false
 
     init(clock: VersionClock, settings: CoreSettings) {
         self.clock = clock
@@ -138,16 +142,17 @@ struct OwnerShards {
         for id in unwatched {
             guard let user = users.index(of: id) else { continue }
             users[user].setWatcher(peer, false)
-            if users[user].isBlank, !users[user].isReplica { users.remove(user) }
+            if users[user].isBlank, !users[user].isReplica { remove(user) }
         }
     }
 
     // MARK: Writing
 
-    /// Brings the record in line with the sessions and, if that or `customStatus` changes it, writes and tells it once.
+    /// Brings the record in line with the sessions and, if that or `customStatus` changes it, writes and tells it once. A record that
+    /// another node has brought (`isNews`) is told in any case.
     mutating func settle(
         _ user: Index, customStatus: String? = nil, customStatusExpiresAt: Milliseconds = 0, seenAt: Milliseconds? = nil,
-        isLogout: Bool = false, at now: Now, into outbox: inout Outbox
+        isLogout: Bool = false, isNews: Bool = false, at now: Now, into outbox: inout Outbox
     ) {
         let old = users[user].record
         var record = old
@@ -158,7 +163,8 @@ struct OwnerShards {
             record.customStatus = customStatus
             record.customStatusExpiresAt = customStatus.isEmpty ? 0 : customStatusExpiresAt
         }
-        let wentOffline = record.statusType == .offline && old.statusType == .online
+        // Not where only one disk can be reached: the user may be well on the other side of a split.
+        let wentOffline = record.statusType == .offline && old.statusType == .online && !isCutOff
         if wentOffline { (record.customStatus, record.customStatusExpiresAt) = ("", 0) }  // T11
         let statusChanged = record.statusType != old.statusType || record.onlinePlatforms != old.onlinePlatforms
         let customChanged = record.customStatus != old.customStatus || record.customStatusExpiresAt != old.customStatusExpiresAt
@@ -169,11 +175,12 @@ struct OwnerShards {
         if statusChanged || customChanged {
             record.lastUpdateTime = now.wall
             record.version = clock.next(at: now.wall)
-            users[user].record = record
-            tell(user, into: &outbox)
-        } else {
-            users[user].record = record
+            record.knownSince = 0
+            if customChanged { record.customStatusVersion = record.version }
         }
+        users[user].record = record
+        noteFacts(of: user)
+        if record.version != old.version || isNews { tell(user, into: &outbox) }
         schedule(user, at: now)
     }
 
@@ -188,22 +195,39 @@ struct OwnerShards {
     /// doubted for the grace.
     mutating func adopt(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {
         guard keep(record, at: user, now: now) else { return }
-        tell(user, into: &outbox)
+        users[user].record.knownSince = clock.milliseconds(at: now.wall)
+        settle(user, isNews: true, at: now, into: &outbox)
     }
 
-    /// Returns whether the record was newer, and is kept.
+    /// Keeps what is newer: the record, and by its own version the custom status. Where only one of the two is, because they were written
+    /// on two sides of a split, the two together are a new fact with a version of its own. Returns whether anything was newer.
     mutating func keep(_ record: Record, at user: Index, now: Now) -> Bool {
-        guard record.version > users[user].record.version else { return false }
-        guard clock.accepts(record.version, at: now.wall) else {
+        let old = users[user].record
+        let isNewer = record.version > old.version
+        let isCustomNewer = record.customStatusVersion > old.customStatusVersion
+        guard isNewer || isCustomNewer else { return false }
+        guard accepts(max(record.version, record.customStatusVersion), at: now) else { return false }
+        var (kept, other) = isNewer ? (record, old) : (old, record)
+        if other.customStatusVersion > kept.customStatusVersion {
+            kept.takeCustomStatus(of: other)
+            kept.version = clock.next(at: now.wall)
+        }
+        kept.lastSeenTime = max(kept.lastSeenTime, other.lastSeenTime)
+        users[user].record = kept
+        noteFacts(of: user)
+        guard !users[user].isReplica else { return true }
+        counters.usersOnline += (kept.statusType == .online ? 1 : 0) - (old.statusType == .online ? 1 : 0)
+        if isNewer, kept.statusType == .online { users[user].doubtDeadline = now.instant + settings.reconnectGrace }
+        return true
+    }
+
+    /// Whether a version that was heard of is not too far in the future; then the next one issued here is newer.
+    mutating func accepts(_ version: Version, at now: Now) -> Bool {
+        guard clock.accepts(version, at: now.wall) else {
             counters.clocksRefused += 1
             return false
         }
-        clock.observe(record.version)
-        let old = users[user].record.statusType
-        users[user].record = record
-        guard !users[user].isReplica else { return true }
-        counters.usersOnline += (record.statusType == .online ? 1 : 0) - (old == .online ? 1 : 0)
-        if record.statusType == .online { users[user].doubtDeadline = now.instant + settings.reconnectGrace }
+        clock.observe(version)
         return true
     }
 
@@ -233,7 +257,7 @@ struct OwnerShards {
         let hasExpired = expiry > 0 && expiry <= now.wall
         expireSubscriptions(user, at: now, into: &outbox)
         settle(user, customStatus: hasExpired ? "" : nil, at: now, into: &outbox)
-        if users[user].isBlank { users.remove(user) }
+        if users[user].isBlank { remove(user) }
     }
 
     /// Makes sure that the user is looked at when its next deadline comes.
@@ -246,22 +270,17 @@ struct OwnerShards {
 
     // MARK: Moving
 
-    /// Takes over a user from the node that owned it.
-    mutating func receive(_ transfer: Transfer, at now: Now, into outbox: inout Outbox) {
-        let user = index(of: transfer.record.user)
-        adopt(transfer.record, at: user, now: now, into: &outbox)
-        merge(transfer.subscriptions, at: user, now: now, into: &outbox)
-        settle(user, at: now, into: &outbox)
-    }
-
     /// Takes a durable row back at the start.
     mutating func load(_ row: Row, at now: Now) throws(RowError) {
         let user = index(of: row.user)
-        clock.observe(row.version)
         switch row.kind {
         case .status: _ = keep(try Record(row), at: user, now: now)
-        case .subscription: _ = users[user].subscriptions.merge(try Subscription(row))
+        case .subscription:
+            guard accepts(row.version, at: now) else { return }
+            _ = users[user].subscriptions.merge(try Subscription(row).learnt(at: now.wall))
+        case .member: throw RowError(row, "no fact of a user")
         }
+        noteFacts(of: user)
         schedule(user, at: now)
     }
 
@@ -273,10 +292,33 @@ struct OwnerShards {
     }
 
     mutating func index(of user: UserID) -> Index {
-        users.index(of: user, orInsert: OwnedUser(record: Record(blank: user))).index
+        indexOrInsert(user).index
+    }
+
+    /// The index of a user, who is a stranger until now if it `isNew`.
+    mutating func indexOrInsert(_ user: UserID) -> (index: Index, isNew: Bool) {
+        let found = users.index(of: user, orInsert: OwnedUser(record: Record(blank: user)))
+        if found.isNew { book.insert(found.index, slot: users[found.index].slot) }
+        return found
+    }
+
+    /// Forgets a user.
+    mutating func remove(_ user: Index) {
+        book.remove(user, slot: users[user].slot)
+        book.replace(users[user].factsHash, by: 0, slot: users[user].slot)
+        users.remove(user)
+    }
+
+    /// Brings the hash of the user's slot in line with what is kept of the user. Called after every change of it.
+    mutating func noteFacts(of user: Index) {
+        let hash = users[user].currentFactsHash
+        guard hash != users[user].factsHash else { return }
+        book.replace(users[user].factsHash, by: hash, slot: users[user].slot)
+        users[user].factsHash = hash
     }
 
     mutating func countOnline(_ count: Int) { counters.usersOnline += count }
+    mutating func countClocksRefused() { counters.clocksRefused += 1 }
     mutating func countLogouts(_ count: Int) { counters.logouts += UInt64(count) }
     mutating func countEvictions(_ count: Int) { counters.evictions += UInt64(count) }
 }

@@ -10,6 +10,8 @@ struct PendingWrites {
     struct Write {
         let ticket: UInt64
         var answers: [HeldAnswer]
+        /// To be said before the answers.
+        var interests: [(peer: PeerIndex, interest: Interest)] = []
         /// To be said to owners once the rows, which this node keeps for them, are on disk.
         var acknowledgements: [(peer: PeerIndex, ticket: UInt64)]
         /// The rows of users that this node owns; sent again when the replicas change.
@@ -85,6 +87,7 @@ struct PendingWrites {
     private mutating func end(_ place: Int, _ outcome: (Write) -> Outcome) -> Outcome? {
         let write = writes[place]
         writes[place].answers = []
+        writes[place].interests = []
         writes[place].acknowledgements = []
         writes[place].needs = []
         while let first = writes.first, first.isOver { writes.removeFirst() }

@@ -5,31 +5,52 @@ struct Placement {
     private let ring: Ring
     /// The peer of each member of the ring.
     private let peers: [PeerIndex]
+    /// For each slot whether this node owns it.
+    let isOwn: [Bool]
+    /// A hash of the members and their weights: nodes with the same view have the same.
+    let id: UInt64
 
     init(_ members: [(member: Ring.Member, peer: PeerIndex)]) {
         ring = Ring(members: members.map(\.member))
         var indices: [NodeID: PeerIndex] = [:]
         for (member, peer) in members { indices[member.id] = peer }
         peers = ring.members.map { indices[$0.id] ?? 0 }
+        id = Self.id(of: ring.members)
+        isOwn = ring.isOwned(by: peers.firstIndex(of: 0))
+    }
+
+    /// See ``id``; the members in any order.
+    static func id(of members: [Ring.Member]) -> UInt64 {
+        members.reduce(into: 0) { id, member in
+            id ^= StableHash.mix(StableHash.hash64(member.id.rawValue.utf8), UInt64(member.weight))
+        }
     }
 
     /// The peer that owns a user; this node when there is no other.
-    func owner(of user: UserID) -> PeerIndex { ring.owner(of: user.slot).map { peers[$0] } ?? 0 }
+    func owner(of user: UserID) -> PeerIndex { owner(of: user.slot) }
+
+    func owner(of slot: Slot) -> PeerIndex { ring.owner(of: slot).map { peers[$0] } ?? 0 }
 
     /// The peers that keep a user: the owner, then the next ones.
-    func keepers(of user: UserID) -> [PeerIndex] {
-        let slot = user.slot
-        return (0..<ring.replicasCount).compactMap { ring.replica($0, of: slot) }.map { peers[$0] }
+    func keepers(of user: UserID) -> [PeerIndex] { keepers(of: user.slot) }
+
+    func keepers(of slot: Slot) -> [PeerIndex] {
+        (0..<ring.replicasCount).compactMap { ring.replica($0, of: slot) }.map { peers[$0] }
     }
 
     /// The keepers that are not this node.
     func replicas(of user: UserID) -> [PeerIndex] { keepers(of: user).filter { $0 != 0 } }
 
-    /// Whether both this node and `peer` keep a user.
-    func isShared(_ user: UserID, with peer: PeerIndex) -> Bool {
-        let keepers = keepers(of: user)
-        return keepers.contains(0) && keepers.contains(peer)
+    /// Whether `peer` keeps a slot, as its owner or as another replica.
+    func isKept(_ slot: Slot, by peer: PeerIndex) -> Bool {
+        for rank in 0..<ring.replicasCount {
+            if let member = ring.replica(rank, of: slot), peers[member] == peer { return true }
+        }
+        return false
     }
+
+    /// Whether both this node and `peer` keep a slot.
+    func isShared(_ slot: Slot, with peer: PeerIndex) -> Bool { isKept(slot, by: 0) && isKept(slot, by: peer) }
 
     /// Slots that this node owns.
     var slotsOwned: Int { slotsCounts[0] ?? 0 }

@@ -58,6 +58,20 @@ public struct Ring: Sendable {
         (0..<replicasCount).contains { replicas[Int(slot) * replicasCount + $0] == member }
     }
 
+    /// For each slot whether this member, an index into ``members``, owns it; without members every slot is.
+    func isOwned(by member: Int?) -> [Bool] {
+        guard !members.isEmpty else { return Array(repeating: true, count: Self.slotsCount) }
+        var isOwned = Array(repeating: false, count: Self.slotsCount)
+        guard let member else { return isOwned }
+        let count = replicasCount
+        replicas.withUnsafeBufferPointer { replicas in
+            isOwned.withUnsafeMutableBufferPointer { isOwned in
+                for slot in 0..<isOwned.count { isOwned[slot] = replicas[slot &* count] == member }
+            }
+        }
+        return isOwned
+    }
+
     /// How many slots each member owns.
     public var slotsCounts: [Int] {
         var counts = Array(repeating: 0, count: members.count)

@@ -8,6 +8,7 @@ extension Row {
             json.member("statusType", record.statusType.name)
             json.member("customStatus", record.customStatus)
             json.member("customStatusExpiresAt", record.customStatusExpiresAt)
+            json.member("customStatusVersion", record.customStatusVersion.text)
             json.key("onlinePlatforms")
             json.array { json in
                 for platform in record.onlinePlatforms { json.string(platform) }
@@ -33,6 +34,32 @@ extension Row {
     }
 }
 
+extension Row {
+    /// The durable form of a member, for this node alone.
+    init(member card: Peer, hasLeft: Bool, version: Version) {
+        var json = JSONWriter(reserving: 120)
+        json.object { json in
+            json.member("generation", Int64(clamping: card.generation))
+            json.member("address", card.address)
+            json.member("weight", Int64(card.weight))
+            json.member("hasLeft", hasLeft ? 1 : 0)
+        }
+        self.init(user: UserID(app: "cluster", id: card.id.rawValue), kind: .member, key: "", version: version, value: json.bytes)
+    }
+
+    /// Reads a row of kind ``PresenceWire/Row/Kind/member``.
+    func member() throws(RowError) -> (card: Peer, hasLeft: Bool) {
+        let json = try JSONValue(self)
+        guard let generation = json["generation"]?.wholeNumber, let address = json["address"]?.text else {
+            throw RowError(self, "no address")
+        }
+        let card = Peer(
+            id: NodeID(String(user.id)), generation: UInt64(clamping: generation), address: address,
+            weight: UInt32(clamping: json["weight"]?.wholeNumber ?? 100))
+        return (card, json["hasLeft"]?.wholeNumber == 1)
+    }
+}
+
 /// A row that does not hold what its kind says: the store was written by something else.
 public struct RowError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The row, and what is wrong with it.
@@ -51,6 +78,7 @@ extension Record {
         self.statusType = statusType
         customStatus = json["customStatus"]?.text ?? ""
         customStatusExpiresAt = json["customStatusExpiresAt"]?.wholeNumber ?? 0
+        customStatusVersion = json["customStatusVersion"]?.text.flatMap { Version(text: $0) } ?? (customStatus.isEmpty ? .zero : version)
         if case .array(let platforms) = json["onlinePlatforms"] { onlinePlatforms = platforms.compactMap(\.text) }
         lastUpdateTime = json["lastUpdateTime"]?.wholeNumber ?? 0
         lastOnlineStatusUpdateTime = json["lastOnlineStatusUpdateTime"]?.wholeNumber ?? 0

@@ -13,6 +13,9 @@ struct Subscriptions {
     /// Entries that are no tombstones.
     private(set) var liveCount = 0
 
+    /// A hash of all entries, in whatever order they came.
+    private(set) var hash: UInt64 = 0
+
     var isEmpty: Bool { entries.isEmpty }
 
     /// The live entries, by target.
@@ -36,11 +39,13 @@ struct Subscriptions {
         if place < entries.count, entries[place].target == entry.target {
             guard entry.version > entries[place].version else { return false }
             liveCount += (entry.isRemoved ? 0 : 1) - (entries[place].isRemoved ? 0 : 1)
+            hash ^= Self.hash(entries[place])
             entries[place] = entry
         } else {
             entries.insert(entry, at: place)
             liveCount += entry.isRemoved ? 0 : 1
         }
+        hash ^= Self.hash(entry)
         version = max(version, entry.version)
         return true
     }
@@ -48,7 +53,7 @@ struct Subscriptions {
     /// Removes the earliest subscribed until `countMax` are left; those just added count as the latest. Returns the new tombstones.
     mutating func evict(downTo countMax: Int, version: Version) -> [Subscription] {
         guard liveCount > countMax else { return [] }
-        let order = live.sorted { ($0.subscribedAt, $0.version, $0.target) < ($1.subscribedAt, $1.version, $1.target) }
+        let order = live.sorted { ($0.version, $0.target) < ($1.version, $1.target) }  // Not by the time of a wall clock, which may jump.
         return order.prefix(liveCount - countMax).map { remove($0, version: version) }
     }
 
@@ -73,7 +78,16 @@ struct Subscriptions {
 
     /// Forgets tombstones older than the horizon.
     mutating func forgetTombstones(at wall: Milliseconds) {
-        entries.removeAll { $0.isRemoved && $0.version.milliseconds + Self.tombstoneHorizon < wall }
+        entries.removeAll { entry in
+            let isForgotten = entry.isRemoved && entry.version.milliseconds + Self.tombstoneHorizon < wall
+            if isForgotten { hash ^= Self.hash(entry) }
+            return isForgotten
+        }
+    }
+
+    private static func hash(_ entry: Subscription) -> UInt64 {
+        let target = entry.target.withBytes { StableHash.hash64($0) }
+        return StableHash.mix(StableHash.mix(target, entry.version.stamp), UInt64(entry.version.node))
     }
 
     private mutating func remove(_ entry: Subscription, version: Version) -> Subscription {

@@ -2,6 +2,7 @@ import Dispatch
 import HTTP2
 import Logging
 import NIOCore
+import NIOPosix
 import PresenceCore
 import PresenceWire
 
@@ -123,6 +124,8 @@ final class OutgoingLink: HTTPClientDelegate {
     /// Batches sent on this connection: each says its number, because streams may overtake one another.
     private var batchesSent: UInt64 = 0
     private var lastAnswerAt = NIODeadline.now()
+    /// The present connection was cut because nothing was heard.
+    private var wasSilent = false
 
     /// A link that is silent for so long with something in flight is broken. The other node beats every 250 ms.
     private static let silenceMax = TimeAmount.seconds(3)
@@ -139,6 +142,7 @@ final class OutgoingLink: HTTPClientDelegate {
     func retryNow() {
         guard state == .idle else { return }
         state = .connecting
+        wasSilent = false
         lastAnswerAt = .now()
         connection = HTTPClientConnection.connect(
             host: target.host, port: target.port, on: loop, tls: shell.tls, timeout: .seconds(1), delegate: self)
@@ -153,6 +157,7 @@ final class OutgoingLink: HTTPClientDelegate {
     func watch() {
         guard state != .idle, state != .abandoned, NIODeadline.now() - lastAnswerAt > Self.silenceMax else { return }
         shell.logger.warning("link is silent", metadata: ["address": "\(address)"])
+        wasSilent = true
         connection?.close()
     }
 
@@ -173,12 +178,20 @@ final class OutgoingLink: HTTPClientDelegate {
         guard state != .abandoned else { return }
         let wasLive = if case .live = state { true } else { false }
         state = .idle
-        if wasLive { return retryNow() }
+        let evidence: Membership.LinkLoss = wasSilent ? .silent : wasLive ? .reset : Self.isRefusal(error) ? .refused : .silent
         if let lost = peerID {
-            peerID = nil
-            shell.update { $0.unlinked(from: lost, at: $1) }
+            if !wasLive { peerID = nil }
+            shell.update { $0.unlinked(from: lost, evidence: evidence, at: $1) }
         }
-        scheduleRetry()
+        if wasLive { retryNow() } else { scheduleRetry() }
+    }
+
+    /// Whether the other host has answered that nothing listens there.
+    private static func isRefusal(_ error: (any Error)?) -> Bool {
+        if let error = error as? NIOConnectionError {
+            return !error.connectionErrors.isEmpty && error.connectionErrors.allSatisfy { isRefusal($0.error) }
+        }
+        return (error as? IOError)?.errnoCode == ECONNREFUSED
     }
 
     /// Full jitter up to 100 ms × 2ⁿ, at most a second (AWS Architecture Blog, "Exponential Backoff and Jitter").

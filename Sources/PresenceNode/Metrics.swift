@@ -8,6 +8,8 @@ struct MetricsSnapshot {
     let node: NodeStatistics
     let gateways: [GatewayLoop.Counters]
     let store: StoreStatistics
+    let salvage: StoreSalvage?
+    let isStoreIncomplete: Bool
     let clusterRejections: [ClusterListener.Rejection: UInt64]
 
     /// The text for Prometheus.
@@ -110,6 +112,14 @@ struct MetricsSnapshot {
         metrics.counter("rollcall_store_rows_total", "Rows written.", store.rows)
         metrics.counter("rollcall_store_failures_total", "Transactions that failed.", store.failures)
         metrics.gauge("rollcall_store_rows_waiting", "Rows that wait for the disk.", Double(store.rowsWaiting))
+        metrics.gauge("rollcall_store_rows_unwritten", "Rows that failed writes left behind, tried again.", Double(store.rowsUnwritten))
+        metrics.counter("rollcall_store_damaged_files_total", "Damaged databases put aside at the start.", salvage == nil ? 0 : 1)
+        metrics.counter(
+            "rollcall_store_damaged_rows_total", "Rows and pages of rows of a damaged database that could not be read.",
+            UInt64(salvage?.rowsDamaged ?? 0))
+        metrics.gauge(
+            "rollcall_store_incomplete", "1 while rows of a damaged database may be missing that other nodes have.",
+            isStoreIncomplete ? 1 : 0)
         metrics.histogram("rollcall_store_commit_seconds", "Duration of a transaction.", store.commitSeconds)
     }
 }

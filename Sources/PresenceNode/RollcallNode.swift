@@ -36,7 +36,17 @@ public final class RollcallNode: @unchecked Sendable {
 
     /// Opens the store, takes the ports, joins the cluster. Throws a ``StoreError``, or the error of a port that is taken.
     public static func start(_ configuration: NodeConfiguration, logger: Logger) async throws -> RollcallNode {
-        let store = try SQLiteStore(directory: configuration.dataDirectory, nodeID: configuration.nodeID, cluster: configuration.cluster)
+        let store = try SQLiteStore(
+            directory: configuration.dataDirectory, nodeID: configuration.nodeID, cluster: configuration.cluster,
+            canBeCompleted: !configuration.join.isEmpty)
+        if let salvage = store.salvage {
+            logger.error(
+                "the database was damaged; it was put aside, and a new one takes the rest from the other nodes",
+                metadata: [
+                    "problem": "\(salvage.problem)", "damaged": "\(salvage.damagedFile)", "rowsKept": "\(salvage.rowsKept)",
+                    "rowsDamaged": "\(salvage.rowsDamaged)",
+                ])
+        }
         do {
             let node = try await RollcallNode(configuration, store: store, logger: logger)
             try await node.join()
@@ -60,7 +70,8 @@ public final class RollcallNode: @unchecked Sendable {
         let peer = Peer(
             id: NodeID(configuration.nodeID), generation: UInt64(Clock.now().wall), address: address.description)
         shell = Shell(
-            peer: peer, cluster: configuration.cluster, secret: ClusterSecret(configuration.clusterSecret), tls: clusterTLS?.caller,
+            peer: peer, cluster: configuration.cluster, joins: !configuration.join.isEmpty,
+            secret: ClusterSecret(configuration.clusterSecret), tls: clusterTLS?.caller,
             gatewaysCount: loops.count,
             settings: configuration.core, eventLoop: core,
             store: store,
@@ -128,13 +139,32 @@ public final class RollcallNode: @unchecked Sendable {
         }
     }
 
-    /// Links to the contact points; a node that cannot reach any within two seconds serves alone and goes on trying.
+    /// Links to the contact points and takes over its slots; a node that cannot reach anybody serves alone and goes on trying. One whose
+    /// database is not complete is not ready before it has met another member.
     private func join() async throws {
-        try await shell.eventLoop.flatSubmit { [shell, state, configuration] in
+        try await shell.eventLoop.flatSubmit { [self] in
             shell.links.join(configuration.join)
-            return shell.eventLoop.when({ shell.links.hasTriedAll }, until: .now() + .seconds(2)).map { state.notReady = nil }
+            if store.isIncomplete { completeStore() }
+            return shell.eventLoop.when({ self.shell.links.hasTriedAll && self.shell.node.isWarm }, until: .now() + .seconds(5)).map {
+                if !self.store.isIncomplete || self.hasMetMember { self.state.notReady = nil }
+            }
         }.get()
     }
+
+    private var hasMetMember: Bool { shell.node.statistics.peers.contains { $0.state == .alive } }
+
+    /// The members compare digests when they meet, and then in turn: after two rounds what they have is here too.
+    private func completeStore() {
+        state.notReady = "incomplete: the database was damaged, and no other member has been met yet"
+        let settleDuration = TimeAmount.nanoseconds((configuration.core.digestInterval * 2).wholeNanoseconds)
+        shell.eventLoop.when({ self.hasMetMember || self.isStopping }, until: .distantFuture).whenSuccess {
+            guard !self.isStopping else { return }
+            self.state.notReady = nil
+            self.shell.eventLoop.assumeIsolated().scheduleTask(in: settleDuration) { self.store.complete() }
+        }
+    }
+
+    private var isStopping: Bool { state.notReady == "draining" }
 
     private static func metrics(
         shell: Shell, gateways: [GatewayLoop], store: any Store, cluster: ClusterListener
@@ -144,6 +174,7 @@ public final class RollcallNode: @unchecked Sendable {
         return EventLoopFuture.whenAllSucceed(snapshots, on: shell.eventLoop).map { counters in
             MetricsSnapshot(
                 node: shell.node.statistics, gateways: counters, store: store.statistics,
+                salvage: store.salvage, isStoreIncomplete: store.isIncomplete,
                 clusterRejections: cluster.rejections
             ).text
         }
@@ -168,6 +199,7 @@ public final class RollcallNode: @unchecked Sendable {
         if isDraining { try await leaveClients(until: deadline) }
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.drain() }.get() }
         for gateway in gateways { try await gateway.whenIdle(until: deadline).get() }
+        try await shell.eventLoop.flatSubmit { [shell] in shell.eventLoop.when({ shell.node.isHandedOver }, until: deadline) }.get()
         try await shell.eventLoop.flatSubmit { [self] in
             shell.update { $0.leave(at: $1) }
             return shell.links.whenSent(until: .now() + .milliseconds(500))

@@ -1,57 +1,84 @@
+import CSQLite
 import Foundation
 import GRDB
+import PresenceWire
 
-/// Looks at a database file before it is opened for writing, on a copy-free read-only connection, so that a file that cannot be used
-/// is left byte for byte as it was.
+/// Looks at a database file before it is opened for writing, and leaves it and its log byte for byte as they were.
 enum SQLiteInspection {
-    static func check(path: String, nodeID: String, cluster: String) throws(StoreError) {
+    /// What is wrong with a file that is this node's own.
+    struct Damage: Error {
+        let problem: String
+    }
+
+    /// - Returns: what is damaged; nil for a file that can be used.
+    /// - Throws: for a file that is not this node's, or that cannot be looked at.
+    static func damage(path: String, nodeID: String, cluster: String) throws(StoreError) -> Damage? {
         do {
-            try inspect(path, nodeID: nodeID, cluster: cluster)
+            let log = try WriteAheadLog(path: path + "-wal")
+            try checkHeader(path, hasLog: log.framesCount > 0)
+            if let problem = log.problem { throw Damage(problem: problem) }
+            try examine(path) { database in
+                try checkOwner(database, path: path, nodeID: nodeID, cluster: cluster)
+                try checkPages(database)
+                try checkRows(database)
+            }
+            return nil
+        } catch let damage as Damage {
+            return damage
         } catch let error as StoreError {
             throw error
         } catch {
+            let primary = (error as? DatabaseError)?.resultCode
+            let isDamage = primary.map { [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR].contains($0) } ?? false
+            if isDamage { return Damage(problem: "\(error)") }
             throw .unusable(path: path, problem: explain(error))
         }
     }
 
-    private static func inspect(_ path: String, nodeID: String, cluster: String) throws {
+    /// The numbers that say whose file it is stand in the header, at any version of SQLite.
+    private static func checkHeader(_ path: String, hasLog: Bool) throws {
         let header = try FileHandle(forReadingFrom: URL(fileURLWithPath: path)).read(upToCount: 100) ?? Data()
         guard header.starts(with: Array("SQLite format 3\0".utf8)), header.count == 100 else {
-            throw StoreError.unusable(
-                path: path, problem: "is not an SQLite database, or its first page is damaged; restore a backup or remove it")
+            throw Damage(problem: "is not an SQLite database, or its first page is damaged")
         }
         let bigEndian = { (offset: Int) in header[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
         guard bigEndian(68) == SQLiteStore.applicationID else {
             throw StoreError.unusable(path: path, problem: "is a database of another application (application_id \(bigEndian(68)))")
         }
-        guard bigEndian(60) <= SQLiteStore.schemaVersion else {
-            let problem = "has schema version \(bigEndian(60)); this binary knows up to \(SQLiteStore.schemaVersion): run a newer one"
+        guard (1...RowTable.schemaVersion).contains(bigEndian(60)) else {
+            let problem = "has schema version \(bigEndian(60)); this binary knows up to \(RowTable.schemaVersion): run a newer one"
             throw StoreError.unusable(path: path, problem: problem)
         }
-        // Whose it is stands in the main file from the beginning: it is read before anything is opened for writing.
-        let frozen = "file:\(path.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? path)?immutable=1"
-        try examine(frozen, isReadOnly: true) { try checkOwner($0, path: path, nodeID: nodeID, cluster: cluster) }
-        // With a log left by a crash only a connection that may write can read; its recovery is what the node needs anyway.
-        let hasLog = FileManager.default.fileExists(atPath: path + "-wal")
-        try examine(hasLog ? path : frozen, isReadOnly: !hasLog) { database in
-            let problems = try String.fetchAll(database, sql: "PRAGMA quick_check(3)")
-            guard problems == ["ok"] else {
-                throw StoreError.unusable(path: path, problem: "is damaged: \(problems.joined(separator: "; ")); restore a backup")
-            }
+        // 2 and 2 say that there may be a log, 1 and 1 that there is none.
+        guard header[18] == header[19], header[18] == 2 || (header[18] == 1 && !hasLog) else {
+            throw Damage(problem: "its header denies the write-ahead log that lies beside it, or is damaged")
         }
     }
 
-    private static func examine(_ path: String, isReadOnly: Bool, _ body: (Database) throws -> Void) throws {
+    /// Reads through a connection that writes nothing: where there is no log, none is made; with one, its index is in memory, and closing
+    /// leaves it.
+    static func examine(_ path: String, _ body: (Database) throws -> Void) throws {
+        let hasLog = FileManager.default.fileExists(atPath: path + "-wal")
+        let frozen = "file:\(path.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? path)?immutable=1"
         var configuration = GRDB.Configuration()
-        configuration.readonly = isReadOnly
-        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        configuration.readonly = !hasLog
+        configuration.prepareDatabase { database in
+            guard hasLog else { return }
+            csqlite_keep_log(database.sqliteConnection)
+            try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
+        }
+        let queue = try DatabaseQueue(path: hasLog ? path : frozen, configuration: configuration)
         try queue.read(body)
         try queue.close()
     }
 
     private static func checkOwner(_ database: Database, path: String, nodeID: String, cluster: String) throws {
         let rows = try GRDB.Row.fetchAll(database, sql: "SELECT name, value FROM meta")
-        let meta = Dictionary(uniqueKeysWithValues: rows.map { ($0["name"] as String, $0["value"] as String) })
+        let pairs = rows.compactMap { row -> (String, String)? in
+            guard let name = String.fromDatabaseValue(row[0]), let value = String.fromDatabaseValue(row[1]) else { return nil }
+            return (name, value)
+        }
+        let meta = Dictionary(pairs, uniquingKeysWith: { first, _ in first })
         guard meta["cluster"] == cluster else {
             throw StoreError.unusable(path: path, problem: "belongs to cluster \"\(meta["cluster"] ?? "?")\", not \"\(cluster)\"")
         }
@@ -61,12 +88,46 @@ enum SQLiteInspection {
         }
     }
 
+    private static func checkPages(_ database: Database) throws {
+        let problems = try String.fetchAll(database, sql: "PRAGMA quick_check(3)")
+        guard problems == ["ok"] else { throw Damage(problem: problems.joined(separator: "; ")) }
+        let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+        let schema = try String.fetchAll(database, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
+        guard schema == RowTable.schema(version: version) else { throw Damage(problem: "its schema is not that of version \(version)") }
+    }
+
+    private static func checkRows(_ database: Database) throws {
+        let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+        let rows = try GRDB.Row.fetchCursor(database, sql: RowTable.select(version: version) + " ORDER BY slot, user, kind, key")
+        var (count, damagedCount) = (0, 0)
+        var last: PresenceWire.Row?
+        while let row = try rows.next() {
+            count += 1
+            let next = RowTable.read(row)
+            // Out of order a row is there, but not found again.
+            let isInOrder = last.flatMap { last in next.map { last.key(isBefore: $0) } } ?? true
+            if next == nil || !isInOrder { damagedCount += 1 }
+            last = next
+        }
+        if damagedCount > 0 { throw Damage(problem: "\(damagedCount) of \(count) rows are not what was written") }
+    }
+
     static func explain(_ error: any Error) -> String {
         guard let error = error as? DatabaseError else { return error.localizedDescription }
         switch error.resultCode {
         case .SQLITE_BUSY, .SQLITE_LOCKED: return "is in use by another process"
-        case .SQLITE_CORRUPT, .SQLITE_NOTADB: return "is damaged: \(error.message ?? "no details"); restore a backup"
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB: return "is damaged: \(error.message ?? "no details")"
         default: return "\(error.message ?? "SQLite error") (\(error.extendedResultCode.rawValue))"
         }
+    }
+}
+
+extension PresenceWire.Row {
+    /// Whether this one's key comes before `other`'s in the table.
+    fileprivate func key(isBefore other: PresenceWire.Row) -> Bool {
+        if user.slot != other.user.slot { return user.slot < other.user.slot }
+        if user != other.user { return user < other.user }
+        if kind != other.kind { return kind.rawValue < other.kind.rawValue }
+        return key.utf8.lexicographicallyPrecedes(other.key.utf8)
     }
 }

@@ -8,10 +8,19 @@ import PresenceWire
 public final class SQLiteStore: Store {
     /// Rows that may wait for the disk; beyond it a write is refused with ``StoreError/overloaded``.
     public static let rowsWaitingMax = 1_000_000
-    /// `PRAGMA user_version` of what this code writes.
-    static let schemaVersion = 1
     /// `PRAGMA application_id`: "Roll".
     static let applicationID = 0x526F_6C6C
+
+    /// Rows of one transaction that catches up with what failed: few, so that a little room is enough to get on.
+    private static let rowsRetriedAtOnce = 1_000
+    /// After a failure the disk is left alone for so long, and what comes fails at once.
+    private static let pauseNanoseconds: UInt64 = 200_000_000
+
+    private struct Key: Hashable {
+        let user: UserID
+        let kind: PresenceWire.Row.Kind
+        let key: String
+    }
 
     private struct Pending {
         let rows: [PresenceWire.Row]
@@ -26,25 +35,45 @@ public final class SQLiteStore: Store {
         var pending: [Pending] = []
         var isClosed = false
         var statistics = StoreStatistics()
+        var isIncomplete = false
+        /// The mark is to be removed with the next write.
+        var isCompleting = false
     }
 
+    public let salvage: StoreSalvage?
     private let queue: DatabaseQueue
     private let state = ConditionLock(value: Work.idle)
     private nonisolated(unsafe) var shared = State()
+    /// What failed, the newest of each key; touched on the writer's thread only.
+    private nonisolated(unsafe) var unwritten: [Key: PresenceWire.Row] = [:]
+    private nonisolated(unsafe) var lastFailure: (error: StoreError, at: UInt64)?
     private let path: String
+    /// Holds the lock on the folder.
+    private let folder: FolderLock
 
     /// Opens, or makes, `rollcall.sqlite` in `directory`. A file that cannot be used is left as it was.
-    public init(directory: String, nodeID: String, cluster: String) throws(StoreError) {
-        path = directory + "/rollcall.sqlite"
+    ///
+    /// - Parameter canBeCompleted: there are other nodes that may have what is missing: a damaged file is put aside, what can be read of it
+    ///   goes to a new one, and ``isIncomplete`` says so.
+    public init(directory: String, nodeID: String, cluster: String, canBeCompleted: Bool = false) throws(StoreError) {
+        let path = directory + "/rollcall.sqlite"
+        self.path = path
         do {
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         } catch {
             throw .unusable(path: directory, problem: "cannot be made: \(error.localizedDescription)")
         }
-        let isNew = !FileManager.default.fileExists(atPath: path)
-        if !isNew { try SQLiteInspection.check(path: path, nodeID: nodeID, cluster: cluster) }
+        folder = try FolderLock(directory, of: path)
         do {
-            queue = try Self.open(path, isNew: isNew, nodeID: nodeID, cluster: cluster)
+            salvage = try Self.prepare(path, nodeID: nodeID, cluster: cluster, canBeCompleted: canBeCompleted)
+            queue = try Self.open(path)
+            shared.isIncomplete = try queue.read { try Row.fetchOne($0, sql: "SELECT 1 FROM meta WHERE name = 'incomplete'") != nil }
+            if shared.isIncomplete, !canBeCompleted {
+                throw StoreError.unusable(
+                    path: path, problem: "was damaged and is not complete yet: start with --join, so that other nodes can complete it")
+            }
+        } catch let error as StoreError {
+            throw error
         } catch {
             throw .unusable(path: path, problem: SQLiteInspection.explain(error))
         }
@@ -53,7 +82,29 @@ public final class SQLiteStore: Store {
         thread.start()
     }
 
-    private static func open(_ path: String, isNew: Bool, nodeID: String, cluster: String) throws -> DatabaseQueue {
+    /// Sees to it that there is a file that can be used.
+    private static func prepare(_ path: String, nodeID: String, cluster: String, canBeCompleted: Bool) throws -> StoreSalvage? {
+        let salvage = SQLiteSalvage(path: path)
+        try salvage.resume(time: Clock.now().wall)
+        guard FileManager.default.fileExists(atPath: path) else {
+            guard !FileManager.default.fileExists(atPath: path + "-wal") else {
+                throw StoreError.unusable(
+                    path: path, problem: "is gone, but its log \(path)-wal is there; restore a backup or remove the log")
+            }
+            try create(path, nodeID: nodeID, cluster: cluster)
+            return nil
+        }
+        guard let damage = try SQLiteInspection.damage(path: path, nodeID: nodeID, cluster: cluster) else { return nil }
+        guard canBeCompleted else {
+            throw StoreError.unusable(
+                path: path,
+                problem:
+                    "\(damage.problem); restore a backup, or start with --join: then the file is put aside and other nodes give their rows")
+        }
+        return try salvage.salvage(damage, nodeID: nodeID, cluster: cluster, time: Clock.now().wall)
+    }
+
+    private static func open(_ path: String) throws -> DatabaseQueue {
         var configuration = GRDB.Configuration()
         configuration.busyMode = .timeout(1)
         configuration.prepareDatabase { database in
@@ -61,53 +112,70 @@ public final class SQLiteStore: Store {
             try database.execute(sql: "PRAGMA journal_mode = WAL")
             try database.execute(sql: "PRAGMA synchronous = FULL")
         }
-        if isNew { try create(path, nodeID: nodeID, cluster: cluster) }
-        return try DatabaseQueue(path: path, configuration: configuration)
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        let isOld = try queue.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } != RowTable.schemaVersion
+        if isOld {
+            try queue.write { try RowTable.migrate($0) }
+            // The version in the file's head is what an older binary looks at.
+            _ = try queue.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+        }
+        return queue
     }
 
     /// Makes the file under another name and without a write-ahead log, then gives it its own: whatever kills the node, a file that is
     /// there says in its header what it is.
     private static func create(_ path: String, nodeID: String, cluster: String) throws {
-        let draft = path + "-new"
-        for leftover in [draft, draft + "-journal"] where FileManager.default.fileExists(atPath: leftover) {
+        try draft(path + "-new", nodeID: nodeID, cluster: cluster).close()
+        try FileManager.default.moveItem(atPath: path + "-new", toPath: path)
+    }
+
+    /// A new file without rows; one of this name that an earlier try left is removed.
+    static func draft(_ path: String, nodeID: String, cluster: String) throws -> DatabaseQueue {
+        for leftover in [path, path + "-journal"] where FileManager.default.fileExists(atPath: leftover) {
             try FileManager.default.removeItem(atPath: leftover)
         }
-        let queue = try DatabaseQueue(path: draft)
+        let queue = try DatabaseQueue(path: path)
         try queue.write { database in
-            try database.execute(
-                sql: """
-                    PRAGMA application_id = \(applicationID);
-                    PRAGMA user_version = \(schemaVersion);
-                    CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-                    CREATE TABLE row (
-                        slot INTEGER NOT NULL, user BLOB NOT NULL, kind INTEGER NOT NULL, key TEXT NOT NULL,
-                        stamp INTEGER NOT NULL, node INTEGER NOT NULL, value BLOB, expires INTEGER,
-                        PRIMARY KEY (slot, user, kind, key)
-                    ) WITHOUT ROWID;
-                    """)
+            try RowTable.create(in: database)
             try database.execute(sql: "INSERT INTO meta VALUES ('node', ?), ('cluster', ?)", arguments: [nodeID, cluster])
         }
-        try queue.close()
-        try FileManager.default.moveItem(atPath: draft, toPath: path)
+        return queue
     }
 
     public func load(_ body: (PresenceWire.Row) throws -> Void) throws {
         try queue.read { database in
-            let sql = "SELECT user, kind, key, stamp, node, value, expires FROM row ORDER BY slot, user, kind, key"
+            let sql = RowTable.select(version: RowTable.schemaVersion) + " ORDER BY slot, user, kind, key"
             let rows = try GRDB.Row.fetchCursor(database, sql: sql)
-            while let row = try rows.next() { try body(try PresenceWire.Row(row, path: path)) }
+            while let row = try rows.next() {
+                guard let row = RowTable.read(row) else { throw StoreError.unusable(path: path, problem: "a row was damaged just now") }
+                try body(row)
+            }
         }
     }
 
     public func persist(_ rows: [PresenceWire.Row], completion: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
         state.lock()
-        let isRefused = shared.isClosed || shared.statistics.rowsWaiting + rows.count > Self.rowsWaitingMax
+        let rowsCount = shared.statistics.rowsWaiting + shared.statistics.rowsUnwritten + rows.count
+        let isRefused = shared.isClosed || rowsCount > Self.rowsWaitingMax
         if !isRefused {
             shared.pending.append(Pending(rows: rows, completion: completion))
             shared.statistics.rowsWaiting += rows.count
         }
         state.unlock(withValue: shared.pending.isEmpty && !shared.isClosed ? .idle : .busy)
         if isRefused { completion(.failure(.overloaded)) }
+    }
+
+    public var isIncomplete: Bool {
+        state.lock()
+        defer { state.unlock() }
+        return shared.isIncomplete
+    }
+
+    public func complete() {
+        state.lock()
+        shared.isCompleting = shared.isIncomplete
+        state.unlock()
+        persist([]) { _ in }
     }
 
     public func close() {
@@ -118,7 +186,8 @@ public final class SQLiteStore: Store {
         state.unlock(withValue: .busy)
         state.lock(whenValue: .ended)
         state.unlock(withValue: .ended)
-        do { try queue.close() } catch { return }  // Everything is in the file or its log.
+        do { try queue.close() } catch {}  // Everything is in the file or its log.
+        folder.release()
     }
 
     public var statistics: StoreStatistics {
@@ -136,7 +205,10 @@ public final class SQLiteStore: Store {
             shared.pending = []
             let isLast = shared.isClosed && group.isEmpty
             state.unlock(withValue: isLast ? .ended : shared.isClosed ? .busy : .idle)
-            if isLast { return }
+            if isLast {
+                do { try catchUp() } catch { return }  // The disk still takes nothing; replicas have the rows, if there are any.
+                return
+            }
             let rowsCount = group.reduce(0) { $0 + $1.rows.count }
             let start = DispatchTime.now().uptimeNanoseconds
             let result = commit(group)
@@ -144,6 +216,7 @@ public final class SQLiteStore: Store {
             state.lock()
             shared.statistics.rowsWaiting -= rowsCount
             shared.statistics.commitSeconds.observe(seconds: seconds)
+            shared.statistics.rowsUnwritten = unwritten.count
             if case .success = result {
                 shared.statistics.commits += 1
                 shared.statistics.rows += UInt64(rowsCount)
@@ -156,45 +229,62 @@ public final class SQLiteStore: Store {
     }
 
     private func commit(_ group: [Pending]) -> Result<Void, StoreError> {
-        guard group.contains(where: { !$0.rows.isEmpty }) else { return .success(()) }
         do {
-            try queue.write { database in
-                let statement = try database.cachedStatement(sql: Self.upsert)
-                for pending in group {
-                    for row in pending.rows {
-                        try statement.execute(arguments: [
-                            Int(row.user.slot), row.user.withBytes { Data($0) }, Int(row.kind.rawValue), row.key,
-                            Int64(bitPattern: row.version.stamp), Int64(row.version.node), row.value.map { Data($0) }, row.expiresAt,
-                        ])
-                    }
-                }
-            }
+            if let lastFailure, DispatchTime.now().uptimeNanoseconds < lastFailure.at + Self.pauseNanoseconds { throw lastFailure.error }
+            try catchUp()
+            try put(group.lazy.flatMap(\.rows))
+            try removeMark()
+            lastFailure = nil
             return .success(())
         } catch {
-            return .failure(.failed(SQLiteInspection.explain(error)))
+            let failure = error as? StoreError ?? .failed(SQLiteInspection.explain(error))
+            for row in group.lazy.flatMap(\.rows) { keep(row) }
+            if !(error is StoreError) { rest(after: failure) }
+            return .failure(failure)
         }
     }
 
-    private static let upsert = """
-        INSERT INTO row (slot, user, kind, key, stamp, node, value, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (slot, user, kind, key) DO UPDATE SET
-        stamp = excluded.stamp, node = excluded.node, value = excluded.value, expires = excluded.expires
-        WHERE (excluded.stamp, excluded.node) >= (row.stamp, row.node)
-        """
-}
+    private func put(_ rows: some Sequence<PresenceWire.Row>) throws {
+        guard rows.contains(where: { _ in true }) else { return }
+        try queue.write { database in
+            let statement = try database.cachedStatement(sql: RowTable.upsert)
+            for row in rows { try statement.execute(arguments: RowTable.arguments(row)) }
+        }
+    }
 
-extension PresenceWire.Row {
-    fileprivate init(_ row: GRDB.Row, path: String) throws {
-        let joined: Data = row["user"]
-        let parts = joined.split(separator: 0, omittingEmptySubsequences: false)
-        let code: Int = row["kind"]
-        guard parts.count == 2, let kind = Kind(rawValue: UInt8(clamping: code)),
-            let app = String(validating: parts[0], as: UTF8.self), let id = String(validating: parts[1], as: UTF8.self)
-        else { throw StoreError.unusable(path: path, problem: "a row has kind \(code), or a user ID that is none; restore a backup") }
-        let (stamp, node): (Int64, Int64) = (row["stamp"], row["node"])
-        self.init(
-            user: UserID(app: app, id: id), kind: kind, key: row["key"],
-            version: Version(stamp: UInt64(bitPattern: stamp), node: UInt32(truncatingIfNeeded: node)),
-            value: (row["value"] as Data?).map { Array($0) }, expiresAt: row["expires"])
+    // MARK: A disk that takes nothing
+
+    private func keep(_ row: PresenceWire.Row) {
+        let key = Key(user: row.user, kind: row.kind, key: row.key)
+        if let kept = unwritten[key], kept.version > row.version { return }
+        unwritten[key] = row
+    }
+
+    /// Writes what earlier writes left behind. A row that is written twice is the same row.
+    private func catchUp() throws {
+        while !unwritten.isEmpty {
+            let keys = Array(unwritten.keys.prefix(Self.rowsRetriedAtOnce))
+            try put(keys.lazy.compactMap { self.unwritten[$0] })
+            for key in keys { unwritten[key] = nil }
+        }
+    }
+
+    /// A log that has been copied into the database is written again from its beginning, which takes no room; where that fails too, only
+    /// somebody else can make room.
+    private func rest(after failure: StoreError) {
+        lastFailure = (failure, DispatchTime.now().uptimeNanoseconds)
+        do { _ = try queue.writeWithoutTransaction { try $0.checkpoint(.restart) } } catch { return }
+    }
+
+    private func removeMark() throws {
+        state.lock()
+        let isCompleting = shared.isCompleting
+        state.unlock()
+        guard isCompleting else { return }
+        try queue.write { try $0.execute(sql: "DELETE FROM meta WHERE name = 'incomplete'") }
+        state.lock()
+        shared.isIncomplete = false
+        shared.isCompleting = false
+        state.unlock()
     }
 }

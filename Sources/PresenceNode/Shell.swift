@@ -40,9 +40,9 @@ final class Shell: @unchecked Sendable {
     private var crossing: [[GatewayInput]] = []
     /// For each gateway, what it sends in this turn; touched on that gateway's loop only.
     private var inputs: [CrossingQueue] = []
-    private let completions = NIOLockedValueBox<[(ticket: UInt64, isDurable: Bool)]>([])
+    private let completions = NIOLockedValueBox<[(ticket: UInt64, result: Result<Void, StoreError>)]>([])
     private var isStopped = false
-    private(set) var storeFailures: UInt64 = 0
+    private var isStoreSound = true
 
     /// One gateway's messages of a turn.
     private final class CrossingQueue: @unchecked Sendable {
@@ -51,7 +51,7 @@ final class Shell: @unchecked Sendable {
     }
 
     init(
-        peer: Peer, cluster: String, secret: ClusterSecret, tls: NIOSSLContext?, gatewaysCount: Int, settings: CoreSettings,
+        peer: Peer, cluster: String, joins: Bool, secret: ClusterSecret, tls: NIOSSLContext?, gatewaysCount: Int, settings: CoreSettings,
         eventLoop: any EventLoop,
         store: any Store, logger: Logger
     ) {
@@ -61,7 +61,7 @@ final class Shell: @unchecked Sendable {
         self.logger = logger
         self.secret = secret
         self.tls = tls
-        node = Node(selfPeer: peer, cluster: cluster, gatewaysCount: gatewaysCount, settings: settings)
+        node = Node(selfPeer: peer, cluster: cluster, gatewaysCount: gatewaysCount, joins: joins, settings: settings)
         links = Links(shell: self)
     }
 
@@ -77,6 +77,7 @@ final class Shell: @unchecked Sendable {
         schedule(every: .milliseconds(20)) { $0.node.tick(at: Clock.now()) }
         schedule(every: .milliseconds(250)) { shell in
             shell.node.beat(at: Clock.now())
+            if shell.links.hasTriedAll { shell.node.joinedNobody(at: Clock.now()) }
             shell.links.watch()
         }
         for gateway in gateways {
@@ -183,6 +184,8 @@ final class Shell: @unchecked Sendable {
         case .persist(let rows, let ticket): persist(rows, ticket: ticket)
         case .connect(let peer): links.connect(to: peer)
         case .transmit(let peer): links.transmit(to: peer, id: node.peerID(peer))
+        case .superseded(let other):
+            logger.critical("another process runs as this node; stop one of them", metadata: ["address": "\(other.address)"])
         case .membership(let id, let isAlive):
             logger.notice(isAlive ? "member joined" : "member lost", metadata: ["member": "\(id)"])
         }
@@ -209,11 +212,21 @@ final class Shell: @unchecked Sendable {
     private func persist(_ rows: [Row], ticket: UInt64) {
         store.persist(rows) { [self] result in
             let isFirst = completions.withLockedValue { completions in
-                if case .failure(let error) = result { logger.error("store: \(error)") }
-                completions.append((ticket, (try? result.get()) != nil))
+                completions.append((ticket, result))
                 return completions.count == 1
             }
             if isFirst { eventLoop.execute { self.takeCompletions() } }
+        }
+    }
+
+    /// The first failure and the end of it: a log that grows with every failure would fill the disk that is full.
+    private func log(_ result: Result<Void, StoreError>, isDurable: Bool) {
+        guard isDurable != isStoreSound else { return }
+        isStoreSound = isDurable
+        if case .failure(let error) = result {
+            logger.error("store: \(error); durable changes are answered 50001 until it takes rows again")
+        } else {
+            logger.notice("store: takes rows again, and has what it had refused")
         }
     }
 
@@ -223,7 +236,11 @@ final class Shell: @unchecked Sendable {
             return completions
         }
         let now = Clock.now()
-        for (ticket, isDurable) in taken { node.stored(ticket, isDurable: isDurable, at: now) }
+        for (ticket, result) in taken {
+            let isDurable = (try? result.get()) != nil
+            log(result, isDurable: isDurable)
+            node.stored(ticket, isDurable: isDurable, at: now)
+        }
         obey()
     }
 }

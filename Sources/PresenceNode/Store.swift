@@ -24,7 +24,21 @@ public struct StoreStatistics: Equatable, Sendable {
     public var rows: UInt64 = 0
     public var failures: UInt64 = 0
     public var rowsWaiting = 0
+    /// Rows that a write left behind because it failed; the next one that succeeds takes them.
+    public var rowsUnwritten = 0
     public var commitSeconds = LatencyHistogram()
+}
+
+/// What was done about a damaged file when it was opened.
+public struct StoreSalvage: Equatable, Sendable {
+    /// What was wrong with it.
+    public let problem: String
+    /// Where it was put.
+    public let damagedFile: String
+    /// Rows whose checksum was right.
+    public let rowsKept: Int
+    /// Rows found whose checksum was wrong, and pages of rows that could not be read.
+    public let rowsDamaged: Int
 }
 
 /// Where durable rows live (design §6).
@@ -32,9 +46,16 @@ public protocol Store: AnyObject, Sendable {
     /// Reads every row, in key order, tombstones included; before the first ``persist(_:completion:)``.
     func load(_ body: (Row) throws -> Void) throws
     /// Makes rows durable. A row never replaces a newer one of its key. `completion` is called on the store's thread, in the order of
-    /// the calls, once they are on disk or have failed.
+    /// the calls, once they are on disk or have failed. Rows that failed are kept and written before any others: an empty call that
+    /// succeeds says that nothing is left behind.
     func persist(_ rows: [Row], completion: @escaping @Sendable (Result<Void, StoreError>) -> Void)
     /// Writes what waits, and closes.
     func close()
     var statistics: StoreStatistics { get }
+    /// What was done about a damaged file at this start.
+    var salvage: StoreSalvage? { get }
+    /// Rows may be missing that other nodes have: those of a damaged file, at this start or an earlier one.
+    var isIncomplete: Bool { get }
+    /// The other nodes have given what was missing.
+    func complete()
 }

@@ -31,10 +31,6 @@ public enum Message: Hashable, Sendable {
     /// The sender does not own these users' slots: try again by a newer ring.
     case misrouted([UserID])
 
-    // From an owner to the next one.
-    /// A user's facts, from the node that owned them.
-    case transfer(Transfer)
-
     // Between the nodes that keep a slot (design §6).
     /// Facts for the receiver to keep, on disk too. A ticket other than 0 asks for ``replicated(ticket:)``.
     case replicate(ticket: UInt64, [Row])
@@ -44,13 +40,21 @@ public enum Message: Hashable, Sendable {
     /// The receiver sends its rows of the ranges that differ, and with `wantsAnswer` its own hashes.
     case digest([UInt64], wantsAnswer: Bool)
 
+    // When the members have changed (design §5, warming).
+    /// What the sender holds of the slots that the receiver is to keep by this ring; in pages of ``offerSlotsMax``.
+    case offer(ring: UInt64, [SlotHash], isFirst: Bool, isLast: Bool)
+    /// Offer again: what was offered before does not count any more.
+    case requestOffer
+    /// Send me all that you hold of these slots.
+    case want(ring: UInt64, [Slot])
+    /// All that was wanted of so many slots has been sent.
+    case sent(ring: UInt64, slotsCount: Int)
+    /// Everything that the sender is to keep by this ring has come to it.
+    case settled(ring: UInt64)
+
     // Between any two nodes.
-    /// The sender gives its slots away and is about to end; it stays a gateway until its clients are gone (design §5, drain).
-    case draining
-    /// The sender ends now, on purpose: it is not missed.
-    case left
-    /// All the members that the sender knows.
-    case members([Peer])
+    /// Who is a member, as the sender knows it.
+    case membership(MembershipMessage)
     /// The sender's link to the receiver is up, so it can answer now: what was said to it before may have been lost, and is to be
     /// said again.
     case requestSync
@@ -61,6 +65,8 @@ public enum Message: Hashable, Sendable {
 extension Message {
     /// Ranges of 64 slots each: a difference costs the rows of one range, and a digest 8 KiB.
     public static let digestRangesCount = 1_024
+    /// Most slots of one ``offer(ring:_:isFirst:isLast:)``: a page of 45 KiB.
+    public static let offerSlotsMax = 4_096
     /// Most rows of one ``replicate(ticket:_:)`` that repairs or moves.
     public static let replicateRowsMax = 200
 }
@@ -86,7 +92,7 @@ public struct Peer: Hashable, Sendable {
 /// The first thing two nodes say to one another on a link.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
-    public static let protocolVersion: UInt64 = 1
+    public static let protocolVersion: UInt64 = 2
 
     public var protocolVersion: UInt64
     /// Nodes of another cluster refuse the link.
@@ -215,14 +221,24 @@ public struct Interest: Hashable, Sendable {
     }
 }
 
-/// A user's facts on their way to a new owner.
-public struct Transfer: Hashable, Sendable {
-    public var record: Record
-    public var subscriptions: [Subscription]
+extension Interest {
+    /// The same when the answer to the call, and what it would have told, has not reached the follower.
+    public var toldNothing: Interest {
+        var interest = self
+        for place in interest.added.indices { interest.added[place].told = nil }
+        return interest
+    }
+}
 
-    public init(record: Record, subscriptions: [Subscription]) {
-        self.record = record
-        self.subscriptions = subscriptions
+/// What a node holds of one slot, as a hash.
+public struct SlotHash: Hashable, Sendable {
+    public var slot: Slot
+    /// Equal for equal facts.
+    public var hash: UInt64
+
+    public init(slot: Slot, hash: UInt64) {
+        self.slot = slot
+        self.hash = hash
     }
 }
 
@@ -237,6 +253,8 @@ public struct Subscription: Hashable, Sendable {
     public var version: Version
     /// A tombstone: unsubscribed, evicted or expired.
     public var isRemoved: Bool
+    /// When this node learnt of it, if that was later than ``subscribedAt``; does not travel.
+    public var learntAt: Milliseconds = 0
 
     public init(
         target: UserID, subscribeType: UInt8 = 1, subscribedAt: Milliseconds, expiresAt: Milliseconds?, version: Version,

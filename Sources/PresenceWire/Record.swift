@@ -33,6 +33,8 @@ public struct Record: Hashable, Sendable {
     public var customStatus: String
     /// When the custom status ends by itself; 0 for never.
     public var customStatusExpiresAt: Milliseconds
+    /// When the custom status was last written: a fact of its own, kept when two sides of a split have each written a record.
+    public var customStatusVersion: Version
     /// Platforms with a session, sorted and without repetition.
     public var onlinePlatforms: [String]
     public var event: PublishedEvent?
@@ -44,6 +46,9 @@ public struct Record: Hashable, Sendable {
     public var lastCustomStatusUpdateTime: Milliseconds
     /// The last proof of life.
     public var lastSeenTime: Milliseconds
+    /// When the present owner began to answer for the record, if it did not write it: who was told earlier that all is complete may have
+    /// missed it. Not kept on disk.
+    public var knownSince: Milliseconds
 
     /// What is true of a user nobody has written about: UNLOGINED, version zero.
     public init(blank user: UserID) {
@@ -52,12 +57,27 @@ public struct Record: Hashable, Sendable {
         statusType = .unlogined
         customStatus = ""
         customStatusExpiresAt = 0
+        customStatusVersion = .zero
         onlinePlatforms = []
         event = nil
         lastUpdateTime = 0
         lastOnlineStatusUpdateTime = 0
         lastCustomStatusUpdateTime = 0
         lastSeenTime = 0
+        knownSince = 0
+    }
+
+    /// Whether a client that was told everything up to `floor` may have missed this.
+    public func isUntold(since floor: Version) -> Bool {
+        version > floor || (version > .zero && knownSince >= floor.milliseconds && floor > .zero)
+    }
+
+    /// Replaces the custom status by another record's.
+    public mutating func takeCustomStatus(of other: Record) {
+        customStatus = other.customStatus
+        customStatusExpiresAt = other.customStatusExpiresAt
+        customStatusVersion = other.customStatusVersion
+        lastCustomStatusUpdateTime = other.lastCustomStatusUpdateTime
     }
 }
 
@@ -69,6 +89,8 @@ public struct Row: Hashable, Sendable {
         case status = 1
         /// A subscription of the user; the key is the target's ID.
         case subscription = 2
+        /// A node that was a member, by its ID; kept by each node for itself.
+        case member = 3
     }
 
     public var user: UserID

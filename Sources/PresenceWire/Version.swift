@@ -23,6 +23,13 @@ public struct Version: Hashable, Comparable, Sendable {
     /// The stamp's milliseconds since 1970.
     public var milliseconds: Milliseconds { Milliseconds(stamp >> 16) }
 
+    /// Reads ``text``; nil for anything else.
+    public init?(text: some StringProtocol) {
+        guard text.utf8.count == 24, let stamp = UInt64(text.prefix(16), radix: 16), let node = UInt32(text.suffix(8), radix: 16)
+        else { return nil }
+        self.init(stamp: stamp, node: node)
+    }
+
     public static func < (left: Version, right: Version) -> Bool {
         left.stamp != right.stamp ? left.stamp < right.stamp : left.node < right.node
     }
@@ -71,6 +78,9 @@ public struct VersionClock: Sendable {
     public mutating func observe(_ version: Version) {
         latest = max(latest, version.stamp)
     }
+
+    /// The clock's milliseconds: never behind `wall`, nor behind what was heard of.
+    public func milliseconds(at wall: Milliseconds) -> Milliseconds { max(wall, Milliseconds(latest >> 16)) }
 
     /// Everything issued so far is at or below this stamp, and all that will be issued is above it.
     public mutating func current(at wall: Milliseconds) -> Version { next(at: wall) }

@@ -44,12 +44,10 @@ extension WireWriter {
         case .misrouted(let users):
             tag(13)
             self.users(users)
-        case .transfer(let transfer):
-            tag(14)
-            self.transfer(transfer)
-        case .members(let peers):
+        case .offer, .want, .sent, .settled, .requestOffer: handoff(message)
+        case .membership(let message):
             tag(15)
-            list(peers) { $0.peer($1) }
+            membership(message)
         case .complete(let version):
             tag(16)
             self.version(version)
@@ -65,8 +63,34 @@ extension WireWriter {
             tag(20)
             list(hashes) { $0.unsigned($1) }
             tag(wantsAnswer ? 1 : 0)
-        case .draining: tag(21)
-        case .left: tag(22)
+        }
+    }
+
+    /// One of the messages by which slots change hands.
+    private mutating func handoff(_ message: Message) {
+        switch message {
+        case .offer(let ring, let slots, let isFirst, let isLast):
+            tag(14)
+            unsigned(ring)
+            list(slots) { writer, slot in
+                writer.unsigned(UInt64(slot.slot))
+                writer.unsigned(slot.hash)
+            }
+            tag(isFirst ? 1 : 0)
+            tag(isLast ? 1 : 0)
+        case .requestOffer: tag(21)
+        case .want(let ring, let slots):
+            tag(23)
+            unsigned(ring)
+            list(slots) { $0.unsigned(UInt64($1)) }
+        case .sent(let ring, let slotsCount):
+            tag(24)
+            unsigned(ring)
+            unsigned(UInt64(slotsCount))
+        case .settled(let ring):
+            tag(25)
+            unsigned(ring)
+        default: preconditionFailure("not about slots: \(message)")
         }
     }
 
@@ -81,7 +105,7 @@ extension WireWriter {
         list(hello.members) { $0.peer($1) }
     }
 
-    private mutating func peer(_ peer: Peer) {
+    mutating func peer(_ peer: Peer) {
         text(peer.id.rawValue)
         unsigned(peer.generation)
         text(peer.address)
@@ -126,11 +150,6 @@ extension WireWriter {
             writer.signed(followed.subscribedAt)
         }
         users(interest.removed)
-    }
-
-    private mutating func transfer(_ transfer: Transfer) {
-        record(transfer.record)
-        list(transfer.subscriptions) { $0.subscription($1) }
     }
 
     private mutating func subscription(_ subscription: Subscription) {
@@ -216,16 +235,21 @@ extension WireReader {
         case 11: return .end(try session(), user: try user(), reason: try text(bytesMax: Limits.nameBytesMax))
         case 12: return .answer(id: try unsigned(), try answer())
         case 13: return .misrouted(try users())
-        case 14: return .transfer(try transfer())
-        case 15: return .members(try list { reader throws(DecodeError) in try reader.peer() })
+        case 14:
+            return .offer(
+                ring: try unsigned(), try list { reader throws(DecodeError) in try reader.slotHash() }, isFirst: try flag(),
+                isLast: try flag())
+        case 21: return .requestOffer
+        case 23: return .want(ring: try unsigned(), try list { reader throws(DecodeError) in try reader.slot() })
+        case 24: return .sent(ring: try unsigned(), slotsCount: Int(try number(max: UInt64(Slot.max))))
+        case 25: return .settled(ring: try unsigned())
+        case 15: return .membership(try membership())
         case 16: return .complete(upTo: try version())
         case 17: return .requestSync
         case 18: return .replicate(ticket: try unsigned(), try list { reader throws(DecodeError) in try reader.row() })
         case 19: return .replicated(ticket: try unsigned())
         case 20:
             return .digest(try list { reader throws(DecodeError) in try reader.unsigned() }, wantsAnswer: try flag())
-        case 21: return .draining
-        case 22: return .left
         case let other: throw .unknownTag(other)
         }
     }
@@ -244,14 +268,14 @@ extension WireReader {
         return Hello(cluster: cluster, sender: sender, members: members, protocolVersion: version)
     }
 
-    private mutating func peer() throws(DecodeError) -> Peer {
+    mutating func peer() throws(DecodeError) -> Peer {
         let id = try text(bytesMax: Limits.nameBytesMax)
         let generation = try unsigned()
         let address = try text(bytesMax: 300)
         return Peer(id: NodeID(id), generation: generation, address: address, weight: UInt32(clamping: try unsigned()))
     }
 
-    private mutating func flag() throws(DecodeError) -> Bool {
+    mutating func flag() throws(DecodeError) -> Bool {
         switch try tag() {
         case 0: return false
         case 1: return true
@@ -298,9 +322,14 @@ extension WireReader {
         return Interest(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
     }
 
-    private mutating func transfer() throws(DecodeError) -> Transfer {
-        Transfer(
-            record: try record(), subscriptions: try list { reader throws(DecodeError) in try reader.subscription() })
+    private mutating func slot() throws(DecodeError) -> Slot { Slot(try number(max: UInt64(Slot.max))) }
+
+    private mutating func slotHash() throws(DecodeError) -> SlotHash { SlotHash(slot: try slot(), hash: try unsigned()) }
+
+    private mutating func number(max: UInt64) throws(DecodeError) -> UInt64 {
+        let number = try unsigned()
+        guard number <= max else { throw .tooLong(count: Int(clamping: number), limit: Int(max)) }
+        return number
     }
 
     private mutating func subscription() throws(DecodeError) -> Subscription {

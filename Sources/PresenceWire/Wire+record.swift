@@ -21,6 +21,7 @@ extension WireWriter {
         tag(value.statusType.rawValue)
         text(value.customStatus)
         signed(value.customStatusExpiresAt)
+        version(value.customStatusVersion)
         list(value.onlinePlatforms) { $0.text($1) }
         optional(value.event) { writer, event in
             writer.signed(event.value)
@@ -31,6 +32,7 @@ extension WireWriter {
         signed(value.lastOnlineStatusUpdateTime)
         signed(value.lastCustomStatusUpdateTime)
         signed(value.lastSeenTime)
+        signed(value.knownSince)
     }
 }
 
@@ -91,6 +93,7 @@ extension WireReader {
         record.statusType = statusType
         record.customStatus = try text(bytesMax: Limits.customStatusBytesMax)
         record.customStatusExpiresAt = try signed()
+        record.customStatusVersion = try version()
         record.onlinePlatforms = try list(countMax: Limits.sessionsPerUserMax) { reader throws(DecodeError) in
             try reader.text(bytesMax: Limits.platformBytesMax)
         }
@@ -101,6 +104,7 @@ extension WireReader {
         record.lastOnlineStatusUpdateTime = try signed()
         record.lastCustomStatusUpdateTime = try signed()
         record.lastSeenTime = try signed()
+        record.knownSince = try signed()
         return record
     }
 }

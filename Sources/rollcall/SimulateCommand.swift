@@ -61,8 +61,8 @@ struct SimulateCommand: AsyncParsableCommand {
         {
             throw CommandFailure(description: error.description, code: PresenceNode.ExitCode.usage)
         }
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        let watcher = Task { for await _ in signals { simulation.stop() } }
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sigusr1)
+        let watcher = Task { for await signal in signals { if signal == .sigusr1 { simulation.endPhase() } else { simulation.stop() } } }
         let painter = Task { await paint(simulation, total: options.duration) }
         defer {
             watcher.cancel()

@@ -31,11 +31,12 @@ class Node:
         self.client, self.link, self.ops = free_ports(3)
         self.process = None
 
-    def start(self):
+    def start(self, prefix=()):
+        """`prefix`: a command that ends by becoming the one that follows it."""
         contacts = ",".join(f"127.0.0.1:{n.link}" for n in self.cluster.nodes if n is not self)
         log = open(f"{self.cluster.directory}/{self.name}.log", "a")
         self.process = subprocess.Popen(
-            [ROLLCALL, "serve", "--dev", "--node-id", self.name, "--data-dir", f"{self.cluster.directory}/{self.name}",
+            [*prefix, ROLLCALL, "serve", "--dev", "--node-id", self.name, "--data-dir", f"{self.cluster.directory}/{self.name}",
              "--listen", f"127.0.0.1:{self.client}", "--cluster-listen", f"127.0.0.1:{self.link}",
              "--ops-listen", f"127.0.0.1:{self.ops}", "--loops", "1"] + (["--join", contacts] if contacts else []),
             stdout=subprocess.DEVNULL, stderr=log, env=dict(os.environ, **self.cluster.environment))

@@ -67,8 +67,8 @@ import Testing
     }
 
     @Test func nodesWithCertificatesJoinAndOneWithoutStaysOutside() async throws {
-        let folder = NSTemporaryDirectory() + "rollcall-cluster-tls-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let temporary = TemporaryFolder()
+        let folder = temporary.path
         for name in ["node", "stranger"] {
             let made = try await run(
                 "openssl",
@@ -84,13 +84,12 @@ import Testing
             configuration.clusterTLSKey = "\(folder)/\(name).key"
             configuration.clusterTLSAuthority = "\(folder)/node.pem"
         }
-        let fixture = try await Fixture.start(nodes: 2) { use(&$0, "node") }
+        let fixture = try await Fixture.start(nodes: 2, in: temporary) { use(&$0, "node") }
         try await expectOutside(fixture) { use(&$0, "stranger") }
         try await expectOutside(fixture) { configuration in
             (configuration.clusterTLSCertificate, configuration.clusterTLSKey, configuration.clusterTLSAuthority) = (nil, nil, nil)
         }
         try await fixture.stop()
-        try FileManager.default.removeItem(atPath: folder)
     }
 
     /// Starts one more node with a changed configuration: neither it nor the others take one another for members.
@@ -111,13 +110,80 @@ import Testing
         var first = try await Fixture.start()
         #expect(try await first.call("setSelfStatus", #"{"customStatus":"kept"}"#).status == 200)
         #expect(try await first.call("subscribeUserStatus", #"{"userIDs":["bob","carl"]}"#).status == 200)
-        let directory = first.directory
+        let folder = first.folder
         try await first.nodes[0].stop()
-        first = try await Fixture.start { $0.dataDirectory = "\(directory)/n0" }
+        first = try await Fixture.start(in: folder)
         let status = try await first.call("getUserStatus", #"{"userIDs":["ann"]}"#).json["userStatusList"]!.elements[0]
         #expect(status["customStatus"]?.text == "kept")
         #expect(try await first.call("getSubscribedUserStatus", "{}").json["total"]?.number == 2)
         try await first.stop()
+    }
+
+    @Test func aNodeWithADamagedFileComesBackWithTheRowsOfTheOthers() async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        for user in 0..<60 {
+            #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"kept"}"#, as: "u\(user)").status == 200)
+            #expect(try await fixture.call("subscribeUserStatus", #"{"userIDs":["bob","carl"]}"#, as: "u\(user)").status == 200)
+        }
+        let folders = fixture.nodes.map { $0.configuration.dataDirectory }
+        var configuration = fixture.nodes[2].configuration
+        try await fixture.nodes[2].stop()
+        let file = URL(fileURLWithPath: "\(folders[2])/rollcall.sqlite")
+        var content = try Data(contentsOf: file)
+        for page in 2..<content.count / 4_096 where page % 2 == 0 { content[page * 4_096 + 3_000] ^= 0xFF }
+        try content.write(to: file)
+        configuration.join = []
+        await #expect(throws: StoreError.self) { try await RollcallNode.start(configuration, logger: Logger(label: "alone")) }
+        #expect(try Data(contentsOf: file) == content)
+        configuration.join = [HostPort(host: "127.0.0.1", port: fixture.nodes[0].ports.cluster)]
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        let node = try await RollcallNode.start(configuration, logger: logger)
+        let metrics = try await node.metricsText()
+        #expect(metrics.contains("rollcall_store_damaged_files_total 1\n") && metrics.contains("rollcall_store_incomplete 1\n"))
+        try await fixture.until("the node is ready, because it has met the others") { try await Self.readiness(of: node) == 200 }
+        try await fixture.until("it keeps what the others keep") {
+            // 60 users, and the two whom they follow have no rows.
+            let texts = [try await fixture.nodes[0].metricsText(), try await node.metricsText()]
+            return texts.allSatisfy { text in
+                let counts = text.split(separator: "\n").filter {
+                    $0.hasPrefix("rollcall_users_owned ") || $0.hasPrefix("rollcall_users_kept ")
+                }
+                return counts.compactMap { Int($0.split(separator: " ")[1]) }.reduce(0, +) >= 60
+            }
+        }
+        try await node.stop()
+        for other in fixture.nodes.prefix(2) { try await other.stop() }
+        #expect(try Self.rows(in: folders[2], node: "n2") == Self.rows(in: folders[0], node: "n0"))
+    }
+
+    @Test func aNodeWithADamagedFileIsNotReadyBeforeItHasMetAnother() async throws {
+        let fixture = try await Fixture.start()
+        #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"kept"}"#).status == 200)
+        var configuration = fixture.nodes[0].configuration
+        try await fixture.nodes[0].stop()
+        let file = URL(fileURLWithPath: "\(configuration.dataDirectory)/rollcall.sqlite")
+        try Data(try Data(contentsOf: file).prefix(5_000)).write(to: file)
+        configuration.join = [HostPort(host: "127.0.0.1", port: 1)]
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        let node = try await RollcallNode.start(configuration, logger: logger)
+        #expect(try await Self.readiness(of: node) == 503)
+        try await node.stop()
+    }
+
+    private static func readiness(of node: RollcallNode) async throws -> Int {
+        try await HTTPExchange.send(
+            .get, host: "127.0.0.1", port: node.ports.ops, path: "/readyz", on: MultiThreadedEventLoopGroup.singleton.next()
+        ).status
+    }
+
+    private static func rows(in folder: String, node: String) throws -> [Row] {
+        let store = try SQLiteStore(directory: folder, nodeID: node, cluster: "rollcall", canBeCompleted: true)
+        defer { store.close() }
+        var rows: [Row] = []
+        try store.load { rows.append($0) }
+        return rows.filter { $0.kind != .member }
     }
 
     @Test func aSilentClientIsLostAfterTheHeartbeatTimeout() async throws {

@@ -8,19 +8,22 @@ import PresenceWire
 /// Nodes in this process, on free ports, with data in a folder of their own.
 struct Fixture {
     let nodes: [RollcallNode]
-    let directory: String
+    let folder: TemporaryFolder
+    var directory: String { folder.path }
 
-    static func start(nodes count: Int = 1, _ change: (inout NodeConfiguration) -> Void = { _ in }) async throws -> Fixture {
-        let directory = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"
+    /// - Parameter folder: where the nodes' data is; for nodes that begin with what others have left.
+    static func start(
+        nodes count: Int = 1, in folder: TemporaryFolder = TemporaryFolder(), _ change: (inout NodeConfiguration) -> Void = { _ in }
+    ) async throws -> Fixture {
         var nodes: [RollcallNode] = []
         for index in 0..<count {
-            var configuration = NodeConfiguration.loopback(nodeID: "n\(index)", directory: directory, beside: nodes)
+            var configuration = NodeConfiguration.loopback(nodeID: "n\(index)", directory: folder.path, beside: nodes)
             change(&configuration)
             var logger = Logger(label: "test")
             logger.logLevel = .critical
             nodes.append(try await RollcallNode.start(configuration, logger: logger))
         }
-        let fixture = Fixture(nodes: nodes, directory: directory)
+        let fixture = Fixture(nodes: nodes, folder: folder)
         try await fixture.until("every node sees all members") {
             for node in nodes where !(try await node.metricsText().contains("rollcall_members{state=\"alive\"} \(count)\n")) {
                 return false
@@ -32,7 +35,6 @@ struct Fixture {
 
     func stop() async throws {
         for node in nodes { try await node.stop() }
-        if FileManager.default.fileExists(atPath: directory) { try FileManager.default.removeItem(atPath: directory) }
     }
 
     /// Waits for a condition; fails after ten seconds.
@@ -64,6 +66,21 @@ struct Fixture {
             host: "127.0.0.1", port: nodes[node].ports.client, path: "/v1/events?\(query)",
             headers: [("authorization", "Bearer \(try await TokenMint().token(user: user))")],
             on: MultiThreadedEventLoopGroup.singleton.next())
+    }
+}
+
+/// A folder of a test, removed when nothing holds it any more.
+final class TemporaryFolder: Sendable {
+    let path = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"
+
+    init() {
+        do { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) } catch {
+            preconditionFailure("no folder for a test: \(error)")
+        }
+    }
+
+    deinit {
+        do { try FileManager.default.removeItem(atPath: path) } catch { return }  // The test removed it.
     }
 }
 

@@ -20,14 +20,15 @@ import Testing
     }
 
     @Test(arguments: ["--http1.1", "--http2-prior-knowledge"]) func curlInClear(version: String) async throws {
-        let fixture = try await Fixture.start()
+        // The session of the first call has ended when the others are made: nobody is to be OFFLINE by then.
+        let fixture = try await Fixture.start { $0.core.offlineGrace = .seconds(600) }
         try await useCurl([version], scheme: "http", fixture)
         try await fixture.stop()
     }
 
     @Test func curlOverTLSChoosesHTTP2ByALPN() async throws {
-        let folder = NSTemporaryDirectory() + "rollcall-tls-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let temporary = TemporaryFolder()
+        let folder = temporary.path
         let made = try await run(
             "openssl",
             [
@@ -35,7 +36,7 @@ import Testing
                 "-out", "\(folder)/certificate.pem",
             ])
         #expect(made.status == 0, "\(made.output)")
-        let fixture = try await Fixture.start {
+        let fixture = try await Fixture.start(in: temporary) {
             $0.tlsCertificate = "\(folder)/certificate.pem"
             $0.tlsKey = "\(folder)/key.pem"
         }

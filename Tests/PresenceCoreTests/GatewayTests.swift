@@ -71,6 +71,11 @@ import Testing
             let attach = Attach(session: SessionID(stamp: UInt64(number), node: 1), user: user("bob"), platform: "ios")
             _ = gateway.open(attach, resumeFrom: nil, at: now)
         }
+        // Those who have not been told everything yet get events of their own.
+        let followed = ["ann", "carl"].map { Interest.Followed(target: user($0), told: nil, subscribedAt: 1) }
+        for id in ["bob", "carl"] { gateway.receive(.deliver(record(id, 1))) }
+        let version = Version(stamp: 2, node: 1)
+        gateway.receive(.interest(Interest(user: user("bob"), version: version, isWhole: true, added: followed, removed: [])))
         gateway.output = Gateway.Output()
         gateway.receive(.deliver(record("ann", 2)))
         #expect(gateway.output.pushes.count == 50)

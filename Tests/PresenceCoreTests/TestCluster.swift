@@ -28,6 +28,8 @@ struct TestCluster {
         var isUp = true
         /// What is on its disk.
         var disk: [String: Row] = [:]
+        /// What the disk did not take, kept by the store.
+        var unwritten: [Row] = []
         var answers: [UInt64: CallAnswer] = [:]
         var sessionsOpened: UInt64 = 0
     }
@@ -50,7 +52,7 @@ struct TestCluster {
     init(nodes: Int, settings: CoreSettings = CoreSettings()) {
         for index in 0..<nodes { processes.append(Self.process(index, generation: 1, settings: settings)) }
         for from in 0..<nodes { for to in 0..<nodes where from != to { link(from, to) } }
-        advance(settings.takeoverGrace)
+        advance(.milliseconds(500))
     }
 
     private static func process(_ index: Int, generation: UInt64, settings: CoreSettings) -> Process {
@@ -75,7 +77,7 @@ struct TestCluster {
 
     /// Breaks the link for good, as the node at its start sees it.
     mutating func unlink(_ from: Int, _ to: Int) {
-        processes[from].node.unlinked(from: processes[to].node.selfPeer.id, at: now)
+        processes[from].node.unlinked(from: processes[to].node.selfPeer.id, evidence: .refused, at: now)
         settle()
     }
 
@@ -244,10 +246,14 @@ struct TestCluster {
             case .answer(_, let token, let answer): processes[index].answers[token] = answer
             case .persist(let rows, let ticket):
                 let isDiskFull = isDiskFull || fullDisks.contains(index)
-                if !isDiskFull { for row in rows { processes[index].disk["\(row.user) \(row.kind) \(row.key)"] = row } }
+                processes[index].unwritten += rows
+                if !isDiskFull {
+                    for row in processes[index].unwritten { processes[index].disk["\(row.user) \(row.kind) \(row.key)"] = row }
+                    processes[index].unwritten = []
+                }
                 processes[index].node.stored(ticket, isDurable: !isDiskFull, at: now)
             case .transmit(let peer): transmit(from: index, to: peer)
-            case .connect, .membership: break
+            case .connect, .membership, .superseded: break
             }
         }
         return true

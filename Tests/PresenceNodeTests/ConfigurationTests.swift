@@ -18,6 +18,7 @@ import Testing
 
     @Test func flagsWinOverTheEnvironmentAndThatOverTheFile() async throws {
         let file = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString).yaml"
+        defer { unlink(file) }
         try "cluster: from-file\nnodeId: from-file\ndataDir: from-file\nheartbeatTimeout: 60\n".write(
             toFile: file, atomically: true, encoding: .utf8)
         let environment = ["ROLLCALL_CLUSTER": "from-environment", "ROLLCALL_NODE_ID": "from-environment"]

@@ -4,9 +4,15 @@ import Testing
 
 @testable import PresenceNode
 
-@Suite struct SQLiteStoreTests {
-    let directory = NSTemporaryDirectory() + "rollcall-store-\(UUID().uuidString)"
+@Suite final class SQLiteStoreTests {
+    /// Removed when the test ends, however it ends.
+    private let folder = NSTemporaryDirectory() + "rollcall-store-\(UUID().uuidString)"
+    var directory: String { folder + "/n1" }
     var file: String { directory + "/rollcall.sqlite" }
+
+    deinit {
+        do { try FileManager.default.removeItem(atPath: folder) } catch { return }  // The test made none.
+    }
 
     private func open(node: String = "n1", cluster: String = "test") throws -> SQLiteStore {
         try SQLiteStore(directory: directory, nodeID: node, cluster: cluster)
@@ -74,7 +80,6 @@ import Testing
         try await persist([row("ann", version: 1, value: "1")], in: store).get()
         let killed = directory + "-killed #1 50%?"
         try FileManager.default.copyItem(atPath: directory, toPath: killed)
-        defer { try? FileManager.default.removeItem(atPath: killed) }
         let files = ["/rollcall.sqlite", "/rollcall.sqlite-wal"]
         let before = files.map { FileManager.default.contents(atPath: killed + $0) }
         #expect(throws: StoreError.self) { try SQLiteStore(directory: killed, nodeID: "n2", cluster: "test") }

@@ -36,15 +36,21 @@ import Testing
                 user: ann, version: version, isWhole: true, added: [.init(target: ann, told: nil, subscribedAt: 3)], removed: [ann])),
         .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)), .answer(id: 9, .subscribed(evicted: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
-        .answer(id: 9, .refused(.unavailable)), .misrouted([ann]), .transfer(Transfer(record: record, subscriptions: [subscription])),
-        .members([Peer(id: NodeID("n"), generation: 5, address: "h:1")]), .complete(upTo: version), .requestSync,
+        .answer(id: 9, .refused(.unavailable)), .misrouted([ann]),
+        .offer(ring: 7, [SlotHash(slot: 65_535, hash: .max)], isFirst: true, isLast: false), .want(ring: 7, [0, 65_535]),
+        .sent(ring: 7, slotsCount: 64), .settled(ring: .max), .requestOffer,
+        .membership(
+            MembershipMessage(
+                .probe(7),
+                rumours: [Rumour(member: Peer(id: NodeID("n"), generation: 5, address: "h:1"), incarnation: 2, state: .suspect)])),
+        .complete(upTo: version), .requestSync,
         .replicate(
             ticket: 3,
             [
                 Row(user: ann, kind: .status, key: "", version: version, value: Array("{}".utf8), expiresAt: 3),
                 Row(user: ann, kind: .subscription, key: "bob", version: version, value: nil),
             ]),
-        .replicated(ticket: 3), .digest([0, .max, 7], wantsAnswer: true), .draining, .left,
+        .replicated(ticket: 3), .digest([0, .max, 7], wantsAnswer: true),
     ]
 
     private func decode(_ bytes: [UInt8]) throws(DecodeError) -> Message {

@@ -1,0 +1,108 @@
+import PresenceCore
+
+/// One thing that happens at a moment, whatever the nodes do. A step that makes no sense when its time comes is left out: so any part
+/// of a plan is a plan, and a failing one can be made smaller.
+public struct Step: Sendable, CustomStringConvertible {
+    /// What happens; numbers name users, clients and nodes in the order in which they were made.
+    public enum Action: Sendable {
+        case login(client: Int, node: Int, resumes: Bool)
+        /// The client logs out, and stays away.
+        case logout(client: Int)
+        /// The stream breaks with a FIN; the client comes back after so many milliseconds, or never.
+        case drop(client: Int, comesBackAfter: Int?)
+        /// The device is gone without a word: its gateway notices after the heartbeat's time-out.
+        case vanish(client: Int)
+        /// The client does not read for so many milliseconds.
+        case stall(client: Int, milliseconds: Int)
+        case setStatus(user: Int, text: String, seconds: Int64?)
+        case subscribe(user: Int, targets: [Int], seconds: Int64?, sync: Bool)
+        case unsubscribe(user: Int, targets: [Int]?)
+        case query(user: Int, targets: [Int])
+        case list(user: Int)
+        case logoutEverywhere(user: Int)
+        case kill(node: Int, downMilliseconds: Int)
+        case drain(node: Int, downMilliseconds: Int)
+        case reset(from: Int, to: Int)
+        case delay(from: Int, to: Int, milliseconds: Int, duration: Int)
+        case isolate(node: Int, duration: Int)
+        case blind(from: Int, to: Int, duration: Int)
+        case pause(node: Int, milliseconds: Int)
+        case fillDisk(node: Int, milliseconds: Int)
+        case slowDisk(node: Int, milliseconds: Int)
+        case jumpClock(node: Int, milliseconds: Int)
+    }
+
+    /// Virtual milliseconds after the start.
+    public let at: Int
+    public let action: Action
+
+    public var description: String { "at \(at) ms: \(action)" }
+}
+
+/// The steps of one history, in the order of their times.
+public struct Plan: Sendable {
+    public var steps: [Step]
+
+    public init(steps: [Step]) { self.steps = steps }
+
+    /// Draws a plan.
+    public init(_ options: SimulationOptions) {
+        var random = SplitMix64(seed: options.seed).split(2)
+        var steps: [Step] = []
+        for _ in 0..<options.stepsCount {
+            let at = random.number(in: 0...options.activeMilliseconds)
+            let action = random.isOnce(in: 4) ? Self.fault(options, &random) : Self.work(options, &random)
+            steps.append(Step(at: at, action: action))
+        }
+        self.steps = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
+    }
+
+    private static func work(_ options: SimulationOptions, _ random: inout SplitMix64) -> Step.Action {
+        let user = random.number(in: 0...options.usersCount - 1)
+        let client = user * SimulatedClient.devicesPerUser + random.number(in: 0...SimulatedClient.devicesPerUser - 1)
+        let node = random.number(in: 0...options.nodesCount - 1)
+        let some = { (random: inout SplitMix64) in (0..<random.number(in: 1...4)).map { _ in random.number(in: 0...options.usersCount - 1) }
+        }
+        switch random.number(in: 0...19) {
+        case 0...5: return .login(client: client, node: node, resumes: random.isOnce(in: 2))
+        case 6: return .logout(client: client)
+        case 7: return .drop(client: client, comesBackAfter: random.isOnce(in: 2) ? nil : random.number(in: 1...4_000))
+        case 8...11:
+            let seconds: Int64? = random.isOnce(in: 4) ? Int64(random.number(in: 1...8)) : nil
+            return .setStatus(user: user, text: random.isOnce(in: 8) ? "" : "text \(random.number(in: 0...999_999))", seconds: seconds)
+        case 12...15:
+            let seconds: Int64? = random.isOnce(in: 5) ? Int64(random.number(in: 2...10)) : nil
+            return .subscribe(user: user, targets: some(&random), seconds: seconds, sync: random.isOnce(in: 2))
+        case 16: return .unsubscribe(user: user, targets: random.isOnce(in: 4) ? nil : some(&random))
+        case 17: return .query(user: user, targets: some(&random))
+        case 18: return random.isOnce(in: 2) ? .list(user: user) : .query(user: user, targets: some(&random))
+        default: return .logoutEverywhere(user: user)
+        }
+    }
+
+    private static func fault(_ options: SimulationOptions, _ random: inout SplitMix64) -> Step.Action {
+        let enabled = SimulationOptions.Fault.allCases.filter { options.faults.contains($0) }
+        guard !enabled.isEmpty else { return work(options, &random) }
+        let node = random.number(in: 0...options.nodesCount - 1)
+        let other = random.number(in: 0...options.nodesCount - 1)
+        let client = random.number(in: 0...options.usersCount * SimulatedClient.devicesPerUser - 1)
+        switch enabled[random.number(in: 0...enabled.count - 1)] {
+        case .kills: return .kill(node: node, downMilliseconds: random.number(in: 10...9_000))
+        case .drains: return .drain(node: node, downMilliseconds: random.number(in: 10...4_000))
+        case .resets: return .reset(from: node, to: other)
+        case .delays:
+            return .delay(from: node, to: other, milliseconds: random.number(in: 5...800), duration: random.number(in: 100...5_000))
+        case .partitions:
+            let duration = random.number(in: 100...15_000)
+            return random.isOnce(in: 2) ? .isolate(node: node, duration: duration) : .blind(from: node, to: other, duration: duration)
+        case .pauses: return .pause(node: node, milliseconds: random.number(in: 20...6_000))
+        case .disks:
+            let duration = random.number(in: 100...6_000)
+            return random.isOnce(in: 2) ? .fillDisk(node: node, milliseconds: duration) : .slowDisk(node: node, milliseconds: duration)
+        case .clocks: return .jumpClock(node: node, milliseconds: random.number(in: -20_000...20_000))
+        case .clients:
+            return random.isOnce(in: 2)
+                ? .vanish(client: client) : .stall(client: client, milliseconds: random.number(in: 50...5_000))
+        }
+    }
+}

@@ -1,0 +1,42 @@
+/// Finds a smaller plan that breaks the same promise: whoever reads it has less to read.
+public enum Shrinking {
+    /// What is left of a plan.
+    public struct Result {
+        public let plan: Plan
+        public let violation: Violation
+        public let log: [String]
+    }
+
+    /// The smallest plan that was found to break `promise`, what it does, and its log.
+    public static func shortest(_ options: SimulationOptions, promise: Violation.Promise) -> Result {
+        let plan = smallest(Plan(options)) { run(options, $0, isLogging: false).violation?.promise == promise }
+        let last = run(options, plan, isLogging: true)
+        guard let violation = last.violation else { preconditionFailure("\(options) breaks nothing") }
+        return Result(plan: plan, violation: violation, log: last.log)
+    }
+
+    /// Leaves out steps, first many at once and then one by one, as long as `isBroken` holds (Zeller, "Simplifying and Isolating
+    /// Failure-Inducing Input", 2002). Asks at most a few hundred times.
+    static func smallest(_ plan: Plan, isBroken: (Plan) -> Bool) -> Plan {
+        var plan = plan
+        var size = max(plan.steps.count / 2, 1)
+        var runsLeft = 400
+        while size >= 1, runsLeft > 0 {
+            var start = 0
+            while start < plan.steps.count, runsLeft > 0 {
+                var smaller = plan
+                smaller.steps.removeSubrange(start..<min(start + size, plan.steps.count))
+                runsLeft -= 1
+                if isBroken(smaller) { plan = smaller } else { start += size }
+            }
+            size /= 2
+        }
+        return plan
+    }
+
+    private static func run(_ options: SimulationOptions, _ plan: Plan, isLogging: Bool) -> SimulatedCluster {
+        var cluster = SimulatedCluster(options, plan: plan, isLogging: isLogging)
+        cluster.run()
+        return cluster
+    }
+}

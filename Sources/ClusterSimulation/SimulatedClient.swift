@@ -1,0 +1,82 @@
+import PresenceCore
+import PresenceWire
+
+/// One device of a user: what it was told, and what it does when its stream ends.
+struct SimulatedClient {
+    static let devicesPerUser = 2
+    static let platforms = ["ios", "web"]
+
+    /// The open stream.
+    struct Stream {
+        let node: Int
+        let run: Int
+        let gateway: Int
+        let index: Gateway.SessionIndex
+        let session: SessionID
+        let openedAt: Nanoseconds
+    }
+
+    let user: Int
+    let device: Int
+    var isWanted = false
+    var stream: Stream?
+    /// Counts the streams: what belongs to an earlier one is void.
+    var attempt = 0
+    /// The newest that it was told of each user.
+    var view: [Told?]
+    /// The newest that the present stream told of each user.
+    var streamed: [String]
+    var isSynced = false
+    var syncedAt: Nanoseconds = 0
+    var lastEventID: Milliseconds = 0
+    /// Pushed and not read yet.
+    var pipe: [[UInt8]] = []
+    var pipeBytes = 0
+    var isReading = false
+    var isBlocked = false
+    var stalledUntil: Nanoseconds = 0
+
+    /// A stream whose client has so much to read is full.
+    static let pipeBytesMax = 2_000
+
+    /// A user's status as a client shows it.
+    struct Told: Equatable {
+        let version: String
+        let status: JSONValue
+
+        var statusType: String { if case .string(let name) = status["statusType"] { name } else { "" } }
+        var customStatus: String { if case .string(let text) = status["customStatus"] { text } else { "" } }
+    }
+
+    init(user: Int, device: Int, usersCount: Int) {
+        self.user = user
+        self.device = device
+        view = Array(repeating: nil, count: usersCount)
+        streamed = Array(repeating: "", count: usersCount)
+    }
+
+    /// One event as it stands in the stream.
+    struct Event {
+        let name: Substring
+        let id: Milliseconds
+        let data: JSONValue
+
+        /// Nil for bytes that are no event.
+        init?(_ bytes: [UInt8]) {
+            let lines = bytes.split(separator: UInt8(ascii: "\n"))
+            guard lines.count == 3, lines[0].starts(with: Array("event: ".utf8)), lines[1].starts(with: Array("id: ".utf8)),
+                lines[2].starts(with: Array("data: ".utf8)), let id = Milliseconds(String(decoding: lines[1].dropFirst(4), as: UTF8.self)),
+                let data = try? JSONReader.read(Array(lines[2].dropFirst(6)))
+            else { return nil }
+            name = Substring(decoding: lines[0].dropFirst(7), as: UTF8.self)
+            self.id = id
+            self.data = data
+        }
+    }
+}
+
+extension JSONValue {
+    /// The elements of an array; of anything else none.
+    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+    var text: String? { if case .string(let text) = self { text } else { nil } }
+}

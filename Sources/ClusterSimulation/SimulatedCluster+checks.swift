@@ -1,0 +1,218 @@
+import PresenceCore
+import PresenceWire
+
+/// The promises of design §9: some looked after while things happen, the others when everything has come to rest.
+extension SimulatedCluster {
+    // MARK: While things happen
+
+    /// A client was told a newer status of somebody.
+    mutating func checkTold(_ told: SimulatedClient.Told, of user: Int, _ client: Int) {
+        guard options.isCalm, isSound, !isHealed else { return }
+        let presence = truth.presences[user]
+        guard told.statusType != "ONLINE", presence.openCount > 0, let since = presence.continuousSince else { return }
+        if time - since > .milliseconds(6_000), time > presence.excusedUntil {
+            violate(
+                .noFlap,
+                "user-\(clients[client].user) is told that user-\(user) is \(told.statusType), who has been there for \((time - since).milliseconds) ms"
+            )
+        }
+    }
+
+    /// Of each user's keepers all but one at most were there lately: then somebody knows everything that was acknowledged.
+    private var isSound: Bool { time - crippledAt > .milliseconds(12_000) }
+
+    /// A stream says that all which the user follows has been told.
+    mutating func checkSync(_ client: Int) {
+        // A side of a split does not know all that is followed on the other.
+        guard options.faults.isDisjoint(with: [.partitions, .pauses]), isSound, let stream = clients[client].stream,
+            truth.books[clients[client].user].isCertain
+        else { return }
+        for target in truth.books[clients[client].user].settledTargets(since: stream.openedAt, until: time)
+        where clients[client].view[target] == nil && isKnown(target, since: stream.openedAt) {
+            violate(.syncCompletedIsTrue, "user-\(clients[client].user) follows user-\(target) and was not told")
+        }
+    }
+
+    /// Whether anything was ever written about a user: of the others, clients know without being told that they are UNLOGINED.
+    private func isKnown(_ user: Int, since moment: Nanoseconds) -> Bool {
+        guard let record = owner(of: user).map({ nodes[$0].core.kept(userID(user)).record }) else { return false }
+        return record.version > .zero && record.lastUpdateTime < Self.epoch + moment / 1_000_000 - 200
+    }
+
+    /// What was acknowledged before `asOf` must be in the answer.
+    mutating func checkAsOf(_ records: [Record?], asOf: Milliseconds, by node: NodeID) {
+        guard options.isCalm, isSound else { return }
+        for record in records.compactMap({ $0 }) {
+            guard let user = userIndex(record.user.id), let newest = truth.newestAcknowledged(user)?.version else { continue }
+            if newest.milliseconds < asOf, record.version < newest {
+                violate(.asOfIsTrue, "\(node) answers as of \(asOf) \(record), but \(newest.text) was acknowledged")
+            }
+        }
+    }
+
+    mutating func checkList(_ page: [Subscription], of call: SimulatedCall) {
+        let book = truth.books[call.user]
+        guard book.isCertain, !book.isBusy else { return }
+        let listed = page.compactMap { userIndex($0.target.id) }.sorted()
+        if page.count > options.settings.subscriptionsMax {
+            violate(.listsAreExact, "user-\(call.user) follows \(page.count), at most \(options.settings.subscriptionsMax) are right")
+        }
+        if options.isCalm, listed != book.targets(at: time), call.at > time - .milliseconds(50) {
+            violate(.listsAreExact, "user-\(call.user) follows \(book.targets(at: time)), is answered \(listed)")
+        }
+    }
+
+    // MARK: After healing
+
+    /// Some seconds after healing every view equals what the owner says.
+    mutating func checkViews() {
+        for client in clients.indices where clients[client].stream != nil {
+            for target in followed(by: clients[client].user) { checkView(client, target) }
+        }
+    }
+
+    /// Whom a user follows by its owner's book, and itself.
+    private func followed(by user: Int) -> [Int] {
+        guard let owner = owner(of: user) else { return [] }
+        return nodes[owner].core.kept(userID(user)).subscriptions.compactMap { userIndex($0.target.id) } + [user]
+    }
+
+    private mutating func checkView(_ client: Int, _ target: Int) {
+        guard let owner = owner(of: target) else { return violate(.membersAgree, "nobody owns user-\(target)") }
+        let record = nodes[owner].core.kept(userID(target)).record
+        let wall = Self.epoch + time / 1_000_000
+        guard record.lastUpdateTime + 1_500 < wall else { return }  // It changes just now.
+        let view = clients[client].view[target]
+        if view == nil, record.version == .zero { return }
+        guard view?.version == record.version.text else {
+            return violate(
+                .viewsEqualRecords,
+                "user-\(clients[client].user) device \(clients[client].device) sees \(view.map { "\($0.status)" } ?? "nothing") of user-\(target), its owner \(nodes[owner].id) has \(record)"
+            )
+        }
+        if view?.customStatus != record.customStatus || view?.statusType != record.statusType.name {
+            violate(.viewsEqualRecords, "user-\(clients[client].user) sees \(view!.status) of user-\(target), its owner has \(record)")
+        }
+    }
+
+    /// The node that owns a user, by the ring of the first one that is up.
+    func owner(of user: Int) -> Int? {
+        guard let first = nodes.firstIndex(where: \.isUp) else { return nil }
+        let id = nodes[first].core.ownerID(of: userID(user))
+        return nodes.firstIndex { $0.id == id }
+    }
+
+    /// When nothing has happened for long, everything fits together.
+    mutating func checkRest() {
+        checkMembers()
+        checkViews()
+        for user in 0..<options.usersCount where violation == nil {
+            checkRecord(user)
+            checkAcknowledged(user)
+            checkBook(user)
+            checkReplicas(user)
+        }
+        if violation == nil { checkLeftovers() }
+    }
+
+    private mutating func checkMembers() {
+        let everybody = nodes.map(\.id).sorted()
+        for node in nodes.indices {
+            let members = nodes[node].core.memberIDs.sorted()
+            if members != everybody {
+                violate(.membersAgree, "to \(nodes[node].id) the members are \(members), right would be \(everybody)")
+            }
+            for user in 0..<options.usersCount {
+                let (own, others) = (nodes[node].core.ownerID(of: userID(user)), nodes[0].core.ownerID(of: userID(user)))
+                if own != others {
+                    violate(.membersAgree, "user-\(user) is owned by \(own) to \(nodes[node].id), by \(others) to \(nodes[0].id)")
+                }
+            }
+        }
+    }
+
+    private mutating func checkRecord(_ user: Int) {
+        guard let owner = owner(of: user) else { return }
+        let record = nodes[owner].core.kept(userID(user)).record
+        let presence = truth.presences[user]
+        if (record.statusType == .online) != (presence.openCount > 0) {
+            return violate(.recordsEqualSessions, "user-\(user) has \(presence.openCount) sessions, its record is \(record)")
+        }
+        var platforms: [String] = []
+        for device in presence.platforms.sorted() where platforms.last != SimulatedClient.platforms[device] {
+            platforms.append(SimulatedClient.platforms[device])
+        }
+        if record.onlinePlatforms != platforms {
+            violate(.recordsEqualSessions, "user-\(user) is on \(platforms), its record says \(record.onlinePlatforms)")
+        }
+    }
+
+    private mutating func checkAcknowledged(_ user: Int) {
+        guard let owner = owner(of: user), let newest = truth.newestAcknowledged(user), let version = newest.version else { return }
+        let record = nodes[owner].core.kept(userID(user)).record
+        guard record.version >= version else {
+            return violate(.nothingAcknowledgedIsLost, "user-\(user) was told \(version.text) \"\(newest.text)\", its record is \(record)")
+        }
+        if record.customStatus == newest.text { return }
+        let hasEnded =
+            truth.wishes[user].contains(where: \.expires) || truth.presences[user].wasAbsentAt > 0 || truth.presences[user].openCount == 0
+        if record.customStatus.isEmpty, hasEnded, record.version > version { return }
+        let isWish = truth.wishes[user].contains { $0.text == record.customStatus && ($0.version == nil || $0.version! >= version) }
+        if isWish, record.version > version { return }
+        violate(.nothingAcknowledgedIsLost, "user-\(user) was told \"\(newest.text)\" with \(version.text), its record is \(record)")
+    }
+
+    private mutating func checkBook(_ user: Int) {
+        guard let owner = owner(of: user) else { return }
+        let listed = nodes[owner].core.kept(userID(user)).subscriptions.compactMap { userIndex($0.target.id) }.sorted()
+        if listed.count > options.settings.subscriptionsMax {
+            violate(.listsAreExact, "user-\(user) follows \(listed), at most \(options.settings.subscriptionsMax) are right")
+        }
+        let book = truth.books[user]
+        guard book.isCertain, !book.isBusy else { return }
+        if listed != book.targets(at: time) {
+            violate(.nothingAcknowledgedIsLost, "user-\(user) follows \(listed), right would be \(book.targets(at: time))")
+        }
+    }
+
+    /// The nodes that keep a user hold the same, in memory and on disk.
+    private mutating func checkReplicas(_ user: Int) {
+        guard let owner = owner(of: user) else { return }
+        let id = userID(user)
+        let right = nodes[owner].core.kept(id)
+        for node in nodes.indices where nodes[0].core.keeperIDs(of: id).contains(nodes[node].id) {
+            let kept = nodes[node].core.kept(id)
+            if kept.record.version != right.record.version || kept.record.customStatus != right.record.customStatus
+                || kept.subscriptions != right.subscriptions
+            {
+                violate(.replicasAgree, "\(nodes[node].id) keeps \(kept) of user-\(user), its owner \(nodes[owner].id) \(right)")
+            }
+            guard kept.record.version > .zero else { continue }
+            let row = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .status, key: "")]
+            if row?.version != kept.record.version {
+                violate(
+                    .replicasAgree,
+                    "the disk of \(nodes[node].id) has \(row?.version.text ?? "nothing") of user-\(user), its memory \(kept.record)")
+            }
+        }
+    }
+
+    private mutating func checkLeftovers() {
+        for node in nodes.indices {
+            let statistics = nodes[node].core.statistics
+            if let call = nodes[node].openCalls.first {
+                violate(.everyCallIsAnswered, "user-\(call.user) waits for \(call.call) since \(call.at.milliseconds) ms")
+            }
+            if statistics.callsWaiting > 0 { violate(.everyCallIsAnswered, "\(statistics.callsWaiting) calls wait at \(nodes[node].id)") }
+            if statistics.writesWaiting > 0 { violate(.nothingIsLeftOver, "\(statistics.writesWaiting) writes wait at \(nodes[node].id)") }
+            for peer in statistics.peers where peer.queueDepth > 0 {
+                violate(.nothingIsLeftOver, "\(peer.queueDepth) messages wait at \(nodes[node].id) for \(peer.id)")
+            }
+            let online = (0..<options.usersCount).count { truth.presences[$0].openCount > 0 && owner(of: $0) == node }
+            if statistics.usersOnline != online {
+                violate(.nothingIsLeftOver, "\(nodes[node].id) counts \(statistics.usersOnline) users online, right would be \(online)")
+            }
+            if !nodes[node].core.isComplete { violate(.nothingIsLeftOver, "registrations of \(nodes[node].id) are not answered") }
+        }
+    }
+}

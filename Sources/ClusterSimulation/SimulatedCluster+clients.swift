@@ -1,0 +1,235 @@
+import PresenceCore
+import PresenceWire
+
+/// What clients do: open streams, read them, lose them, come back.
+extension SimulatedCluster {
+    mutating func login(_ client: Int, node: Int, resumes: Bool) {
+        guard !clients[client].isWanted, clients[client].stream == nil else { return }
+        clients[client].isWanted = true
+        if !resumes { forget(client) }
+        clients[client].attempt += 1
+        plan(.connectClient(client: client, attempt: clients[client].attempt), after: random.microseconds(100...2_000))
+    }
+
+    /// The app starts anew: it knows nothing.
+    private mutating func forget(_ client: Int) {
+        clients[client].lastEventID = 0
+        clients[client].view = Array(repeating: nil, count: options.usersCount)
+    }
+
+    mutating func connectClient(_ client: Int, _ attempt: Int) {
+        guard clients[client].attempt == attempt, clients[client].isWanted, clients[client].stream == nil else { return }
+        guard let node = randomNode() else {
+            return plan(.connectClient(client: client, attempt: attempt), after: random.microseconds(200_000...600_000))
+        }
+        open(client, on: node)
+    }
+
+    private mutating func open(_ client: Int, on node: Int) {
+        let user = clients[client].user
+        let gateway = random.number(in: 0...nodes[node].gatewaysCount - 1)
+        nodes[node].sessionsCount += 1
+        let peer = nodes[node].core.selfPeer
+        let session = SessionID(stamp: peer.generation << 20 + nodes[node].sessionsCount, node: peer.versionNode)
+        let attach = Attach(
+            session: session, user: userID(user), platform: SimulatedClient.platforms[clients[client].device],
+            deviceID: "device-\(clients[client].device)")
+        let resumeFrom = clients[client].lastEventID
+        let index = nodes[node].gateways[gateway].open(attach, resumeFrom: resumeFrom == 0 ? nil : resumeFrom, at: nodes[node].now(time))
+        while nodes[node].clients[gateway].count <= Int(index) { nodes[node].clients[gateway].append(nil) }
+        nodes[node].clients[gateway][Int(index)] = client
+        clients[client].stream = SimulatedClient.Stream(
+            node: node, run: nodes[node].run, gateway: gateway, index: index, session: session, openedAt: time)
+        clients[client].attempt += 1
+        clients[client].isSynced = false
+        clients[client].streamed = Array(repeating: "", count: options.usersCount)
+        clients[client].pipe = []
+        clients[client].pipeBytes = 0
+        clients[client].isReading = false
+        clients[client].isBlocked = false
+        counts.logins += 1
+        truth.opened(user, device: clients[client].device, at: time)
+        note(30, client, node, "user-\(user) device \(clients[client].device) opens \(session) on \(nodes[node].id) from \(resumeFrom)")
+        obey(node)
+    }
+
+    // MARK: Ends
+
+    mutating func logout(_ client: Int) {
+        guard clients[client].isWanted else { return }
+        clients[client].isWanted = false
+        clients[client].attempt += 1
+        truth.presences[clients[client].user].excusedUntil = time + .milliseconds(8_000)
+        close(client, .loggedOut, tolerance: 0)
+    }
+
+    mutating func drop(_ client: Int, comesBackAfter milliseconds: Int?) {
+        guard clients[client].isWanted else { return }
+        clients[client].isWanted = milliseconds != nil
+        clients[client].attempt += 1
+        close(client, .lost, tolerance: graceAfterLoss)
+        guard let milliseconds else { return }
+        plan(.connectClient(client: client, attempt: clients[client].attempt), after: .milliseconds(milliseconds))
+    }
+
+    /// No FIN: the gateway believes in the session until its heartbeat has gone unanswered for long.
+    mutating func vanish(_ client: Int) {
+        guard clients[client].isWanted, clients[client].stream != nil else { return }
+        clients[client].isWanted = false
+        clients[client].stalledUntil = .max
+        plan(.missed(client: client, attempt: clients[client].attempt), after: random.microseconds(500_000...3_000_000))
+    }
+
+    mutating func missed(_ client: Int, _ attempt: Int) {
+        guard clients[client].attempt == attempt else { return }
+        clients[client].stalledUntil = time
+        clients[client].attempt += 1
+        close(client, .lost, tolerance: 0)
+    }
+
+    /// The stream ends, and its gateway sees it at once; unless it stands still.
+    private mutating func close(_ client: Int, _ cause: Detach.Cause, tolerance: Nanoseconds) {
+        guard let stream = clients[client].stream else { return }
+        guard isRunning(stream.node, stream.run) else { return lostSession(of: client, stream, tolerance: tolerance) }
+        if time < nodes[stream.node].pausedUntil {
+            return plan(.missed(client: client, attempt: clients[client].attempt), at: nodes[stream.node].pausedUntil)
+        }
+        note(31, client, stream.node, "user-\(clients[client].user) device \(clients[client].device) ends \(stream.session): \(cause)")
+        let now = nodes[stream.node].now(time)
+        nodes[stream.node].gateways[stream.gateway].close(stream.index, cause: cause, lastSeen: now.wall)
+        nodes[stream.node].clients[stream.gateway][Int(stream.index)] = nil
+        lostSession(of: client, stream, tolerance: tolerance)
+        obey(stream.node)
+    }
+
+    /// The session exists no more.
+    mutating func lostSession(of client: Int, _ stream: SimulatedClient.Stream, tolerance: Nanoseconds) {
+        clients[client].stream = nil
+        clients[client].pipe = []
+        truth.closed(clients[client].user, device: clients[client].device, tolerance: tolerance, at: time)
+    }
+
+    /// The gateway ends a stream by itself.
+    mutating func endStream(of client: Int) {
+        clients[client].attempt += 1
+        close(client, .lost, tolerance: graceAfterLoss)
+        if clients[client].isWanted { comeBack(client) }
+    }
+
+    /// The client has noticed that its node is gone.
+    mutating func streamEnded(_ client: Int, _ attempt: Int) {
+        guard clients[client].attempt == attempt, clients[client].isWanted, clients[client].stream == nil else { return }
+        comeBack(client)
+    }
+
+    private mutating func comeBack(_ client: Int) {
+        clients[client].attempt += 1
+        plan(.connectClient(client: client, attempt: clients[client].attempt), after: random.microseconds(1_000...1_500_000))
+    }
+
+    /// Opens a stream elsewhere, then drops the one whose node leaves.
+    private mutating func follow(hintOf client: Int) {
+        guard let old = clients[client].stream, clients[client].isWanted,
+            let node = randomNode(), node != old.node
+        else { return }
+        let device = clients[client].device
+        note(32, client, node, "user-\(clients[client].user) device \(device) moves to \(nodes[node].id)")
+        let isRunning = isRunning(old.node, old.run)
+        open(client, on: node)
+        truth.closed(clients[client].user, device: device, tolerance: graceAfterLoss, at: time)
+        guard isRunning else { return }
+        nodes[old.node].clients[old.gateway][Int(old.index)] = nil
+        let now = nodes[old.node].now(time)
+        nodes[old.node].gateways[old.gateway].close(old.index, cause: .lost, lastSeen: now.wall)
+        obey(old.node)
+    }
+
+    // MARK: Reading
+
+    mutating func push(_ payload: [UInt8], to client: Int) {
+        counts.pushes += 1
+        clients[client].pipe.append(payload)
+        clients[client].pipeBytes += payload.count
+        if !clients[client].isReading {
+            clients[client].isReading = true
+            let delay = random.microseconds(100...3_000)
+            plan(.read(client: client, attempt: clients[client].attempt), at: max(time + delay, clients[client].stalledUntil))
+        }
+        guard clients[client].pipeBytes > SimulatedClient.pipeBytesMax, !clients[client].isBlocked, let stream = clients[client].stream
+        else { return }
+        clients[client].isBlocked = true
+        nodes[stream.node].gateways[stream.gateway].block(stream.index, at: nodes[stream.node].now(time))
+    }
+
+    mutating func read(_ client: Int, _ attempt: Int) {
+        guard clients[client].attempt == attempt, let stream = clients[client].stream else { return }
+        guard time >= clients[client].stalledUntil else {
+            if isHealed || clients[client].stalledUntil != .max {
+                plan(.read(client: client, attempt: attempt), at: clients[client].stalledUntil)
+            }
+            return
+        }
+        let payloads = clients[client].pipe
+        clients[client].pipe = []
+        clients[client].pipeBytes = 0
+        clients[client].isReading = false
+        for payload in payloads where violation == nil && clients[client].stream?.session == stream.session { take(payload, by: client) }
+        guard clients[client].isBlocked, isRunning(stream.node, stream.run), clients[client].stream?.session == stream.session else {
+            return
+        }
+        clients[client].isBlocked = false
+        nodes[stream.node].gateways[stream.gateway].unblock(stream.index)
+        obey(stream.node)
+    }
+
+    private mutating func take(_ payload: [UInt8], by client: Int) {
+        guard let event = SimulatedClient.Event(payload) else {
+            return violate(.messagesAreReadable, "not an event: \(String(decoding: payload, as: UTF8.self))")
+        }
+        if event.id < clients[client].lastEventID, clients[client].stream != nil, event.name != "onConnected" {
+            // The position of another node may be behind; it must not go back within one stream, which `Gateway` sees to.
+            clients[client].lastEventID = event.id
+        }
+        clients[client].lastEventID = event.id == 0 ? clients[client].lastEventID : event.id
+        note(
+            33, client, payload.count,
+            "user-\(clients[client].user) device \(clients[client].device) reads \(String(decoding: payload, as: UTF8.self))")
+        switch event.name {
+        case "onConnected": break
+        case "onUserStatusChanged": for status in event.data["userStatusList"]?.elements ?? [] { told(status, client) }
+        case "onSubscriptionSyncCompleted":
+            clients[client].isSynced = true
+            clients[client].syncedAt = time
+            checkSync(client)
+        case "onReconnectHint": follow(hintOf: client)
+        case "onKickedOffline": break
+        default: violate(.messagesAreReadable, "an event nobody knows: \(event.name)")
+        }
+    }
+
+    /// A client reads a record in an answer; it keeps the newest.
+    mutating func take(_ record: Record, by client: Int) {
+        guard let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(record), id: 1)),
+            let status = event.data["userStatusList"]?.elements.first, let user = userIndex(record.user.id)
+        else { return violate(.messagesAreReadable, "not a status: \(record)") }
+        if let before = clients[client].view[user], before.version >= record.version.text { return }
+        clients[client].view[user] = SimulatedClient.Told(version: record.version.text, status: status)
+    }
+
+    private mutating func told(_ status: JSONValue, _ client: Int) {
+        guard let id = status["userID"]?.text, let user = userIndex(id), let version = status["version"]?.text else {
+            return violate(.messagesAreReadable, "not a status: \(status)")
+        }
+        counts.recordsTold += 1
+        let told = SimulatedClient.Told(version: version, status: status)
+        let last = clients[client].streamed[user]
+        if last > version || (last == version && version != Version.zero.text && !truth.books[clients[client].user].hasRemoved) {
+            return violate(.viewsNeverGoBack, "user-\(clients[client].user) was told \(last), is now told \(status)")
+        }
+        clients[client].streamed[user] = version
+        let before = clients[client].view[user]
+        if let before, before.version > version { return }
+        clients[client].view[user] = told
+        if before?.version != version { checkTold(told, of: user, client) }
+    }
+}

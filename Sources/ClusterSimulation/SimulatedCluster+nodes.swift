@@ -1,0 +1,368 @@
+import PresenceCore
+import PresenceWire
+
+/// What the shell does: tells the cores what happens, and obeys what they want.
+extension SimulatedCluster {
+    mutating func happen(_ what: Occurrence.What) {
+        if let node = place(of: what), isDeferred(what, by: node) { return }
+        switch what {
+        case .step(let index): perform(plan.steps[index].action)
+        case .tick(let node, let run): tick(node, run)
+        case .connect(let link, let attempt): connect(link, attempt)
+        case .linked(let link, let attempt, let hello): linked(link, attempt, hello)
+        case .retry(let link, let attempt):
+            if links[link].attempt == attempt, nodes[links[link].from].isUp { self.attempt(link) }
+        case .refused(let link, let attempt): failed(link, attempt, .refused)
+        case .broken(let link, let attempt): failed(link, attempt, .reset)
+        case .silent(let link, let attempt): silent(link, attempt)
+        case .arrive(let link, let attempt, let run, let batch): arrive(link, attempt, run, batch)
+        case .acknowledge(let link, let attempt): acknowledge(link, attempt)
+        case .commit(let node, let run): commit(node, run)
+        case .fromGateway(let node, let run, let gateway, let messages):
+            guard isRunning(node, run) else { return }
+            for message in messages { nodes[node].core.receive(message, from: gateway, at: nodes[node].now(time)) }
+            obey(node)
+        case .toGateway(let node, let run, let gateway, let messages):
+            guard isRunning(node, run) else { return }
+            for message in messages { nodes[node].gateways[gateway].receive(message) }
+            obey(node)
+        case .start(let node): start(node)
+        case .leave(let node, let run): leave(node, run)
+        case .resume(let node): resume(node)
+        case .emptyDisk(let node):
+            nodes[node].disk.isFull = false
+            nodes[node].disk.isSlow = false
+            beginCommit(node)
+        case .connectClient(let client, let attempt): connectClient(client, attempt)
+        case .read(let client, let attempt): read(client, attempt)
+        case .streamEnded(let client, let attempt): streamEnded(client, attempt)
+        case .missed(let client, let attempt): missed(client, attempt)
+        }
+    }
+
+    func isRunning(_ node: Int, _ run: Int) -> Bool { nodes[node].isUp && nodes[node].run == run }
+
+    /// The node at which something happens, if that may stand still.
+    private func place(of what: Occurrence.What) -> Int? {
+        switch what {
+        case .tick(let node, _), .commit(let node, _), .fromGateway(let node, _, _, _), .toGateway(let node, _, _, _), .leave(let node, _):
+            node
+        case .arrive(let link, _, _, _): links[link].to
+        case .linked(let link, _, _), .retry(let link, _), .refused(let link, _), .broken(let link, _), .silent(let link, _),
+            .acknowledge(let link, _):
+            links[link].from
+        case .missed(let client, _): clients[client].stream?.node
+        case .step, .connect, .start, .resume, .emptyDisk, .connectClient, .read, .streamEnded: nil
+        }
+    }
+
+    /// A node that stands still gets everything when it goes on.
+    private mutating func isDeferred(_ what: Occurrence.What, by node: Int) -> Bool {
+        guard nodes[node].isUp, time < nodes[node].pausedUntil else { return false }
+        nodes[node].deferred.append(what)
+        return true
+    }
+
+    private mutating func resume(_ node: Int) {
+        guard nodes[node].isUp, time >= nodes[node].pausedUntil else { return }
+        let deferred = nodes[node].deferred
+        nodes[node].deferred = []
+        for what in deferred where violation == nil { happen(what) }
+    }
+
+    // MARK: Life
+
+    mutating func start(_ node: Int) {
+        guard !nodes[node].isUp else { return }
+        do { try nodes[node].start(at: nodes[node].now(time)) } catch { return violate(.messagesAreReadable, "\(error)") }
+        if nodes.count(where: \.isUp) < nodes.count { crippledAt = time }
+        disturbedAt = time
+        note(1, node, 0, "\(nodes[node].id) starts")
+        for other in nodes.indices where other != node { attempt(link(node, other)) }
+        plan(.tick(node: node, run: nodes[node].run), after: Self.tickInterval)
+        noticeSolitude(of: node)
+        obey(node)
+    }
+
+    /// A node whose contact points have all been tried in vain is the first.
+    private mutating func noticeSolitude(of node: Int) {
+        guard nodes.indices.allSatisfy({ $0 == node || links[link(node, $0)].failuresCount > 0 }) else { return }
+        nodes[node].core.joinedNobody(at: nodes[node].now(time))
+        obey(node)
+    }
+
+    private mutating func tick(_ node: Int, _ run: Int) {
+        guard isRunning(node, run) else { return }
+        let now = nodes[node].now(time)
+        nodes[node].ticksCount += 1
+        nodes[node].core.tick(at: now)
+        if nodes[node].ticksCount % 5 == 0 { nodes[node].core.beat(at: now) }
+        for gateway in nodes[node].gateways.indices { nodes[node].gateways[gateway].tick(at: now) }
+        obey(node)
+        plan(.tick(node: node, run: run), after: Self.tickInterval)
+    }
+
+    /// SIGKILL: everything but the disk is gone, and its host says so to whoever has a connection.
+    mutating func kill(_ node: Int) {
+        guard nodes[node].isUp else { return }
+        counts.kills += 1
+        disturbedAt = time
+        if nodes.count(where: \.isUp) < nodes.count { crippledAt = time }
+        note(2, node, 0, "\(nodes[node].id) is killed")
+        for call in nodes[node].die(keepsGroup: random.isOnce(in: 2)) { unanswered(call) }
+        for client in clients.indices where clients[client].stream?.node == node {
+            guard let stream = clients[client].stream else { continue }
+            lostSession(of: client, stream, tolerance: graceAfterDeath)
+            plan(.streamEnded(client: client, attempt: clients[client].attempt), after: random.microseconds(100...5_000))
+        }
+        for other in nodes.indices where other != node {
+            dropOwnLink(link(node, other))
+            let incoming = link(other, node)
+            if links[incoming].state != .idle { breakLink(incoming) }
+        }
+    }
+
+    /// The process whose link it was has gone.
+    private mutating func dropOwnLink(_ index: Int) {
+        links[index].attempt += 1
+        links[index].state = .idle
+        links[index].isPeer = false
+        links[index].failuresCount = 0
+    }
+
+    mutating func drain(_ node: Int, downMilliseconds: Int) {
+        guard nodes[node].isUp, !nodes[node].isLeaving else { return }
+        counts.drains += 1
+        let now = nodes[node].now(time)
+        let hasOthers = nodes[node].core.drain(at: now)
+        note(3, node, 0, "\(nodes[node].id) drains")
+        nodes[node].isLeaving = true
+        if hasOthers {
+            for gateway in nodes[node].gateways.indices {
+                nodes[node].gateways[gateway].hintReconnect(reason: "draining", spread: .milliseconds(600))
+            }
+        }
+        obey(node)
+        nodes[node].leaveDeadline = time + .milliseconds(6_000)
+        nodes[node].downMilliseconds = downMilliseconds
+        plan(.leave(node: node, run: nodes[node].run), after: .milliseconds(1_500))
+    }
+
+    private mutating func leave(_ node: Int, _ run: Int) {
+        guard isRunning(node, run) else { return }
+        if !nodes[node].core.isHandedOver, time < nodes[node].leaveDeadline {
+            return plan(.leave(node: node, run: run), after: .milliseconds(50))
+        }
+        note(4, node, 0, "\(nodes[node].id) leaves")
+        nodes[node].core.leave(at: nodes[node].now(time))
+        obey(node)
+        kill(node)
+        plan(.start(node: node), after: .milliseconds(isHealed ? 100 : nodes[node].downMilliseconds))
+    }
+
+    // MARK: Links
+
+    /// Tries to connect, if the link is idle.
+    mutating func attempt(_ index: Int) {
+        guard links[index].state == .idle, links[index].from != links[index].to else { return }
+        links[index].state = .connecting
+        links[index].attempt += 1
+        links[index].heardAt = time
+        plan(.connect(link: index, attempt: links[index].attempt), after: 3 * links[index].latency(at: time))
+        plan(.silent(link: index, attempt: links[index].attempt), after: SimulatedLink.connectTimeout)
+    }
+
+    private func isReachable(_ index: Int) -> Bool {
+        let back = link(links[index].to, links[index].from)
+        let isStill = nodes[links[index].to].isUp && time < nodes[links[index].to].pausedUntil
+        return !isStill && !links[index].isBlocked(at: time) && !links[back].isBlocked(at: time)
+    }
+
+    private mutating func connect(_ index: Int, _ attempt: Int) {
+        let (from, to) = (links[index].from, links[index].to)
+        guard links[index].attempt == attempt, nodes[from].isUp, isReachable(index) else { return }  // Silence: it times out.
+        guard nodes[to].isUp else { return plan(.refused(link: index, attempt: attempt), after: links[index].latency(at: time)) }
+        let hello = nodes[from].core.hello
+        if nodes[to].core.refusal(of: hello) != nil || nodes[from].core.refusal(of: nodes[to].core.hello) != nil {
+            return plan(.refused(link: index, attempt: attempt), after: links[index].latency(at: time))
+        }
+        let answer = nodes[to].core.hello
+        links[index].lastArrival = time
+        links[index].lastAnswer = time
+        nodes[to].core.greeted(by: hello, at: nodes[to].now(time))
+        note(5, from, to, "\(nodes[from].id) greets \(nodes[to].id)")
+        plan(.linked(link: index, attempt: attempt, hello: answer), after: links[index].latency(at: time))
+        obey(to)
+    }
+
+    private mutating func linked(_ index: Int, _ attempt: Int, _ hello: Hello) {
+        let from = links[index].from
+        guard links[index].attempt == attempt, links[index].state == .connecting, nodes[from].isUp else { return }
+        links[index].state = .live
+        links[index].isPeer = true
+        links[index].failuresCount = 0
+        links[index].inFlightCount = 0
+        note(6, from, links[index].to, "\(nodes[from].id) is linked to \(nodes[links[index].to].id)")
+        nodes[from].core.linked(to: hello, at: nodes[from].now(time))
+        obey(from)
+    }
+
+    /// The connection of a link is gone at once; its caller learns of it a moment later.
+    mutating func breakLink(_ index: Int) {
+        guard links[index].state != .idle else { return }
+        counts.resets += 1
+        plan(.broken(link: index, attempt: links[index].attempt), after: links[index].latency(at: time))
+    }
+
+    private mutating func silent(_ index: Int, _ attempt: Int) {
+        guard links[index].attempt == attempt else { return }
+        if links[index].state == .connecting { return failed(index, attempt, .silent) }
+        guard links[index].state == .live, links[index].inFlightCount > 0 else { return }
+        let deadline = links[index].heardAt + SimulatedLink.silenceMax
+        if time < deadline { return plan(.silent(link: index, attempt: attempt), at: deadline) }
+        failed(index, attempt, .silent)
+    }
+
+    private mutating func failed(_ index: Int, _ attempt: Int, _ why: Membership.LinkLoss) {
+        let from = links[index].from
+        guard links[index].attempt == attempt, links[index].state != .idle, nodes[from].isUp else { return }
+        let wasLive = links[index].state == .live
+        links[index].state = .idle
+        links[index].attempt += 1
+        note(7, from, links[index].to, "the link from \(nodes[from].id) to \(nodes[links[index].to].id) is \(why)")
+        if links[index].isPeer {
+            links[index].isPeer = wasLive
+            nodes[from].core.unlinked(from: nodes[links[index].to].id, evidence: why, at: nodes[from].now(time))
+            obey(from)
+        }
+        if wasLive { return self.attempt(index) }
+        links[index].failuresCount += 1
+        noticeSolitude(of: from)
+        let ceiling = min(100 << min(links[index].failuresCount, 5), 1_000)
+        retry(index, after: .milliseconds(random.number(in: 20...ceiling)))
+    }
+
+    private mutating func retry(_ index: Int, after delay: Nanoseconds) {
+        plan(.retry(link: index, attempt: links[index].attempt), after: delay)
+    }
+
+    private mutating func arrive(_ index: Int, _ attempt: Int, _ run: Int, _ batch: [UInt8]) {
+        let (from, to) = (links[index].from, links[index].to)
+        guard isRunning(to, run) else { return }
+        let isCurrent = links[index].attempt == attempt
+        // What was on the way when a connection broke is lost, or is read later than the next connection's greeting.
+        guard isCurrent || StableHash.mix(UInt64(attempt), options.seed) % 2 == 0 else { return }
+        counts.batches += 1
+        do {
+            try batch.withUnsafeBytes { bytes in
+                try nodes[to].core.receive(batch: bytes, from: nodes[from].id, at: nodes[to].now(time))
+            }
+        } catch { violate(.messagesAreReadable, "a batch from \(nodes[from].id) to \(nodes[to].id): \(error)") }
+        note(8, index, batch.count, "\(nodes[to].id) takes \(batch.count) bytes from \(nodes[from].id)\(isCurrent ? "" : ", late")")
+        if isCurrent {
+            let answerAt = links[index].answer(at: time, back: links[link(to, from)])
+            plan(.acknowledge(link: index, attempt: attempt), at: answerAt)
+        }
+        obey(to)
+    }
+
+    private mutating func acknowledge(_ index: Int, _ attempt: Int) {
+        let (from, to) = (links[index].from, links[index].to)
+        guard links[index].attempt == attempt, links[index].state == .live, nodes[from].isUp else { return }
+        links[index].inFlightCount -= 1
+        links[index].heardAt = time
+        let now = nodes[from].now(time)
+        if let peer = nodes[from].core.peerIndex(nodes[to].id) { nodes[from].core.acknowledged(by: peer, at: now) }
+        obey(from)
+    }
+
+    private mutating func transmit(from: Int, to peer: PeerIndex) {
+        guard let target = nodes.firstIndex(where: { $0.id == nodes[from].core.peerID(peer) }) else { return }
+        let index = link(from, target)
+        guard links[index].state == .live else { return }
+        let now = nodes[from].now(time)
+        while let batch = nodes[from].core.nextBatch(for: peer, at: now) {
+            if links[index].inFlightCount == 0 {
+                links[index].heardAt = time
+                plan(.silent(link: index, attempt: links[index].attempt), after: SimulatedLink.silenceMax)
+            }
+            links[index].inFlightCount += 1
+            let arrival = links[index].arrival(at: time)
+            plan(.arrive(link: index, attempt: links[index].attempt, run: nodes[target].run, batch: batch), at: arrival)
+        }
+    }
+
+    // MARK: Disk
+
+    mutating func beginCommit(_ node: Int) {
+        guard nodes[node].isUp, nodes[node].disk.begin() else { return }
+        let duration = nodes[node].disk.isSlow ? random.microseconds(50_000...900_000) : random.microseconds(300...4_500)
+        plan(.commit(node: node, run: nodes[node].run), after: duration)
+    }
+
+    private mutating func commit(_ node: Int, _ run: Int) {
+        guard isRunning(node, run) else { return }
+        let (tickets, isDurable) = nodes[node].disk.commit()
+        for ticket in tickets { nodes[node].core.stored(ticket, isDurable: isDurable, at: nodes[node].now(time)) }
+        obey(node)
+        beginCommit(node)
+    }
+
+    // MARK: Effects
+
+    /// Carries out what a node's core and gateways want, until they want nothing more.
+    mutating func obey(_ node: Int) {
+        var isBusy = true
+        while isBusy, violation == nil, nodes[node].isUp {
+            isBusy = false
+            for gateway in nodes[node].gateways.indices { isBusy = obeyGateway(node, gateway) || isBusy }
+            isBusy = obeyCore(node) || isBusy
+        }
+    }
+
+    private mutating func obeyGateway(_ node: Int, _ gateway: Int) -> Bool {
+        guard !nodes[node].gateways[gateway].output.isEmpty else { return false }
+        let output = nodes[node].gateways[gateway].output
+        nodes[node].gateways[gateway].output = Gateway.Output()
+        for push in output.pushes {
+            guard let client = nodes[node].clients[gateway][Int(push.session)] else { continue }
+            self.push(output.payloads[Int(push.payload)], to: client)
+        }
+        for session in output.ended + output.cutOff {
+            guard let client = nodes[node].clients[gateway][Int(session)] else { continue }
+            endStream(of: client)
+        }
+        guard !output.toNode.isEmpty else { return true }
+        if gateway == 0 {
+            for message in output.toNode { nodes[node].core.receive(message, from: 0, at: nodes[node].now(time)) }
+        } else {
+            plan(.fromGateway(node: node, run: nodes[node].run, gateway: gateway, output.toNode), after: 50_000)
+        }
+        return true
+    }
+
+    private mutating func obeyCore(_ node: Int) -> Bool {
+        guard !nodes[node].core.effects.isEmpty else { return false }
+        let effects = nodes[node].core.effects
+        nodes[node].core.effects.removeAll(keepingCapacity: true)
+        var crossing: [[NodeMessage]] = Array(repeating: [], count: nodes[node].gatewaysCount)
+        for effect in effects {
+            switch effect {
+            case .tell(let gateway, let message):
+                if gateway == 0 { nodes[node].gateways[0].receive(message) } else { crossing[gateway].append(message) }
+            case .answer(_, let token, let answer): answered(node, token, answer)
+            case .persist(let rows, let ticket): nodes[node].disk.write(rows, ticket: ticket)
+            case .connect(let peer): if let target = nodeIndex(peer.address), target != node { attempt(link(node, target)) }
+            case .transmit(let peer): transmit(from: node, to: peer)
+            case .superseded(let card): violate(.membersAgree, "\(nodes[node].id) is superseded by \(card)")
+            case .membership(let id, let isAlive):
+                note(9, node, isAlive ? 1 : 0, "\(nodes[node].id): \(id) is \(isAlive ? "alive" : "gone")")
+            }
+        }
+        for (gateway, messages) in crossing.enumerated() where !messages.isEmpty {
+            plan(.toGateway(node: node, run: nodes[node].run, gateway: gateway, messages), after: 50_000)
+        }
+        beginCommit(node)
+        return true
+    }
+}

@@ -1,0 +1,188 @@
+import PresenceCore
+import PresenceWire
+
+/// What a plan does to the cluster, and how it is healed.
+extension SimulatedCluster {
+    /// How long users whose gateway died may be away before somebody may see it.
+    var graceAfterDeath: Nanoseconds { max(options.settings.reconnectGrace.wholeNanoseconds - .milliseconds(3_500), 0) }
+
+    /// How long users whose stream broke may be away before somebody may see it.
+    var graceAfterLoss: Nanoseconds { max(options.settings.offlineGrace.wholeNanoseconds - .milliseconds(300), 0) }
+
+    mutating func perform(_ action: Step.Action) {
+        note(20, 0, 0, "step: \(action)")
+        switch action {
+        case .login(let client, let node, let resumes): login(client, node: node, resumes: resumes)
+        case .logout(let client): logout(client)
+        case .drop(let client, let comesBackAfter): drop(client, comesBackAfter: comesBackAfter)
+        case .vanish(let client): vanish(client)
+        case .stall(let client, let milliseconds): clients[client].stalledUntil = time + .milliseconds(milliseconds)
+        case .setStatus(let user, let text, let seconds): call(.setSelfStatus(customStatus: text, seconds: seconds), by: user)
+        case .subscribe(let user, let targets, let seconds, let sync):
+            call(.subscribeUserStatus(targets.map(userID), seconds: seconds, sync: sync, subscribeType: 1), by: user)
+        case .unsubscribe(let user, let targets): call(.unsubscribeUserStatus(targets?.map(userID)), by: user)
+        case .query(let user, let targets): call(.getUserStatus(targets.map(userID)), by: user)
+        case .list(let user): call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 200), by: user)
+        case .logoutEverywhere(let user): logoutEverywhere(user)
+        case .kill(let node, let downMilliseconds):
+            kill(node)
+            plan(.start(node: node), after: .milliseconds(downMilliseconds))
+        case .drain(let node, let downMilliseconds): drain(node, downMilliseconds: downMilliseconds)
+        case .reset(let from, let to): if from != to { breakLink(link(from, to)) }
+        case .delay(let from, let to, let milliseconds, let duration):
+            links[link(from, to)].delay = .milliseconds(milliseconds)
+            links[link(from, to)].delayedUntil = time + .milliseconds(duration)
+        case .isolate(let node, let duration):
+            for other in nodes.indices where other != node {
+                block(link(node, other), for: duration)
+                block(link(other, node), for: duration)
+            }
+        case .blind(let from, let to, let duration): if from != to { block(link(from, to), for: duration) }
+        case .pause(let node, let milliseconds): pause(node, for: milliseconds)
+        case .fillDisk(let node, let milliseconds):
+            nodes[node].disk.isFull = true
+            plan(.emptyDisk(node: node), after: .milliseconds(milliseconds))
+        case .slowDisk(let node, let milliseconds):
+            nodes[node].disk.isSlow = true
+            plan(.emptyDisk(node: node), after: .milliseconds(milliseconds))
+        case .jumpClock(let node, let milliseconds): nodes[node].clockOffset = Milliseconds(milliseconds)
+        }
+    }
+
+    private mutating func block(_ index: Int, for milliseconds: Int) {
+        links[index].blockedUntil = max(links[index].blockedUntil, time + .milliseconds(milliseconds))
+    }
+
+    private mutating func pause(_ node: Int, for milliseconds: Int) {
+        guard nodes[node].isUp else { return }
+        nodes[node].pausedUntil = max(nodes[node].pausedUntil, time + .milliseconds(milliseconds))
+        plan(.resume(node: node), at: nodes[node].pausedUntil)
+    }
+
+    /// Ends all faults: what was blocked arrives, what stood still goes on, what was down starts.
+    mutating func heal() {
+        isHealed = true
+        disturbedAt = time
+        note(21, 0, 0, "healed")
+        for link in links.indices {
+            links[link].blockedUntil = time
+            links[link].delayedUntil = time
+            links[link].lastArrival = time
+            links[link].lastAnswer = time
+        }
+        hasten()
+        for node in nodes.indices {
+            nodes[node].pausedUntil = time
+            plan(.resume(node: node), after: 0)
+            plan(.emptyDisk(node: node), after: 0)
+            if !nodes[node].isUp { plan(.start(node: node), after: random.microseconds(0...100_000)) }
+        }
+        for client in clients.indices { clients[client].stalledUntil = time }
+    }
+
+    // MARK: Operations
+
+    /// Has a user ask the node of one of its sessions, or any other.
+    private mutating func call(_ call: Call, by user: Int) {
+        if call.isOfBook {
+            guard !truth.books[user].isBusy else { return }
+            truth.books[user].isBusy = true
+        }
+        guard let node = nodeForCall(user) else {
+            if call.isOfBook { truth.books[user].isBusy = false }
+            return
+        }
+        if case .setSelfStatus(let text, let seconds) = call {
+            truth.wishes[user].append(Truth.Wish(text: text, expires: seconds != nil, version: nil))
+        }
+        nextToken += 1
+        nodes[node].calls[nextToken] = SimulatedCall(user: user, call: call, at: time)
+        nodes[node].core.perform(call, caller: userID(user), gateway: 0, token: nextToken, at: nodes[node].now(time))
+        obey(node)
+    }
+
+    private mutating func nodeForCall(_ user: Int) -> Int? {
+        let first = user * SimulatedClient.devicesPerUser
+        for client in first..<first + SimulatedClient.devicesPerUser {
+            if let node = clients[client].stream?.node, nodes[node].isUp, time >= nodes[node].pausedUntil { return node }
+        }
+        return randomNode()
+    }
+
+    /// A node that is up and goes on.
+    mutating func randomNode() -> Int? {
+        let open = nodes.indices.filter { nodes[$0].isUp && time >= nodes[$0].pausedUntil && !nodes[$0].isLeaving }
+        return open.isEmpty ? nil : open[random.number(in: 0...open.count - 1)]
+    }
+
+    private mutating func logoutEverywhere(_ user: Int) {
+        let first = user * SimulatedClient.devicesPerUser
+        for client in first..<first + SimulatedClient.devicesPerUser { clients[client].isWanted = false }
+        truth.presences[user].excusedUntil = time + .milliseconds(8_000)
+        call(.logout(nil), by: user)
+    }
+
+    /// Nobody will answer: what was asked for may have been done or not.
+    mutating func unanswered(_ call: SimulatedCall) {
+        guard call.call.isOfBook else { return }
+        truth.books[call.user].isBusy = false
+        truth.books[call.user].doubt()
+    }
+
+    mutating func answered(_ node: Int, _ token: UInt64, _ answer: CallAnswer) {
+        guard let call = nodes[node].calls.removeValue(forKey: token) else {
+            return violate(.everyCallIsAnswered, "\(nodes[node].id) answers token \(token), which nobody waits for: \(answer)")
+        }
+        note(22, node, Int(token), "\(nodes[node].id) answers user-\(call.user) \(call.call): \(answer)")
+        if case .refused = answer {
+            counts.refused += 1
+            return unanswered(call)
+        }
+        counts.acknowledged += 1
+        switch (call.call, answer) {
+        case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
+            truth.wishes[call.user].append(Truth.Wish(text: text, expires: seconds != nil, version: record.version))
+        case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, let records, _)):
+            subscribed(call, targets, seconds, evicted: evicted)
+            told(records ?? [], inAnswerTo: call.user)
+        case (.unsubscribeUserStatus(let targets), .done):
+            truth.books[call.user].isBusy = false
+            truth.books[call.user].unsubscribe(targets?.compactMap { userIndex($0.id) })
+        case (.getUserStatus, .userStatusList(let records, _, let asOf)): checkAsOf(records, asOf: asOf, by: nodes[node].id)
+        case (.getSubscribedUserStatus, .subscriptions(let page, _, _)): checkList(page, of: call)
+        case (.logout, .done): truth.presences[call.user].excusedUntil = time + .milliseconds(5_000)
+        default: violate(.everyCallIsAnswered, "\(call.call) is answered with \(answer)")
+        }
+    }
+
+    /// With `sync` the answer tells the only session of its user what the stream then leaves out; more sessions than one are told there.
+    private mutating func told(_ records: [Record?], inAnswerTo user: Int) {
+        let first = user * SimulatedClient.devicesPerUser
+        let open = (first..<first + SimulatedClient.devicesPerUser).filter { clients[$0].stream != nil }
+        guard open.count == 1 else { return }
+        for record in records.compactMap({ $0 }) { take(record, by: open[0]) }
+    }
+
+    private mutating func subscribed(_ call: SimulatedCall, _ targets: [UserID], _ seconds: Int64?, evicted: [UserID]) {
+        truth.books[call.user].isBusy = false
+        // The expiry counts from when the owner took it: between the question and the answer.
+        let expiresAt = seconds.map { time + $0 * 1_000_000_000 }
+        if seconds != nil { truth.books[call.user].doubt() }
+        let wasCertain = truth.books[call.user].isCertain
+        let expected = truth.books[call.user].subscribe(targets.compactMap { userIndex($0.id) }, at: time, expiresAt: expiresAt)
+        guard wasCertain, truth.books[call.user].isCertain else { return }
+        if expected.sorted() != evicted.compactMap({ userIndex($0.id) }).sorted() {
+            violate(.listsAreExact, "user-\(call.user) subscribes to \(targets): evicted are \(evicted), right would be \(expected)")
+        }
+    }
+}
+
+extension Call {
+    /// Whether it changes whom its caller follows.
+    fileprivate var isOfBook: Bool {
+        switch self {
+        case .subscribeUserStatus, .unsubscribeUserStatus: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,193 @@
+import HeapModule
+import PresenceCore
+import PresenceWire
+
+/// A whole cluster in one thread and virtual time: the cores and gateways that ship, with a network, disks, clocks and clients that
+/// come from a seed, and checkers that look after everything that happens (design §9).
+///
+/// Faults run first, and what may not break then is checked all the time; then everything is healed and must come to rest.
+public struct SimulatedCluster {
+    /// The wall time at which every history begins.
+    static let epoch: Milliseconds = 1_790_000_000_000
+    /// So long the nodes find one another before anything happens.
+    static let calmMilliseconds = 1_000
+    /// After healing the views must be right after so long (issue: 5 s), and everything must be at rest after ``restMilliseconds``.
+    static let viewsMilliseconds = 6_000
+    static let restMilliseconds = 19_000
+    /// How often the cores are told the time; the shell does it every 20 ms.
+    static let tickInterval: Nanoseconds = .milliseconds(50)
+
+    public let options: SimulationOptions
+    let plan: Plan
+    var time: Nanoseconds = 0
+    var nodes: [SimulatedNode]
+    var links: [SimulatedLink]
+    var clients: [SimulatedClient]
+    var truth: Truth
+    var random: SplitMix64
+    private let journal: Journal
+    /// The first promise that was broken.
+    public var violation: Violation? { journal.violation }
+    /// A hash of everything that happened, in order: equal for equal runs.
+    public var trace: UInt64 { journal.trace }
+    /// What happened, in words; kept only when asked for.
+    public var log: [String] { journal.log ?? [] }
+    /// Counts of what the history did, to see that faults really happen.
+    public internal(set) var counts = Counts()
+    var nextToken: UInt64 = 0
+    var isHealed = false
+    /// When a node last started or ended, or everything was healed.
+    var disturbedAt: Nanoseconds = 0
+    /// When so many nodes were down at once that what was acknowledged may have been on none of the others.
+    var crippledAt: Nanoseconds = .min / 2
+    private var occurrences = Heap<Occurrence>()
+    private var order: UInt64 = 0
+
+    /// What is written down, by whoever looks: apart from what it is written about.
+    private final class Journal {
+        var violation: Violation?
+        var trace: UInt64 = 0
+        var log: [String]?
+
+        init(isLogging: Bool) { log = isLogging ? [] : nil }
+    }
+
+    /// What a history did.
+    public struct Counts: Equatable, Sendable {
+        public var occurrences = 0
+        public var batches = 0
+        public var pushes = 0
+        public var recordsTold = 0
+        public var acknowledged = 0
+        public var refused = 0
+        public var kills = 0
+        public var drains = 0
+        public var resets = 0
+        public var logins = 0
+
+        public init() {}
+
+        public static func += (left: inout Counts, right: Counts) {
+            left.occurrences += right.occurrences
+            left.batches += right.batches
+            left.pushes += right.pushes
+            left.recordsTold += right.recordsTold
+            left.acknowledged += right.acknowledged
+            left.refused += right.refused
+            left.kills += right.kills
+            left.drains += right.drains
+            left.resets += right.resets
+            left.logins += right.logins
+        }
+    }
+
+    /// - Parameters:
+    ///   - plan: what happens; drawn from the seed when it is not given.
+    ///   - isLogging: whether to keep a log in words, for a person to read.
+    public init(_ options: SimulationOptions, plan: Plan? = nil, isLogging: Bool = false) {
+        self.options = options
+        self.plan = plan ?? Plan(options)
+        random = SplitMix64(seed: options.seed).split(3)
+        nodes = (0..<options.nodesCount).map { SimulatedNode(index: $0, options: options) }
+        let seeds = SplitMix64(seed: options.seed).split(4)
+        links = (0..<options.nodesCount * options.nodesCount).map { index in
+            SimulatedLink(from: index / options.nodesCount, to: index % options.nodesCount, random: seeds.split(UInt64(index)))
+        }
+        clients = (0..<options.usersCount * SimulatedClient.devicesPerUser).map { index in
+            SimulatedClient(
+                user: index / SimulatedClient.devicesPerUser, device: index % SimulatedClient.devicesPerUser, usersCount: options.usersCount
+            )
+        }
+        truth = Truth(usersCount: options.usersCount, quota: options.settings.subscriptionsMax)
+        // Each side of a split of four nodes or more takes changes of lists; together they are merged, not exact.
+        if !options.faults.isDisjoint(with: [.partitions, .pauses]) { for user in truth.books.indices { truth.books[user].doubt() } }
+        journal = Journal(isLogging: isLogging)
+    }
+
+    /// Runs the whole history, or up to the first broken promise.
+    public mutating func run() {
+        begin()
+        let end = Self.calmMilliseconds + options.activeMilliseconds
+        advance(to: .milliseconds(end))
+        guard violation == nil else { return }
+        heal()
+        rest(Self.viewsMilliseconds)
+        if violation == nil { checkViews() }
+        rest(Self.restMilliseconds)
+        if violation == nil { checkRest() }
+    }
+
+    /// Lets time pass until nothing was disturbed for so long.
+    private mutating func rest(_ milliseconds: Int) {
+        while violation == nil, time < disturbedAt + .milliseconds(milliseconds) { advance(to: disturbedAt + .milliseconds(milliseconds)) }
+    }
+
+    /// Starts the nodes and plans the steps.
+    mutating func begin() {
+        for node in nodes.indices {
+            nodes[node].clockOffset = Milliseconds(random.number(in: -30...30))
+            plan(.start(node: node), after: random.microseconds(0...50_000))
+        }
+        for (index, step) in plan.steps.enumerated() { plan(.step(index), after: .milliseconds(Self.calmMilliseconds + step.at)) }
+    }
+
+    /// Lets everything happen up to a moment, as long as no promise is broken.
+    mutating func advance(to end: Nanoseconds) {
+        while violation == nil, let next = occurrences.min, next.at <= end {
+            occurrences.removeMin()
+            time = max(time, next.at)
+            counts.occurrences += 1
+            happen(next.what)
+        }
+        time = max(time, end)
+    }
+
+    /// What was held up on its way by a fault that has ended arrives now, in its order.
+    mutating func hasten() {
+        var kept = Heap<Occurrence>()
+        while let next = occurrences.popMin() {
+            var at = next.at
+            switch next.what {
+            case .arrive(let link, _, _, _):
+                at = min(at, links[link].arrival(at: time))
+            case .acknowledge: at = min(at, time + .milliseconds(1))
+            default: break
+            }
+            kept.insert(Occurrence(at: at, order: next.order, what: next.what))
+        }
+        occurrences = kept
+    }
+
+    mutating func plan(_ what: Occurrence.What, after delay: Nanoseconds) { plan(what, at: time + delay) }
+
+    mutating func plan(_ what: Occurrence.What, at moment: Nanoseconds) {
+        order += 1
+        occurrences.insert(Occurrence(at: max(moment, time), order: order, what: what))
+    }
+
+    // MARK: Telling
+
+    func violate(_ promise: Violation.Promise, _ what: @autoclosure () -> String) {
+        guard journal.violation == nil else { return }
+        journal.violation = Violation(promise: promise, what: what(), at: time.milliseconds)
+    }
+
+    /// Notes something for the trace, and in words if there is a log.
+    func note(_ kind: UInt64, _ first: Int, _ second: Int, _ words: @autoclosure () -> String) {
+        let numbers = StableHash.mix(UInt64(bitPattern: Int64(first)), UInt64(bitPattern: Int64(second) ^ time))
+        journal.trace = StableHash.mix(journal.trace ^ kind, numbers)
+        if journal.log != nil { journal.log?.append("\(time.milliseconds) ms  \(words())") }
+    }
+
+    // MARK: Names
+
+    func userID(_ user: Int) -> UserID { UserID(app: "default", id: "user-\(user)") }
+
+    /// The number of a user of the simulation.
+    func userIndex(_ id: some StringProtocol) -> Int? { Int(id.dropFirst("user-".count)) }
+
+    func link(_ from: Int, _ to: Int) -> Int { from * nodes.count + to }
+
+    /// The node of a cluster address.
+    func nodeIndex(_ address: String) -> Int? { Int(address.dropFirst("node-".count).dropLast(":7601".count)) }
+}

@@ -1,0 +1,85 @@
+import PresenceCore
+import PresenceWire
+
+/// One process of the cluster: the core and the gateways that ship, and what survives its death.
+struct SimulatedNode {
+    let id: NodeID
+    let gatewaysCount: Int
+    let settings: CoreSettings
+    var core: Node
+    var gateways: [Gateway]
+    /// The client of each session of each gateway.
+    var clients: [[Int?]]
+    var isUp = false
+    /// Counts the starts: what belongs to an earlier one is void.
+    var run = 0
+    var generation: UInt64 = 0
+    var pausedUntil: Nanoseconds = 0
+    /// What came while the node stood still.
+    var deferred: [Occurrence.What] = []
+    /// How far the wall clock is from the true time.
+    var clockOffset: Milliseconds = 0
+    var sessionsCount: UInt64 = 0
+    var disk = SimulatedDisk()
+    var ticksCount = 0
+    var isLeaving = false
+    /// When a node that drains ends, whether what it held is elsewhere or not.
+    var leaveDeadline: Nanoseconds = 0
+    var downMilliseconds = 0
+    /// Operations that clients wait for, by token.
+    var calls: [UInt64: SimulatedCall] = [:]
+
+    static let cluster = "simulated"
+
+    init(index: Int, options: SimulationOptions) {
+        id = NodeID("node-\(index)")
+        gatewaysCount = options.gatewaysCount
+        settings = options.settings
+        core = Self.core(id, generation: 1, gatewaysCount: gatewaysCount, settings: settings)
+        gateways = []
+        clients = []
+    }
+
+    private static func core(_ id: NodeID, generation: UInt64, gatewaysCount: Int, settings: CoreSettings) -> Node {
+        let peer = Peer(id: id, generation: generation, address: "\(id):7601")
+        return Node(selfPeer: peer, cluster: cluster, gatewaysCount: gatewaysCount, joins: true, settings: settings)
+    }
+
+    /// Begins with nothing but what is on the disk.
+    mutating func start(at now: Now) throws(RowError) {
+        run += 1
+        isUp = true
+        isLeaving = false
+        generation = max(generation + 1, UInt64(now.wall))
+        sessionsCount = 0
+        core = Self.core(id, generation: generation, gatewaysCount: gatewaysCount, settings: settings)
+        gateways = (0..<gatewaysCount).map { _ in Gateway(node: id, settings: GatewaySettings()) }
+        clients = Array(repeating: [], count: gatewaysCount)
+        for row in disk.sortedRows { try core.load(row, at: now) }
+    }
+
+    /// Dies with everything but its disk. Returns the operations that nobody will answer.
+    mutating func die(keepsGroup: Bool) -> [SimulatedCall] {
+        isUp = false
+        pausedUntil = 0
+        deferred = []
+        disk.crash(keepsGroup: keepsGroup)
+        let lost = openCalls
+        calls = [:]
+        return lost
+    }
+
+    /// In the order in which they were made.
+    var openCalls: [SimulatedCall] { calls.sorted { $0.key < $1.key }.map(\.value) }
+
+    func now(_ time: Nanoseconds) -> Now {
+        Now(instant: Instant(nanoseconds: time + 1), wall: SimulatedCluster.epoch + time / 1_000_000 + clockOffset)
+    }
+}
+
+/// An operation under way, and who asked.
+struct SimulatedCall {
+    let user: Int
+    let call: Call
+    let at: Nanoseconds
+}

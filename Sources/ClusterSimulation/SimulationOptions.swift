@@ -1,0 +1,70 @@
+import PresenceCore
+
+/// What a simulated history is like. Everything that is not set is drawn from the seed, so the seed alone names a run.
+public struct SimulationOptions: Sendable, CustomStringConvertible {
+    /// What may go wrong in a history.
+    public enum Fault: String, CaseIterable, Sendable {
+        /// A node dies by SIGKILL, with what its disk had not synced, and comes back.
+        case kills
+        /// A node drains, leaves and comes back.
+        case drains
+        /// Connections between nodes break; what was on the way is lost, or arrives late.
+        case resets
+        /// A direction between two nodes is slow for a while, as under packet loss.
+        case delays
+        /// Nodes cannot reach one another, in both directions or in one.
+        case partitions
+        /// A node stands still for a while, then goes on where it was.
+        case pauses
+        /// A disk is full, or slow.
+        case disks
+        /// A wall clock jumps.
+        case clocks
+        /// Clients that do not read, streams that break, devices that vanish.
+        case clients
+    }
+
+    public let seed: UInt64
+    /// Nodes of the cluster, 1–50.
+    public var nodesCount: Int
+    /// Users, each with up to two devices.
+    public var usersCount: Int
+    public var faults: Set<Fault>
+    /// How long things happen, in virtual milliseconds; then everything is healed and must come to rest.
+    public var activeMilliseconds: Int
+    /// Things that happen.
+    public var stepsCount: Int
+    /// What the cores are told.
+    public var settings: CoreSettings
+    /// Gateways of each node.
+    public var gatewaysCount: Int
+
+    public init(seed: UInt64) {
+        self.seed = seed
+        var random = SplitMix64(seed: seed).split(1)
+        nodesCount = [1, 2, 3, 3, 3, 4, 5][random.number(in: 0...6)]
+        usersCount = random.number(in: 3...14)
+        gatewaysCount = random.number(in: 1...2)
+        faults = []
+        for fault in Fault.allCases where random.isOnce(in: 3) { faults.insert(fault) }
+        activeMilliseconds = random.number(in: 4_000...20_000)
+        stepsCount = random.number(in: 20...120)
+        settings = CoreSettings()
+        settings.subscriptionsMax = random.isOnce(in: 2) ? random.number(in: 2...5) : 3_000
+        settings.digestInterval = .seconds(3)
+        settings.watchLinger = .seconds(random.number(in: 1...20))
+        if random.isOnce(in: 4) { settings.offlineGrace = .zero }
+        if random.isOnce(in: 6) { settings.linkMessagesMax = random.number(in: 10...40) }
+    }
+
+    /// Nothing happens that may delay what one node says to another for longer than a moment: then nobody may be shown as OFFLINE who
+    /// came back within the grace, and a query is as new as it says.
+    var isCalm: Bool { faults.isDisjoint(with: [.partitions, .pauses, .delays, .clocks, .disks]) }
+
+    public var description: String {
+        let names = Fault.allCases.filter { faults.contains($0) }.map(\.rawValue).joined(separator: ",")
+        return "seed \(seed): \(nodesCount) nodes of \(gatewaysCount) gateways, \(usersCount) users, \(stepsCount) steps in "
+            + "\(activeMilliseconds) ms, faults \(names.isEmpty ? "none" : names), quota \(settings.subscriptionsMax), "
+            + "grace \(settings.offlineGrace), queue \(settings.linkMessagesMax)"
+    }
+}

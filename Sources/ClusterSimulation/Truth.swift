@@ -1,0 +1,116 @@
+import PresenceCore
+import PresenceWire
+
+/// What is true, whatever the nodes believe: which sessions exist, and what was acknowledged to whom.
+struct Truth {
+    /// Whether a user has sessions, and since when.
+    struct Presence {
+        var openCount = 0
+        var platforms: [Int] = []
+        /// Since when somebody who looks may not see the user go: absences shorter than the grace do not count.
+        var continuousSince: Nanoseconds?
+        var absentSince: Nanoseconds = 0
+        /// An absence up to so long must not be seen.
+        var tolerance: Nanoseconds = 0
+        /// Until then an OFFLINE is in order: the user asked for it.
+        var excusedUntil: Nanoseconds = 0
+        var wasAbsentAt: Nanoseconds = 0
+    }
+
+    /// A custom status that was asked for.
+    struct Wish {
+        let text: String
+        let expires: Bool
+        /// Nil when nobody has heard of its end.
+        var version: Version?
+    }
+
+    var presences: [Presence]
+    var wishes: [[Wish]]
+    var books: [SubscriptionBook]
+
+    init(usersCount: Int, quota: Int) {
+        presences = Array(repeating: Presence(), count: usersCount)
+        wishes = Array(repeating: [], count: usersCount)
+        books = Array(repeating: SubscriptionBook(quota: quota), count: usersCount)
+    }
+
+    mutating func opened(_ user: Int, device: Int, at now: Nanoseconds) {
+        presences[user].openCount += 1
+        presences[user].platforms.append(device)
+        guard presences[user].openCount == 1 else { return }
+        let absence = now - presences[user].absentSince
+        if absence > presences[user].tolerance { presences[user].continuousSince = now }
+    }
+
+    mutating func closed(_ user: Int, device: Int, tolerance: Nanoseconds, at now: Nanoseconds) {
+        presences[user].openCount -= 1
+        if let place = presences[user].platforms.firstIndex(of: device) { presences[user].platforms.remove(at: place) }
+        guard presences[user].openCount == 0 else { return }
+        presences[user].absentSince = now
+        presences[user].tolerance = tolerance
+        presences[user].wasAbsentAt = now
+    }
+
+    /// The newest status that the user was told is set.
+    func newestAcknowledged(_ user: Int) -> Wish? {
+        wishes[user].filter { $0.version != nil }.max { $0.version! < $1.version! }
+    }
+}
+
+/// Whom a user follows, by the rules alone; exact as long as every operation was answered.
+struct SubscriptionBook {
+    private struct Entry {
+        let target: Int
+        let addedAt: Nanoseconds
+        let expiresAt: Nanoseconds?
+    }
+
+    private let quota: Int
+    private var entries: [Entry] = []
+    /// An operation of the user is under way.
+    var isBusy = false
+    /// No operation has been left without an answer.
+    private(set) var isCertain = true
+    /// Somebody was removed, by whatever rule: whoever is followed again is told again.
+    private(set) var hasRemoved = false
+
+    init(quota: Int) { self.quota = quota }
+
+    mutating func doubt() { (isCertain, hasRemoved) = (false, true) }
+
+    /// Returns who is evicted: the earliest, those just added last.
+    mutating func subscribe(_ targets: [Int], at now: Nanoseconds, expiresAt: Nanoseconds?) -> [Int] {
+        expire(at: now)
+        var added: [Int] = []
+        for target in targets where !added.contains(target) { added.append(target) }
+        entries.removeAll { added.contains($0.target) }
+        // Those of one call are equally old: the order of their names decides.
+        added.sort { "\($0)".utf8.lexicographicallyPrecedes("\($1)".utf8) }
+        for target in added { entries.append(Entry(target: target, addedAt: now, expiresAt: expiresAt)) }
+        guard entries.count > quota else { return [] }
+        let surplus = entries.count - quota
+        hasRemoved = true
+        let evicted = entries.prefix(surplus).map(\.target)
+        entries.removeFirst(surplus)
+        return evicted
+    }
+
+    mutating func unsubscribe(_ targets: [Int]?) {
+        hasRemoved = true
+        guard let targets else { return entries.removeAll() }
+        entries.removeAll { targets.contains($0.target) }
+    }
+
+    mutating func expire(at now: Nanoseconds) { entries.removeAll { ($0.expiresAt ?? .max) <= now } }
+
+    /// Sorted.
+    func targets(at now: Nanoseconds) -> [Int] {
+        entries.filter { ($0.expiresAt ?? .max) > now }.map(\.target).sorted()
+    }
+
+    /// Those that are certain to be there: added before `since` and not about to end.
+    func settledTargets(since: Nanoseconds, until: Nanoseconds) -> [Int] {
+        entries.filter { $0.addedAt < since && ($0.expiresAt ?? .max) > until }.map(\.target).sorted()
+    }
+}

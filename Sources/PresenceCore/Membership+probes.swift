@@ -1,0 +1,173 @@
+import PresenceWire
+
+/// A question that a member has not answered yet.
+struct Probe {
+    let place: Int
+    let sequence: UInt64
+    /// When others are asked; far in the future once they are.
+    var indirectAt: Instant
+    var deadline: Instant
+    var nacksExpected = 0
+    var nacked: [NodeID] = []
+}
+
+/// A question asked in another node's place.
+struct Relay {
+    let place: Int
+    let sequence: UInt64
+    let origin: NodeID
+    let originSequence: UInt64
+    /// When the origin is told that we are well though the target is silent; far in the future once it is.
+    var nackAt: Instant
+    var deadline: Instant
+}
+
+/// Probing (SWIM §3.1, §4.3) with Lifeguard's LHA-Probe (§IV.A): whose probes fail all the time doubts itself.
+extension Membership {
+    /// Indirect probes under way for others, at most; more are not carried out.
+    static let relaysMax = 1_024
+
+    /// Local health + 1, if it counts.
+    private var patience: Int { settings.isLocalHealthOn ? localHealth + 1 : 1 }
+
+    mutating func worsenHealth(by amount: Int) { localHealth = min(settings.localHealthMax, localHealth + amount) }
+
+    private mutating func improveHealth() { localHealth = max(0, localHealth - 1) }
+
+    // MARK: Time
+
+    /// A late tick means that this node slept: what it waited for may lie unread at its door, so everybody gets that time again.
+    mutating func noticeSleep(at now: Now) {
+        guard let last = lastTick else { return start(at: now) }
+        lastTick = now.instant
+        let gap = now.instant - last
+        guard settings.isSleepNoticed, gap > settings.tickGapMax else { return }
+        counters.sleeps += 1
+        worsenHealth(by: min(settings.localHealthMax, 1 + Int(gap / settings.probeTimeout)))
+        for index in probes.indices {
+            probes[index].indirectAt += gap
+            probes[index].deadline += gap
+        }
+        let earliest = now.instant + settings.probeTimeout
+        for index in suspicions.indices { suspicions[index].deadline = max(suspicions[index].deadline + gap, earliest) }
+    }
+
+    /// Nothing is in step with other nodes: every first time is drawn.
+    private mutating func start(at now: Now) {
+        lastTick = now.instant
+        nextProbeAt = now.instant + draw(settings.probeInterval)
+        nextGossipAt = now.instant + draw(settings.gossipInterval)
+        nextExchangeAt = now.instant + draw(settings.fullExchangeInterval)
+        nextReconnectAt = now.instant + draw(settings.reconnectInterval)
+        nextSweepAt = now.instant + draw(.seconds(10))
+    }
+
+    private mutating func draw(_ below: Duration) -> Duration {
+        .nanoseconds(Int64.random(in: 0..<max(1, below.wholeNanoseconds), using: &random))
+    }
+
+    // MARK: Our probes
+
+    /// Probes the next live member of this round.
+    mutating func probeNext(at now: Now) {
+        nextProbeAt = max(nextProbeAt + settings.probeInterval * patience, now.instant)
+        guard table[Self.ownPlace].state == .alive, !live.isEmpty else { return }
+        for _ in 0...round.count {
+            if roundPosition >= round.count { beginRound() }
+            let place = round[roundPosition]
+            roundPosition += 1
+            guard table[place].livePlace >= 0, !probes.contains(where: { $0.place == place }) else { continue }
+            return probe(place, isUrgent: false, at: now)
+        }
+    }
+
+    private mutating func beginRound() {
+        round = live
+        round.shuffle(using: &random)
+        roundPosition = 0
+    }
+
+    /// Probes a member now, and through others at the same time: the way to it may be what is broken.
+    mutating func probeUrgently(_ place: Int, at now: Now) {
+        if let index = probes.firstIndex(where: { $0.place == place }) {
+            probes[index].indirectAt = min(probes[index].indirectAt, now.instant)
+        } else {
+            probe(place, isUrgent: true, at: now)
+        }
+    }
+
+    private mutating func probe(_ place: Int, isUrgent: Bool, at now: Now) {
+        counters.probes += 1
+        sequence += 1
+        let timeout = isUrgent ? .zero : settings.probeTimeout * patience
+        let indirectAt = now.instant + timeout
+        probes.append(
+            Probe(place: place, sequence: sequence, indirectAt: indirectAt, deadline: indirectAt + settings.indirectTimeout * patience))
+        sendToMember(.probe(sequence), at: place)
+    }
+
+    /// Asks others about the silent, and suspects who has had all its time.
+    mutating func endProbes(at now: Now) {
+        guard probes.contains(where: { min($0.indirectAt, $0.deadline) <= now.instant }) else { return }
+        probes.removeAll { table[$0.place].livePlace < 0 }
+        for index in probes.indices where probes[index].indirectAt <= now.instant { askOthers(index) }
+        let failed = probes.filter { $0.deadline <= now.instant }
+        probes.removeAll { $0.deadline <= now.instant }
+        for probe in failed {
+            counters.probesFailed += 1
+            // With k nacks expected, only missing ones are held against ourselves.
+            if settings.isLocalHealthOn { worsenHealth(by: probe.nacksExpected > 0 ? probe.nacksExpected - probe.nacked.count : 1) }
+            accuse(probe.place, at: now)
+        }
+    }
+
+    private mutating func askOthers(_ index: Int) {
+        probes[index].indirectAt = .farFuture
+        let probe = probes[index]
+        let asked = randomLive(settings.indirectProbes, except: probe.place)
+        probes[index].nacksExpected = asked.count
+        for place in asked { sendToMember(.indirectProbe(probe.sequence, target: table[probe.place].card.id), at: place) }
+    }
+
+    /// An answer to a probe of ours, or to one that we carry out for another node.
+    mutating func receiveAck(_ sequence: UInt64, from sender: NodeID) {
+        if let index = probes.firstIndex(where: { $0.sequence == sequence }) {
+            probes.remove(at: index)
+            improveHealth()
+        } else if let index = relays.firstIndex(where: { $0.sequence == sequence && table[$0.place].card.id == sender }) {
+            let relay = relays.remove(at: index)
+            send(.ack(relay.originSequence), to: relay.origin)
+        }
+    }
+
+    mutating func receiveNack(_ sequence: UInt64, from sender: NodeID) {
+        guard let index = probes.firstIndex(where: { $0.sequence == sequence }), !probes[index].nacked.contains(sender),
+            probes[index].nacked.count < probes[index].nacksExpected
+        else { return }
+        probes[index].nacked.append(sender)
+    }
+
+    // MARK: Probes for others
+
+    /// Carries out a probe for `origin`, and says after 80 % of the time if there was no answer (Lifeguard §IV.A).
+    mutating func relay(_ originSequence: UInt64, target: NodeID, for origin: NodeID, at now: Now) {
+        if target == own.id { return send(.ack(originSequence), to: origin) }
+        guard let place = places[target], table[place].state != nil, relays.count < Self.relaysMax else { return }
+        sequence += 1
+        relays.append(
+            Relay(
+                place: place, sequence: sequence, origin: origin, originSequence: originSequence,
+                nackAt: settings.isLocalHealthOn ? now.instant + settings.indirectTimeout * 4 / 5 : .farFuture,
+                deadline: now.instant + settings.indirectTimeout * (settings.localHealthMax + 1)))
+        sendToMember(.probe(sequence), at: place)
+    }
+
+    mutating func endRelays(at now: Now) {
+        guard !relays.isEmpty else { return }
+        for index in relays.indices where relays[index].nackAt <= now.instant {
+            relays[index].nackAt = .farFuture
+            send(.nack(relays[index].originSequence), to: relays[index].origin)
+        }
+        relays.removeAll { $0.deadline <= now.instant }
+    }
+}

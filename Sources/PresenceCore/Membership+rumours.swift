@@ -1,0 +1,123 @@
+import PresenceWire
+
+/// What becomes of a rumour.
+extension Membership {
+    /// Whether a rumour told this node something.
+    enum Hearing {
+        case news
+        /// As known, or beyond belief.
+        case nothing
+        /// We know better.
+        case stale
+    }
+
+    /// Takes in a rumour that came with a message.
+    ///
+    /// - Parameter isFromPage: rumours of a full exchange may be old, and after a split they are: who is called dead there, but lives as
+    /// far as
+    ///   we know, is only suspected, so that it can refute before anybody drops it (as memberlist does). Nobody in particular accuses it: a
+    ///   thousand pages that repeat the news of one split are no independent confirmations.
+    @discardableResult
+    mutating func hear(_ rumour: Rumour, isFromPage: Bool = false, at now: Now) -> Hearing {
+        if rumour.member.id == own.id { return hearOfOwn(rumour, at: now) }
+        guard isPlausible(rumour.member, at: now) else { return .nothing }
+        guard let place = places[rumour.member.id], table[place].state != nil else { return hearOfStranger(rumour, at: now) }
+        let known = self.rumour(place)
+        let base = rumour.member.generation == known.member.generation ? known.incarnation : 0
+        guard isPlausible(rumour.incarnation, after: base) else { return .nothing }
+        var rumour = rumour
+        if isFromPage, rumour.state == .dead, known.state.isLive, rumour.member.generation == known.member.generation {
+            rumour.state = .suspect
+            rumour.accuser = nil
+        }
+        if rumour.isNewer(than: known) {
+            adopt(rumour, at: place, now)
+            return .news
+        }
+        if known.isNewer(than: rumour) { return .stale }
+        if rumour.state == .suspect, let accuser = rumour.accuser { confirm(place, by: accuser, at: now) }
+        return .nothing
+    }
+
+    /// Only the living are worth knowing: who has forgotten a dead member must not learn of it again.
+    private mutating func hearOfStranger(_ rumour: Rumour, at now: Now) -> Hearing {
+        guard rumour.state.isLive, isPlausible(rumour.incarnation, after: 0),
+            let place = places[rumour.member.id] ?? add(rumour.member, at: now)
+        else { return .nothing }
+        adopt(rumour, at: place, now)
+        return .news
+    }
+
+    /// Refutes whatever is said of this node that it has not said itself (SWIM §4.2).
+    private mutating func hearOfOwn(_ rumour: Rumour, at now: Now) -> Hearing {
+        let known = self.rumour(Self.ownPlace)
+        if rumour.member.generation > own.generation {
+            guard isPlausible(rumour.member, at: now), rumour.member.generation > generationMax else { return .nothing }
+            generationMax = rumour.member.generation
+            effects.append(.superseded(by: rumour.member))
+            return .nothing
+        }
+        guard rumour.isNewer(than: known) else { return known.isNewer(than: rumour) ? .stale : .nothing }
+        guard isPlausible(rumour.incarnation, after: known.incarnation) else { return .nothing }
+        guard rumour.incarnation < .max else {
+            counters.incarnationsExhausted += 1
+            return .nothing
+        }
+        counters.refutations += 1
+        if rumour.state == .dead { effects.append(.wasMissed) }
+        if rumour.state == .suspect || rumour.state == .dead { worsenHealth(by: 1) }
+        table[Self.ownPlace].incarnation = rumour.incarnation
+        restate(known.state, isDraining: known.isDraining, at: now)
+        return .stale
+    }
+
+    /// Says something new about this node.
+    mutating func restate(_ state: MemberState, isDraining: Bool, at now: Now) {
+        if table[Self.ownPlace].incarnation < .max { table[Self.ownPlace].incarnation += 1 }
+        table[Self.ownPlace].state = state
+        table[Self.ownPlace].isDraining = isDraining
+        refreshFingerprint(Self.ownPlace)
+        queue.insert(Self.ownPlace)
+        nextGossipAt = min(nextGossipAt, now.instant)
+    }
+
+    /// Takes over a newer rumour, and passes it on.
+    mutating func adopt(_ rumour: Rumour, at place: Int, _ now: Now) {
+        let old = table[place]
+        let isOtherProcess = old.state == nil || rumour.member.generation > old.card.generation
+        if isOtherProcess { table[place].card = rumour.member }
+        table[place].state = rumour.state
+        table[place].incarnation = rumour.incarnation
+        table[place].isDraining = rumour.isDraining
+        table[place].accuser = rumour.accuser
+        if isOtherProcess || old.state != rumour.state { table[place].changedAt = now.instant }
+        setLive(place, rumour.state.isLive)
+        refreshFingerprint(place)
+        suspicions.removeAll { $0.place == place }
+        if rumour.state == .suspect { suspect(place, by: rumour.accuser, at: now) }
+        queue.insert(place)
+        let isChanged = isOtherProcess || old.state != rumour.state || old.isDraining != rumour.isDraining
+        if isChanged { effects.append(.changed(table[place].card, rumour.state, isDraining: rumour.isDraining)) }
+        if isOtherProcess, rumour.state.isLive { effects.append(.connect(table[place].card)) }
+    }
+
+    /// All that is known of a member whose state is known.
+    func rumour(_ place: Int) -> Rumour { table[place].rumour }
+
+    mutating func isPlausible(_ card: Peer, at now: Now) -> Bool {
+        let latest = now.wall.addingReportingOverflow(settings.generationAheadMax.wholeMilliseconds)
+        guard Limits.isValidName(card.id.rawValue), card.generation <= UInt64(max(0, latest.overflow ? .max : latest.partialValue)) else {
+            counters.rumoursRefused += 1
+            return false
+        }
+        return true
+    }
+
+    private mutating func isPlausible(_ incarnation: UInt64, after base: UInt64) -> Bool {
+        guard incarnation <= base || incarnation - base <= settings.incarnationJumpMax else {
+            counters.rumoursRefused += 1
+            return false
+        }
+        return true
+    }
+}

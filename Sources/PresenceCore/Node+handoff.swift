@@ -1,0 +1,122 @@
+import PresenceWire
+
+/// Slots that change hands: what each node holds goes to those who are to keep it, and whoever owns something new asks all before it
+/// decides (design §5, §6).
+extension Node {
+    /// Whether this node decides about a user now.
+    func decides(_ user: UserID) -> Bool { owner(of: user) == 0 && handoff.isWarm(user.slot) }
+
+    /// No contact point leads to another node: this one is the first, and knows all that there is.
+    public mutating func joinedNobody(at now: Now) {
+        guard handoff.coldCount > 0, !peers.dropFirst().contains(where: \.isAlive) else { return }
+        warmUp(at: now)
+        run(at: now)
+    }
+
+    /// The members have changed.
+    mutating func beginHandoff(isChilled: Bool, at now: Now) {
+        let deadline = now.instant + settings.takeoverTimeout
+        handoff.begin(ring: placement.id, isChilled: isChilled, deadline: deadline, isOwned: placement.isOwn)
+        owners.reassign(roles, at: now, into: &outbox)
+        for peer in peers.indices.dropFirst() where peers[peer].isLinked { offer(to: peer) }
+        for peer in peers.indices.dropFirst() { ask(peer) }
+        advanceHandoff(at: now)
+    }
+
+    private var roles: (Slot) -> OwnerShards.Role {
+        let (placement, handoff) = (placement, handoff)
+        return { slot in
+            let owner = placement.owner(of: slot)
+            return OwnerShards.Role(owner: owner, decides: owner == 0 && handoff.isWarm(slot))
+        }
+    }
+
+    /// Tells a peer what this node holds of the slots that the peer is to keep.
+    mutating func offer(to peer: PeerIndex) {
+        var held: [SlotHash] = []
+        owners.book.forEachSlot { slot, hash in
+            if placement.isKept(slot, by: peer) { held.append(SlotHash(slot: slot, hash: hash)) }
+        }
+        var start = 0
+        repeat {
+            let end = min(start + Message.offerSlotsMax, held.count)
+            send(.offer(ring: placement.id, Array(held[start..<end]), isFirst: start == 0, isLast: end == held.count), to: peer)
+            start = end
+        } while start < held.count
+    }
+
+    /// What was said on a link may be lost: both sides begin again.
+    mutating func renewOffer(to peer: PeerIndex) {
+        offer(to: peer)
+        handoff.restart(peer)
+        ask(peer)
+        if handoff.isSettled { send(.settled(ring: handoff.ring), to: peer) }
+    }
+
+    mutating func receive(offer slots: [SlotHash], ring: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, at now: Now) {
+        handoff.offered(slots, ring: ring, isFirst: isFirst, isLast: isLast, by: peer)
+        ask(peer)
+        advanceHandoff(at: now)
+    }
+
+    /// Asks for the next slots that differ.
+    private mutating func ask(_ peer: PeerIndex) {
+        let wanted = handoff.next(from: peer) { [owners, placement] offered in
+            placement.isKept(offered.slot, by: 0) && owners.book.hash(of: offered.slot) != offered.hash
+        }
+        if !wanted.isEmpty { send(.want(ring: handoff.ring, wanted), to: peer) }
+    }
+
+    /// A peer asks for slots: rows in batches that the link bounds, then the word that this was all.
+    mutating func receive(want slots: [Slot], ring: UInt64, from peer: PeerIndex) {
+        send(slots.flatMap { owners.rows(of: $0) }, to: peer)
+        send(.sent(ring: ring, slotsCount: slots.count), to: peer)
+    }
+
+    mutating func receive(sent slotsCount: Int, ring: UInt64, from peer: PeerIndex, at now: Now) {
+        handoff.sent(slotsCount, ring: ring, by: peer)
+        ask(peer)
+        advanceHandoff(at: now)
+    }
+
+    mutating func receive(settled ring: UInt64, from peer: PeerIndex) {
+        handoff.settled(ring, peer: peer)
+        forgetMoved()
+    }
+
+    /// When everybody has been heard, or waited for long enough, the cold slots are this node's to decide about.
+    mutating func advanceHandoff(at now: Now) {
+        let isComplete = peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isTaken(from: $0) }
+        if isComplete, !handoff.isSettled {
+            handoff.settle()
+            if handoff.coldCount > 0, hasMet { warmUp(at: now) }
+            for peer in peers.indices.dropFirst() where peers[peer].isAlive { send(.settled(ring: handoff.ring), to: peer) }
+            forgetMoved()
+        }
+        if handoff.coldCount > 0, hasMet, now.instant >= handoff.deadline { warmUp(at: now) }
+    }
+
+    /// Not a node that has just begun and does not know yet whether there are others.
+    private var hasMet: Bool { !joins || hasMetMember }
+
+    private mutating func warmUp(at now: Now) {
+        let placement = self.placement
+        handoff.warm(isOwned: placement.isOwn)
+        owners.reassign(roles, at: now, into: &outbox)
+    }
+
+    /// What this node is not to keep is forgotten once everybody has what it is to keep.
+    private mutating func forgetMoved() {
+        guard peers.indices.dropFirst().allSatisfy({ !peers[$0].isAlive || handoff.isSettled($0) }), handoff.isSettled else { return }
+        let placement = self.placement
+        owners.forget { !placement.isKept($0, by: 0) }
+    }
+
+    /// Whether this node decides about all the slots that it owns.
+    public var isWarm: Bool { handoff.coldCount == 0 }
+
+    /// Whether everything that this node held is where it belongs: then a node that drains may end.
+    public var isHandedOver: Bool {
+        peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || (handoff.isSettled($0) && peers[$0].link.isIdle) }
+    }
+}

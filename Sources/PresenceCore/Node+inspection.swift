@@ -1,0 +1,22 @@
+import PresenceWire
+
+/// What checkers may look at; nothing here decides anything.
+extension Node {
+    /// What this node holds of a user, as its owner or for it: the record, and the live subscriptions by target.
+    package func kept(_ user: UserID) -> (record: Record, subscriptions: [Subscription]) {
+        guard let index = owners.index(ofKnown: user) else { return (Record(blank: user), []) }
+        return (owners.users[index].record, owners.users[index].subscriptions.live.map { $0.learnt(at: 0) })
+    }
+
+    /// Who owns a user by this node's ring.
+    package func ownerID(of user: UserID) -> NodeID { peers[owner(of: user)].peer.id }
+
+    /// Who keeps a user by this node's ring: the owner, then the replicas.
+    package func keeperIDs(of user: UserID) -> [NodeID] { placement.keepers(of: user).map { peers[$0].peer.id } }
+
+    /// Whom this node takes for alive, itself included.
+    package var memberIDs: [NodeID] { peers.filter(\.isAlive).map(\.peer.id) }
+
+    /// Every registration of this node has been answered.
+    package var isComplete: Bool { fanOut.unconfirmedCount == 0 && misrouted.isEmpty && handoff.coldCount == 0 }
+}

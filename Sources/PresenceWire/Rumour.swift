@@ -1,0 +1,150 @@
+/// What the cluster takes a member for. The order is that of precedence between rumours of equal incarnation (SWIM §4.2).
+public enum MemberState: UInt8, Comparable, CaseIterable, Sendable {
+    case alive = 1
+    /// Did not answer somebody; dead unless it refutes in time.
+    case suspect
+    /// Gone without a word; missed.
+    case dead
+    /// Ended on purpose; not missed.
+    case left
+
+    /// Whether it takes part: a suspect does until it is declared dead.
+    public var isLive: Bool { self <= .suspect }
+
+    public static func < (left: MemberState, right: MemberState) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// The news about one member: all that is ever said about it, so a newer rumour replaces an older one everywhere (SWIM §4.1).
+///
+/// Rumours about a member are totally ordered by generation, incarnation and state; the greatest wins, in whatever order they come.
+public struct Rumour: Hashable, Sendable {
+    /// The member's card; its generation counts restarts.
+    public var member: Peer
+    /// The member's refutation counter inside its generation; only the member itself raises it.
+    public var incarnation: UInt64
+    public var state: MemberState
+    /// Whether the member gives its slots away; set by the member itself, together with a higher incarnation.
+    public var isDraining: Bool
+    /// Who suspects the member or has declared it dead: suspicions of different accusers count as independent (Lifeguard §IV.B).
+    public var accuser: NodeID?
+
+    public init(member: Peer, incarnation: UInt64, state: MemberState, isDraining: Bool = false, accuser: NodeID? = nil) {
+        self.member = member
+        self.incarnation = incarnation
+        self.state = state
+        self.isDraining = isDraining
+        self.accuser = accuser
+    }
+
+    /// Whether this supersedes `other`, a rumour about the same member.
+    public func isNewer(than other: Rumour) -> Bool {
+        (member.generation, incarnation, state.rawValue) > (other.member.generation, other.incarnation, other.state.rawValue)
+    }
+
+    /// No fewer bytes than the rumour takes on the wire.
+    public var encodedBytesMax: Int {
+        member.id.rawValue.utf8.count + member.address.utf8.count + (accuser?.rawValue.utf8.count ?? 0) + 34
+    }
+}
+
+/// What two nodes say to one another about the members of the cluster; every message carries rumours along (SWIM §4.1).
+public struct MembershipMessage: Hashable, Sendable {
+    /// What the message is for, beside its rumours.
+    public enum Kind: Hashable, Sendable {
+        /// Are you alive? Asks for ``ack(_:)``.
+        case probe(UInt64)
+        /// Alive: the receiver's probe was answered, by the sender or, for an indirect probe, by its target.
+        case ack(UInt64)
+        /// The target of the receiver's indirect probe has not answered yet, but the sender is well (Lifeguard §IV.A).
+        case nack(UInt64)
+        /// Probe `target` for me (SWIM §3.1).
+        case indirectProbe(UInt64, target: NodeID)
+        /// Rumours only.
+        case gossip
+        /// A hash over all live members that the sender knows; asks a receiver with another one for its pages.
+        case digest(UInt64)
+        /// Some of all the rumours that the sender knows; the last page says whether the receiver is to send its own.
+        case page(wantsAnswer: Bool)
+    }
+
+    public var kind: Kind
+    /// At most ``rumoursCountMax``.
+    public var rumours: [Rumour]
+
+    public init(_ kind: Kind, rumours: [Rumour] = []) {
+        self.kind = kind
+        self.rumours = rumours
+    }
+
+    /// Most rumours in one message; one with more is refused.
+    public static let rumoursCountMax = 1_024
+}
+
+extension WireWriter {
+    /// One message about the members.
+    public mutating func membership(_ message: MembershipMessage) {
+        switch message.kind {
+        case .probe(let sequence):
+            tag(1)
+            unsigned(sequence)
+        case .ack(let sequence):
+            tag(2)
+            unsigned(sequence)
+        case .nack(let sequence):
+            tag(3)
+            unsigned(sequence)
+        case .indirectProbe(let sequence, let target):
+            tag(4)
+            unsigned(sequence)
+            text(target.rawValue)
+        case .gossip: tag(5)
+        case .digest(let hash):
+            tag(6)
+            unsigned(hash)
+        case .page(let wantsAnswer):
+            tag(7)
+            tag(wantsAnswer ? 1 : 0)
+        }
+        list(message.rumours) { $0.rumour($1) }
+    }
+
+    private mutating func rumour(_ rumour: Rumour) {
+        tag(rumour.state.rawValue | (rumour.isDraining ? 0x10 : 0))
+        peer(rumour.member)
+        unsigned(rumour.incarnation)
+        optional(rumour.accuser) { $0.text($1.rawValue) }
+    }
+}
+
+extension WireReader {
+    /// See ``WireWriter/membership(_:)``.
+    public mutating func membership() throws(DecodeError) -> MembershipMessage {
+        let kind = try membershipKind()
+        let rumours = try list(countMax: MembershipMessage.rumoursCountMax) { reader throws(DecodeError) in try reader.rumour() }
+        return MembershipMessage(kind, rumours: rumours)
+    }
+
+    private mutating func membershipKind() throws(DecodeError) -> MembershipMessage.Kind {
+        switch try tag() {
+        case 1: return .probe(try unsigned())
+        case 2: return .ack(try unsigned())
+        case 3: return .nack(try unsigned())
+        case 4: return .indirectProbe(try unsigned(), target: try node())
+        case 5: return .gossip
+        case 6: return .digest(try unsigned())
+        case 7: return .page(wantsAnswer: try flag())
+        case let other: throw .unknownTag(other)
+        }
+    }
+
+    private mutating func node() throws(DecodeError) -> NodeID { NodeID(try text(bytesMax: Limits.nameBytesMax)) }
+
+    private mutating func rumour() throws(DecodeError) -> Rumour {
+        let tag = try tag()
+        guard let state = MemberState(rawValue: tag & 0x0F), tag & 0xE0 == 0 else { throw .unknownTag(tag) }
+        let member = try peer()
+        let incarnation = try unsigned()
+        let accuser = try optional { reader throws(DecodeError) in try reader.node() }
+        return Rumour(member: member, incarnation: incarnation, state: state, isDraining: tag & 0x10 != 0, accuser: accuser)
+    }
+}

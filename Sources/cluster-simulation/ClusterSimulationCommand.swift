@@ -1,0 +1,98 @@
+import ArgumentParser
+import ClusterSimulation
+
+@main
+struct ClusterSimulationCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cluster-simulation",
+        abstract: "Runs whole clusters in virtual time, each from a seed, and checks what they promise.",
+        discussion: "Exits with 0 when every promise was kept, with 1 when one was broken, and says how to see it again.")
+
+    @Option(help: "One history, with its log on a violation.") var seed: UInt64?
+    @Option(help: "Histories FROM..TO, both included.") var seeds: SeedRange?
+    @Option(help: "Nodes, instead of what the seed says.") var nodes: Int?
+    @Option(help: "Users, instead of what the seed says.") var users: Int?
+    @Option(help: "Faults, separated by commas, instead of what the seed says; \"none\" for none.") var faults: Faults?
+    @Flag(help: "Print everything that happens.") var log = false
+    @Flag(help: "Run each history twice, and compare.") var twice = false
+    @Flag(help: "Say which promise was broken, and nothing more.") var quick = false
+
+    func validate() throws {
+        if (seed == nil) == (seeds == nil) { throw ValidationError("give --seed N or --seeds FROM..TO") }
+        if let nodes, !(1...50).contains(nodes) { throw ValidationError("--nodes \(nodes): 1 to 50 are right") }
+        if let users, !(1...10_000).contains(users) { throw ValidationError("--users \(users): 1 to 10000 are right") }
+    }
+
+    func run() throws {
+        let range = seeds?.range ?? seed!...seed!
+        var total = SimulatedCluster.Counts()
+        for seed in range {
+            let options = options(seed)
+            if range.count == 1 { print(options) }
+            var cluster = SimulatedCluster(options, isLogging: log)
+            cluster.run()
+            total += cluster.counts
+            if log { for line in cluster.log { print(line) } }
+            if let violation = cluster.violation { try report(violation, options) }
+            if twice { try repeated(options, cluster.trace) }
+        }
+        print("\(range.count) histories, every promise kept; \(total)")
+    }
+
+    private func options(_ seed: UInt64) -> SimulationOptions {
+        var options = SimulationOptions(seed: seed)
+        if let nodes { options.nodesCount = nodes }
+        if let users { options.usersCount = users }
+        if let faults { options.faults = faults.set }
+        return options
+    }
+
+    private func repeated(_ options: SimulationOptions, _ trace: UInt64) throws {
+        var again = SimulatedCluster(options)
+        again.run()
+        guard again.trace != trace else { return }
+        print("\(options)\nthe same seed gave another history: trace \(trace), then \(again.trace)")
+        throw ExitCode(1)
+    }
+
+    private func report(_ violation: Violation, _ options: SimulationOptions) throws {
+        print("\(options)\nBROKEN \(violation)")
+        if quick { throw ExitCode(1) }
+        let shortest = Shrinking.shortest(options, promise: violation.promise)
+        print("shortest plan that breaks it: \(shortest.plan.steps.count) of \(options.stepsCount) steps")
+        for step in shortest.plan.steps { print("  \(step)") }
+        print("  \(shortest.violation)\nwhat happened last:")
+        for line in shortest.log.suffix(60) { print("  \(line)") }
+        var command = "cluster-simulation --seed \(options.seed)"
+        if let nodes { command += " --nodes \(nodes)" }
+        if let users { command += " --users \(users)" }
+        if let faults { command += " --faults \(faults.text)" }
+        print("again: \(command) --log")
+        throw ExitCode(1)
+    }
+}
+
+/// `FROM..TO`.
+struct SeedRange: ExpressibleByArgument {
+    let range: ClosedRange<UInt64>
+
+    init?(argument: String) {
+        let parts = argument.split(separator: ".", omittingEmptySubsequences: true)
+        guard parts.count == 2, let from = UInt64(parts[0]), let to = UInt64(parts[1]), from <= to else { return nil }
+        range = from...to
+    }
+}
+
+/// Names of faults.
+struct Faults: ExpressibleByArgument {
+    let set: Set<SimulationOptions.Fault>
+    let text: String
+
+    init?(argument: String) {
+        text = argument
+        let names = argument == "none" ? [] : argument.split(separator: ",").map(String.init)
+        let found = names.compactMap(SimulationOptions.Fault.init)
+        guard found.count == names.count else { return nil }
+        set = Set(found)
+    }
+}

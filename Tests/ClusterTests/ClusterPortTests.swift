@@ -1,0 +1,311 @@
+import Foundation
+import Glibc
+import HTTP2
+import NIOCore
+import NIOPosix
+import PresenceWire
+import Testing
+
+@testable import PresenceNode
+
+/// What reaches the cluster port and is not what a node says: it costs its stream or its connection, is counted, and changes nothing.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct ClusterPortTests {
+    /// Two nodes; what the second says to the first passes through a recorder.
+    private func recordLink(secret: String?) async throws -> (fixture: Fixture, recorder: Recorder) {
+        let recorder = try await Recorder.listen()
+        let fixture = try await Fixture.start(nodes: 2) { configuration in
+            configuration.clusterSecret = secret
+            if configuration.nodeID == "n0" {
+                configuration.advertise = HostPort(host: "127.0.0.1", port: recorder.port)
+            } else {
+                recorder.target = configuration.join[0].port
+                configuration.join = [HostPort(host: "127.0.0.1", port: recorder.port)]
+            }
+        }
+        for user in 0..<20 {
+            #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"true"}"#, as: "u\(user)", node: 1).status == 200)
+        }
+        return (fixture, recorder)
+    }
+
+    private func expectSound(_ fixture: Fixture) async throws {
+        #expect(try await fixture.nodes[0].metricsText().contains("rollcall_members{state=\"alive\"} 2\n"))
+        for user in 0..<20 {
+            let answer = try await fixture.call("getUserStatus", #"{"userIDs":["u\#(user)"]}"#, as: "u\(user)")
+            #expect(answer.json["userStatusList"]?.elements[0]["customStatus"]?.text == "true")
+        }
+    }
+
+    private func rejections(_ fixture: Fixture, _ reason: String) async throws -> Int {
+        let name = "rollcall_cluster_streams_rejected_total{reason=\"\(reason)\"} "
+        let line = try await fixture.nodes[0].metricsText().split(separator: "\n").first { $0.hasPrefix(name) }
+        return Int(line?.dropFirst(name.count) ?? "") ?? -1
+    }
+
+    @Test(arguments: [nil, "the secret of this cluster"]) func aRecordedLinkThatIsPlayedAgainIsRefused(secret: String?) async throws {
+        let (fixture, recorder) = try await recordLink(secret: secret)
+        let recording = recorder.bytes
+        #expect(recording.count > 2_000)
+        #expect(try await rejections(fixture, "wrongSecret") == 0)
+        let replay = try RawConnection(port: fixture.nodes[0].ports.cluster)
+        replay.send(recording)
+        try await fixture.until("its proof is refused, because the node's random number is another one") {
+            try await rejections(fixture, "wrongSecret") == 1
+        }
+        try await fixture.until("its batches are refused") { try await rejections(fixture, "noHello") > 0 }
+        replay.close()
+        try await expectSound(fixture)
+        try await fixture.stop()
+    }
+
+    @Test func aRecordedLinkThatIsCutOffOrChangedAnywhereLeavesTheNodeSound() async throws {
+        let (fixture, recorder) = try await recordLink(secret: nil)
+        let recording = recorder.bytes
+        var random = Seeded(state: 3)
+        for _ in 0..<60 {
+            var bytes = Array(recording.prefix(Int.random(in: 0..<min(recording.count, 8_000), using: &random)))
+            for _ in 0..<Int.random(in: 0...3, using: &random) where !bytes.isEmpty {
+                bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+            }
+            let connection = try RawConnection(port: fixture.nodes[0].ports.cluster)
+            connection.send(bytes)
+            connection.close()
+        }
+        for size in [1, 100, 100_000] {
+            let connection = try RawConnection(port: fixture.nodes[0].ports.cluster)
+            connection.send((0..<size).map { _ in UInt8.random(in: 0...255, using: &random) })
+            connection.close()
+        }
+        try await expectSound(fixture)
+        try await fixture.stop()
+    }
+
+    @Test func aBatchFromANodeOfTheClusterIsTakenOnceAndInItsPlace() async throws {
+        let fixture = try await Fixture.start()
+        let member = try await Member.join(fixture.nodes[0])
+        let batch = Self.batch()
+        #expect(try await member.post("batch/0", batch) == 200)
+        #expect(try await member.post("batch/0", batch) == 400, "a second time")
+        #expect(try await member.post("batch/99", batch) == 400, "too far ahead")
+        for path in ["batch/", "batch/-1", "batch/x", "batch/18446744073709551616"] { #expect(try await member.post(path, batch) == 400) }
+        #expect(try await member.post("batch/1", batch) == 200)
+        #expect(try await rejections(fixture, "junk") == 6)
+        try await member.close()
+        try await fixture.stop()
+    }
+
+    @Test func aBatchThatIsTooLargeCostsItsStreamOnly() async throws {
+        let fixture = try await Fixture.start()
+        let member = try await Member.join(fixture.nodes[0])
+        #expect(try await member.post("batch/0", Array(repeating: 0, count: 4 * Limits.batchBytesMax + 1)) == 413)
+        #expect(try await rejections(fixture, "tooLarge") == 1)
+        #expect(try await member.post("batch/0", Self.batch()) == 200)
+        try await member.close()
+        try await fixture.stop()
+    }
+
+    @Test func aBatchThatIsCutOffOrChangedAnywhereLeavesTheNodeSound() async throws {
+        let fixture = try await Fixture.start()
+        #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"true"}"#).status == 200)
+        let member = try await Member.join(fixture.nodes[0])
+        let batch = Self.batch()
+        var random = Seeded(state: 5)
+        var number = 0
+        var refused = 0
+        for cut in 1..<batch.count {
+            let status = try await member.post("batch/\(number)", Array(batch.prefix(cut)))
+            number += 1
+            #expect(status == 200 || status == 400)
+            refused += status == 400 ? 1 : 0
+        }
+        // All but the few that end where a message does.
+        #expect(refused >= batch.count - 8, "\(refused) of \(batch.count)")
+        for _ in 0..<400 {
+            var bytes = batch
+            for _ in 0...Int.random(in: 0..<3, using: &random) {
+                bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+            }
+            let status = try await member.post("batch/\(number)", bytes)
+            number += 1
+            #expect(status == 200 || status == 400)
+        }
+        let answer = try await fixture.call("getUserStatus", #"{"userIDs":["ann"]}"#)
+        #expect(answer.json["userStatusList"]?.elements[0]["customStatus"]?.text == "true")
+        try await member.close()
+        try await fixture.stop()
+    }
+
+    /// Messages of several kinds about users whom nobody asks for.
+    private static func batch() -> [UInt8] {
+        var writer = WireWriter()
+        let user = UserID(app: "elsewhere", id: "eve")
+        var record = Record(blank: user)
+        record.customStatus = "from a member"
+        record.version = Version(milliseconds: 1_000, counter: 0, node: 9)
+        writer.message(.delta(record))
+        writer.message(.watched([Watched(user: user, record: record)]))
+        writer.message(.unwatch([user, UserID(app: "elsewhere", id: "adam")]))
+        writer.message(.replicated(ticket: 4))
+        writer.message(.misrouted([user]))
+        writer.message(.complete(upTo: Version(milliseconds: 1_000, counter: 0, node: 9)))
+        return writer.bytes
+    }
+
+    private struct Seeded: RandomNumberGenerator {
+        var state: UInt64
+        mutating func next() -> UInt64 {
+            state = StableHash.mix(state, 0x9E37_79B9_7F4A_7C15)
+            return state
+        }
+    }
+}
+
+/// A listener that passes on what it gets, and keeps the bytes of the first connection's caller.
+private final class Recorder: ChannelInboundHandler, @unchecked Sendable {
+    typealias InboundIn = ByteBuffer
+
+    private let lock = NSLock()
+    private var recorded: [UInt8] = []
+    private var first: ObjectIdentifier?
+    private var targetPort = 0
+    private var listener: (any Channel)?
+
+    var port: Int { listener?.localAddress?.port ?? 0 }
+    var bytes: [UInt8] { lock.withLock { recorded } }
+    var target: Int {
+        get { lock.withLock { targetPort } }
+        set { lock.withLock { targetPort = newValue } }
+    }
+
+    static func listen() async throws -> Recorder {
+        let recorder = Recorder()
+        recorder.listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelOption(.autoRead, value: false)
+            .childChannelInitializer { caller in
+                let loop = caller.eventLoop
+                return ClientBootstrap(group: loop).connect(host: "127.0.0.1", port: recorder.target).flatMap { callee in
+                    let isFirst = recorder.isFirst(caller)
+                    return loop.submit {
+                        try caller.pipeline.syncOperations.addHandler(Pipe(to: callee) { if isFirst { recorder.keep($0) } })
+                        try callee.pipeline.syncOperations.addHandler(Pipe(to: caller) { _ in })
+                    }.flatMap { caller.setOption(.autoRead, value: true) }
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        return recorder
+    }
+
+    private func isFirst(_ channel: any Channel) -> Bool {
+        lock.withLock {
+            if first == nil { first = ObjectIdentifier(channel) }
+            return first == ObjectIdentifier(channel)
+        }
+    }
+
+    private func keep(_ bytes: ByteBuffer) { lock.withLock { recorded += Array(bytes.readableBytesView) } }
+
+    private final class Pipe: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let other: any Channel
+        private let look: (ByteBuffer) -> Void
+
+        init(to other: any Channel, look: @escaping (ByteBuffer) -> Void) {
+            self.other = other
+            self.look = look
+        }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            let bytes = unwrapInboundIn(data)
+            look(bytes)
+            other.writeAndFlush(bytes, promise: nil)
+        }
+
+        func channelInactive(context: ChannelHandlerContext) { other.close(promise: nil) }
+    }
+}
+
+/// A connection that sends bytes and reads none.
+private final class RawConnection {
+    private let descriptor: Int32
+
+    init(port: Int) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let status = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        }
+        guard status == 0 else { throw Fixture.HTTPFailure(description: "connect: \(errno)") }
+    }
+
+    /// What the other side does not take any more, because it has closed, is dropped.
+    func send(_ bytes: [UInt8]) {
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            if count <= 0 { return }
+            sent += count
+        }
+    }
+
+    func close() { _ = Glibc.close(descriptor) }
+}
+
+/// Something that knows the cluster's secret, says hello, and then whatever the test wants.
+private final class Member: HTTPClientDelegate, @unchecked Sendable {
+    private let loop = HTTPClientConnection.Loop(eventLoop: MultiThreadedEventLoopGroup.singleton.next())
+    private let ready: EventLoopPromise<Void>
+    private var answers: [UInt32: EventLoopPromise<(status: Int, body: [UInt8])>] = [:]
+    private var statuses: [UInt32: Int] = [:]
+    private var bodies: [UInt32: [UInt8]] = [:]
+    private var nextToken: UInt32 = 0
+    private var connection: HTTPClientConnection?
+
+    private init() { ready = loop.eventLoop.makePromise() }
+
+    static func join(_ node: RollcallNode) async throws -> Member {
+        let member = Member()
+        let port = node.ports.cluster
+        member.loop.eventLoop.execute {
+            member.connection = HTTPClientConnection.connect(host: "127.0.0.1", port: port, on: member.loop, delegate: member)
+        }
+        try await member.ready.futureResult.get()
+        let secret = ClusterSecret(nil)
+        // Port 1 answers nobody: the node's own link to this member stays down.
+        let card = Hello(
+            cluster: "rollcall", sender: Peer(id: NodeID("member"), generation: 1, address: "127.0.0.1:1"), members: []
+        ).bytes
+        let nonce = ClusterSecret.nonce()
+        let greeting = try await member.exchange("hello", nonce + card)
+        #expect(greeting.status == 200)
+        let proof = secret.proof(.caller, caller: nonce, listener: Array(greeting.body.prefix(ClusterSecret.bytesCount)), hello: card)
+        #expect(try await member.post("proof", proof) == 200)
+        return member
+    }
+
+    func post(_ path: String, _ body: [UInt8]) async throws -> Int { try await exchange(path, body).status }
+
+    private func exchange(_ path: String, _ body: [UInt8]) async throws -> (status: Int, body: [UInt8]) {
+        try await loop.eventLoop.flatSubmit { [self] in
+            let promise = loop.eventLoop.makePromise(of: (status: Int, body: [UInt8]).self)
+            nextToken += 1
+            answers[nextToken] = promise
+            _ = connection?.send(.post, path: "/cluster/v1/\(path)", body: ByteBuffer(bytes: body), token: nextToken)
+            return promise.futureResult
+        }.get()
+    }
+
+    func close() async throws { try await loop.eventLoop.submit { self.connection?.close() }.get() }
+
+    func connected(_ connection: HTTPClientConnection) { ready.succeed() }
+    func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int) { statuses[token] = status }
+    func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer) {
+        bodies[token, default: []] += Array(bytes)
+    }
+    func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32) {
+        answers.removeValue(forKey: token)?.succeed((statuses[token] ?? 0, bodies[token] ?? []))
+    }
+    func closed(_ connection: HTTPClientConnection, error: (any Error)?) { ready.fail(ChannelError.eof) }
+}

@@ -1,0 +1,162 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// How rumours are queued, exchanged, forgotten and written.
+extension MembershipTests {
+    // MARK: Rumours
+
+    @Test func theNewestIsToldFirstAndOnlySoOften() {
+        var queue = RumourQueue()
+        for member in [3, 4, 5] { queue.insert(member) }
+        #expect(queue.take(tellingsMax: 3) { $0 != 5 } == [3, 4])
+        #expect(queue.take(tellingsMax: 3) { _ in true } == [5, 3, 4])
+        queue.insert(4)
+        #expect(queue.take(tellingsMax: 3) { _ in true } == [4, 5, 3])
+        #expect(queue.count == 2)
+        for _ in 0..<3 { _ = queue.take(tellingsMax: 3) { _ in true } }
+        #expect(queue.count == 0)
+    }
+
+    @Test mutating func aMessageCarriesNoMoreRumourBytesThanAllowed() {
+        for index in 0..<500 { hear(Self.rumour("member-\(index)", .alive)) }
+        hear(from: "member-1", kind: .probe(1))
+        let message = Self.sent(membership.takeEffects()).last!.message
+        var writer = WireWriter()
+        writer.membership(message)
+        #expect(message.rumours.count > 50)
+        #expect(writer.bytes.count <= settings.rumourBytesMax)
+    }
+
+    @Test mutating func drainingAndLeavingAreToldAtOnce() {
+        know("b", "c")
+        membership.drain(at: now)
+        var told = Self.sent(membership.takeEffects())
+        #expect(told.count == 2)
+        var other = MembershipTests()
+        other.membership = Membership(own: Self.card("b"), settings: settings, seed: 8)
+        other.know("a", "c")
+        other.hear(told[0].message.rumours[0], from: "a")
+        #expect(other.membership.takeEffects() == [.changed(Self.card("a"), .alive, isDraining: true)])
+        #expect(other.membership.ringMembers.map(\.id) == ["b", "c"])
+        membership.leave(at: now)
+        told = Self.sent(membership.takeEffects())
+        #expect(told.allSatisfy { $0.message.rumours.first?.state == .left })
+        #expect(Self.probed(pass(.seconds(1)).map(\.effect)) == [])
+    }
+
+    @Test mutating func theLongDeadAreForgottenAndNotLearntAgain() {
+        know("b", "c")
+        hear(Self.rumour("b", .dead))
+        now.instant += settings.deadRetention + .seconds(11)
+        _ = pass(.milliseconds(20))
+        now.instant += .seconds(11)
+        _ = pass(.milliseconds(20))
+        #expect(state("b") == nil)
+        hear(Self.rumour("b", .dead))
+        #expect(state("b") == nil)
+        hear(Self.rumour("d", .alive))
+        #expect(membership.members.map(\.member.id) == ["a", "c", "d"])
+    }
+
+    @Test func whoIsTooManyIsRefusedAndCounted() {
+        var settings = Membership.Settings()
+        settings.membersMax = 3
+        var test = MembershipTests()
+        test.membership = Membership(own: Self.card("a"), settings: settings, seed: 1)
+        test.hear(Self.rumour("b", .alive), Self.rumour("c", .alive), Self.rumour("d", .alive))
+        #expect(test.membership.members.count == 3)
+        #expect(test.membership.counters.rumoursRefused == 1)
+        test.hear(Self.rumour("c", .left), Self.rumour("d", .alive))
+        #expect(test.membership.ringMembers.map(\.id) == ["a", "b", "d"])
+    }
+
+    // MARK: Full exchange
+
+    @Test mutating func equalDigestsAreNotAnsweredOthersWithPages() {
+        know("b", "c")
+        hear(from: "b", kind: .digest(membership.digest))
+        #expect(membership.takeEffects() == [])
+        hear(from: "b", kind: .digest(membership.digest ^ 1))
+        let pages = Self.sent(membership.takeEffects())
+        #expect(pages.map(\.message.kind) == [.page(wantsAnswer: true)])
+        #expect(pages[0].message.rumours.map(\.member.id) == ["a", "b", "c"])
+    }
+
+    @Test mutating func pagesAreBounded() {
+        for index in 0..<1_000 { hear(Self.rumour("member-\(index)", .alive)) }
+        membership.effects = []
+        hear(from: "b", kind: .digest(1))
+        let pages = Self.sent(membership.takeEffects()).map(\.message)
+        #expect(pages.flatMap(\.rumours).count == 1_001)
+        #expect(pages.dropLast().allSatisfy { $0.kind == .page(wantsAnswer: false) } && pages.last!.kind == .page(wantsAnswer: true))
+        for page in pages {
+            var writer = WireWriter()
+            writer.membership(page)
+            #expect(writer.bytes.count <= settings.pageBytesMax)
+        }
+    }
+
+    @Test mutating func theDeathOfALivingOneOnAPageIsOnlyASuspicion() {
+        know("b", "c")
+        hear(Self.rumour("c", .dead, 0, by: "x"), Self.rumour("b", .left), from: "x", kind: .page(wantsAnswer: false))
+        #expect(membership.rumour(about: "c") == Self.rumour("c", .suspect, 0))
+        #expect(state("b") == .left)
+    }
+
+    // MARK: The wire
+
+    static let messages: [MembershipMessage] = [
+        .init(.probe(0)), .init(.ack(.max)), .init(.nack(300)), .init(.indirectProbe(1, target: "node-1")), .init(.gossip),
+        .init(.digest(0xFFFF_FFFF_FFFF_FFFF)), .init(.page(wantsAnswer: true)), .init(.page(wantsAnswer: false)),
+        .init(
+            .gossip,
+            rumours: MemberState.allCases.map {
+                Rumour(member: card("x", generation: 1 << 41), incarnation: .max, state: $0, isDraining: $0 == .suspect, accuser: "y")
+            } + [rumour("é", .alive)]),
+    ]
+
+    @Test(arguments: messages) func messagesRoundTripAndCutOnesAreRefused(message: MembershipMessage) throws {
+        var writer = WireWriter()
+        writer.membership(message)
+        #expect(try Self.read(writer.bytes) == message)
+        for length in writer.bytes.indices { #expect(throws: DecodeError.self) { try Self.read(Array(writer.bytes[..<length])) } }
+        for rumour in message.rumours {
+            var alone = WireWriter()
+            alone.membership(MembershipMessage(.gossip, rumours: [rumour]))
+            #expect(alone.bytes.count - 2 <= rumour.encodedBytesMax)
+        }
+    }
+
+    /// What an old rumour is answered with is the newest, but a death only as a suspicion.
+    @Test mutating func anOldRumourOnAProbeIsAnsweredWithWhatIsKnown() {
+        know("b", "c", "d")
+        hear(Self.rumour("c", .dead, 0, by: "x"), Self.rumour("d", .alive, 4))
+        membership.queue = RumourQueue()
+        membership.effects = []
+        hear(Self.rumour("c", .alive), Self.rumour("d", .suspect, 2, by: "b"), kind: .probe(1))
+        let ack = Self.sent(membership.takeEffects()).last?.message
+        #expect(ack == MembershipMessage(.ack(1), rumours: [Self.rumour("c", .suspect), Self.rumour("d", .alive, 4)]))
+    }
+
+    @Test func junkIsRefused() {
+        var random = SplitMix64(seed: 3)
+        for _ in 0..<20_000 {
+            let bytes = (0..<Int.random(in: 0..<60, using: &random)).map { _ in UInt8.random(in: 0...9, using: &random) }
+            _ = try? Self.read(bytes)
+        }
+        #expect(throws: DecodeError.unknownTag(99)) { try Self.read([99]) }
+        #expect(throws: DecodeError.unknownTag(0x21)) { try Self.read([5, 1, 0x21, 0]) }
+        #expect(throws: DecodeError.tooLong(count: 2_048, limit: 1_024)) { try Self.read([5, 0x80, 0x10]) }
+    }
+
+    static func read(_ bytes: [UInt8]) throws -> MembershipMessage {
+        try bytes.withUnsafeBytes { buffer in
+            var reader = WireReader(buffer)
+            let message = try reader.membership()
+            try reader.expectEnd()
+            return message
+        }
+    }
+}

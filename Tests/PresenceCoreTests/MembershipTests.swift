@@ -1,0 +1,301 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// One membership alone, in virtual time: each rule of SWIM and Lifeguard.
+@Suite struct MembershipTests {
+    static func card(_ name: String, generation: UInt64 = 1) -> Peer {
+        Peer(id: NodeID(name), generation: generation, address: "\(name):7601")
+    }
+
+    static func rumour(
+        _ name: String, _ state: MemberState, _ incarnation: UInt64 = 0, generation: UInt64 = 1, by accuser: String? = nil
+    ) -> Rumour {
+        Rumour(member: card(name, generation: generation), incarnation: incarnation, state: state, accuser: accuser.map { NodeID($0) })
+    }
+
+    var now = Now(instant: Instant(nanoseconds: 1_000_000_000), wall: 1_790_000_000_000)
+    var settings = Membership.Settings()
+    var membership: Membership
+
+    init() {
+        // Only what a test is about shall happen.
+        settings.fullExchangeInterval = .seconds(86_400)
+        settings.reconnectInterval = .seconds(86_400)
+        membership = Membership(own: Self.card("a"), settings: settings, seed: 7)
+    }
+
+    /// Knows these, all told already.
+    mutating func know(_ names: String...) {
+        for name in names { hear(Self.rumour(name, .alive)) }
+        membership.queue = RumourQueue()
+        membership.effects = []
+    }
+
+    mutating func hear(_ rumours: Rumour..., from sender: String = "b", kind: MembershipMessage.Kind = .gossip) {
+        membership.receive(MembershipMessage(kind, rumours: rumours), from: NodeID(sender), at: now)
+    }
+
+    /// Ticks every 20 ms; returns what was done, with the milliseconds from here at which it was.
+    mutating func pass(_ duration: Duration) -> [(milliseconds: Int64, effect: Membership.Effect)] {
+        var done: [(Int64, Membership.Effect)] = []
+        for step in 0..<(duration.wholeMilliseconds / 20) {
+            membership.tick(at: now)
+            done += membership.takeEffects().map { (step * 20, $0) }
+            now.instant += .milliseconds(20)
+            now.wall += 20
+        }
+        return done
+    }
+
+    func state(_ name: String) -> MemberState? { membership.rumour(about: NodeID(name))?.state }
+
+    static func sent(_ effects: [Membership.Effect]) -> [(to: String, message: MembershipMessage)] {
+        effects.compactMap { effect in
+            guard case .send(let message, let to) = effect else { return nil }
+            return (to.rawValue, message)
+        }
+    }
+
+    static func probed(_ effects: [Membership.Effect]) -> [String] {
+        sent(effects).compactMap { if case .probe = $0.message.kind { $0.to } else { nil } }
+    }
+
+    // MARK: Precedence
+
+    /// Whatever the order in which the same rumours come, the same is known in the end.
+    @Test func theGreatestRumourWinsInAnyOrder() {
+        let rumours = [
+            Self.rumour("b", .alive, 0), Self.rumour("b", .suspect, 0, by: "x"), Self.rumour("b", .alive, 1), Self.rumour("b", .dead, 1),
+            Self.rumour("b", .alive, 2), Self.rumour("b", .suspect, 2, by: "y"),
+        ]
+        var random = SplitMix64(seed: 1)
+        for _ in 0..<100 {
+            var test = MembershipTests()
+            for rumour in rumours.shuffled(using: &random) + [rumours[4]] { test.hear(rumour, from: "z") }
+            #expect(test.membership.rumour(about: "b")?.incarnation == 2)
+            let heardLast = test.state("b")
+            #expect(heardLast == .suspect)
+        }
+    }
+
+    @Test mutating func deadIsRefutedByAHigherIncarnationAndByNothingLess() {
+        know("b", "c")
+        hear(Self.rumour("b", .dead, 3))
+        hear(Self.rumour("b", .alive, 3), Self.rumour("b", .suspect, 3, by: "c"), Self.rumour("b", .alive, 0))
+        #expect(state("b") == .dead)
+        hear(Self.rumour("b", .alive, 4))
+        #expect(state("b") == .alive)
+    }
+
+    @Test mutating func whoLeftDoesNotComeBackButAsAnotherProcess() {
+        know("b", "c")
+        hear(Self.rumour("b", .left, 1))
+        hear(Self.rumour("b", .dead, 1), Self.rumour("b", .alive, 1))
+        #expect(state("b") == .left)
+        membership.effects = []
+        hear(Self.rumour("b", .alive, 0, generation: 2))
+        #expect(state("b") == .alive)
+        #expect(membership.takeEffects().first == .changed(Self.card("b", generation: 2), .alive, isDraining: false))
+        hear(Self.rumour("b", .dead, 99, generation: 1))
+        #expect(state("b") == .alive)
+    }
+
+    // MARK: About us
+
+    @Test mutating func aRumourAboutUsIsRefutedByTheNextIncarnation() {
+        know("b", "c")
+        hear(Self.rumour("a", .suspect, 0, by: "b"))
+        #expect(membership.rumour(about: "a") == Self.rumour("a", .alive, 1))
+        #expect(membership.localHealth == 1)
+        hear(Self.rumour("a", .dead, 5, by: "b"), kind: .probe(9))
+        #expect(membership.rumour(about: "a") == Self.rumour("a", .alive, 6))
+        // The probe's answer brings the refutation.
+        #expect(Self.sent(membership.takeEffects()).last?.message.rumours.first == Self.rumour("a", .alive, 6))
+        hear(Self.rumour("a", .dead, 5, by: "b"))
+        #expect(membership.counters.refutations == 2)
+    }
+
+    @Test mutating func incarnationsBeyondBeliefAreIgnoredAndCounted() {
+        know("b", "c")
+        hear(Self.rumour("b", .alive, .max), Self.rumour("a", .suspect, .max), Self.rumour("d", .alive, .max))
+        hear(Self.rumour("c", .alive, 0, generation: .max))
+        #expect(membership.members.map(\.incarnation) == [0, 0, 0])
+        #expect(membership.counters.rumoursRefused == 4)
+        // A jump within the bound is believed, and is the liar's own affair: it still can be suspected, and can refute.
+        hear(Self.rumour("b", .alive, 1 << 32))
+        hear(Self.rumour("b", .suspect, 1 << 32, by: "c"))
+        #expect(state("b") == .suspect)
+    }
+
+    @Test mutating func anIncarnationThatIsUsedUpOverflowsNothing() {
+        know("b", "c")
+        membership.table[0].incarnation = .max - 1
+        hear(Self.rumour("a", .suspect, .max - 1))
+        #expect(membership.rumour(about: "a")?.incarnation == .max)
+        hear(Self.rumour("a", .suspect, .max), Self.rumour("a", .dead, .max))
+        #expect(membership.rumour(about: "a") == Self.rumour("a", .alive, .max))
+        #expect(membership.counters.incarnationsExhausted == 2)
+        membership.drain(at: now)
+        #expect(membership.rumour(about: "a")?.incarnation == .max)
+    }
+
+    @Test mutating func aLaterProcessUnderOurNameIsReportedOnce() {
+        know("b")
+        hear(Self.rumour("a", .alive, 0, generation: 2), Self.rumour("a", .alive, 0, generation: 2))
+        #expect(membership.takeEffects() == [.superseded(by: Self.card("a", generation: 2))])
+    }
+
+    // MARK: Probes
+
+    /// Silent: others are asked after 500 ms, suspicion after 1 s, death after the suspicion's timeout, and each is told.
+    @Test mutating func theSilentIsProbedThroughOthersThenSuspectedThenDead() {
+        know("b")
+        membership.localHealth = 0
+        let done = pass(.seconds(4))
+        let probe = done.first { !Self.probed([$0.effect]).isEmpty }!.milliseconds
+        let suspected = done.first { $0.effect == .changed(Self.card("b"), .suspect, isDraining: false) }!.milliseconds
+        let dead = done.first { $0.effect == .changed(Self.card("b"), .dead, isDraining: false) }!.milliseconds
+        #expect(suspected - probe == 1_000)
+        let timeout = settings.suspicionMin + settings.suspicionPerDecade * 0.30103
+        #expect(abs(dead - suspected - timeout.wholeMilliseconds) <= 20)  // Two nodes: nobody could confirm.
+    }
+
+    @Test mutating func everybodyIsProbedOnceARound() {
+        know("b", "c", "d", "e", "f")
+        var probed: [String] = []
+        for _ in 0..<(3 * 200 * 5 / 20) {
+            for (_, effect) in pass(.milliseconds(20)) {
+                probed += Self.probed([effect])
+                for (to, message) in Self.sent([effect]) {
+                    if case .probe(let sequence) = message.kind { hear(from: to, kind: .ack(sequence)) }
+                }
+            }
+        }
+        #expect(probed.count >= 15)
+        for round in [0..<5, 5..<10, 10..<15] { #expect(probed[round].sorted() == ["b", "c", "d", "e", "f"]) }
+        #expect(probed[0..<5] != probed[5..<10])
+    }
+
+    @Test mutating func anIndirectProbeIsCarriedOutAndAnsweredWithAckOrNack() throws {
+        know("b", "c")
+        hear(from: "b", kind: .indirectProbe(77, target: "c"))
+        let asked = try #require(Self.sent(membership.takeEffects()).first)
+        guard case .probe(let sequence) = asked.message.kind else { return #expect(Bool(false)) }
+        #expect(asked.to == "c")
+        _ = pass(.milliseconds(380))
+        let nacks = pass(.milliseconds(60)).map(\.effect)
+        #expect(Self.sent(nacks).contains { $0.to == "b" && $0.message.kind == .nack(77) })
+        hear(from: "c", kind: .ack(sequence))
+        #expect(Self.sent(membership.takeEffects()).contains { $0.to == "b" && $0.message.kind == .ack(77) })
+    }
+
+    @Test mutating func missingNacksWorsenOurHealthAndAnsweredProbesImproveIt() {
+        know("b", "c", "d", "e")
+        var isNacking = true
+        func run(_ test: inout MembershipTests) {
+            for _ in 0..<75 {
+                for (to, message) in Self.sent(test.pass(.milliseconds(20)).map(\.effect)) {
+                    switch message.kind {
+                    case .indirectProbe(let sequence, _) where isNacking: test.hear(from: to, kind: .nack(sequence))
+                    case .probe(let sequence) where to != "b": test.hear(from: to, kind: .ack(sequence))
+                    default: break
+                    }
+                }
+            }
+        }
+        run(&self)
+        #expect(membership.counters.probesFailed > 0)
+        #expect(membership.localHealth == 0)
+        hear(Self.rumour("b", .alive, 1))
+        isNacking = false
+        for _ in 0..<3 where membership.localHealth == 0 { run(&self) }
+        #expect(membership.localHealth > 0)
+    }
+
+    @Test mutating func theUnwellAskLessOftenAndWaitLonger() {
+        know("b", "c", "d", "e", "f", "g", "h", "i", "j")
+        membership.localHealth = 8
+        let done = pass(.milliseconds(1_860)).map(\.effect)
+        #expect((1...2).contains(Self.probed(done).count))
+        #expect(membership.suspicions.isEmpty)
+    }
+
+    // MARK: Suspicion
+
+    @Test mutating func confirmationsByOthersShortenASuspicion() {
+        know("b", "c", "d", "e", "f", "g", "h", "i", "j")
+        hear(Self.rumour("b", .suspect, 0, by: "c"))
+        let min = settings.suspicionMin + settings.suspicionPerDecade
+        var timeouts = [membership.suspicions[0].deadline - now.instant]
+        for accuser in ["c", "d", "d", "e", "f", "g"] {
+            hear(Self.rumour("b", .suspect, 0, by: accuser))
+            let timeout = membership.suspicions[0].deadline - now.instant
+            if timeout != timeouts.last { timeouts.append(timeout) }
+        }
+        #expect(timeouts.count == 4)
+        for (timeout, share) in zip(timeouts, [0, 0.5, 0.7925, 1]) {
+            let expected = min * 3.5 - min * 2.5 * share
+            #expect(abs((timeout - expected).wholeMilliseconds) <= 2)
+        }
+    }
+
+    @Test mutating func aSuspectIsToldFirstThatItIsOne() {
+        know("b", "c")
+        hear(Self.rumour("b", .suspect, 0, by: "c"))
+        for _ in 0..<100 { _ = membership.queue.take(tellingsMax: 1) { _ in true } }
+        let probes = Self.sent(pass(.milliseconds(600)).map(\.effect)).filter { if case .probe = $0.message.kind { true } else { false } }
+        #expect(probes.first { $0.to == "b" }?.message.rumours == [Self.rumour("b", .suspect, 0, by: "c")])
+        #expect(probes.first { $0.to == "c" }?.message.rumours == [])
+    }
+
+    /// A node that slept accuses nobody of what happened meanwhile, and doubts itself.
+    @Test mutating func aLateTickAccusesNobody() {
+        know("b", "c", "d")
+        hear(Self.rumour("d", .suspect, 0, by: "c"))
+        _ = pass(.milliseconds(900))
+        let inFlight = membership.probes.count
+        #expect(inFlight > 0)
+        now.instant += .seconds(20)
+        _ = pass(.milliseconds(80))
+        #expect(membership.probes.count >= inFlight)
+        #expect(state("b") == .alive && state("c") == .alive && state("d") == .suspect)
+        #expect(membership.localHealth == 8)
+        #expect(membership.counters.sleeps == 1)
+    }
+
+    // MARK: Links
+
+    @Test mutating func aRefusedLinkIsDeathAtOnceAndToldAtOnce() {
+        know("b", "c", "d")
+        membership.unlinked("b", evidence: .refused, at: now)
+        let effects = membership.takeEffects()
+        #expect(effects.first == .changed(Self.card("b"), .dead, isDraining: false))
+        let told = Self.sent(effects).filter { $0.message.rumours.first == Self.rumour("b", .dead, by: "a") }.map(\.to)
+        #expect(told.sorted() == ["c", "d"])
+    }
+
+    @Test mutating func aBrokenLinkIsProbedAtOnceAndThroughOthers() {
+        know("b", "c", "d")
+        membership.unlinked("b", evidence: .reset, at: now)
+        let effects = pass(.milliseconds(20)).map(\.effect)
+        #expect(Self.probed(effects).contains("b"))
+        let asked = Self.sent(effects).filter { if case .indirectProbe(_, "b") = $0.message.kind { true } else { false } }
+        #expect(asked.map(\.to).sorted() == ["c", "d"])
+        #expect(state("b") == .alive)
+    }
+
+    @Test mutating func aCardIsNoMemberBeforeItsLinkIsUp() {
+        membership.learn(Self.card("b"), at: now)
+        #expect(membership.takeEffects() == [.connect(Self.card("b"))])
+        #expect(membership.ringMembers.map(\.id) == ["a"])
+        membership.linked(Self.card("b"), at: now)
+        #expect(membership.ringMembers.map(\.id) == ["a", "b"])
+        #expect(Self.sent(membership.takeEffects()).contains { $0.message.kind == .digest(membership.digest) })
+    }
+}
+
+extension NodeID: ExpressibleByStringLiteral {
+    public init(stringLiteral name: String) { self.init(name) }
+}
