@@ -10,7 +10,7 @@ import Testing
     private func useCurl(_ flags: [String], scheme: String, _ fixture: Fixture) async throws {
         let url = "\(scheme)://127.0.0.1:\(fixture.nodes[0].ports.client)/v1"
         let header = try await Self.token()
-        let login = try await run("curl", flags + ["-s", "-N", "-m", "1", "-H", header, "\(url)/events?platform=web"])
+        let login = try await run("curl", flags + ["-s", "-N", "-m", "8", "-H", header, "\(url)/events?platform=web"])
         #expect(login.output.contains("event: onConnected"), "\(flags): \(login.output)")
         #expect(login.output.contains("event: onSubscriptionSyncCompleted"))
         let set = try await run("curl", flags + ["-s", "-H", header, "-d", #"{"customStatus":"busy"}"#, "\(url)/setSelfStatus"])
