@@ -77,6 +77,8 @@ public struct Gateway {
         var awaited: [UserIndex: Version?] = [:]
         /// Users that changed while the queue was full, sorted.
         var pending: [UserIndex] = []
+        /// The position when something began that the session is still to be told; it may resume from no later one.
+        var heldPosition: Milliseconds?
         var blockedSince: Instant?
         /// The list of whom the user follows has come.
         var hasInterest = false
@@ -149,7 +151,7 @@ public struct Gateway {
                 heartbeatTimeout: settings.heartbeatTimeout, now: now, id: resumeFrom ?? 0),
             to: index)
         follow([(user, floor)], by: index)
-        if let leavingReason { push(EventText.reconnectHint(reason: leavingReason, afterMilliseconds: 0, id: position), to: index) }
+        if let leavingReason { push(EventText.reconnectHint(reason: leavingReason, afterMilliseconds: 0, id: position(of: index)), to: index) }
         output.toNode.append(.open(attach))
         return index
     }
@@ -173,6 +175,7 @@ public struct Gateway {
         guard sessions[Int(index)] != nil, !isBlocked[Int(index)] else { return }
         isBlocked[Int(index)] = true
         self[index].blockedSince = now.instant
+        hold(index)
     }
 
     /// The stream's queue has room again: it gets the newest record of each user that changed meanwhile.
@@ -184,6 +187,7 @@ public struct Gateway {
         self[index].pending = []
         tell(pending, to: index)
         completeSync(index)
+        letGo(index)
     }
 
     /// Cuts off sessions whose queue has been full for too long.
@@ -202,7 +206,8 @@ public struct Gateway {
         let open = sessions.indices.filter { sessions[$0] != nil }
         for (rank, index) in open.enumerated() {
             let delay = spread.wholeMilliseconds * Int64(rank) / Int64(open.count)
-            push(EventText.reconnectHint(reason: reason, afterMilliseconds: delay, id: position), to: SessionIndex(index))
+            let session = SessionIndex(index)
+            push(EventText.reconnectHint(reason: reason, afterMilliseconds: delay, id: position(of: session)), to: session)
         }
     }
 
@@ -231,7 +236,7 @@ public struct Gateway {
                 postpone(user, for: session)
                 continue
             }
-            guard self[session].isSynced else {
+            guard self[session].isSynced, self[session].heldPosition == nil else {
                 tell([user], to: session)
                 counters.changesPushed += 1
                 continue
@@ -251,6 +256,7 @@ public struct Gateway {
             let told = self[session].awaited.removeValue(forKey: user) ?? nil
             if told.map({ record.isUntold(since: $0) }) ?? true { tell([user], to: session) }
             completeSync(session)
+            letGo(session)
         }
     }
 
@@ -270,7 +276,7 @@ public struct Gateway {
         // A session that has not had its list yet did not make the call whose answer told something.
         let isOfList = interest.isWhole || !self[session].hasInterest
         let added = interest.added.map { followed -> (user: UserIndex, told: Version?) in
-            let isNewerThanResume = followed.subscribedAt >= floor.milliseconds
+            let isNewerThanResume = followed.since >= floor.milliseconds
             return (userIndex(followed.target), isOfList ? (isNewerThanResume ? .zero : floor) : followed.told)
         }
         var removed = interest.removed.compactMap { users.index(of: $0) }
@@ -287,7 +293,7 @@ public struct Gateway {
 
     private mutating func end(_ id: SessionID, reason: String) {
         guard let index = indices[id] else { return }
-        push(EventText.kickedOffline(reason: reason, id: position), to: index)
+        push(EventText.kickedOffline(reason: reason, id: position(of: index)), to: index)
         output.ended.append(index)
         // Nothing comes after it (contract §4).
         let followed = self[index].targets.map(\.user)
@@ -311,6 +317,7 @@ public struct Gateway {
                 if version.map({ record.isUntold(since: $0) }) ?? true { told.append(user) }
             } else {
                 self[session].awaited.updateValue(version, forKey: user)
+                hold(session)
             }
         }
         if !wanted.isEmpty { output.toNode.append(.want(wanted)) }
@@ -323,6 +330,7 @@ public struct Gateway {
         let position = Int(self[session].targets.remove(at: place).position)
         self[session].awaited[user] = nil
         self[session].pending.removeAll { $0 == user }
+        letGo(session)
         let last = users[user].watchers.removeLast()
         guard position < users[user].watchers.count else { return }
         users[user].watchers[position] = last
@@ -360,7 +368,17 @@ public struct Gateway {
 
     /// What a session may resume from: before all that it follows has been told, no more than it resumed from itself.
     private func position(of session: SessionIndex) -> Milliseconds {
-        self[session].isSynced ? position : min(position, self[session].floor.milliseconds)
+        min(position, self[session].isSynced ? self[session].heldPosition ?? .max : self[session].floor.milliseconds)
+    }
+
+    /// Something begins that the session is to be told later.
+    private mutating func hold(_ session: SessionIndex) {
+        if self[session].heldPosition == nil { self[session].heldPosition = position }
+    }
+
+    /// Nothing is held back from the session any more, if that is so.
+    private mutating func letGo(_ session: SessionIndex) {
+        if self[session].awaited.isEmpty, !isBlocked[Int(session)] { self[session].heldPosition = nil }
     }
 
     private mutating func postpone(_ user: UserIndex, for session: SessionIndex) {

@@ -9,6 +9,9 @@ struct Link {
     /// A batch is closed at this size.
     static let batchBytesTarget = 64 << 10
 
+    /// What can wait elsewhere fills the queue up to here: a few batches' worth.
+    static let fillMessages = 1_024
+
     /// Counts for the metrics.
     struct Counters: Equatable, Sendable {
         var deltasSent: UInt64 = 0
@@ -33,6 +36,9 @@ struct Link {
 
     /// Messages and records that wait.
     var depth: Int { control.count + order.count }
+
+    /// Whether what can wait elsewhere may be queued: half of the queue is kept for what cannot.
+    var hasRoom: Bool { control.count < min(messagesMax / 2, Self.fillMessages) }
 
     /// Everything has been taken by the peer.
     var isIdle: Bool { depth == 0 && batchesInFlight == 0 }

@@ -50,15 +50,15 @@ struct LocalSessions {
         users.index(of: user).map { users[$0].map(\.attach) } ?? []
     }
 
-    /// The sessions of all users for whom `isWanted` holds, in a fixed order; they are about to be registered again.
-    mutating func reregister(where isWanted: (UserID) -> Bool) -> [Attach] {
-        var found: [Attach] = []
+    /// The users with sessions for whom `isWanted` holds, in a fixed order; their sessions are about to be registered again.
+    mutating func reregister(where isWanted: (UserID) -> Bool) -> [UserID] {
+        var found: [UserID] = []
         for index in users.places where users.isLive(index) && isWanted(users.user(at: index)) {
             for place in users[index].indices where !users[index][place].isRegistering {
                 users[index][place].isRegistering = true
                 registeringCount += 1
             }
-            found += users[index].map(\.attach)
+            found.append(users.user(at: index))
         }
         return found
     }

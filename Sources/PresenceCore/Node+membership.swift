@@ -33,6 +33,7 @@ extension Node {
         guard hello.sender.id != selfPeer.id else { return }
         let peer = index(of: hello.sender)
         peers[peer].link.reset()
+        peers[peer].registrations.reset()
         peers[peer].isTransmitting = false
         peers[peer].isLinked = true
         meet(hello, at: now)
@@ -48,6 +49,7 @@ extension Node {
         guard let peer = peerIndices[id] else { return }
         peers[peer].isLinked = false
         peers[peer].link.reset()
+        peers[peer].registrations.reset()
         membership.unlinked(id, evidence: evidence, at: now)
         followMembership(at: now)
         run(at: now)
@@ -177,34 +179,6 @@ extension Node {
         let own = peers.filter(\.isAlive).map(\.peer.id)
         guard own.count == hello.members.count else { return own.count < hello.members.count }
         return own.min() ?? selfPeer.id > hello.members.map(\.id).min() ?? hello.sender.id
-    }
-
-    /// Tells owners of the sessions and views whose users `isMoved` holds for.
-    mutating func reregister(where isMoved: (UserID) -> Bool) {
-        for var attach in sessions.reregister(where: isMoved) {
-            attach.record = fanOut.recordHeld(of: attach.user)
-            send(.attach(attach), toOwnerOf: attach.user)
-        }
-        register(fanOut.unconfirm(where: isMoved), withRecord: true)
-    }
-
-    /// Tells `peer` all that this node hosts of its users; what is not said is over.
-    mutating func resync(_ peer: PeerIndex, at now: Now) {
-        peers[peer].epoch += 1
-        send(.beginSync(epoch: peers[peer].epoch), to: peer)
-        reregister { [placement] user in placement.owner(of: user) == peer }
-        send(.endSync(epoch: peers[peer].epoch), to: peer)
-        retryRequests(at: now) { $0.peer == peer }
-    }
-
-    /// A link whose queue was dropped because it was full is made good by telling everything anew, once it can be sent.
-    mutating func resyncOverflown(at now: Now) {
-        for peer in peers.indices.dropFirst() where peers[peer].isLinked && peers[peer].link.hasOverflowed {
-            peers[peer].link.clearOverflow()
-            resync(peer, at: now)
-            send(.requestOffer, to: peer)
-            renewOffer(to: peer)
-        }
     }
 
     /// An owner says that it is not the owner: its ring or ours is about to change.

@@ -33,6 +33,8 @@ public struct Node {
         var knownUpTo: Milliseconds = 0
         /// Counts the registrations sent to it.
         var epoch: UInt64 = 0
+        /// What is still to be told to it when there is room.
+        var registrations = Registrations()
         /// An effect asks for transmission already.
         var isTransmitting = false
         /// It has been a member since this node started.
@@ -134,7 +136,7 @@ public struct Node {
             send(.detach(detach), toOwnerOf: detach.user)
         case .want(let users):
             let (register, deliveries) = fanOut.want(users, gateway: gateway)
-            self.register(register, withRecord: false)
+            self.register(register)
             for delivery in deliveries { tell(delivery) }
         case .unwant(let users):
             fanOut.unwant(users, gateway: gateway, at: now)
@@ -186,9 +188,12 @@ public struct Node {
             let messages = outbox.messages
             outbox.messages.removeAll(keepingCapacity: true)
             for (peer, message) in messages { send(message, to: peer) }
+            let lists = outbox.lists
+            outbox.lists.removeAll(keepingCapacity: true)
+            for (peer, user) in lists { owe(listOf: user, to: peer) }
             if let message = local.popFirst() {
                 handle(message, from: 0, at: now)
-            } else if outbox.messages.isEmpty {
+            } else if outbox.messages.isEmpty, outbox.lists.isEmpty {
                 break
             }
         }
@@ -219,16 +224,6 @@ public struct Node {
         var groups: [[UserID]] = Array(repeating: [], count: peers.count)
         for user in users { groups[owner(of: user)].append(user) }
         return groups.enumerated().filter { !$0.element.isEmpty }.map { ($0.offset, $0.element) }
-    }
-
-    /// Registers users with their owners, one message an owner.
-    mutating func register(_ users: [UserID], withRecord: Bool) {
-        for (peer, users) in grouped(users) {
-            for start in stride(from: 0, to: users.count, by: 500) {
-                let part = users[start..<min(start + 500, users.count)]
-                send(.watch(part.compactMap { fanOut.watch(for: $0, withRecord: withRecord) }), to: peer)
-            }
-        }
     }
 
     private mutating func handle(_ message: Message, from peer: PeerIndex, at now: Now) {
@@ -316,6 +311,8 @@ public struct Node {
         let oldest = peers.dropFirst().lazy.filter(\.isAlive).map(\.knownUpTo).min() ?? now.wall
         guard min(oldest, now.wall) > position else { return }
         position = min(oldest, now.wall)
+        // The wall clock may go back; what is written here from now on is newer all the same.
+        owners.clock.observe(Version(milliseconds: position, counter: 0, node: 0))
         tell(.position(position), mask: .max)
     }
 
@@ -329,6 +326,8 @@ public struct Node {
 
     /// The next batch for a peer; nil when nothing waits or enough is in flight.
     public mutating func nextBatch(for peer: PeerIndex, at now: Now) -> [UInt8]? {
+        peers[peer].isTransmitting = false
+        fill(peer)
         peers[peer].isTransmitting = false
         return peers[peer].link.nextBatch(clock: owners.clock.current(at: now.wall))
     }

@@ -4,6 +4,8 @@ import PresenceWire
 struct Outbox {
     /// To other nodes and to this one (0): the same path for both.
     var messages: [(peer: PeerIndex, message: Message)] = []
+    /// Nodes that are owed the whole list of whom a user of theirs follows.
+    var lists: [(peer: PeerIndex, user: UserID)] = []
     /// To be made durable.
     var rows: [Row] = []
     /// To be said once ``rows`` are on disk.

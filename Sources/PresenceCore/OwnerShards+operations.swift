@@ -47,7 +47,7 @@ extension OwnerShards {
         // Only one of several sessions has made the call: then all are told by their streams.
         let isAlone = users[user].sessions.count <= 1
         noteFacts(of: user)
-        let followed = targets.map { Interest.Followed(target: $0.user, told: isAlone ? $0.told : nil, subscribedAt: now.wall) }
+        let followed = targets.map { Interest.Followed(target: $0.user, told: isAlone ? $0.told : nil, since: version.milliseconds) }
         let interest = change(of: user, added: followed, removed: evicted.map(\.target))
         outbox.interestsWhenStored += users[user].sessionPeers.map { ($0, interest) }
         outbox.rows += (changed + evicted).map { Row($0, of: id) }
@@ -77,6 +77,11 @@ extension OwnerShards {
         settle(user, isLogout: session == nil, at: now, into: &outbox)
     }
 
+    /// Whom a user follows.
+    func list(of id: UserID) -> Interest {
+        Interest(whole: index(ofKnown: id).map { users[$0].subscriptions } ?? Subscriptions(), of: id)
+    }
+
     private func subscriptions(of id: UserID, only: [UserID]?, offset: Int, limit: Int) -> Answer {
         guard let user = index(ofKnown: id) else { return .subscriptions([], total: 0) }
         let subscriptions = users[user].subscriptions
@@ -97,14 +102,14 @@ extension OwnerShards {
     /// Merges what another owner knew of the list, and tells the gateways if it was more.
     mutating func merge(_ entries: [Subscription], at user: Index, now: Now, into outbox: inout Outbox) {
         let id = users.user(at: user)
-        let changed = entries.filter { users[user].subscriptions.merge($0.learnt(at: now.wall)) }
+        let learntAt = clock.milliseconds(at: now.wall)
+        let changed = entries.filter { users[user].subscriptions.merge($0.learnt(at: learntAt)) }
         guard !changed.isEmpty else { return }
         noteFacts(of: user)
         clock.observe(users[user].subscriptions.version)
         outbox.rows += changed.map { Row($0, of: id) }
         evictSurplus(user, at: now, into: &outbox)
-        let interest = Interest(whole: users[user].subscriptions, of: id)
-        for peer in users[user].sessionPeers { outbox.send(.interest(interest), to: peer) }
+        for peer in users[user].sessionPeers { outbox.lists.append((peer, id)) }
         schedule(user, at: now)
     }
 
@@ -130,10 +135,10 @@ extension OwnerShards {
 }
 
 extension Subscription {
-    /// The same, learnt of at `wall`: a client that resumes from an earlier time was not told of the target.
-    func learnt(at wall: Milliseconds) -> Subscription {
+    /// The same, learnt of when the node's version clock showed `time`: a client that resumes from an earlier one was not told of the target.
+    func learnt(at time: Milliseconds) -> Subscription {
         var learnt = self
-        learnt.learntAt = wall
+        learnt.learntAt = time
         return learnt
     }
 }
@@ -142,7 +147,7 @@ extension Interest {
     /// The whole list of `user`.
     init(whole subscriptions: Subscriptions, of user: UserID) {
         let added = subscriptions.live.map {
-            Followed(target: $0.target, told: .zero, subscribedAt: max($0.subscribedAt, $0.learntAt))
+            Followed(target: $0.target, told: .zero, since: max($0.version.milliseconds, $0.learntAt))
         }
         self.init(user: user, version: subscriptions.version, isWhole: true, added: added, removed: [])
     }

@@ -56,7 +56,7 @@ struct OwnerShards {
         var text: String?
         if attach.isLogin, let customStatus = attach.customStatus, !customStatus.isEmpty { text = customStatus }
         settle(user, customStatus: text, seenAt: attach.isLogin ? now.wall : nil, at: now, into: &outbox)
-        outbox.send(.interest(Interest(whole: users[user].subscriptions, of: attach.user)), to: peer)
+        outbox.lists.append((peer, attach.user))
     }
 
     /// A gateway's node says that a session has ended. Only that one: a late end never ends a newer session (design §5).
@@ -277,7 +277,7 @@ struct OwnerShards {
         case .status: _ = keep(try Record(row), at: user, now: now)
         case .subscription:
             guard accepts(row.version, at: now) else { return }
-            _ = users[user].subscriptions.merge(try Subscription(row).learnt(at: now.wall))
+            _ = users[user].subscriptions.merge(try Subscription(row).learnt(at: clock.milliseconds(at: now.wall)))
         case .member: throw RowError(row, "no fact of a user")
         }
         noteFacts(of: user)

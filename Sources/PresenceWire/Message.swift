@@ -195,12 +195,13 @@ public struct Interest: Hashable, Sendable {
         public var target: UserID
         /// The version that the follower was told in the answer to the call; nil when it was told none.
         public var told: Version?
-        public var subscribedAt: Milliseconds
+        /// Since when the owner knows of it, on its version clock: who resumes from an earlier position was not told of the target.
+        public var since: Milliseconds
 
-        public init(target: UserID, told: Version?, subscribedAt: Milliseconds) {
+        public init(target: UserID, told: Version?, since: Milliseconds) {
             self.target = target
             self.told = told
-            self.subscribedAt = subscribedAt
+            self.since = since
         }
     }
 

@@ -147,7 +147,7 @@ extension WireWriter {
         list(interest.added) { writer, followed in
             writer.user(followed.target)
             writer.optional(followed.told) { $0.version($1) }
-            writer.signed(followed.subscribedAt)
+            writer.signed(followed.since)
         }
         users(interest.removed)
     }
@@ -317,7 +317,7 @@ extension WireReader {
         let version = try version()
         let isWhole = try flag()
         let added = try list { reader throws(DecodeError) in
-            Interest.Followed(target: try reader.user(), told: try reader.toldVersion(), subscribedAt: try reader.signed())
+            Interest.Followed(target: try reader.user(), told: try reader.toldVersion(), since: try reader.signed())
         }
         return Interest(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
     }

@@ -12,7 +12,7 @@ import Testing
         let attach = Attach(session: SessionID(stamp: 1, node: 1), user: user("bob"), platform: "ios")
         session = gateway.open(attach, resumeFrom: nil, at: now)
         gateway.receive(.deliver(record("bob", 1)))
-        let followed = ["ann", "carl"].map { Interest.Followed(target: user($0), told: .zero, subscribedAt: 1) }
+        let followed = ["ann", "carl"].map { Interest.Followed(target: user($0), told: .zero, since: 1) }
         gateway.receive(
             .interest(Interest(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
         gateway.receive(.deliver(record("ann", 1)))
@@ -72,7 +72,7 @@ import Testing
             _ = gateway.open(attach, resumeFrom: nil, at: now)
         }
         // Those who have not been told everything yet get events of their own.
-        let followed = ["ann", "carl"].map { Interest.Followed(target: user($0), told: nil, subscribedAt: 1) }
+        let followed = ["ann", "carl"].map { Interest.Followed(target: user($0), told: nil, since: 1) }
         for id in ["bob", "carl"] { gateway.receive(.deliver(record(id, 1))) }
         let version = Version(stamp: 2, node: 1)
         gateway.receive(.interest(Interest(user: user("bob"), version: version, isWhole: true, added: followed, removed: [])))

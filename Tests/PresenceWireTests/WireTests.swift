@@ -33,7 +33,7 @@ import Testing
         .delta(record), .watched([Watched(user: ann, record: nil), Watched(user: ann, record: record)]),
         .interest(
             Interest(
-                user: ann, version: version, isWhole: true, added: [.init(target: ann, told: nil, subscribedAt: 3)], removed: [ann])),
+                user: ann, version: version, isWhole: true, added: [.init(target: ann, told: nil, since: 3)], removed: [ann])),
         .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)), .answer(id: 9, .subscribed(evicted: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
         .answer(id: 9, .refused(.unavailable)), .misrouted([ann]),

@@ -1,0 +1,94 @@
+import PresenceWire
+
+/// What this node hosts, told to those who own it: sessions and views, when the owner or the link to it is new (design §1.3, §5).
+extension Node {
+    /// Tells owners of the sessions and views whose users `isMoved` holds for.
+    mutating func reregister(where isMoved: (UserID) -> Bool) {
+        var isTouched = [Bool](repeating: false, count: peers.count)
+        for user in sessions.reregister(where: isMoved) {
+            let peer = owner(of: user)
+            isTouched[peer] = true
+            peers[peer].registrations.append(sessionsOf: user)
+        }
+        for user in fanOut.unconfirm(where: isMoved) {
+            let peer = owner(of: user)
+            isTouched[peer] = true
+            peers[peer].registrations.append(viewOf: user)
+        }
+        for peer in peers.indices where isTouched[peer] { fill(peer) }
+    }
+
+    /// Tells `peer` all that this node hosts of its users; what is not said is over.
+    mutating func resync(_ peer: PeerIndex, at now: Now) {
+        peers[peer].epoch += 1
+        peers[peer].registrations.begin(epoch: peers[peer].epoch)
+        send(.beginSync(epoch: peers[peer].epoch), to: peer)
+        reregister { [placement] user in placement.owner(of: user) == peer }
+        fill(peer)
+        retryRequests(at: now) { $0.peer == peer }
+    }
+
+    /// A link whose queue was dropped because it was full is made good: both sides tell everything anew, once it can be sent.
+    mutating func resyncOverflown(at now: Now) {
+        for peer in peers.indices.dropFirst() where peers[peer].isLinked && peers[peer].link.hasOverflowed && peers[peer].link.hasRoom {
+            peers[peer].link.clearOverflow()
+            send(.requestSync, to: peer)
+            send(.requestOffer, to: peer)
+            resync(peer, at: now)
+            renewOffer(to: peer)
+        }
+    }
+
+    /// A user's owner is to tell a peer whom the user follows.
+    mutating func owe(listOf user: UserID, to peer: PeerIndex) {
+        if peer == 0 { return send(.interest(owners.list(of: user)), to: 0) }
+        guard peers[peer].isLinked else { return }
+        peers[peer].registrations.append(listOf: user)
+        fill(peer)
+    }
+
+    /// Says what is owed to a peer, as long as there is room on its link.
+    mutating func fill(_ peer: PeerIndex) {
+        guard !peers[peer].registrations.isEmpty else { return }
+        guard peers[peer].isLinked else { return peers[peer].registrations.reset() }
+        var watches: [Watch] = []
+        while peer == 0 || peers[peer].link.hasRoom, let next = peers[peer].registrations.next() {
+            switch next {
+            case .sessions(let user): if owner(of: user) == peer { attach(user, to: peer) }
+            case .view(let user):
+                if owner(of: user) == peer, let watch = fanOut.watch(for: user, withRecord: true) { watches.append(watch) }
+                if watches.count == Self.watchesMax { flush(&watches, to: peer) }
+            case .list(let user): if decides(user) { send(.interest(owners.list(of: user)), to: peer) }
+            case .end(let epoch):
+                flush(&watches, to: peer)
+                send(.endSync(epoch: epoch), to: peer)
+            }
+        }
+        flush(&watches, to: peer)
+    }
+
+    /// Most users of one registration: some 20 KiB without records.
+    static let watchesMax = 500
+
+    private mutating func flush(_ watches: inout [Watch], to peer: PeerIndex) {
+        if !watches.isEmpty { send(.watch(watches), to: peer) }
+        watches.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func attach(_ user: UserID, to peer: PeerIndex) {
+        for var attach in sessions.sessions(of: user) {
+            attach.record = fanOut.recordHeld(of: user)
+            send(.attach(attach), to: peer)
+        }
+    }
+
+    /// Registers users that this node begins to watch with their owners, one message an owner.
+    mutating func register(_ users: [UserID]) {
+        for (peer, users) in grouped(users) {
+            for start in stride(from: 0, to: users.count, by: Self.watchesMax) {
+                let part = users[start..<min(start + Self.watchesMax, users.count)]
+                send(.watch(part.compactMap { fanOut.watch(for: $0, withRecord: false) }), to: peer)
+            }
+        }
+    }
+}
