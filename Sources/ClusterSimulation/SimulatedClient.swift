@@ -40,11 +40,12 @@ struct SimulatedClient {
     static let pipeBytesMax = 2_000
 
     /// A user's status as a client shows it.
-    struct Told: Equatable {
+    struct Told: Equatable, CustomStringConvertible {
         let version: String
         let status: JSONValue
 
         var statusType: String { if case .string(let name) = status["statusType"] { name } else { "" } }
+        var description: String { "\(statusType) \"\(customStatus)\" \(version)" }
         var customStatus: String { if case .string(let text) = status["customStatus"] { text } else { "" } }
     }
 

@@ -45,7 +45,7 @@ extension SimulatedCluster {
         for record in records.compactMap({ $0 }) {
             guard let user = userIndex(record.user.id), let newest = truth.newestAcknowledged(user)?.version else { continue }
             if newest.milliseconds < asOf, record.version < newest {
-                violate(.asOfIsTrue, "\(node) answers as of \(asOf) \(record), but \(newest.text) was acknowledged")
+                violate(.asOfIsTrue, "\(node) answers as of \(asOf) \(record.words), but \(newest.text) was acknowledged")
             }
         }
     }
@@ -87,11 +87,11 @@ extension SimulatedCluster {
         guard view?.version == record.version.text else {
             return violate(
                 .viewsEqualRecords,
-                "user-\(clients[client].user) device \(clients[client].device) sees \(view.map { "\($0.status)" } ?? "nothing") of user-\(target), its owner \(nodes[owner].id) has \(record)"
+                "user-\(clients[client].user) device \(clients[client].device) sees \(view.map { "\($0)" } ?? "nothing") of user-\(target), its owner \(nodes[owner].id) has \(record.words)"
             )
         }
         if view?.customStatus != record.customStatus || view?.statusType != record.statusType.name {
-            violate(.viewsEqualRecords, "user-\(clients[client].user) sees \(view!.status) of user-\(target), its owner has \(record)")
+            violate(.viewsEqualRecords, "user-\(clients[client].user) sees \(view!) of user-\(target), its owner has \(record.words)")
         }
     }
 
@@ -136,7 +136,7 @@ extension SimulatedCluster {
         let record = nodes[owner].core.kept(userID(user)).record
         let presence = truth.presences[user]
         if (record.statusType == .online) != (presence.openCount > 0) {
-            return violate(.recordsEqualSessions, "user-\(user) has \(presence.openCount) sessions, its record is \(record)")
+            return violate(.recordsEqualSessions, "user-\(user) has \(presence.openCount) sessions, its record is \(record.words)")
         }
         var platforms: [String] = []
         for device in presence.platforms.sorted() where platforms.last != SimulatedClient.platforms[device] {
@@ -151,7 +151,8 @@ extension SimulatedCluster {
         guard let owner = owner(of: user), let newest = truth.newestAcknowledged(user), let version = newest.version else { return }
         let record = nodes[owner].core.kept(userID(user)).record
         guard record.version >= version else {
-            return violate(.nothingAcknowledgedIsLost, "user-\(user) was told \(version.text) \"\(newest.text)\", its record is \(record)")
+            return violate(
+                .nothingAcknowledgedIsLost, "user-\(user) was told \(version.text) \"\(newest.text)\", its record is \(record.words)")
         }
         if record.customStatus == newest.text { return }
         let hasEnded =
@@ -159,7 +160,7 @@ extension SimulatedCluster {
         if record.customStatus.isEmpty, hasEnded, record.version > version { return }
         let isWish = truth.wishes[user].contains { $0.text == record.customStatus && ($0.version == nil || $0.version! >= version) }
         if isWish, record.version > version { return }
-        violate(.nothingAcknowledgedIsLost, "user-\(user) was told \"\(newest.text)\" with \(version.text), its record is \(record)")
+        violate(.nothingAcknowledgedIsLost, "user-\(user) was told \"\(newest.text)\" with \(version.text), its record is \(record.words)")
     }
 
     private mutating func checkBook(_ user: Int) {
@@ -185,14 +186,17 @@ extension SimulatedCluster {
             if kept.record.version != right.record.version || kept.record.customStatus != right.record.customStatus
                 || kept.subscriptions != right.subscriptions
             {
-                violate(.replicasAgree, "\(nodes[node].id) keeps \(kept) of user-\(user), its owner \(nodes[owner].id) \(right)")
+                violate(
+                    .replicasAgree,
+                    "\(nodes[node].id) keeps \(kept.record.words), \(kept.subscriptions.count) subscriptions, of user-\(user), its owner \(nodes[owner].id) \(right.record.words), \(right.subscriptions.count)"
+                )
             }
             guard kept.record.version > .zero else { continue }
             let row = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .status, key: "")]
             if row?.version != kept.record.version {
                 violate(
                     .replicasAgree,
-                    "the disk of \(nodes[node].id) has \(row?.version.text ?? "nothing") of user-\(user), its memory \(kept.record)")
+                    "the disk of \(nodes[node].id) has \(row?.version.text ?? "nothing") of user-\(user), its memory \(kept.record.words)")
             }
         }
     }
@@ -214,5 +218,12 @@ extension SimulatedCluster {
             }
             if !nodes[node].core.isComplete { violate(.nothingIsLeftOver, "registrations of \(nodes[node].id) are not answered") }
         }
+    }
+}
+
+extension Record {
+    /// What a person wants to know of it.
+    var words: String {
+        "\(statusType) \"\(customStatus)\" \(onlinePlatforms) \(version.text), of the text \(customStatusVersion.text), known since \(knownSince)"
     }
 }

@@ -258,7 +258,9 @@ extension SimulatedCluster {
                 try nodes[to].core.receive(batch: bytes, from: nodes[from].id, at: nodes[to].now(time))
             }
         } catch { violate(.messagesAreReadable, "a batch from \(nodes[from].id) to \(nodes[to].id): \(error)") }
-        note(8, index, batch.count, "\(nodes[to].id) takes \(batch.count) bytes from \(nodes[from].id)\(isCurrent ? "" : ", late")")
+        note(
+            8, index, batch.count,
+            "\(nodes[to].id) takes \(batch.count) bytes from \(nodes[from].id)\(isCurrent ? "" : ", late")\(Message.words(of: batch))")
         if isCurrent {
             let answerAt = links[index].answer(at: time, back: links[link(to, from)])
             plan(.acknowledge(link: index, attempt: attempt), at: answerAt)

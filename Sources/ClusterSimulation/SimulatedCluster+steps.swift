@@ -88,7 +88,8 @@ extension SimulatedCluster {
             guard !truth.books[user].isBusy else { return }
             truth.books[user].isBusy = true
         }
-        guard let node = nodeForCall(user) else {
+        let client = caller(user)
+        guard let node = client.flatMap({ clients[$0].stream?.node }) ?? randomNode() else {
             if call.isOfBook { truth.books[user].isBusy = false }
             return
         }
@@ -96,17 +97,18 @@ extension SimulatedCluster {
             truth.wishes[user].append(Truth.Wish(text: text, expires: seconds != nil, version: nil))
         }
         nextToken += 1
-        nodes[node].calls[nextToken] = SimulatedCall(user: user, call: call, at: time)
+        nodes[node].calls[nextToken] = SimulatedCall(user: user, client: client, call: call, at: time)
         nodes[node].core.perform(call, caller: userID(user), gateway: 0, token: nextToken, at: nodes[node].now(time))
         obey(node)
     }
 
-    private mutating func nodeForCall(_ user: Int) -> Int? {
+    /// One of a user's devices with a stream: its calls take the same way. Nil when there is none.
+    private mutating func caller(_ user: Int) -> Int? {
         let first = user * SimulatedClient.devicesPerUser
-        for client in first..<first + SimulatedClient.devicesPerUser {
-            if let node = clients[client].stream?.node, nodes[node].isUp, time >= nodes[node].pausedUntil { return node }
+        let open = (first..<first + SimulatedClient.devicesPerUser).filter { client in
+            clients[client].stream.map { nodes[$0.node].isUp && time >= nodes[$0.node].pausedUntil } ?? false
         }
-        return randomNode()
+        return open.isEmpty ? nil : open[random.number(in: 0...open.count - 1)]
     }
 
     /// A node that is up and goes on.
@@ -144,7 +146,7 @@ extension SimulatedCluster {
             truth.wishes[call.user].append(Truth.Wish(text: text, expires: seconds != nil, version: record.version))
         case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, let records, _)):
             subscribed(call, targets, seconds, evicted: evicted)
-            told(records ?? [], inAnswerTo: call.user)
+            told(records ?? [], inAnswerTo: call)
         case (.unsubscribeUserStatus(let targets), .done):
             truth.books[call.user].isBusy = false
             truth.books[call.user].unsubscribe(targets?.compactMap { userIndex($0.id) })
@@ -156,11 +158,11 @@ extension SimulatedCluster {
     }
 
     /// With `sync` the answer tells the only session of its user what the stream then leaves out; more sessions than one are told there.
-    private mutating func told(_ records: [Record?], inAnswerTo user: Int) {
-        let first = user * SimulatedClient.devicesPerUser
+    private mutating func told(_ records: [Record?], inAnswerTo call: SimulatedCall) {
+        let first = call.user * SimulatedClient.devicesPerUser
         let open = (first..<first + SimulatedClient.devicesPerUser).filter { clients[$0].stream != nil }
-        guard open.count == 1 else { return }
-        for record in records.compactMap({ $0 }) { take(record, by: open[0]) }
+        guard let client = call.client ?? (open.count == 1 ? open[0] : nil) else { return }
+        for record in records.compactMap({ $0 }) { take(record, by: client) }
     }
 
     private mutating func subscribed(_ call: SimulatedCall, _ targets: [UserID], _ seconds: Int64?, evicted: [UserID]) {

@@ -80,6 +80,8 @@ struct SimulatedNode {
 /// An operation under way, and who asked.
 struct SimulatedCall {
     let user: Int
+    /// The device that asked; nil for a part of the app that has no stream.
+    let client: Int?
     let call: Call
     let at: Nanoseconds
 }

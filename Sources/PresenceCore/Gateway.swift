@@ -151,7 +151,9 @@ public struct Gateway {
                 heartbeatTimeout: settings.heartbeatTimeout, now: now, id: resumeFrom ?? 0),
             to: index)
         follow([(user, floor)], by: index)
-        if let leavingReason { push(EventText.reconnectHint(reason: leavingReason, afterMilliseconds: 0, id: position(of: index)), to: index) }
+        if let leavingReason {
+            push(EventText.reconnectHint(reason: leavingReason, afterMilliseconds: 0, id: position(of: index)), to: index)
+        }
         output.toNode.append(.open(attach))
         return index
     }

@@ -73,8 +73,9 @@ extension Node {
     private mutating func subscribe(_ index: PendingCalls.CallIndex) {
         guard let pending = calls[index], case .subscribeUserStatus(let targets, let seconds, let sync, let type) = pending.call
         else { return }
+        let isTold = sync && sessions.mayBeAlone(pending.caller)
         let told = targets.indices.map { place in
-            OwnerOperation.Target(user: targets[place], told: sync ? pending.records[place]?.version : nil)
+            OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : nil)
         }
         ask(.subscribe(told, seconds: seconds, subscribeType: type), of: pending.caller, for: index)
     }

@@ -47,7 +47,8 @@ extension OwnerShards {
         // Only one of several sessions has made the call: then all are told by their streams.
         let isAlone = users[user].sessions.count <= 1
         noteFacts(of: user)
-        let followed = targets.map { Interest.Followed(target: $0.user, told: isAlone ? $0.told : nil, since: version.milliseconds) }
+        let kept = targets.filter { users[user].subscriptions.entry(for: $0.user) != nil }
+        let followed = kept.map { Interest.Followed(target: $0.user, told: isAlone ? $0.told : nil, since: version.milliseconds) }
         let interest = change(of: user, added: followed, removed: evicted.map(\.target))
         outbox.interestsWhenStored += users[user].sessionPeers.map { ($0, interest) }
         outbox.rows += (changed + evicted).map { Row($0, of: id) }

@@ -41,7 +41,9 @@ extension OwnerShards {
 
     private mutating func receive(_ entry: Subscription, _ row: Row, at user: Index, now: Now, into outbox: inout Outbox) {
         guard users[user].isReplica else { return merge([entry], at: user, now: now, into: &outbox) }
-        guard accepts(entry.version, at: now), users[user].subscriptions.merge(entry.learnt(at: clock.milliseconds(at: now.wall))) else { return }
+        guard accepts(entry.version, at: now), users[user].subscriptions.merge(entry.learnt(at: clock.milliseconds(at: now.wall))) else {
+            return
+        }
         noteFacts(of: user)
         outbox.rows.append(row)
     }

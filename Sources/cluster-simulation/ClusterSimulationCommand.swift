@@ -17,6 +17,8 @@ struct ClusterSimulationCommand: ParsableCommand {
     @Flag(help: "Run each history twice, and compare.") var twice = false
     @Flag(help: "Say which promise was broken, and nothing more.") var quick = false
 
+    @Flag(help: "Go on after a violation: one line for each, and how many there were.") var keepGoing = false
+
     func validate() throws {
         if (seed == nil) == (seeds == nil) { throw ValidationError("give --seed N or --seeds FROM..TO") }
         if let nodes, !(1...50).contains(nodes) { throw ValidationError("--nodes \(nodes): 1 to 50 are right") }
@@ -26,6 +28,7 @@ struct ClusterSimulationCommand: ParsableCommand {
     func run() throws {
         let range = seeds?.range ?? seed!...seed!
         var total = SimulatedCluster.Counts()
+        var brokenCount = 0
         for seed in range {
             let options = options(seed)
             if range.count == 1 { print(options) }
@@ -33,8 +36,16 @@ struct ClusterSimulationCommand: ParsableCommand {
             cluster.run()
             total += cluster.counts
             if log { for line in cluster.log { print(line) } }
-            if let violation = cluster.violation { try report(violation, options) }
+            if let violation = cluster.violation {
+                brokenCount += 1
+                guard keepGoing else { try report(violation, options) }
+                print("BROKEN \(options): \(violation)")
+            }
             if twice { try repeated(options, cluster.trace) }
+        }
+        guard brokenCount == 0 else {
+            print("\(range.count) histories, \(brokenCount) broke a promise; \(total)")
+            throw ExitCode(1)
         }
         print("\(range.count) histories, every promise kept; \(total)")
     }
@@ -55,14 +66,14 @@ struct ClusterSimulationCommand: ParsableCommand {
         throw ExitCode(1)
     }
 
-    private func report(_ violation: Violation, _ options: SimulationOptions) throws {
+    private func report(_ violation: Violation, _ options: SimulationOptions) throws -> Never {
         print("\(options)\nBROKEN \(violation)")
         if quick { throw ExitCode(1) }
         let shortest = Shrinking.shortest(options, promise: violation.promise)
         print("shortest plan that breaks it: \(shortest.plan.steps.count) of \(options.stepsCount) steps")
         for step in shortest.plan.steps { print("  \(step)") }
         print("  \(shortest.violation)\nwhat happened last:")
-        for line in shortest.log.suffix(60) { print("  \(line)") }
+        for line in shortest.log.filter({ !Self.isRoutine($0) }).suffix(60) { print("  \(line)") }
         var command = "cluster-simulation --seed \(options.seed)"
         if let nodes { command += " --nodes \(nodes)" }
         if let users { command += " --users \(users)" }
@@ -70,6 +81,11 @@ struct ClusterSimulationCommand: ParsableCommand {
         print("again: \(command) --log")
         throw ExitCode(1)
     }
+}
+
+extension ClusterSimulationCommand {
+    /// A batch of proofs of life and probes only.
+    private static func isRoutine(_ line: String) -> Bool { line.contains(" takes ") && !line.contains("\n") }
 }
 
 /// `FROM..TO`.

@@ -1,0 +1,51 @@
+import PresenceCore
+import PresenceWire
+
+extension Message {
+    /// What a person who reads a log wants to know of it; nil for proofs of life and probes, which come all the time.
+    var words: String? {
+        switch self {
+        case .complete, .membership: nil
+        case .beginSync(let epoch): "beginSync \(epoch)"
+        case .endSync(let epoch): "endSync \(epoch)"
+        case .attach(let attach): "attach \(attach.session) of \(attach.user.id)\(attach.isLogin ? "" : " again")"
+        case .detach(let detach): "detach \(detach.session) of \(detach.user.id)"
+        case .watch(let watches): "watch " + watches.map { "\($0.user.id) \($0.held.text)" }.joined(separator: ", ")
+        case .unwatch(let users): "unwatch \(Self.names(users))"
+        case .request(let request): "request \(request.id) of \(request.user.id): \(request.operation)"
+        case .delta(let record): "delta \(record.user.id): \(record.words)"
+        case .watched(let watched):
+            "watched " + watched.map { "\($0.user.id): \($0.record?.words ?? "nothing newer")" }.joined(separator: ", ")
+        case .interest(let interest):
+            "interest of \(interest.user.id)\(interest.isWhole ? ", whole" : ""): \(Self.names(interest.added.map(\.target)))"
+                + (interest.removed.isEmpty ? "" : ", not \(Self.names(interest.removed))")
+        case .end(let session, let user, let reason): "end \(session) of \(user.id): \(reason)"
+        case .answer(let id, let answer): "answer \(id): \(answer)"
+        case .misrouted(let users): "misrouted \(Self.names(users))"
+        case .replicate(let ticket, let rows):
+            "replicate \(ticket): " + rows.map { "\($0.user.id) \($0.kind) \($0.key) \($0.version.text)" }.joined(separator: ", ")
+        case .replicated(let ticket): "replicated \(ticket)"
+        case .digest: "digest"
+        case .offer(_, let slots, _, let isLast): "offer of \(slots.count) slots\(isLast ? "" : ", more follow")"
+        case .requestOffer: "requestOffer"
+        case .want(_, let slots): "want \(slots.count) slots"
+        case .sent(_, let count): "sent \(count) slots"
+        case .settled: "settled"
+        case .requestSync: "requestSync"
+        }
+    }
+
+    private static func names(_ users: [UserID]) -> String { users.map(\.id).joined(separator: " ") }
+
+    /// What a batch says, a line each.
+    static func words(of batch: [UInt8]) -> String {
+        batch.withUnsafeBytes { bytes in
+            var reader = WireReader(bytes)
+            var words = ""
+            while reader.remainingBytes > 0, let message = try? reader.message() {
+                if let line = message.words { words += "\n      " + line }
+            }
+            return words
+        }
+    }
+}
