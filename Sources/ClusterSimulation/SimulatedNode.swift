@@ -56,6 +56,7 @@ struct SimulatedNode {
         gateways = (0..<gatewaysCount).map { _ in Gateway(node: id, settings: GatewaySettings()) }
         clients = Array(repeating: [], count: gatewaysCount)
         for row in disk.sortedRows { try core.load(row, at: now) }
+        core.loaded(at: now)
     }
 
     /// Dies with everything but its disk. Returns the operations that nobody will answer.

@@ -103,6 +103,8 @@ extension Node {
         let placement = self.placement
         handoff.warm(isOwned: placement.isOwn)
         owners.reassign(roles, at: now, into: &outbox)
+        if !isRenewed { renewAlone(at: now) }
+        isRenewed = true
     }
 
     /// What this node is not to keep is forgotten once everybody has what it is to keep.

@@ -15,7 +15,7 @@ extension Node {
         guard !outbox.rows.isEmpty || !outbox.answersWhenStored.isEmpty || !outbox.acknowledgementsWhenStored.isEmpty else { return }
         nextTicket += 1
         let hasAnswers = !outbox.answersWhenStored.isEmpty
-        let owned = outbox.rows.filter { $0.kind != .member && owner(of: $0.user) == 0 }
+        let owned = outbox.rows.filter { $0.kind.isOfUser && owner(of: $0.user) == 0 }
         var write = PendingWrites.Write(
             ticket: nextTicket, answers: outbox.answersWhenStored, interests: outbox.interestsWhenStored,
             acknowledgements: outbox.acknowledgementsWhenStored,
@@ -40,6 +40,7 @@ extension Node {
     /// The store has finished with what a ticket asked for.
     public mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
         noteDisk(isDurable: isDurable, at: now)
+        noteLease(ticket, isDurable: isDurable)
         if let outcome = writes.stored(ticket, isDurable: isDurable) { carryOut(outcome) }
         run(at: now)
     }

@@ -72,12 +72,15 @@ public struct Node {
     /// This node has contact points: it waits for them before it believes that it knows all.
     let joins: Bool
     var writes = PendingWrites()
+    var lease = ClockLease()
     var nextTicket: UInt64 = 0
     var disk = Disk()
     var nextDigestAt = Instant(nanoseconds: 0)
     var nextDigestPeer = 0
     /// This node gives its slots away and will end.
     public var isDraining: Bool { membership.isDraining }
+    /// What was on disk when this node began has been its own to decide about once.
+    var isRenewed = false
     /// Another node was met since this one has begun.
     var hasMetMember = false
     /// What this node has decided about gives way to others at the next change of the ring.
@@ -121,7 +124,11 @@ public struct Node {
 
     /// Takes a durable row back; before any other input.
     public mutating func load(_ row: Row, at now: Now) throws(RowError) {
-        if row.kind == .member { try remember(row, at: now) } else { try owners.load(row, at: now) }
+        switch row.kind {
+        case .member: try remember(row, at: now)
+        case .clock: _ = owners.accepts(row.version, at: now)
+        case .status, .subscription: try owners.load(row, at: now)
+        }
     }
 
     /// A gateway of this node says something.
@@ -168,6 +175,7 @@ public struct Node {
         failOverdueWrites(at: now)
         retryDisk(at: now)
         compareDigests(at: now)
+        renewLease(at: now)
         updatePosition(at: now)
         run(at: now)
     }
@@ -309,8 +317,9 @@ public struct Node {
     private mutating func updatePosition(at now: Now) {
         guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0 else { return }
         let oldest = peers.dropFirst().lazy.filter(\.isAlive).map(\.knownUpTo).min() ?? now.wall
-        guard min(oldest, now.wall) > position else { return }
-        position = min(oldest, now.wall)
+        let reached = min(oldest, now.wall, lease.durable)
+        guard reached > position else { return }
+        position = reached
         // The wall clock may go back; what is written here from now on is newer all the same.
         owners.clock.observe(Version(milliseconds: position, counter: 0, node: 0))
         tell(.position(position), mask: .max)

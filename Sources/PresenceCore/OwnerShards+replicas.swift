@@ -27,7 +27,7 @@ extension OwnerShards {
             switch row.kind {
             case .status: receive(try Record(row), at: user, now: now, into: &outbox)
             case .subscription: receive(try Subscription(row), row, at: user, now: now, into: &outbox)
-            case .member: throw RowError(row, "members are not replicated")
+            case .member, .clock: throw RowError(row, "is of one node alone")
             }
             if !users[user].isReplica { schedule(user, at: now) }
         }
@@ -84,6 +84,15 @@ extension OwnerShards {
         }
         evictSurplus(index, at: now, into: &outbox)
         schedule(index, at: now)
+    }
+
+    /// Gives all records a new version: what was told of them before a crash may have been newer than what is here.
+    mutating func renew(at now: Now) {
+        for index in users.places where users.isLive(index) && users[index].record.version > .zero {
+            users[index].record.version = clock.next(at: now.wall)
+            users[index].record.knownSince = clock.milliseconds(at: now.wall)
+            noteFacts(of: index)
+        }
     }
 
     private mutating func demote(_ index: Index) {

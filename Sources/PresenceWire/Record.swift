@@ -91,6 +91,11 @@ public struct Row: Hashable, Sendable {
         case subscription = 2
         /// A node that was a member, by its ID; kept by each node for itself.
         case member = 3
+        /// How far a node's version clock may go; kept by each node for itself.
+        case clock = 4
+
+        /// Whether it is a fact of a user, which replicas keep too.
+        public var isOfUser: Bool { self == .status || self == .subscription }
     }
 
     public var user: UserID
