@@ -166,6 +166,7 @@ public struct Node {
         membership.tick(at: now)
         followMembership(at: now)
         owners.tick(at: now, into: &outbox)
+        owners.writeRenewed(into: &outbox)
         let dropped = fanOut.sweep(at: now)
         for (peer, users) in grouped(dropped) { send(.unwatch(users), to: peer) }
         retryMisrouted(at: now)

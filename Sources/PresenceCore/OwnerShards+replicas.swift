@@ -93,7 +93,21 @@ extension OwnerShards {
             users[index].record.knownSince = clock.milliseconds(at: now.wall)
             noteFacts(of: index)
         }
+        unwritten = 0
     }
+
+    /// Writes some of the records that were given new versions.
+    mutating func writeRenewed(into outbox: inout Outbox) {
+        guard let start = unwritten else { return }
+        let places = users.places
+        for index in places.dropFirst(start).prefix(Self.renewedRowsMax) where users.isLive(index) && users[index].record.version > .zero {
+            outbox.rows.append(Row(users[index].record))
+        }
+        unwritten = start + Self.renewedRowsMax < places.count ? start + Self.renewedRowsMax : nil
+    }
+
+    /// Rows written at a time after a crash.
+    static let renewedRowsMax = 2_000
 
     private mutating func demote(_ index: Index) {
         if users[index].record.statusType == .online { countOnline(-1) }

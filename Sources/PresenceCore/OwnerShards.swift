@@ -33,6 +33,8 @@ struct OwnerShards {
     /// The registration round that each peer is in.
     private var epochs: [PeerIndex: UInt64] = [:]
     private var reviews = Heap<Review>()
+    /// How many users' places were written since all records were given new versions; nil when all were.
+    var unwritten: Int?
     /// No other node that keeps the same users can be reached, though there are some.
     var isCutOff = false
 

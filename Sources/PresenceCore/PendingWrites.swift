@@ -33,7 +33,8 @@ struct PendingWrites {
 
     private var writes: Deque<Write> = []
 
-    var count: Int { writes.count }
+    /// Changes for which somebody waits.
+    var count: Int { writes.count { !$0.answers.isEmpty || !$0.acknowledgements.isEmpty } }
 
     mutating func add(_ write: Write) { writes.append(write) }
 
