@@ -93,6 +93,11 @@ extension SimulatedCluster {
             if call.isOfBook { truth.books[user].isBusy = false }
             return
         }
+        var call = call
+        if client == nil, case .subscribeUserStatus(let targets, let seconds, _, let type) = call {
+            // An answer would tell what the stream then leaves out: only who has the stream asks for that.
+            call = .subscribeUserStatus(targets, seconds: seconds, sync: false, subscribeType: type)
+        }
         if case .setSelfStatus(let text, let seconds) = call {
             truth.wishes[user].append(Truth.Wish(text: text, expires: seconds != nil, version: nil))
         }
@@ -159,9 +164,7 @@ extension SimulatedCluster {
 
     /// With `sync` the answer tells the only session of its user what the stream then leaves out; more sessions than one are told there.
     private mutating func told(_ records: [Record?], inAnswerTo call: SimulatedCall) {
-        let first = call.user * SimulatedClient.devicesPerUser
-        let open = (first..<first + SimulatedClient.devicesPerUser).filter { clients[$0].stream != nil }
-        guard let client = call.client ?? (open.count == 1 ? open[0] : nil) else { return }
+        guard let client = call.client else { return }
         for record in records.compactMap({ $0 }) { take(record, by: client) }
     }
 

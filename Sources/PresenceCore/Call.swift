@@ -37,6 +37,8 @@ struct PendingCalls {
         let caller: UserID
         let call: Call
         let deadline: Instant
+        /// The sessions of the caller on this node when it asked: one of them may be waiting for the answer.
+        let askers: [SessionID]
         /// The users whose records are wanted, and those that have come.
         var users: [UserID] = []
         var records: [Record?] = []

@@ -45,12 +45,8 @@ struct LocalSessions {
         return users[index].reduce(0) { $0 | 1 << UInt64($1.gateway) }
     }
 
-    /// Whether the owner of `user` may be right in taking one session, or none, for all that there are: what an answer tells, that session
-    /// need not be told again.
-    func mayBeAlone(_ user: UserID) -> Bool {
-        guard let index = users.index(of: user), let first = users[index].first else { return true }
-        return users[index].count == 1 && !first.isRegistering && !first.attach.isLogin
-    }
+    /// The sessions of `user` that may be asking something: none when another node holds them.
+    func askers(_ user: UserID) -> [SessionID] { users.index(of: user).map { users[$0].map(\.attach.session) } ?? [] }
 
     /// The sessions of `user`.
     func sessions(of user: UserID) -> [Attach] {

@@ -11,7 +11,8 @@ extension Node {
         }
         let index = calls.add(
             PendingCalls.Pending(
-                gateway: gateway, token: token, caller: caller, call: call, deadline: now.instant + settings.callTimeout))
+                gateway: gateway, token: token, caller: caller, call: call, deadline: now.instant + settings.callTimeout,
+                askers: sessions.askers(caller)))
         switch call {
         case .setSelfStatus(let customStatus, let seconds):
             ask(.setSelfStatus(customStatus: customStatus, seconds: seconds), of: caller, for: index)
@@ -73,11 +74,12 @@ extension Node {
     private mutating func subscribe(_ index: PendingCalls.CallIndex) {
         guard let pending = calls[index], case .subscribeUserStatus(let targets, let seconds, let sync, let type) = pending.call
         else { return }
-        let isTold = sync && sessions.mayBeAlone(pending.caller)
+        let askers = pending.askers
+        let isTold = sync && askers.count <= 1
         let told = targets.indices.map { place in
             OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : nil)
         }
-        ask(.subscribe(told, seconds: seconds, subscribeType: type), of: pending.caller, for: index)
+        ask(.subscribe(told, seconds: seconds, subscribeType: type, session: askers.first), of: pending.caller, for: index)
     }
 
     /// An owner has answered a request.

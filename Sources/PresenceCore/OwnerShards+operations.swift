@@ -7,8 +7,8 @@ extension OwnerShards {
         case .setSelfStatus(let customStatus, let seconds):
             setSelfStatus(request.user, customStatus, seconds, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
-        case .subscribe(let targets, let seconds, let type):
-            let evicted = subscribe(request.user, targets, seconds: seconds, type: type, at: now, into: &outbox)
+        case .subscribe(let targets, let seconds, let type, let session):
+            let evicted = subscribe(request.user, targets, seconds: seconds, type: type, by: session, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .subscribed(evicted: evicted)))
         case .unsubscribe(let targets):
             unsubscribe(request.user, targets, at: now, into: &outbox)
@@ -31,7 +31,8 @@ extension OwnerShards {
     }
 
     private mutating func subscribe(
-        _ id: UserID, _ targets: [OwnerOperation.Target], seconds: Int64?, type: UInt8, at now: Now, into outbox: inout Outbox
+        _ id: UserID, _ targets: [OwnerOperation.Target], seconds: Int64?, type: UInt8, by session: SessionID?, at now: Now,
+        into outbox: inout Outbox
     ) -> [UserID] {
         let user = index(of: id)
         let version = clock.next(at: now.wall)
@@ -44,8 +45,8 @@ extension OwnerShards {
         }
         let evicted = users[user].subscriptions.evict(downTo: settings.subscriptionsMax, version: clock.next(at: now.wall))
         countEvictions(evicted.count)
-        // Only one of several sessions has made the call: then all are told by their streams.
-        let isAlone = users[user].sessions.count <= 1
+        // Only one of several sessions has made the call, or one that is not known here: then all are told by their streams.
+        let isAlone = users[user].sessions.count == 1 && (session ?? users[user].sessions[0].id) == users[user].sessions[0].id
         noteFacts(of: user)
         let kept = targets.filter { users[user].subscriptions.entry(for: $0.user) != nil }
         let followed = kept.map { Interest.Followed(target: $0.user, told: isAlone ? $0.told : nil, since: version.milliseconds) }

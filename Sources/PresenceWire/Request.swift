@@ -25,7 +25,9 @@ public enum OwnerOperation: Hashable, Sendable {
     /// Sets, or with an empty text clears, the custom status; it ends after `seconds` if given.
     case setSelfStatus(customStatus: String, seconds: Int64?)
     /// Follows `targets`, each with the version that the caller is told in the answer.
-    case subscribe([Target], seconds: Int64?, subscribeType: UInt8)
+    ///
+    /// `session` is the one that asks, where the asking node knows only one of the user: its stream need not tell what the answer told.
+    case subscribe([Target], seconds: Int64?, subscribeType: UInt8, session: SessionID?)
     /// Follows them no longer; nil for everybody.
     case unsubscribe([UserID]?)
     /// One page of the list, or those of `only` that are in it.

@@ -169,7 +169,7 @@ extension WireWriter {
             tag(1)
             text(customStatus)
             optional(seconds) { $0.signed($1) }
-        case .subscribe(let targets, let seconds, let subscribeType):
+        case .subscribe(let targets, let seconds, let subscribeType, let session):
             tag(2)
             list(targets) { writer, target in
                 writer.user(target.user)
@@ -177,6 +177,7 @@ extension WireWriter {
             }
             optional(seconds) { $0.signed($1) }
             tag(subscribeType)
+            optional(session) { $0.session($1) }
         case .unsubscribe(let targets):
             tag(3)
             optional(targets) { $0.users($1) }
@@ -364,7 +365,9 @@ extension WireReader {
             let targets = try list { reader throws(DecodeError) in
                 OwnerOperation.Target(user: try reader.user(), told: try reader.toldVersion())
             }
-            return .subscribe(targets, seconds: try seconds(), subscribeType: try tag())
+            return .subscribe(
+                targets, seconds: try seconds(), subscribeType: try tag(),
+                session: try optional { reader throws(DecodeError) in try reader.session() })
         case 3: return .unsubscribe(try userList())
         case 4:
             let only = try userList()

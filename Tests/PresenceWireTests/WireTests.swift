@@ -25,7 +25,7 @@ import Testing
         .detach(Detach(session: session, user: ann, cause: .lost, lastSeen: 12)),
         .watch([Watch(user: ann, held: version, record: record), Watch(user: ann, held: .zero)]), .unwatch([ann]),
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
-        .request(Request(id: 2, user: ann, operation: .subscribe([.init(user: ann, told: version)], seconds: 60, subscribeType: 1))),
+        .request(Request(id: 2, user: ann, operation: .subscribe([.init(user: ann, told: version)], seconds: 60, subscribeType: 1, session: session))),
         .request(Request(id: 3, user: ann, operation: .unsubscribe(nil))),
         .request(Request(id: 4, user: ann, operation: .subscriptions(only: [ann], offset: 3, limit: 200))),
         .request(Request(id: 5, user: ann, operation: .records([ann]))),
