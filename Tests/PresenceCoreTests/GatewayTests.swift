@@ -89,4 +89,46 @@ import Testing
         gateway.receive(.deliver(record("ann", 9)))
         #expect(gateway.output.pushes.isEmpty)
     }
+
+    private mutating func positions() -> [Int] {
+        defer { gateway.output = Gateway.Output() }
+        return gateway.output.pushes.map { push in
+            let lines = String(decoding: gateway.output.payloads[Int(push.payload)], as: UTF8.self).split(separator: "\n")
+            return Int(lines[1].dropFirst("id: ".count)) ?? -1
+        }
+    }
+
+    @Test mutating func aStreamThatIsNotSynchronisedIsGivenNoPositionByAHintOrByItsEnd() {
+        gateway.receive(.position(500))
+        gateway.hintReconnect(reason: "draining", spread: .zero)
+        _ = positions()
+        let carl = SessionID(stamp: 2, node: 1)
+        _ = gateway.open(Attach(session: carl, user: user("carl"), platform: "ios"), resumeFrom: 100, at: now)
+        gateway.hintReconnect(reason: "draining", spread: .zero)
+        gateway.receive(.end(carl, reason: "logout"))
+        // What carl opens with, his hint, bob's, carl's again, and his end.
+        #expect(positions() == [100, 100, 500, 100, 100])
+    }
+
+    @Test mutating func noPositionIsToldWhileSomebodyWhoIsFollowedIsStillToBeTold() {
+        gateway.receive(.position(500))
+        let dora = Interest.Followed(target: user("dora"), told: nil, since: 600)
+        gateway.receive(
+            .interest(Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [dora], removed: [])))
+        gateway.receive(.position(700))
+        gateway.receive(.deliver(record("ann", 650)))
+        #expect(positions() == [500])
+        gateway.receive(.deliver(record("dora", 3)))
+        gateway.receive(.deliver(record("ann", 701)))
+        #expect(positions() == [500, 700])
+    }
+
+    @Test mutating func noPositionIsToldWithTheFirstOfManyRecordsThatWaited() {
+        gateway.receive(.position(500))
+        gateway.block(session, at: now)
+        gateway.receive(.deliver(record("ann", 600)))
+        gateway.receive(.position(700))
+        gateway.unblock(session)
+        #expect(positions() == [500])
+    }
 }

@@ -344,4 +344,62 @@ import Testing
         hello.protocolVersion = 9
         #expect(node.refusal(of: hello) == "protocol version 9 is not \(Hello.protocolVersion)")
     }
+
+    @Test mutating func aRegisterLongerThanTheQueueFitsThroughIt() {
+        var settings = CoreSettings()
+        settings.linkMessagesMax = 8
+        cluster = TestCluster(nodes: 3, settings: settings)
+        let users = (0..<60).map { cluster.user(ownedBy: 1, number: $0) }
+        for user in users { cluster.login(user, on: 0) }
+        cluster.login("bob", on: 0)
+        for user in users { cluster.subscribe("bob", to: [user], on: 0) }
+        cluster.link(0, 1)
+        cluster.advance(.seconds(15))
+        #expect(users.filter { cluster.record(of: $0).statusType != .online } == [])
+        #expect(cluster.processes[0].node.isComplete)
+        #expect(cluster.processes[0].node.statistics.peers.map(\.overflows) == [0, 0])
+        #expect(cluster.processes[1].node.statistics.peers.map(\.overflows) == [0, 0])
+    }
+
+    @Test mutating func aTargetThatTheSameCallEvictsIsNotFollowed() {
+        var settings = CoreSettings()
+        settings.subscriptionsMax = 2
+        cluster = TestCluster(nodes: 3, settings: settings)
+        let watcher = cluster.login("bob", on: 0)
+        guard case .subscribed(let evicted, _, _) = cluster.subscribe("bob", to: ["ann", "carl", "dora"], on: 0) else {
+            Issue.record("not subscribed")
+            return
+        }
+        #expect(evicted == [user("ann")])
+        cluster.login("ann", on: 1)
+        #expect(cluster.statuses(told: watcher, of: "ann") == [])
+    }
+
+    @Test mutating func aSessionThatIsOpenElsewhereIsToldWhatTheAnswerToldAnother() {
+        let laptop = cluster.login("bob", on: 2)
+        cluster.login("ann", on: 1)
+        let phone = cluster.login("bob", on: 0, platform: "web")
+        cluster.subscribe("bob", to: ["ann"], on: 0, sync: true)
+        #expect(cluster.statuses(told: laptop, of: "ann") == ["ONLINE"])
+        #expect(cluster.statuses(told: phone, of: "ann") == ["ONLINE"])
+    }
+
+    @Test mutating func aClusterOfOneSaysAfterACrashOnlyWhatIsNewerThanWhatItHadToldBefore() throws {
+        cluster = TestCluster(nodes: 1)
+        cluster.login("ann", on: 0)
+        let watcher = cluster.login("bob", on: 0)
+        cluster.subscribe("bob", to: ["ann"], on: 0)
+        cluster.setStatus("ann", "written", on: 0)
+        cluster.advance(.milliseconds(100))
+        cluster.isDiskFull = true
+        cluster.close(0, .loggedOut)
+        let told = cluster.clients[watcher].view["ann"]?["version"]?.textValue ?? ""
+        #expect(cluster.clients[watcher].view["ann"]?["statusType"]?.textValue == "UNLOGINED")
+        cluster.kill(0)
+        cluster.isDiskFull = false
+        cluster.now.wall -= 20_000
+        try cluster.revive(0)
+        #expect(cluster.record(of: "ann").customStatus == "written")
+        #expect(cluster.record(of: "ann").version.text > told)
+    }
 }

@@ -102,6 +102,7 @@ struct TestCluster {
         processes[index] = Self.process(index, generation: generation, settings: settings)
         processes[index].disk = disk
         for key in disk.keys.sorted() { try processes[index].node.load(disk[key]!, at: now) }
+        processes[index].node.loaded(at: now)
     }
 
     mutating func restart(_ index: Int, settings: CoreSettings = CoreSettings()) throws {
