@@ -47,8 +47,10 @@ class Node:
         return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line and line[0] != "#"}
 
     def members(self):
+        """Those in its ring: the suspect are, until they are given up."""
         try:
-            return self.metrics().get('rollcall_members{state="alive"}', 0)
+            metrics = self.metrics()
+            return sum(metrics.get(f'rollcall_members{{state="{state}"}}', 0) for state in ("alive", "suspect"))
         except OSError:
             return 0
 
