@@ -12,7 +12,7 @@ extension SimulatedCluster {
         case .linked(let link, let attempt, let hello): linked(link, attempt, hello)
         case .retry(let link, let attempt):
             if links[link].attempt == attempt, nodes[links[link].from].isUp { self.attempt(link) }
-        case .refused(let link, let attempt): failed(link, attempt, .refused)
+        case .refused(let link, let attempt): failed(link, attempt, .refused(generation: links[link].tried?.generation ?? 0))
         case .broken(let link, let attempt): failed(link, attempt, .reset)
         case .silent(let link, let attempt): silent(link, attempt)
         case .arrive(let link, let attempt, let run, let batch): arrive(link, attempt, run, batch)
@@ -167,9 +167,15 @@ extension SimulatedCluster {
         guard links[index].state == .idle, links[index].from != links[index].to else { return }
         links[index].state = .connecting
         links[index].attempt += 1
+        links[index].tried = links[index].expected
         links[index].heardAt = time
         plan(.connect(link: index, attempt: links[index].attempt), after: 3 * links[index].latency(at: time))
         plan(.silent(link: index, attempt: links[index].attempt), after: SimulatedLink.connectTimeout)
+    }
+
+    private mutating func connect(_ index: Int, to card: Peer) {
+        links[index].expect(card)
+        attempt(index)
     }
 
     private func isReachable(_ index: Int) -> Bool {
@@ -200,6 +206,7 @@ extension SimulatedCluster {
         guard links[index].attempt == attempt, links[index].state == .connecting, nodes[from].isUp else { return }
         links[index].state = .live
         links[index].isPeer = true
+        links[index].expect(hello.sender)
         links[index].failuresCount = 0
         links[index].inFlightCount = 0
         note(6, from, links[index].to, "\(nodes[from].id) is linked to \(nodes[links[index].to].id)")
@@ -234,8 +241,12 @@ extension SimulatedCluster {
             links[index].isPeer = wasLive
             nodes[from].core.unlinked(from: nodes[links[index].to].id, evidence: why, at: nodes[from].now(time))
             obey(from)
+        } else if case .refused = why, let tried = links[index].tried {
+            nodes[from].core.refused(by: tried, at: nodes[from].now(time))
+            obey(from)
         }
-        if wasLive { return self.attempt(index) }
+        // What has begun meanwhile was not asked.
+        if wasLive || links[index].tried != links[index].expected { return self.attempt(index) }
         links[index].failuresCount += 1
         noticeSolitude(of: from)
         let ceiling = min(100 << min(links[index].failuresCount, 5), 1_000)
@@ -354,7 +365,7 @@ extension SimulatedCluster {
                 if gateway == 0 { nodes[node].gateways[0].receive(message) } else { crossing[gateway].append(message) }
             case .answer(_, let token, let answer): answered(node, token, answer)
             case .persist(let rows, let ticket): nodes[node].disk.write(rows, ticket: ticket)
-            case .connect(let peer): if let target = nodeIndex(peer.address), target != node { attempt(link(node, target)) }
+            case .connect(let peer): if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
             case .transmit(let peer): transmit(from: node, to: peer)
             case .superseded(let card): violate(.membersAgree, "\(nodes[node].id) is superseded by \(card)")
             case .membership(let id, let isAlive):

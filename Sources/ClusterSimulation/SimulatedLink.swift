@@ -1,4 +1,5 @@
 import PresenceCore
+import PresenceWire
 
 /// The connection from one node to another, as the caller's shell keeps it (`OutgoingLink`): in order, acknowledged, and broken with
 /// what is on the way.
@@ -12,6 +13,9 @@ struct SimulatedLink {
     var attempt = 0
     /// The core takes the other node for linked.
     var isPeer = false
+    /// The newest card of the process that is to be at the other end, and the one known when the present attempt began.
+    private(set) var expected: Peer?
+    var tried: Peer?
     var failuresCount = 0
     var inFlightCount = 0
     var heardAt: Nanoseconds = 0
@@ -24,8 +28,10 @@ struct SimulatedLink {
     var random: SplitMix64
 
     /// A link that is silent for so long with something in flight is broken; so is an attempt to connect (`OutgoingLink.silenceMax`).
-    static let silenceMax: Nanoseconds = .milliseconds(3_000)
+    static let silenceMax: Nanoseconds = .milliseconds(10_000)
     static let connectTimeout: Nanoseconds = .milliseconds(1_000)
+
+    mutating func expect(_ card: Peer) { if card.generation >= expected?.generation ?? 0 { expected = card } }
 
     /// When what is sent now arrives, after everything that was sent before.
     mutating func arrival(at now: Nanoseconds) -> Nanoseconds {

@@ -72,7 +72,7 @@ public final class HTTPClientConnection: ChannelInboundHandler {
     /// - Parameters: `sourceAddress` is a local address to use, such as 127.0.0.2, when one address has too few ports.
     public static func connect(
         host: String, port: Int, on loop: Loop, sourceAddress: String? = nil, tls: NIOSSLContext? = nil,
-        timeout: TimeAmount = .seconds(5), delegate: any HTTPClientDelegate
+        retransmission: Retransmission = .usual, timeout: TimeAmount = .seconds(5), delegate: any HTTPClientDelegate
     ) -> HTTPClientConnection {
         let connection = HTTPClientConnection(loop: loop, authority: "\(host):\(port)", isTLS: tls != nil, delegate: delegate)
         let bound = Unchecked(connection: connection)
@@ -89,6 +89,7 @@ public final class HTTPClientConnection: ChannelInboundHandler {
                     try channel.pipeline.syncOperations.addHandler(bound.connection)
                 }
             }
+        for option in retransmission.options { bootstrap = bootstrap.channelOption(option.name, value: option.value) }
         do {
             if let sourceAddress { bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: sourceAddress, port: 0)) }
         } catch {

@@ -75,13 +75,16 @@ public final class HTTPServer: Sendable {
     ///
     /// With several loops each has a listener of its own by `SO_REUSEPORT`, and the kernel spreads the connections (design §7: within 3 %).
     /// Throws when the port cannot be had.
-    public static func bind(host: String, port: Int, loops: [HTTPLoop], tls: NIOSSLContext? = nil) async throws -> HTTPServer {
+    public static func bind(
+        host: String, port: Int, loops: [HTTPLoop], tls: NIOSSLContext? = nil, retransmission: Retransmission = .usual
+    ) async throws -> HTTPServer {
         var listeners: [any Channel] = []
         var port = port
         do {
             for loop in loops {
                 let listener = try await listen(
-                    host: host, port: port, loop: UncheckedLoop(loop: loop), isShared: loops.count > 1, tls: tls)
+                    host: host, port: port, loop: UncheckedLoop(loop: loop), isShared: loops.count > 1, tls: tls,
+                    retransmission: retransmission)
                 listeners.append(listener)
                 port = listener.localAddress?.port ?? port
             }
@@ -96,7 +99,7 @@ public final class HTTPServer: Sendable {
     private struct UncheckedLoop: @unchecked Sendable { let loop: HTTPLoop }
 
     private static func listen(
-        host: String, port: Int, loop: UncheckedLoop, isShared: Bool, tls: NIOSSLContext?
+        host: String, port: Int, loop: UncheckedLoop, isShared: Bool, tls: NIOSSLContext?, retransmission: Retransmission
     ) async throws -> any Channel {
         let eventLoop = loop.loop.eventLoop
         var bootstrap = ServerBootstrap(group: eventLoop, childGroup: eventLoop)
@@ -112,6 +115,7 @@ public final class HTTPServer: Sendable {
                     try channel.pipeline.syncOperations.addHandler(ProtocolDetector(server: loop.loop))
                 }
             }
+        for option in retransmission.options { bootstrap = bootstrap.childChannelOption(option.name, value: option.value) }
         if isShared {
             let reusePort = NIOBSDSocket.Option(rawValue: CInt(SO_REUSEPORT))
             bootstrap = bootstrap.serverChannelOption(ChannelOptions.Types.SocketOption(level: .socket, name: reusePort), value: 1)

@@ -4,6 +4,7 @@ import PresenceWire
 struct Probe {
     let place: Int
     let sequence: UInt64
+    let startedAt: Instant
     /// When others are asked; far in the future once they are.
     var indirectAt: Instant
     var deadline: Instant
@@ -102,7 +103,9 @@ extension Membership {
         let timeout = isUrgent ? .zero : settings.probeTimeout * patience
         let indirectAt = now.instant + timeout
         probes.append(
-            Probe(place: place, sequence: sequence, indirectAt: indirectAt, deadline: indirectAt + settings.indirectTimeout * patience))
+            Probe(
+                place: place, sequence: sequence, startedAt: now.instant, indirectAt: indirectAt,
+                deadline: indirectAt + settings.indirectTimeout * patience))
         sendToMember(.probe(sequence), at: place)
     }
 
@@ -113,7 +116,7 @@ extension Membership {
         for index in probes.indices where probes[index].indirectAt <= now.instant { askOthers(index) }
         let failed = probes.filter { $0.deadline <= now.instant }
         probes.removeAll { $0.deadline <= now.instant }
-        for probe in failed {
+        for probe in failed where table[probe.place].heardAt <= probe.startedAt {
             counters.probesFailed += 1
             // With k nacks expected, only missing ones are held against ourselves.
             if settings.isLocalHealthOn { worsenHealth(by: probe.nacksExpected > 0 ? probe.nacksExpected - probe.nacked.count : 1) }

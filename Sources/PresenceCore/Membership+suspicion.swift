@@ -3,7 +3,8 @@ import PresenceWire
 /// A member that did not answer somebody, and has until ``deadline`` to refute.
 struct Suspicion {
     let place: Int
-    let startedAt: Instant
+    /// Later, if it was heard of since.
+    var startedAt: Instant
     var deadline: Instant
     /// Who suspects it: at most one more than confirmations are wanted.
     var accusers: [NodeID]
@@ -78,6 +79,12 @@ extension Membership {
 
     mutating func endSuspicions(at now: Now) {
         guard suspicions.contains(where: { $0.deadline <= now.instant }) else { return }
+        for index in suspicions.indices where suspicions[index].deadline <= now.instant {
+            // Whom we hear is not declared dead by us: its refutation is under way.
+            suspicions[index].startedAt = max(suspicions[index].startedAt, table[suspicions[index].place].heardAt)
+            suspicions[index].deadline = max(
+                suspicions[index].deadline, suspicions[index].startedAt + suspicionTimeout(suspicions[index]))
+        }
         for place in suspicions.filter({ $0.deadline <= now.instant }).map(\.place) {
             declareDead(place, at: now)
             // If it lives after all, it hears of it at once.

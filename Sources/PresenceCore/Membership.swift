@@ -29,8 +29,9 @@ public struct Membership: Sendable {
     public enum LinkLoss: Sendable {
         /// The connection broke: its process may be gone.
         case reset
-        /// The member's host answered that nothing listens there: its process is gone.
-        case refused
+        /// The member's host answered that nothing listens there, to an attempt that began when this generation was the newest known: a
+        /// process listens before it has a generation, so that one is gone. A newer one is not meant: it may have begun meanwhile.
+        case refused(generation: UInt64)
         /// No answer in time.
         case silent
     }
@@ -60,7 +61,12 @@ public struct Membership: Sendable {
         var incarnation: UInt64 = 0
         var isDraining = false
         var accuser: NodeID?
+        /// The generation that was dead because its address refused. If it lives after all, something else refuses in its place, and it
+        /// is not believed again before a link to it was up.
+        var refusedGeneration: UInt64 = 0
         var changedAt: Instant
+        /// When something that it sent itself last arrived.
+        var heardAt = Instant(nanoseconds: .min)
         /// Its index in ``Membership/live``, if it is there.
         var livePlace = -1
         /// Its part of ``Membership/digest``.
@@ -163,11 +169,25 @@ public struct Membership: Sendable {
         }
     }
 
-    /// A link is down. `.refused` is direct evidence: dead at once, and told at once; the others are reasons to probe now.
+    /// Something has arrived on the member's own link: it lives, also while its answers to us, or our questions, are held up by lost packets.
+    mutating func heard(from id: NodeID, at now: Now) {
+        if let place = places[id] { table[place].heardAt = now.instant }
+    }
+
+    /// The member's address has answered: that it refuses is worth believing again.
+    mutating func reached(_ id: NodeID) {
+        if let place = places[id] { table[place].refusedGeneration = 0 }
+    }
+
+    /// A link is down, or could not be opened. `.refused` is direct evidence: dead at once, and told at once; the others are reasons to
+    /// probe now.
     public mutating func unlinked(_ id: NodeID, evidence: LinkLoss, at now: Now) {
         guard let place = places[id], place != Self.ownPlace, table[place].state?.isLive == true else { return }
         switch evidence {
-        case .refused:
+        case .refused(let generation):
+            guard generation == table[place].card.generation else { return }
+            guard table[place].refusedGeneration != generation else { return probeUrgently(place, at: now) }
+            table[place].refusedGeneration = generation
             declareDead(place, at: now)
             announce(place, to: settings.announceFanOut)
         case .reset, .silent: probeUrgently(place, at: now)

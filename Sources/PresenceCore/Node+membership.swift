@@ -32,6 +32,7 @@ extension Node {
     public mutating func linked(to hello: Hello, at now: Now) {
         guard hello.sender.id != selfPeer.id else { return }
         let peer = index(of: hello.sender)
+        membership.reached(hello.sender.id)
         peers[peer].link.reset()
         peers[peer].registrations.reset()
         peers[peer].isTransmitting = false
@@ -40,6 +41,8 @@ extension Node {
         send(.requestSync, to: peer)
         resync(peer, at: now)
         renewOffer(to: peer)
+        // What was asked while there was no link is lost.
+        if !handoff.isTaken(from: peer) { send(.requestOffer, to: peer) }
         sendDigest(to: peer, wantsAnswer: true)
         run(at: now)
     }
@@ -54,6 +57,18 @@ extension Node {
         followMembership(at: now)
         run(at: now)
     }
+
+    /// Nothing listens at the address of a node to which there was no link; `card` is what was known of it when the attempt began.
+    public mutating func refused(by card: Peer, at now: Now) {
+        // A link that is up leads to another address: that one counts.
+        guard let peer = peerIndices[card.id], !peers[peer].isLinked else { return }
+        membership.unlinked(card.id, evidence: .refused(generation: card.generation), at: now)
+        followMembership(at: now)
+        run(at: now)
+    }
+
+    /// Whether a node is a member, as far as this one knows.
+    public func isMember(_ id: NodeID) -> Bool { peerIndices[id].map { peers[$0].isAlive } ?? false }
 
     private mutating func meet(_ hello: Hello, at now: Now) {
         isChilled = isChilled || givesWay(to: hello)
@@ -174,8 +189,7 @@ extension Node {
     /// Whether `hello` comes from another side of a split, and a larger one: then what this side has decided about gives way. Of two equal
     /// ones that with the smallest node ID stays. A node that has just begun is a side of its own.
     private func givesWay(to hello: Hello) -> Bool {
-        let isMember = peerIndices[hello.sender.id].map { peers[$0].isAlive } ?? false
-        guard !isMember, !hello.members.contains(where: { $0.id == selfPeer.id }) else { return false }
+        guard !isMember(hello.sender.id), !hello.members.contains(where: { $0.id == selfPeer.id }) else { return false }
         let own = peers.filter(\.isAlive).map(\.peer.id)
         guard own.count == hello.members.count else { return own.count < hello.members.count }
         return own.min() ?? selfPeer.id > hello.members.map(\.id).min() ?? hello.sender.id

@@ -157,6 +157,7 @@ public struct Node {
         var messages: [Message] = []
         while reader.remainingBytes > 0 { messages.append(try reader.message()) }
         guard let peer = peerIndices[id] else { return }
+        membership.heard(from: id, at: now)
         for message in messages { handle(message, from: peer, at: now) }
         run(at: now)
     }

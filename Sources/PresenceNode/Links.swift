@@ -54,17 +54,17 @@ final class Links {
             link.abandon()
             links[link.address] = nil
         }
-        open(peer.address)
+        open(peer.address, of: peer)
     }
 
-    private func open(_ address: String) {
-        if let link = links[address] { return link.retryNow() }
+    private func open(_ address: String, of peer: Peer? = nil) {
+        if let link = links[address] { return link.retryNow(to: peer) }
         guard let target = HostPort(address) else {
             return shell.logger.error("not a cluster address", metadata: ["address": "\(address)"])
         }
         let link = OutgoingLink(target: target, shell: shell, loop: loop)
         links[address] = link
-        link.retryNow()
+        link.retryNow(to: peer)
     }
 
     /// The core has something for a peer.
@@ -114,6 +114,10 @@ final class OutgoingLink: HTTPClientDelegate {
     private var connection: HTTPClientConnection?
     /// The member at the other end; it stays one while the first attempt to reconnect is under way.
     private(set) var peerID: NodeID?
+    /// The newest card of the process that is to be at this address, and the one that was known when the present attempt began: if that is
+    /// refused, this one is gone. Nil for a contact point that has not answered yet.
+    private var expected: Peer?
+    private var tried: Peer?
     private var attempts = 0
     private var response: [UInt8] = []
     /// What this side said on the present connection: its random number and its card.
@@ -127,8 +131,14 @@ final class OutgoingLink: HTTPClientDelegate {
     /// The present connection was cut because nothing was heard.
     private var wasSilent = false
 
-    /// A link that is silent for so long with something in flight is broken. The other node beats every 250 ms.
-    private static let silenceMax = TimeAmount.seconds(3)
+    /// A link that is silent for so long with something in flight is broken, whatever others say of the member at its end. At 30 % loss
+    /// TCP recovers in less; membership has long judged by probes, and by other ways.
+    private static let silenceMax = TimeAmount.seconds(10)
+    /// How long the exchange of hellos may be silent.
+    private static let greetingSilenceMax = TimeAmount.seconds(5)
+    /// The same for the link to a node that is no member any more: only a new connection finds it again at once, because an old one waits
+    /// for the next of its retransmissions, which are ever longer apart.
+    private static let lostSilenceMax = TimeAmount.seconds(1)
 
     init(target: HostPort, shell: Shell, loop: HTTPClientConnection.Loop) {
         self.target = target
@@ -139,13 +149,22 @@ final class OutgoingLink: HTTPClientDelegate {
 
     // MARK: Life
 
-    func retryNow() {
+    /// - Parameter peer: the member that is to be at this address, if the core names one.
+    func retryNow(to peer: Peer? = nil) {
+        if let peer { expect(peer) }
         guard state == .idle else { return }
         state = .connecting
+        tried = expected
         wasSilent = false
         lastAnswerAt = .now()
         connection = HTTPClientConnection.connect(
-            host: target.host, port: target.port, on: loop, tls: shell.tls, timeout: .seconds(1), delegate: self)
+            host: target.host, port: target.port, on: loop, tls: shell.tls, retransmission: .quick, timeout: .seconds(1), delegate: self)
+    }
+
+    private func expect(_ peer: Peer) {
+        guard peer.generation >= expected?.generation ?? 0 else { return }
+        if peer.generation > expected?.generation ?? 0 { attempts = 0 }
+        expected = peer
     }
 
     func abandon() {
@@ -155,10 +174,15 @@ final class OutgoingLink: HTTPClientDelegate {
     }
 
     func watch() {
-        guard state != .idle, state != .abandoned, NIODeadline.now() - lastAnswerAt > Self.silenceMax else { return }
+        guard state != .idle, state != .abandoned, NIODeadline.now() - lastAnswerAt > silenceMax else { return }
         shell.logger.warning("link is silent", metadata: ["address": "\(address)"])
         wasSilent = true
         connection?.close()
+    }
+
+    private var silenceMax: TimeAmount {
+        guard case .live(let id) = state else { return Self.greetingSilenceMax }
+        return shell.node.isMember(id) ? Self.silenceMax : Self.lostSilenceMax
     }
 
     func connected(_ connection: HTTPClientConnection) {
@@ -177,13 +201,19 @@ final class OutgoingLink: HTTPClientDelegate {
         inFlightCount = 0
         guard state != .abandoned else { return }
         let wasLive = if case .live = state { true } else { false }
+        let wasConnecting = state == .connecting
         state = .idle
-        let evidence: Membership.LinkLoss = wasSilent ? .silent : wasLive ? .reset : Self.isRefusal(error) ? .refused : .silent
+        let isRefused = !wasSilent && !wasLive && Self.isRefusal(error)
         if let lost = peerID {
             if !wasLive { peerID = nil }
-            shell.update { $0.unlinked(from: lost, evidence: evidence, at: $1) }
+            let refusal = isRefused ? tried.map { Membership.LinkLoss.refused(generation: $0.generation) } : nil
+            shell.update { $0.unlinked(from: lost, evidence: refusal ?? (wasLive && !wasSilent ? .reset : .silent), at: $1) }
+        } else if isRefused, let tried {
+            shell.update { $0.refused(by: tried, at: $1) }
         }
-        if wasLive { retryNow() } else { scheduleRetry() }
+        // The core may have asked for another attempt by now. A process that has begun since this one began was not asked.
+        guard state == .idle else { return }
+        if wasLive || isRefused && tried != expected { retryNow() } else { scheduleRetry(isDue: !isRefused && wasConnecting) }
     }
 
     /// Whether the other host has answered that nothing listens there.
@@ -195,9 +225,11 @@ final class OutgoingLink: HTTPClientDelegate {
     }
 
     /// Full jitter up to 100 ms × 2ⁿ, at most a second (AWS Architecture Blog, "Exponential Backoff and Jitter").
-    private func scheduleRetry() {
+    ///
+    /// - Parameter isDue: the attempt has waited long enough itself: when a split heals, everybody waits for the next one.
+    private func scheduleRetry(isDue: Bool) {
         attempts += 1
-        let ceiling = min(Int64(100) << Int64(min(attempts, 5)), 1_000)
+        let ceiling = isDue ? 100 : min(Int64(100) << Int64(min(attempts, 5)), 1_000)
         shell.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(Int64.random(in: 20...ceiling))) { [weak self] in self?.retryNow() }
     }
 
@@ -261,6 +293,7 @@ final class OutgoingLink: HTTPClientDelegate {
         batchesSent = 0
         state = .live(hello.sender.id)
         peerID = hello.sender.id
+        expect(hello.sender)
         shell.update { $0.linked(to: hello, at: $1) }
     }
 

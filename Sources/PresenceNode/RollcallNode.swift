@@ -121,7 +121,7 @@ public final class RollcallNode: @unchecked Sendable {
         limits.bufferedBytesMax = 32 * Limits.batchBytesMax
         let http = HTTPLoop(eventLoop: core, limits: limits, delegate: nil)
         let server = try await HTTPServer.bind(
-            host: configuration.clusterListen.host, port: configuration.clusterListen.port, loops: [http], tls: tls)
+            host: configuration.clusterListen.host, port: configuration.clusterListen.port, loops: [http], tls: tls, retransmission: .quick)
         return (server, http)
     }
 

@@ -47,8 +47,10 @@ class Node:
         return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line and line[0] != "#"}
 
     def members(self):
+        """Those in its ring: the suspect are, until they are given up."""
         try:
-            return self.metrics().get('rollcall_members{state="alive"}', 0)
+            metrics = self.metrics()
+            return sum(metrics.get(f'rollcall_members{{state="{state}"}}', 0) for state in ("alive", "suspect"))
         except OSError:
             return 0
 
@@ -67,7 +69,7 @@ class Cluster:
     def __init__(self, count, **environment):
         self.directory = tempfile.mkdtemp(prefix="rollcall-chaos-")
         self.environment = environment
-        self.nodes = []
+        self.nodes, self.simulators = [], []
         for index in range(count):
             self.nodes.append(Node(self, f"n{index + 1}"))
 
@@ -78,10 +80,10 @@ class Cluster:
         return self
 
     def __exit__(self, kind, *_):
-        for node in self.nodes:
-            if node.process and node.process.poll() is None:
-                node.process.kill()
-                node.process.wait()
+        for process in self.simulators + [node.process for node in self.nodes if node.process]:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
         if kind is None:
             shutil.rmtree(self.directory, ignore_errors=True)
         else:
@@ -104,7 +106,8 @@ class Cluster:
         command = [ROLLCALL, "simulate", "--target", targets, "--verify", "--json", f"{self.directory}/report.json", *options]
         if counters:
             command += ["--ops", ",".join(f"http://127.0.0.1:{n.ops}" for n in self.nodes)]
-        return subprocess.Popen(command, stdout=open(f"{self.directory}/simulate.log", "w"), stderr=subprocess.STDOUT)
+        self.simulators.append(subprocess.Popen(command, stdout=open(f"{self.directory}/simulate.log", "w"), stderr=subprocess.STDOUT))
+        return self.simulators[-1]
 
     def report(self):
         return json.load(open(f"{self.directory}/report.json"))

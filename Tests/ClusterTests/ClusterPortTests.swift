@@ -135,6 +135,27 @@ import Testing
         try await fixture.stop()
     }
 
+    /// It dies while the node's own link to it is not up yet: nobody could tell of a broken one.
+    @Test func aMemberThatDiesWhileTheLinkToItIsBeingOpenedIsDeadWithoutASuspicion() async throws {
+        let fixture = try await Fixture.start()
+        let listener = try RawListener()
+        let member = try await Member.join(fixture.nodes[0], listeningAt: listener.port)
+        try await fixture.until("it is a member") {
+            try await fixture.nodes[0].metricsText().contains("rollcall_members{state=\"alive\"} 2\n")
+        }
+        try await fixture.until("the node opens its link, and waits for an answer") { listener.hasCaller }
+        listener.close()
+        try await member.close()
+        var wasSuspect = false
+        try await fixture.until("it is known to be dead") {
+            let metrics = try await fixture.nodes[0].metricsText()
+            wasSuspect = wasSuspect || !metrics.contains("rollcall_members{state=\"suspect\"} 0\n")
+            return metrics.contains("rollcall_members{state=\"dead\"} 1\n")
+        }
+        #expect(!wasSuspect)
+        try await fixture.stop()
+    }
+
     /// Messages of several kinds about users whom nobody asks for.
     private static func batch() -> [UInt8] {
         var writer = WireWriter()
@@ -253,6 +274,35 @@ private final class RawConnection {
     func close() { _ = Glibc.close(descriptor) }
 }
 
+/// A port that takes callers and never answers them; it refuses them once it is closed.
+private final class RawListener {
+    private let descriptor: Int32
+    let port: Int
+
+    init() throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let status = withUnsafeMutablePointer(to: &address) { [descriptor] pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, size) + listen(descriptor, 8) + getsockname(descriptor, $0, &size)
+            }
+        }
+        guard status == 0 else { throw Fixture.HTTPFailure(description: "listen: \(errno)") }
+        port = Int(address.sin_port.bigEndian)
+    }
+
+    /// Whether a connection stands.
+    var hasCaller: Bool {
+        var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&waiting, 1, 0) == 1
+    }
+
+    func close() { _ = Glibc.close(descriptor) }
+}
+
 /// Something that knows the cluster's secret, says hello, and then whatever the test wants.
 private final class Member: HTTPClientDelegate, @unchecked Sendable {
     private let loop = HTTPClientConnection.Loop(eventLoop: MultiThreadedEventLoopGroup.singleton.next())
@@ -265,7 +315,8 @@ private final class Member: HTTPClientDelegate, @unchecked Sendable {
 
     private init() { ready = loop.eventLoop.makePromise() }
 
-    static func join(_ node: RollcallNode) async throws -> Member {
+    /// Port 1 answers nobody: the node's own link to this member stays down.
+    static func join(_ node: RollcallNode, listeningAt ownPort: Int = 1) async throws -> Member {
         let member = Member()
         let port = node.ports.cluster
         member.loop.eventLoop.execute {
@@ -273,9 +324,8 @@ private final class Member: HTTPClientDelegate, @unchecked Sendable {
         }
         try await member.ready.futureResult.get()
         let secret = ClusterSecret(nil)
-        // Port 1 answers nobody: the node's own link to this member stays down.
         let card = Hello(
-            cluster: "rollcall", sender: Peer(id: NodeID("member"), generation: 1, address: "127.0.0.1:1"), members: []
+            cluster: "rollcall", sender: Peer(id: NodeID("member"), generation: 1, address: "127.0.0.1:\(ownPort)"), members: []
         ).bytes
         let nonce = ClusterSecret.nonce()
         let greeting = try await member.exchange("hello", nonce + card)

@@ -116,7 +116,7 @@ struct MembershipSimulation {
         deaths.append(Death(node: index, at: time, unaware: unaware))
         guard !isSilent else { return }
         for other in nodes.indices where nodes[other].isUp && reaches(other, index) {
-            schedule(.unlinked(nodes[index].card.id, .refused), on: other, after: drawDelay() * 2)
+            schedule(.unlinked(nodes[index].card.id, .refused(generation: nodes[index].card.generation)), on: other, after: drawDelay() * 2)
         }
     }
 

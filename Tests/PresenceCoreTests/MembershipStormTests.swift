@@ -21,7 +21,8 @@ import Testing
             var simulation = MembershipSimulation(nodes: 5, seed: seed)
             simulation.run(for: .seconds(2))
             simulation.kill(1, isSilent: true)
-            simulation.act(on: 0) { $0.unlinked(NodeID("node-1"), evidence: .refused, at: $1) }
+            let refusal = Membership.LinkLoss.refused(generation: simulation.nodes[1].card.generation)
+            simulation.act(on: 0) { $0.unlinked(NodeID("node-1"), evidence: refusal, at: $1) }
             simulation.run(for: .milliseconds(300))
             #expect(simulation.deaths[0].knownToAllAt != nil)
         }

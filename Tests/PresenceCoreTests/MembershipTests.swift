@@ -265,15 +265,58 @@ import Testing
         #expect(membership.counters.sleeps == 1)
     }
 
+    /// Under loss its answers, and our questions, may be held up for longer than a suspicion lasts.
+    @Test mutating func whoIsHeardIsNeitherSuspectedNorDeclaredDead() {
+        know("b", "c", "d")
+        for _ in 0..<100 {
+            _ = pass(.milliseconds(100))
+            membership.heard(from: "b", at: now)
+        }
+        #expect(state("b") == .alive && state("c") == .dead)
+        hear(Self.rumour("b", .suspect, 0, by: "d"))
+        for _ in 0..<100 {
+            _ = pass(.milliseconds(100))
+            membership.heard(from: "b", at: now)
+        }
+        #expect(state("b") == .suspect)
+        _ = pass(.seconds(5))
+        #expect(state("b") == .dead)
+    }
+
     // MARK: Links
 
     @Test mutating func aRefusedLinkIsDeathAtOnceAndToldAtOnce() {
         know("b", "c", "d")
-        membership.unlinked("b", evidence: .refused, at: now)
+        membership.unlinked("b", evidence: .refused(generation: Self.card("b").generation), at: now)
         let effects = membership.takeEffects()
         #expect(effects.first == .changed(Self.card("b"), .dead, isDraining: false))
         let told = Self.sent(effects).filter { $0.message.rumours.first == Self.rumour("b", .dead, by: "a") }.map(\.to)
         #expect(told.sorted() == ["c", "d"])
+    }
+
+    /// The attempt began before the process that lives now.
+    @Test mutating func aRefusalSaysNothingOfANewerGeneration() {
+        know("b", "c", "d")
+        membership.linked(Self.card("b", generation: 2), at: now)
+        _ = membership.takeEffects()
+        membership.unlinked("b", evidence: .refused(generation: 1), at: now)
+        #expect(membership.takeEffects().isEmpty)
+        #expect(state("b") == .alive)
+    }
+
+    /// Something between the two nodes refuses in the member's place; the others reach it.
+    @Test mutating func whoOutlivesARefusalIsOnlyProbedAfterTheNextOne() {
+        know("b", "c", "d")
+        let refusal = Membership.LinkLoss.refused(generation: Self.card("b").generation)
+        membership.unlinked("b", evidence: refusal, at: now)
+        #expect(state("b") == .dead)
+        hear(Self.rumour("b", .alive, 1))
+        membership.unlinked("b", evidence: refusal, at: now)
+        #expect(state("b") == .alive)
+        #expect(Self.probed(pass(.milliseconds(20)).map(\.effect)).contains("b"))
+        membership.reached("b")
+        membership.unlinked("b", evidence: refusal, at: now)
+        #expect(state("b") == .dead)
     }
 
     @Test mutating func aBrokenLinkIsProbedAtOnceAndThroughOthers() {

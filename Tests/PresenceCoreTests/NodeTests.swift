@@ -300,7 +300,7 @@ import Testing
         cluster.subscribe("bob", to: [ann], on: 2)
         cluster.login(ann, on: 0)
         cluster.processes[1].isUp = false
-        cluster.processes[2].node.unlinked(from: NodeID("node-1"), evidence: .refused, at: cluster.now)
+        cluster.unlink(2, 1)
         cluster.settle()
         cluster.setStatus(ann, "early", on: 2)
         cluster.kill(1)

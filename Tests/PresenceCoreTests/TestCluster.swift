@@ -77,7 +77,8 @@ struct TestCluster {
 
     /// Breaks the link for good, as the node at its start sees it.
     mutating func unlink(_ from: Int, _ to: Int) {
-        processes[from].node.unlinked(from: processes[to].node.selfPeer.id, evidence: .refused, at: now)
+        let peer = processes[to].node.selfPeer
+        processes[from].node.unlinked(from: peer.id, evidence: .refused(generation: peer.generation), at: now)
         settle()
     }
 
