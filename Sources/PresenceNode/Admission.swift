@@ -9,7 +9,7 @@ import PresenceWire
 /// be in progress (additive increase, multiplicative decrease). Logins yield first: an operation of an open session has a later target,
 /// and while operations are refused no login is taken.
 ///
-/// Refusing costs too, some hundredths of a login: beyond ``Settings/refusalsPerSecond`` a connection is to be left unread for a while,
+/// Refusing costs too, some hundredths of a login: beyond ``Settings/refusalsPerAccepted`` a connection is to be left unread for a while,
 /// so that what is too much waits at the client.
 ///
 /// One for each event loop. Does no I/O, reads no clock and draws no random number but from its seed.
@@ -41,11 +41,13 @@ struct Admission {
         var inProgressBounds: [ClosedRange<Double>] = [16...2_048, 64...65_536]
         /// Where it begins.
         var inProgressStarts: [Double] = [64, 4_096]
-        /// Refusals a second for which connections need not wait. One takes some 4 µs, a fiftieth of a login: together a twentieth of
-        /// the loop, so that nine tenths of what it can carry are left for what is taken, however much is offered.
-        var refusalsPerSecond = 12_500
+        /// Refusals for each request that is taken for which connections need not wait. One takes some 4 µs, a fiftieth of a login or of
+        /// a query of 100 users: however much is offered, more than nine tenths of the loop are left for what is taken.
+        var refusalsPerAccepted = 2
+        /// Between how many refusals a second that moves.
+        var refusalsBounds = 1_000...12_500
         /// Refusals that may come at once.
-        var refusalsBurst = 1_250
+        var refusalsBurst = 1_000
         /// How long a connection is left unread at most: its open sessions wait, too.
         var pauseMax: Duration = .milliseconds(500)
         /// The longest time that a client is told to stay away, in seconds.
@@ -195,7 +197,10 @@ struct Admission {
     }
 
     private mutating func pause(at now: Instant) -> Duration {
-        let spacing = Int64(1_000_000_000 / settings.refusalsPerSecond)
+        let taken = lanes.reduce(0) { $0 + max($1.accepted.present, $1.accepted.previous) }
+        let bounds = settings.refusalsBounds
+        let perSecond = min(max(taken * settings.refusalsPerAccepted, bounds.lowerBound), bounds.upperBound)
+        let spacing = Int64(1_000_000_000 / perSecond)
         let earliest = now.nanoseconds - spacing * Int64(settings.refusalsBurst)
         refusalsPaidUntil = Instant(nanoseconds: max(refusalsPaidUntil.nanoseconds, earliest) + spacing)
         guard refusalsPaidUntil > now else { return .zero }

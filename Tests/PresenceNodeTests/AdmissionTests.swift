@@ -123,20 +123,25 @@ import Testing
         #expect((1...2).contains(admission.retryAfter(.login, at: now)), "what was two seconds ago counts no more")
     }
 
-    /// 1,250 at once and 12,500 a second are free; beyond, connections wait, but never longer than half a second.
-    @Test mutating func refusingIsBoundedToo() {
-        while take(.login) {}  // The last of them is the first to be refused.
+    /// A thousand at once are free, and then two for each that is taken; beyond, connections wait, but never longer than half a second.
+    @Test(arguments: [0, 1_000, 50_000]) mutating func refusingIsBoundedToo(taken: Int) {
+        for _ in 0..<taken {
+            #expect(take(.operation))
+            admission.ended(.operation, startedAt: now, at: now)
+        }
+        while take(.operation) {}  // The last of them is the first to be refused.
+        now += .seconds(1)
         var pauses: [Duration] = []
-        for _ in 1..<20_000 {
+        for _ in 0..<20_000 {
             if case .refuse(_, let pause) = admission.ask(for: .login, at: now) { pauses.append(pause) }
         }
-        #expect(pauses.prefix { $0 == .zero }.count == 1_249)
-        #expect(pauses[1_249] == .microseconds(80))
+        // What was in progress was taken, too.
+        let spacing = Duration.nanoseconds(1_000_000_000 / min(2 * (Int64(taken) + 4_096), 12_500))
+        #expect(pauses.prefix { $0 == .zero }.count == 1_000)
+        #expect(pauses[1_000] == spacing)
         #expect(pauses.last == .milliseconds(500))
-        now += .milliseconds(500)
-        #expect(admission.ask(for: .login, at: now) != .accept)
-        now += .seconds(1)
-        for _ in 0..<1_250 { if case .refuse(_, let pause) = admission.ask(for: .login, at: now) { #expect(pause == .zero) } }
+        now += .seconds(1) + .milliseconds(500)
+        for _ in 0..<1_000 { if case .refuse(_, let pause) = admission.ask(for: .login, at: now) { #expect(pause == .zero) } }
     }
 
     @Test mutating func theSameSeedSpreadsAlike() {
