@@ -37,10 +37,12 @@ struct Admission {
         var delayInterval: Duration = .milliseconds(300)
         /// How long a login and an operation that were taken may be in progress before fewer are taken.
         var workTargets: [Duration] = [.milliseconds(100), .milliseconds(250)]
-        /// Between how many logins, and how many operations, the number that may be in progress moves.
-        var inProgressBounds: [ClosedRange<Double>] = [16...2_048, 64...65_536]
+        /// Between how many logins, and how many operations, the number that may be in progress moves. The fewest are some 12 ms of
+        /// work for a core: where work takes long for another reason, fewer would leave the node idle. Many more, with a disk that takes 40
+        /// rows a second, were measured to run out of time after the work was done.
+        var inProgressBounds: [ClosedRange<Double>] = [64...2_048, 64...65_536]
         /// Where it begins.
-        var inProgressStarts: [Double] = [64, 4_096]
+        var inProgressStarts: [Double] = [256, 4_096]
         /// Refusals for each request that is taken for which connections need not wait. One takes some 4 µs, a fiftieth of a login or of
         /// a query of 100 users: however much is offered, more than nine tenths of the loop are left for what is taken.
         var refusalsPerAccepted = 2

@@ -128,7 +128,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         guard let call = waiting.take(token) else { return }
         json.clear()
         do throws(Problem) { try API.write(answer, to: call.operation, errors: call.errors, into: &json) } catch {
-            if error.code == Refusal.unavailable.code { abandoned(call.work) } else { ended(call.work) }
+            ended(call.work)  // Also 50001: a call that ran out of time is the latest that there is.
             var problem = error
             if problem.code == Refusal.overloaded.code { problem.retryAfter = admission.retryAfter(.operation, at: Clock.now().instant) }
             return respond(problem, to: call.stream, on: call.connection, operation: call.operation)
