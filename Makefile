@@ -41,6 +41,7 @@ chaos: build
 	Tests/Chaos/random-kills
 	Tests/Chaos/join-leave
 	Tests/Chaos/full-disk
+	Tests/Chaos/overload
 	for fault in split one-way loss delay; do Tests/Chaos/partition $$fault || exit; done
 
 # The same with the debug binary and few users, within half a minute: part of `make test`.

@@ -15,6 +15,8 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
     /// Why there was no response.
     public struct Failure: Error, CustomStringConvertible {
         public let description: String
+        /// What the other side answered instead, if it did.
+        public var response: Response?
     }
 
     private let promise: EventLoopPromise<Response>?
@@ -110,7 +112,7 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
             pieces?.finish(throwing: failure)
         } else {
             promise?.succeed(response)
-            pieces?.finish(throwing: status == 200 ? nil : Failure(description: response.text))
+            pieces?.finish(throwing: status == 200 ? nil : Failure(description: response.text, response: response))
         }
     }
 }

@@ -98,6 +98,11 @@ public final class HTTPServer: Sendable {
     /// Lets a loop's state be named on other threads; it is touched on its own only.
     private struct UncheckedLoop: @unchecked Sendable { let loop: HTTPLoop }
 
+    static let messagesPerRead: UInt = 4
+    static var receiveAllocator: AdaptiveRecvByteBufferAllocator {
+        AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 512, maximum: 65_536)
+    }
+
     private static func listen(
         host: String, port: Int, loop: UncheckedLoop, isShared: Bool, tls: NIOSSLContext?, retransmission: Retransmission
     ) async throws -> any Channel {
@@ -107,8 +112,8 @@ public final class HTTPServer: Sendable {
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelOption(.maxMessagesPerRead, value: 64)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
-            .childChannelOption(.recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 512, maximum: 65_536))
-            .childChannelOption(.maxMessagesPerRead, value: 4)
+            .childChannelOption(.recvAllocator, value: receiveAllocator)
+            .childChannelOption(.maxMessagesPerRead, value: messagesPerRead)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }

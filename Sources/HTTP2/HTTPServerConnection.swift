@@ -110,6 +110,9 @@ open class HTTPServerConnection {
     var place = -1
     let openedAt: NIODeadline
     var hasRequested = false
+    private var readingPausedUntil: NIODeadline?
+    private var readingResumedAt = NIODeadline.distantPast
+    private var isReadingLittle = false
 
     init(channel: any Channel, server: HTTPLoop) {
         self.channel = channel
@@ -159,6 +162,40 @@ open class HTTPServerConnection {
 
     /// Ends what has taken too long.
     func sweep(at now: NIODeadline) { preconditionFailure("to be overridden") }
+
+    /// Leaves what the peer sends unread for a while, so that it waits at the peer and costs nothing here; then, until it has not been
+    /// paused for a second, reads 4 KiB at a time, some twenty requests. What was read already is not held back, and that the peer has
+    /// closed is noticed all the same.
+    public func pauseReading(for duration: TimeAmount) {
+        guard readingPausedUntil == nil, let options = channel.syncOptions else { return }
+        do {
+            if !isReadingLittle {
+                try options.setOption(.maxMessagesPerRead, value: 1)
+                try options.setOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 4_096))
+                isReadingLittle = true
+            }
+            try options.setOption(.autoRead, value: false)
+        } catch { return }  // The channel is closed: it reads nothing any more.
+        let until = NIODeadline.now() + duration
+        readingPausedUntil = until
+        eventLoop.assumeIsolated().scheduleTask(deadline: until) { [weak self] in self?.resumeReading() }
+    }
+
+    private func resumeReading() {
+        readingPausedUntil = nil
+        readingResumedAt = .now()
+        do { try channel.syncOptions?.setOption(.autoRead, value: true) } catch { return }  // As above.
+    }
+
+    /// Reads as much at a time as it did before it was first paused.
+    func readMuchAgain(at now: NIODeadline) {
+        guard isReadingLittle, readingPausedUntil == nil, now - readingResumedAt > .seconds(1) else { return }
+        isReadingLittle = false
+        do {
+            try channel.syncOptions?.setOption(.maxMessagesPerRead, value: HTTPServer.messagesPerRead)
+            try channel.syncOptions?.setOption(.recvAllocator, value: HTTPServer.receiveAllocator)
+        } catch { return }  // As above.
+    }
 
     /// Cuts the connection.
     public func close() { channel.close(promise: nil) }
@@ -229,7 +266,10 @@ public final class HTTPLoop {
         eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {
             self.isSweeping = false
             let now = NIODeadline.now()
-            for connection in self.connections { connection.sweep(at: now) }
+            for connection in self.connections {
+                connection.sweep(at: now)
+                connection.readMuchAgain(at: now)
+            }
             self.scheduleSweep()
         }
     }

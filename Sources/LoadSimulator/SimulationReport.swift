@@ -43,6 +43,10 @@ public struct SimulationReport: Codable, Sendable {
     public var changeToPush: Latency
     /// From the scheduled time of a change to its answer.
     public var changeToAnswer: Latency
+    /// From the request of an event stream that was taken to `onConnected`.
+    public var login: Latency
+    /// Event streams that a node refused, such as with 50002; each user came back when it was told to.
+    public var loginsRefused = 0
     public var errorsByCode: [String: Int] = [:]
     public var reconnects = 0
     /// Users who followed a reconnect hint.
@@ -87,7 +91,8 @@ public struct SimulationReport: Codable, Sendable {
                 latency.max)
         }
         var text = line("scenario", "\(scenario), \(users) users on \(connections) connections, seed \(seed)")
-        text += line("logins", String(format: "%d in %.1f s", users, loginSeconds))
+        text += line("logins", String(format: "%d in %.1f s, %d refused and tried again", users, loginSeconds, loginsRefused))
+        text += line("login", milliseconds(login))
         text += line(
             "changes", String(format: "%d in %.1f s (%.0f a second)", changes, loadSeconds, Double(changes) / max(loadSeconds, 0.001)))
         text += line("pushes", String(format: "%d (%.0f a second)", pushes, Double(pushes) / max(loadSeconds, 0.001)))

@@ -44,11 +44,16 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
     private var freeCalls: [Int] = []
     private let start = NIODeadline.now()
     private var nextLogin = 0
+    /// Users for whom no connection has room now, in the order in which they came.
+    private var unplaced: CircularBuffer<Int> = []
+    private var returning = ReturningUsers()
+    private var nextTruthAt = 0.0
     private var nextArrival = 0.0
     private var loadEndsAt = 0.0
     var lastReturnAt: Double?
     var pushLatency = Histogram<UInt64>(highestTrackableValue: 120_000_000)
     var answerLatency = Histogram<UInt64>(highestTrackableValue: 120_000_000)
+    var loginLatency = Histogram<UInt64>(highestTrackableValue: 120_000_000)
     /// Of the present phase.
     private var phaseLatency = Histogram<UInt64>(highestTrackableValue: 120_000_000)
     var report: SimulationReport
@@ -83,7 +88,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         let none = SimulationReport.Latency(Histogram<UInt64>(highestTrackableValue: 1_000))
         report = SimulationReport(
             scenario: options.scenario.rawValue, users: options.users, seed: options.seed, connections: options.connectionsCount,
-            changeToPush: none, changeToAnswer: none, isVerifying: options.verify)
+            changeToPush: none, changeToAnswer: none, login: none, isVerifying: options.verify)
     }
 
     var now: Double { Double((NIODeadline.now() - start).nanoseconds) / 1e9 }
@@ -122,6 +127,8 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
     /// Does what is due; every two milliseconds, so that arrivals come in small groups.
     private func pump() {
         let now = self.now
+        for user in returning.take(upTo: now) { open(user) }
+        for _ in 0..<min(unplaced.count, 100) { open(unplaced.removeFirst()) }
         switch phase {
         case .login: pumpLogins(now)
         case .load: pumpChanges(now)
@@ -210,6 +217,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         phase = .over
         report.changeToPush = SimulationReport.Latency(pushLatency)
         report.changeToAnswer = SimulationReport.Latency(answerLatency)
+        report.login = SimulationReport.Latency(loginLatency)
         if !report.phases.isEmpty { report.phases.append(SimulationReport.Latency(phaseLatency)) }
         report.lost = ledger.counts.lost
         report.stale = ledger.counts.stale
@@ -268,12 +276,16 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
 
     private func open(_ user: Int) {
         guard users[user].state == .away, phase != .over else { return }
-        guard let index = connection(for: user), let client = connections[index].client else { return retry(user) }
+        guard let index = connection(for: user), let client = connections[index].client else {
+            return unplaced.append(user)
+        }
         var headers: [(name: StaticString, value: String)] = [("authorization", tokens[user])]
         if let id = users[user].lastEventID { headers.append(("last-event-id", String(id))) }
         let path = "/v1/events?platform=simulator&deviceID=d\(user)"
         guard let stream = client.send(.get, path: path, headers: headers, token: UInt32(user)) else { return retry(user) }
         users[user].state = .opening
+        users[user].openedAt = now
+        users[user].problem = nil
         users[user].stream = stream
         users[user].connection = index
         users[user].isSynced = false
@@ -310,6 +322,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         let wasLeaving = users[user].state == .leaving
         users[user].state = .away
         users[user].stream = nil
+        if let problem = users[user].problem { return loginRefused(user, problem) }
         ledger.left(user, at: now)
         if wasLeaving {
             let wait = Int64.random(in: 50...800, using: &random)
@@ -318,6 +331,28 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
             report.reconnects += 1
             retry(user)
         }
+    }
+
+    /// The node has too much to do, or will not have the user: comes back when it was told to.
+    private func loginRefused(_ user: Int, _ problem: [UInt8]) {
+        users[user].problem = nil
+        report.loginsRefused += 1
+        count(error: Self.code(problem) ?? "login")
+        guard let seconds = Self.retryAfter(problem) else { return retry(user) }
+        returning.add(user, at: now + Double(waitMilliseconds(seconds)) / 1_000)
+    }
+
+    /// A random part of a second more, so that those who were told the same second do not come together.
+    private func waitMilliseconds(_ seconds: Int64) -> Int64 { seconds * 1_000 + Int64.random(in: 0..<1_000, using: &random) }
+
+    private static func retryAfter(_ problem: [UInt8]) -> Int64? {
+        guard case .integer(let seconds)? = (try? JSONReader.read(problem))?["retryAfter"] else { return nil }
+        return min(max(seconds, 0), 3_600)
+    }
+
+    private static func code(_ problem: [UInt8]) -> String? {
+        guard case .integer(let code)? = (try? JSONReader.read(problem))?["code"] else { return nil }
+        return String(code)
     }
 
     private func subscribe(_ user: Int) {
@@ -368,6 +403,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
 
     private func connected(_ user: Int) {
         streamsOpened += 1
+        _ = loginLatency.record(UInt64(max((now - users[user].openedAt) * 1e6, 0)))
         if let previous = users[user].previous { previous.client.reset(previous.stream) }
         users[user].previous = nil
         users[user].attempts = 0
@@ -411,7 +447,8 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         calls[index] = nil
         freeCalls.append(index)
         let isAnswered = error == 0 && call.status == 200
-        if !isAnswered { count(error: error != 0 ? "connection" : code(of: call)) }
+        let retryAfter = isAnswered ? nil : Self.retryAfter(call.body)
+        if !isAnswered { count(error: error != 0 ? "connection" : Self.code(call.body) ?? "HTTP \(call.status)") }
         switch call.purpose {
         case .setStatus(_, let scheduledAt):
             guard isAnswered else { return }
@@ -420,29 +457,23 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         case .subscribe(let user):
             users[user].subscribesOpen -= 1
             if isAnswered { answered["subscribeUserStatus", default: 0] += 1 }
-            if users[user].subscribesOpen == 0 { subscribed(user, isAnswered) }
+            if users[user].subscribesOpen == 0 { subscribed(user, isAnswered, retryAfter: retryAfter) }
         case .logout(let user):
             if isAnswered { answered["logout", default: 0] += 1 } else if users[user].state == .leaving { users[user].state = .connected }
         case .truth:
             truthOpen -= 1
             truthFailed = truthFailed || !isAnswered
             if isAnswered { takeTruth(call.body) }
+            if let seconds = retryAfter { nextTruthAt = now + Double(waitMilliseconds(seconds)) / 1_000 }
             if truthOpen == 0 { compare() }
         }
     }
 
-    private func subscribed(_ user: Int, _ isAnswered: Bool) {
+    private func subscribed(_ user: Int, _ isAnswered: Bool, retryAfter: Int64?) {
         if isAnswered { return users[user].isSubscribed = true }
-        after(milliseconds: 200) { simulator in
+        after(milliseconds: retryAfter.map(waitMilliseconds) ?? 200) { simulator in
             if !simulator.users[user].isSubscribed, simulator.users[user].subscribesOpen == 0 { simulator.subscribe(user) }
         }
-    }
-
-    private func code(of call: PendingCall) -> String {
-        guard let problem = try? JSONReader.read(call.body), case .integer(let code)? = problem["code"] else {
-            return "HTTP \(call.status)"
-        }
-        return String(code)
     }
 
     private func count(error: String) { report.errorsByCode[error, default: 0] += 1 }
@@ -451,7 +482,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
 
     /// Asks the nodes for everybody's record.
     private func askTruth() {
-        guard truthOpen == 0 else { return }
+        guard truthOpen == 0, now >= nextTruthAt else { return }
         guard connections.contains(where: \.isUp) else { return }
         truthFailed = false
         let batches = stride(from: 0, to: options.users, by: Limits.queryUsersMax)
@@ -530,14 +561,22 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
     }
 
     func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int) {
-        if token & Self.callBit != 0 { calls[Int(token & ~Self.callBit)]?.status = status }
+        if token & Self.callBit != 0 {
+            calls[Int(token & ~Self.callBit)]?.status = status
+        } else if status != 200, isPresent(stream, of: Int(token), on: connection) {
+            users[Int(token)].problem = []
+        }
     }
 
     func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer) {
         if token & Self.callBit != 0 {
             calls[Int(token & ~Self.callBit)]?.body.append(contentsOf: bytes)
         } else if isPresent(stream, of: Int(token), on: connection) {
-            receive(bytes, for: Int(token))
+            if users[Int(token)].problem == nil {
+                receive(bytes, for: Int(token))
+            } else {
+                users[Int(token)].problem?.append(contentsOf: bytes)
+            }
         }
     }
 

@@ -16,6 +16,10 @@ struct VirtualUser {
     var state = State.away
     var stream: StreamID?
     var connection = -1
+    /// When the present stream was requested.
+    var openedAt = 0.0
+    /// What the node has answered instead of a stream, as far as it is here.
+    var problem: [UInt8]?
     /// The stream that a reconnect hint bade it leave, until the new one is open.
     var previous: (client: HTTPClientConnection, stream: StreamID)?
     /// All its subscriptions were answered.

@@ -21,6 +21,8 @@ public struct Gateway {
         public var ended: [SessionIndex] = []
         /// Sessions whose stream is to be cut at once, because they do not read.
         public var cutOff: [SessionIndex] = []
+        /// Sessions whose owner has answered: their login is done.
+        public var attached: [SessionIndex] = []
 
         public init() {}
 
@@ -31,10 +33,13 @@ public struct Gateway {
             pushes.removeAll(keepingCapacity: true)
             ended.removeAll(keepingCapacity: true)
             cutOff.removeAll(keepingCapacity: true)
+            attached.removeAll(keepingCapacity: true)
         }
 
         /// Nothing to do.
-        public var isEmpty: Bool { toNode.isEmpty && pushes.isEmpty && ended.isEmpty && cutOff.isEmpty }
+        public var isEmpty: Bool {
+            toNode.isEmpty && pushes.isEmpty && ended.isEmpty && cutOff.isEmpty && attached.isEmpty
+        }
     }
 
     /// One event for one session.
@@ -268,7 +273,10 @@ public struct Gateway {
         users[user].interestVersion = max(users[user].interestVersion, interest.version)
         for session in users[user].sessions {
             if !isOutdated { apply(interest, to: session) }
-            if interest.isWhole { self[session].hasInterest = true }
+            if interest.isWhole, !self[session].hasInterest {
+                self[session].hasInterest = true
+                output.attached.append(session)
+            }
             completeSync(session)
         }
     }

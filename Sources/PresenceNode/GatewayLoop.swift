@@ -9,6 +9,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private struct Seat {
         let connection: HTTPServerConnection
         let stream: StreamID
+        /// When the login began; nil once its owner has answered, or did not for so long that it counts no more.
+        var loginStartedAt: Instant?
     }
 
     /// What this loop counts; copied for the metrics.
@@ -24,6 +26,11 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         var users = 0
         var gateway = Gateway.Counters()
         var pushSeconds = LatencyHistogram()
+        var loginSeconds = LatencyHistogram()
+        var operationSeconds = LatencyHistogram()
+        /// By ``Admission/Kind/rawValue``.
+        var admission: [Admission.Gauges] = []
+        var delay = Duration.zero
     }
 
     let index: Int
@@ -40,6 +47,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private var nextSession: UInt64 = 0
     private var tokens = VerifiedTokens()
     private var counters = Counters()
+    private var admission: Admission
+    private var refusals = RefusalBodies()
     private var isFlushing = false
     private var isDraining = false
     private var isFlushScheduled = false
@@ -54,6 +63,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         self.authenticator = authenticator
         self.shell = shell
         gateway = Gateway(node: shell.peer.id, settings: settings)
+        admission = Admission(seed: shell.peer.generation &+ UInt64(index))
         http = HTTPLoop(eventLoop: eventLoop, limits: limits, delegate: self)
     }
 
@@ -65,7 +75,6 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             return respond(Problem(status: status, code: 6017, detail: detail), to: request.stream, on: connection)
         }
         let path = UnsafeBufferPointer(rebasing: request.target.prefix { $0 != UInt8(ascii: "?") })
-        let now = Clock.now()
         if path.equals(Self.eventsPath) { return eventStreamRequested(request, on: connection) }
         if path.equals(Self.openAPIPath), request.method == .get {
             return connection.respond(
@@ -82,13 +91,17 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 Problem(status: 405, code: 6017, detail: "\(operation.name) is called with POST"), to: request.stream, on: connection,
                 allow: "POST")
         }
+        let now = Clock.now()
+        // What ends work is always taken.
+        let work = operation == .logout ? nil : admit(.operation, operation, stream: request.stream, on: connection, at: now)
+        guard operation == .logout || work != nil else { return }
         if let caller = knownCaller(request.authorization, on: connection, at: now) {
-            return perform(operation, body: request.body, caller: caller, stream: request.stream, on: connection, at: now)
+            return perform(operation, body: request.body, caller: caller, work: work, stream: request.stream, on: connection, at: now)
         }
         let body = Array(request.body)
-        authenticate(request, on: connection, operation: operation) { [self] caller, stream in
+        authenticate(request, on: connection, operation: operation, work: work) { [self] caller, stream in
             body.withUnsafeBufferPointer {
-                perform(operation, body: $0, caller: caller, stream: stream, on: connection, at: Clock.now())
+                perform(operation, body: $0, caller: caller, work: work, stream: stream, on: connection, at: Clock.now())
             }
         }
     }
@@ -97,15 +110,16 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private static let openAPIPath = Array("/openapi.json".utf8)
 
     private func perform(
-        _ operation: API.Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller, stream: StreamID, on connection: HTTPServerConnection,
-        at now: Now
+        _ operation: API.Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller, work: Work?, stream: StreamID,
+        on connection: HTTPServerConnection, at now: Now
     ) {
         let parsed: API.Parsed
         do throws(Problem) { parsed = try API.parse(operation, body: body, caller: caller) } catch {
+            ended(work)
             return respond(error, to: stream, on: connection, operation: operation)
         }
         let token = waiting.add(
-            WaitingCalls.Call(connection: connection, stream: stream, operation: operation, errors: parsed.errors))
+            WaitingCalls.Call(connection: connection, stream: stream, operation: operation, errors: parsed.errors, work: work))
         shell.perform(parsed.call, caller: parsed.subject, from: self, token: token, at: now)
     }
 
@@ -114,8 +128,12 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         guard let call = waiting.take(token) else { return }
         json.clear()
         do throws(Problem) { try API.write(answer, to: call.operation, errors: call.errors, into: &json) } catch {
-            return respond(error, to: call.stream, on: call.connection, operation: call.operation)
+            ended(call.work)  // Also 50001: a call that ran out of time is the latest that there is.
+            var problem = error
+            if problem.code == Refusal.overloaded.code { problem.retryAfter = admission.retryAfter(.operation, at: Clock.now().instant) }
+            return respond(problem, to: call.stream, on: call.connection, operation: call.operation)
         }
+        ended(call.work)
         counters.successes[call.operation.rawValue] += 1
         json.bytes.withUnsafeBufferPointer { body in
             call.connection.respond(to: call.stream, status: 200, contentType: .json, body: body)
@@ -147,7 +165,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     }
 
     private func authenticate(
-        _ request: HTTPRequest, on connection: HTTPServerConnection, operation: API.Operation?,
+        _ request: HTTPRequest, on connection: HTTPServerConnection, operation: API.Operation?, work: Work?,
         then body: @escaping (Caller, StreamID) -> Void
     ) {
         let header = Array(request.authorization)
@@ -156,10 +174,12 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         guard header.count > prefix.count, zip(header, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 }) else {
             let detail =
                 header.isEmpty ? "no Authorization header; send \"Authorization: Bearer <JWT>\"" : "Authorization must be \"Bearer <JWT>\""
+            ended(work)
             return respond(.notLoggedIn(detail), to: stream, on: connection, operation: operation)
         }
         let token = Array(header.dropFirst(prefix.count))
-        let pending = PendingAuthentication(header: header, stream: stream, connection: connection, operation: operation, body: body)
+        let pending = PendingAuthentication(
+            header: header, stream: stream, connection: connection, operation: operation, work: work, body: body)
         let wall = Clock.now().wall
         Task { [self] in
             let result = await authenticator.check(token, at: wall)
@@ -173,6 +193,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             tokens.add(VerifiedToken(header: pending.header, caller: caller))
             pending.body(caller, pending.stream)
         case .failure(let error):
+            ended(pending.work)
             respond(.notLoggedIn(error.reason), to: pending.stream, on: pending.connection, operation: pending.operation)
         }
     }
@@ -183,18 +204,81 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let stream: StreamID
         let connection: HTTPServerConnection
         let operation: API.Operation?
+        let work: Work?
         let body: (Caller, StreamID) -> Void
 
         init(
-            header: [UInt8], stream: StreamID, connection: HTTPServerConnection, operation: API.Operation?,
+            header: [UInt8], stream: StreamID, connection: HTTPServerConnection, operation: API.Operation?, work: Work?,
             body: @escaping (Caller, StreamID) -> Void
         ) {
             self.header = header
             self.stream = stream
             self.connection = connection
             self.operation = operation
+            self.work = work
             self.body = body
         }
+    }
+
+    // MARK: Admission
+
+    /// A request that was taken and is in progress.
+    struct Work {
+        let kind: Admission.Kind
+        let startedAt: Instant
+    }
+
+    /// Takes a request, or answers it with 50002 before anything is spent on it.
+    private func admit(
+        _ kind: Admission.Kind, _ operation: API.Operation?, stream: StreamID, on connection: HTTPServerConnection, at now: Now
+    ) -> Work? {
+        if !admission.isProbing { scheduleProbe() }
+        switch admission.ask(for: kind, at: now.instant) {
+        case .accept:
+            // A late loop has let it wait, and that counts.
+            return Work(
+                kind: kind, startedAt: Instant(nanoseconds: now.instant.nanoseconds - admission.delay(at: now.instant).wholeNanoseconds))
+        case .refuse(let retryAfter, let pause):
+            if let operation { counters.refusals[operation, default: [:]][Refusal.overloaded.code, default: 0] += 1 }
+            connection.respond(to: stream, refusals.response(retryAfter: retryAfter))
+            if pause > .zero { connection.pauseReading(for: .nanoseconds(pause.wholeNanoseconds)) }
+            return nil
+        }
+    }
+
+    private func ended(_ work: Work?) {
+        guard let work else { return }
+        let now = Clock.now().instant
+        if work.kind == .operation { counters.operationSeconds.observe(work.startedAt, until: now) }
+        admission.ended(work.kind, startedAt: work.startedAt, at: now)
+    }
+
+    private func abandoned(_ work: Work?) {
+        if let work { admission.abandoned(work.kind) }
+    }
+
+    private func loginEnded(_ session: Gateway.SessionIndex) {
+        guard let startedAt = seats[Int(session)]?.loginStartedAt else { return }
+        seats[Int(session)]?.loginStartedAt = nil
+        let now = Clock.now().instant
+        counters.loginSeconds.observe(startedAt, until: now)
+        admission.ended(.login, startedAt: startedAt, at: now)
+    }
+
+    /// Logins whose owner does not answer must not keep out those of other owners.
+    private func abandonLateLogins(at now: Now) {
+        for seat in seats.indices {
+            guard let startedAt = seats[seat]?.loginStartedAt, now.instant - startedAt > .seconds(1) else { continue }
+            seats[seat]?.loginStartedAt = nil
+            admission.abandoned(.login)
+        }
+    }
+
+    /// While requests come, sees how late the loop is.
+    private func scheduleProbe() {
+        let due = NIODeadline.now() + .milliseconds(5)
+        admission.probe(due: Instant(nanoseconds: Int64(due.uptimeNanoseconds)))
+        eventLoop.assumeIsolated().scheduleTask(deadline: due) { [weak self] in self?.admission.probed(at: Clock.now().instant) }
     }
 
     // MARK: Event streams
@@ -205,30 +289,34 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 Problem(status: 405, code: 6017, detail: "the event stream is opened with GET"), to: request.stream, on: connection,
                 allow: "GET")
         }
+        let now = Clock.now()
+        guard let work = admit(.login, nil, stream: request.stream, on: connection, at: now) else { return }
         let query = Array(request.target.drop { $0 != UInt8(ascii: "?") }.dropFirst())
         let lastEventID = Milliseconds(String(decoding: request.lastEventID, as: UTF8.self))
         let open = { [self] (caller: Caller, stream: StreamID) in
             do throws(Problem) {
-                openSession(caller, try EventStreamQuery(query), resumeFrom: lastEventID, stream: stream, on: connection)
+                openSession(caller, try EventStreamQuery(query), resumeFrom: lastEventID, work: work, stream: stream, on: connection)
             } catch {
+                ended(work)
                 respond(error, to: stream, on: connection)
             }
         }
-        if let caller = knownCaller(request.authorization, on: connection, at: Clock.now()) { return open(caller, request.stream) }
-        authenticate(request, on: connection, operation: nil, then: open)
+        if let caller = knownCaller(request.authorization, on: connection, at: now) { return open(caller, request.stream) }
+        authenticate(request, on: connection, operation: nil, work: work, then: open)
     }
 
     private func openSession(
-        _ caller: Caller, _ query: EventStreamQuery, resumeFrom: Milliseconds?, stream: StreamID, on connection: HTTPServerConnection
+        _ caller: Caller, _ query: EventStreamQuery, resumeFrom: Milliseconds?, work: Work, stream: StreamID,
+        on connection: HTTPServerConnection
     ) {
-        guard connection.isAwaitingAnswer(stream) else { return }
+        guard connection.isAwaitingAnswer(stream) else { return abandoned(work) }
         nextSession += 1
         let session = SessionID(stamp: shell.peer.generation << 20 + nextSession << 6 + UInt64(index), node: shell.peer.versionNode)
         let attach = Attach(
             session: session, user: caller.user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus)
         let seat = gateway.open(attach, resumeFrom: resumeFrom, at: Clock.now())
         while seats.count <= Int(seat) { seats.append(nil) }
-        seats[Int(seat)] = Seat(connection: connection, stream: stream)
+        seats[Int(seat)] = Seat(connection: connection, stream: stream, loginStartedAt: work.startedAt)
         connection.applicationCount += 1
         connection.openEventStream(stream, token: seat)
         flush()
@@ -236,6 +324,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {
         connection.applicationCount -= 1
+        if seats[Int(token)]?.loginStartedAt != nil { admission.abandoned(.login) }
         seats[Int(token)] = nil
         if isDraining { return }
         let lastSeen = Clock.now().wall - (NIODeadline.now() - connection.lastReceivedAt).nanoseconds / 1_000_000
@@ -289,6 +378,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         while !gateway.output.isEmpty {
             swap(&gateway.output, &spare)
             deliverPushes()
+            for session in spare.attached { loginEnded(session) }
             for session in spare.ended { if let seat = seats[Int(session)] { seat.connection.finish(seat.stream) } }
             for session in spare.cutOff { if let seat = seats[Int(session)] { seat.connection.reset(seat.stream) } }
             let messages = spare.toNode
@@ -324,7 +414,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     /// Asks silent clients for a sign of life and ends those that give none (contract §4, T6). Called once a second.
     private func tick() {
         let now = NIODeadline.now()
-        gateway.tick(at: Clock.now())
+        let clocks = Clock.now()
+        gateway.tick(at: clocks)
+        abandonLateLogins(at: clocks)
         let interval = TimeAmount.nanoseconds(settings.heartbeatInterval.wholeNanoseconds)
         let timeout = TimeAmount.nanoseconds(settings.heartbeatTimeout.wholeNanoseconds)
         for connection in http.connections where connection.applicationCount > 0 {
@@ -371,6 +463,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         copy.gateway = gateway.counters
         copy.sessions = gateway.sessionsCount
         copy.users = gateway.usersCount
+        copy.admission = Admission.Kind.allCases.map(admission.gauges)
+        copy.delay = admission.longestDelay(at: Clock.now().instant)
         return copy
     }
 }

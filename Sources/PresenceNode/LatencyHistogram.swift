@@ -1,3 +1,5 @@
+import PresenceWire
+
 /// A histogram with fixed exponential buckets, for Prometheus. A plain value: one writer, snapshots by copy.
 public struct LatencyHistogram: Equatable, Sendable {
     /// Upper bounds in seconds: 100 µs to 10 s, the 1-2.5-5 series.
@@ -18,6 +20,11 @@ public struct LatencyHistogram: Equatable, Sendable {
         while bucket < Self.bounds.count, seconds > Self.bounds[bucket] { bucket += 1 }
         counts[bucket] += count
         sum += seconds * Double(count)
+    }
+
+    /// Adds the time from `start` to `end`.
+    mutating func observe(_ start: Instant, until end: Instant) {
+        observe(seconds: Double(end.nanoseconds - start.nanoseconds) / 1e9)
     }
 
     /// Adds another histogram's observations.

@@ -17,6 +17,7 @@ struct MetricsSnapshot {
         var metrics = MetricsText()
         describeUsers(&metrics)
         describeOperations(&metrics)
+        describeAdmission(&metrics)
         describePushes(&metrics)
         describeCluster(&metrics)
         describeStore(&metrics)
@@ -53,12 +54,36 @@ struct MetricsSnapshot {
             }
         }
         metrics.counter("rollcall_operations_total", "Operations answered, by name and code; 0 is success.", samples)
+        var seconds = LatencyHistogram()
+        for gateway in gateways { seconds.add(gateway.operationSeconds) }
+        metrics.histogram("rollcall_operation_seconds", "From the request of an operation to its answer.", seconds)
         metrics.gauge("rollcall_operations_waiting", "Operations that wait for an owner.", Double(node.callsWaiting))
         let violations = HTTPViolation.allCases.map { violation in
             (labels: [("reason", violation.rawValue)], value: Double(sum { $0.violations[violation] ?? 0 }))
         }
         metrics.counter(
             "rollcall_http_violations_total", "Limits that clients broke; the stream or connection was ended or refused.", violations)
+    }
+
+    private func describeAdmission(_ metrics: inout MetricsText) {
+        let samples = { (value: (Admission.Gauges) -> Double) in
+            Admission.Kind.allCases.map { kind in
+                (labels: [("kind", "\(kind)")], value: gateways.reduce(0) { $0 + value($1.admission[kind.rawValue]) })
+            }
+        }
+        metrics.counter(
+            "rollcall_admission_refused_total", "Logins and operations refused with 50002 before anything was spent on them.",
+            samples { Double($0.refused) })
+        metrics.gauge(
+            "rollcall_admission_in_progress", "Logins and operations that were taken and are not done.", samples { Double($0.inProgress) })
+        metrics.gauge("rollcall_admission_limit", "How many may be in progress, by how long they take.", samples(\.limit))
+        let delay = gateways.map(\.delay).max() ?? .zero
+        metrics.gauge(
+            "rollcall_loop_delay_seconds", "How late an event loop was at most within the last second, while requests came.",
+            Double(delay.wholeNanoseconds) / 1e9)
+        var seconds = LatencyHistogram()
+        for gateway in gateways { seconds.add(gateway.loginSeconds) }
+        metrics.histogram("rollcall_login_seconds", "From the request of an event stream to its owner's answer.", seconds)
     }
 
     private func describePushes(_ metrics: inout MetricsText) {

@@ -1,3 +1,5 @@
+import HTTP2
+import NIOCore
 import PresenceWire
 
 /// Why a call was rejected: `application/problem+json` (RFC 9457) with the stable codes of contract §3. A rejected call changes nothing.
@@ -65,6 +67,25 @@ public struct Problem: Error, Equatable, Sendable {
             if let retryAfter { json.member("retryAfter", Int64(retryAfter)) }
         }
         return json.bytes
+    }
+}
+
+/// The answers to requests that are refused for overload, each body encoded once: refusing must be far cheaper than working.
+struct RefusalBodies {
+    private var bodies: [ByteBuffer?] = []
+
+    /// 503 with code 50002.
+    mutating func response(retryAfter: Int) -> HTTPResponse {
+        while bodies.count <= retryAfter { bodies.append(nil) }
+        let body = bodies[retryAfter] ?? ByteBuffer(bytes: Self.problem(retryAfter: retryAfter).json)
+        bodies[retryAfter] = body
+        return HTTPResponse(status: 503, contentType: .problem, body: body, retryAfter: retryAfter)
+    }
+
+    private static func problem(retryAfter: Int) -> Problem {
+        Problem(
+            status: 503, code: Refusal.overloaded.code, detail: "this node has too much to do; retry after \(retryAfter) s",
+            retryAfter: retryAfter)
     }
 }
 

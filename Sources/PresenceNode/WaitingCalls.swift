@@ -8,6 +8,7 @@ struct WaitingCalls {
         let stream: StreamID
         let operation: API.Operation
         let errors: [UserError]
+        let work: GatewayLoop.Work?
     }
 
     private var calls: [Call?] = []

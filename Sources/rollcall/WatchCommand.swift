@@ -26,23 +26,47 @@ struct WatchCommand: AsyncParsableCommand {
                     for target in targets { json.string(target) }
                 }
             }
-            let response = try await HTTPExchange.send(
-                .post, host: host, port: port, path: "/v1/subscribeUserStatus", headers: headers,
-                body: String(decoding: json.bytes, as: UTF8.self), tls: tls, on: loop)
+            let body = String(decoding: json.bytes, as: UTF8.self)
+            var response: HTTPExchange.Response
+            repeat {
+                response = try await HTTPExchange.send(
+                    .post, host: host, port: port, path: "/v1/subscribeUserStatus", headers: headers, body: body, tls: tls, on: loop)
+            } while try await Self.waited(asToldBy: response)
             guard response.status == 200 else { throw CommandFailure(description: response.text, code: 1) }
         }
-        do {
-            let pieces = HTTPExchange.stream(
-                host: host, port: port, path: "/v1/events?platform=\(platform)", headers: headers, tls: tls, on: loop)
-            var rest: [UInt8] = []
-            for try await piece in pieces {
-                rest += piece
-                while let end = rest.firstRange(of: Array("\n\n".utf8)) {
-                    show(String(decoding: rest[..<end.lowerBound], as: UTF8.self))
-                    rest.removeSubrange(..<end.upperBound)
+        while true {
+            do {
+                try await listen(
+                    to: HTTPExchange.stream(
+                        host: host, port: port, path: "/v1/events?platform=\(platform)", headers: headers, tls: tls, on: loop))
+                return
+            } catch {
+                guard try await Self.waited(asToldBy: (error as? HTTPExchange.Failure)?.response) else {
+                    throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable)
                 }
             }
-        } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
+        }
+    }
+
+    private func listen(to pieces: AsyncThrowingStream<[UInt8], any Error>) async throws {
+        var rest: [UInt8] = []
+        for try await piece in pieces {
+            rest += piece
+            while let end = rest.firstRange(of: Array("\n\n".utf8)) {
+                show(String(decoding: rest[..<end.lowerBound], as: UTF8.self))
+                rest.removeSubrange(..<end.upperBound)
+            }
+        }
+    }
+
+    /// Waits as long as a node that has too much to do asks for, and a random part of a second more; false when it did not ask.
+    private static func waited(asToldBy response: HTTPExchange.Response?) async throws -> Bool {
+        guard let response, [429, 503].contains(response.status), let problem = try? JSONReader.read(response.body),
+            case .integer(let seconds)? = problem["retryAfter"]
+        else { return false }
+        Terminal.error("the node has too much to do; trying again in \(seconds) s")
+        try await Task.sleep(for: .seconds(min(max(seconds, 0), 3_600)) + .milliseconds(Int.random(in: 0..<1_000)))
+        return true
     }
 
     private func show(_ event: String) {
