@@ -182,7 +182,7 @@ import Testing
     @Test mutating func whatAFullDiskDidNotTakeIsOnItOnceThereIsRoomWithoutAnotherChange() {
         cluster.isDiskFull = true
         cluster.login("ann", on: 0)
-        let factsCount = { (node: TestCluster.Process) in node.disk.filter { $0.value.kind != .member }.count }
+        let factsCount = { (node: TestCluster.Process) in node.disk.filter { $0.value.kind.isOfUser }.count }
         #expect(cluster.processes.allSatisfy { factsCount($0) == 0 })
         cluster.isDiskFull = false
         cluster.advance(CoreSettings().diskRetryInterval + .milliseconds(20))
