@@ -34,6 +34,7 @@ extension Node {
         let peer = index(of: hello.sender)
         peers[peer].link.reset()
         peers[peer].registrations.reset()
+        peers[peer].relays.forgetNames()
         peers[peer].isTransmitting = false
         peers[peer].isLinked = true
         meet(hello, at: now)
@@ -50,6 +51,7 @@ extension Node {
         peers[peer].isLinked = false
         peers[peer].link.reset()
         peers[peer].registrations.reset()
+        peers[peer].relays.forgetNames()
         membership.unlinked(id, evidence: evidence, at: now)
         followMembership(at: now)
         run(at: now)
@@ -110,6 +112,7 @@ extension Node {
             owners.peerLost(peer, at: now, into: &outbox)
             handoff.lose(peer)
             peers[peer].knownUpTo = 0
+            peers[peer].relays = Relays()
             retryRequests(at: now) { $0.peer == peer }
         }
         if state.isLive {
@@ -144,6 +147,7 @@ extension Node {
     private mutating func index(of card: Peer) -> PeerIndex {
         if let peer = peerIndices[card.id] { return peer }
         peerIndices[card.id] = peers.count
+        peerNumbers[card.versionNode] = peers.count
         peers.append(PeerState(peer: card, link: Link(messagesMax: settings.linkMessagesMax)))
         return peers.count - 1
     }
