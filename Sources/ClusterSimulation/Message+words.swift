@@ -5,8 +5,8 @@ extension Message {
     /// What a person who reads a log wants to know of it; nil for proofs of life and probes, which come all the time.
     var words: String? {
         switch self {
-        case .complete, .membership: nil
-        case .beginSync(let epoch): "beginSync \(epoch)"
+        case .complete, .membership, .viewDigest: nil
+        case .beginSync(let epoch, let ranges): "beginSync \(epoch)\(ranges == .max ? "" : " of ranges \(ranges)")"
         case .endSync(let epoch): "endSync \(epoch)"
         case .attach(let attach): "attach \(attach.session) of \(attach.user.id)\(attach.isLogin ? "" : " again")"
         case .detach(let detach): "detach \(detach.session) of \(detach.user.id)"
@@ -14,6 +14,8 @@ extension Message {
         case .unwatch(let users): "unwatch \(Self.names(users))"
         case .request(let request): "request \(request.id) of \(request.user.id): \(request.operation)"
         case .delta(let record): "delta \(record.user.id): \(record.words)"
+        case .relay(let record, let targets): "relay to \(targets.count) \(record.user.id): \(record.words)"
+        case .relayed(let slots): "relayed by others \(slots.map(\.slot))"
         case .watched(let watched):
             "watched " + watched.map { "\($0.user.id): \($0.record?.words ?? "nothing newer")" }.joined(separator: ", ")
         case .interest(let interest):

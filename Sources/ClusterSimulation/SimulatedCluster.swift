@@ -64,6 +64,11 @@ public struct SimulatedCluster {
         public var drains = 0
         public var resets = 0
         public var logins = 0
+        /// Records passed on for their owners, and those asked of them because nobody had passed them on; of the processes at the end.
+        public var relayed = 0
+        public var relaysMissed = 0
+        /// Ranges in which a gateway and an owner differed.
+        public var viewDifferences = 0
 
         public init() {}
 
@@ -78,6 +83,9 @@ public struct SimulatedCluster {
             left.drains += right.drains
             left.resets += right.resets
             left.logins += right.logins
+            left.relayed += right.relayed
+            left.relaysMissed += right.relaysMissed
+            left.viewDifferences += right.viewDifferences
         }
     }
 
@@ -115,6 +123,12 @@ public struct SimulatedCluster {
         if violation == nil { checkViews() }
         rest(Self.restMilliseconds)
         if violation == nil { checkRest() }
+        for node in nodes {
+            let statistics = node.core.statistics
+            counts.relayed += Int(statistics.relaysPassedOn)
+            counts.relaysMissed += Int(statistics.relaysMissed)
+            counts.viewDifferences += Int(statistics.viewDigestDifferences)
+        }
     }
 
     /// Lets time pass until nothing was disturbed for so long.

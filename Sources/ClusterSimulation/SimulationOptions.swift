@@ -55,6 +55,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         settings.watchLinger = .seconds(random.number(in: 1...20))
         if random.isOnce(in: 4) { settings.offlineGrace = .zero }
         if random.isOnce(in: 6) { settings.linkMessagesMax = random.number(in: 10...40) }
+        if random.isOnce(in: 2) { settings.relayAbove = random.number(in: 1...2) }
     }
 
     /// Nothing happens that may delay what one node says to another for longer than a moment: then nobody may be shown as OFFLINE who
@@ -65,6 +66,6 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         let names = Fault.allCases.filter { faults.contains($0) }.map(\.rawValue).joined(separator: ",")
         return "seed \(seed): \(nodesCount) nodes of \(gatewaysCount) gateways, \(usersCount) users, \(stepsCount) steps in "
             + "\(activeMilliseconds) ms, faults \(names.isEmpty ? "none" : names), quota \(settings.subscriptionsMax), "
-            + "grace \(settings.offlineGrace), queue \(settings.linkMessagesMax)"
+            + "grace \(settings.offlineGrace), queue \(settings.linkMessagesMax), relays above \(settings.relayAbove)"
     }
 }

@@ -21,8 +21,14 @@ public struct CoreSettings: Sendable, Equatable {
     public var replicationTimeout: Duration = .seconds(2)
     /// How often a disk that takes nothing is tried again. Default 500 ms.
     public var diskRetryInterval: Duration = .milliseconds(500)
-    /// How often this node compares digests with one other node. Default 30 s: a comparison walks all users.
+    /// How often this node compares digests with one other node, and how long it takes to compare all that others watch. Default 30 s: a
+    /// comparison walks all users.
     public var digestInterval: Duration = .seconds(30)
+    /// A record that more other nodes watch than this is sent to so many of them, each of which passes it on to its share. Default 32.
+    public var relayAbove = 32
+    /// How many other nodes get a beat at a time, and what is compared with it; more take turns. Default 256: with four beats a second
+    /// some thousand batches a second at most when nothing happens.
+    public var beatPeersMax = 256
     /// How long a session may keep a full queue before it is cut off. Default 60 s.
     public var slowReaderTimeout: Duration = .seconds(60)
     /// Operations waiting for owners on one node; one more is answered 50002. Default 100,000.

@@ -28,6 +28,7 @@ struct FanOut {
 
     private let settings: CoreSettings
     private var views = UserTable<View>()
+    private var slots = SlotIndex()
     /// Views whose owner has not answered: while there are any, the node cannot say up to when its views are complete.
     private(set) var unconfirmedCount = 0
     private(set) var deltasReceived: UInt64 = 0
@@ -48,6 +49,7 @@ struct FanOut {
             views[index].gateways |= 1 << UInt64(gateway)
             views[index].lingerDeadline = nil
             if isNew {
+                slots.insert(index, slot: user.slot)
                 unconfirmedCount += 1
                 register.append(user)
             } else if views[index].isKnown {
@@ -138,8 +140,30 @@ struct FanOut {
             guard let deadline = views[index].lingerDeadline, deadline <= now.instant else { continue }
             if !views[index].isConfirmed { unconfirmedCount -= 1 }
             dropped.append(views.user(at: index))
+            slots.remove(index, slot: views.user(at: index).slot)
             views.remove(index)
         }
         return dropped
+    }
+
+    // MARK: Comparing
+
+    /// Whether a user of the slot is held in the version that `hash` names.
+    func holds(_ named: SlotHash) -> Bool {
+        slots[named.slot].contains { ViewDigest.hash(of: views.user(at: $0), views[$0].record.version) == named.hash }
+    }
+
+    /// What is watched of a slot, as a hash.
+    func hash(of slot: Slot) -> UInt64 {
+        slots[slot].reduce(0) { $0 ^ ViewDigest.hash(of: views.user(at: $1), views[$1].record.version) }
+    }
+
+    /// See ``unconfirm(where:)``, for the users of one slot.
+    mutating func unconfirm(_ slot: Slot) -> [UserID] {
+        slots[slot].map { index in
+            unconfirmedCount += views[index].isConfirmed ? 1 : 0
+            views[index].isConfirmed = false
+            return views.user(at: index)
+        }
     }
 }

@@ -24,6 +24,8 @@ struct Link {
     private let messagesMax: Int
     private var control: Deque<Message> = []
     private var newest: [UserID: Record] = [:]
+    /// To whom the peer is to pass on which of `newest`.
+    private var shares: [UserID: [UInt32]] = [:]
     /// The users of `newest`, the longest waiting first.
     private var order: Deque<UserID> = []
     private var batchesInFlight = 0
@@ -52,6 +54,7 @@ struct Link {
     /// Queues a message; a record replaces an older one of its user.
     mutating func append(_ message: Message) {
         if case .delta(let record) = message { return append(record) }
+        if case .relay(let record, let targets) = message { return append(record, targets) }
         guard control.count < messagesMax else {
             counters.overflows += 1
             drop()
@@ -67,6 +70,14 @@ struct Link {
         counters.deltasCoalesced += 1
     }
 
+    /// A newer record goes to all that an older one was to go to.
+    private mutating func append(_ record: Record, _ targets: [UInt32]) {
+        append(record)
+        guard let waiting = shares[record.user] else { return shares[record.user] = targets }
+        let known = Set(waiting)
+        shares[record.user] = waiting + targets.filter { !known.contains($0) }
+    }
+
     /// The next batch, encoded: deltas first, so that an answer never overtakes what it stands on; nil when there is nothing to send
     /// or enough in flight. `clock` is told along when the batch empties the queue.
     mutating func nextBatch(clock: @autoclosure () -> Version) -> [UInt8]? {
@@ -74,11 +85,13 @@ struct Link {
         var writer = WireWriter(reserving: 1_024)
         while writer.bytes.count < Self.batchBytesTarget, let user = order.popFirst() {
             guard let record = newest.removeValue(forKey: user) else { continue }
-            writer.message(.delta(record))
+            let share = shares.isEmpty ? nil : shares.removeValue(forKey: user)
+            writer.message(share.map { .relay(record, targets: $0) } ?? .delta(record))
             counters.deltasSent += 1
         }
         while writer.bytes.count < Self.batchBytesTarget, let message = control.popFirst() { writer.message(message) }
-        if depth == 0 { writer.message(.complete(upTo: clock())) }
+        // What an overflow dropped is not complete.
+        if depth == 0, !hasOverflowed { writer.message(.complete(upTo: clock())) }
         needsBeat = false
         batchesInFlight += 1
         counters.batchesSent += 1
@@ -102,6 +115,7 @@ struct Link {
     private mutating func drop() {
         control.removeAll()
         newest.removeAll()
+        shares.removeAll()
         order.removeAll()
     }
 }

@@ -7,15 +7,19 @@ struct LocalSessions {
         let gateway: Int
         /// Its user's new owner has not answered yet.
         var isRegistering = false
+        /// Its owner has ended it; its gateway has not yet.
+        var isEnding = false
     }
 
     private var users = UserTable<[Local]>()
+    private var slots = SlotIndex()
     private(set) var count = 0
     /// Sessions whose user's new owner has not answered: what they follow may have changed unheard.
     private(set) var registeringCount = 0
 
     mutating func open(_ attach: Attach, gateway: Int) {
-        let user = users.index(of: attach.user, orInsert: []).index
+        let (user, isNew) = users.index(of: attach.user, orInsert: [])
+        if isNew { slots.insert(user, slot: attach.user.slot) }
         users[user].append(Local(attach: attach, gateway: gateway))
         count += 1
     }
@@ -36,7 +40,25 @@ struct LocalSessions {
         else { return }
         if users[index].remove(at: place).isRegistering { registeringCount -= 1 }
         count -= 1
-        if users[index].isEmpty { users.remove(index) }
+        guard users[index].isEmpty else { return }
+        slots.remove(index, slot: user.slot)
+        users.remove(index)
+    }
+
+    /// The owner of a session has ended it: it is not registered again while its gateway has not heard of it.
+    mutating func end(_ session: SessionID, of user: UserID) {
+        guard let index = users.index(of: user), let place = users[index].firstIndex(where: { $0.attach.session == session })
+        else { return }
+        users[index][place].isEnding = true
+    }
+
+    /// The sessions of a slot's users, as a hash.
+    func hash(of slot: Slot) -> UInt64 {
+        var hash: UInt64 = 0
+        for index in slots[slot] {
+            for local in users[index] where !local.isEnding { hash ^= ViewDigest.hash(of: local.attach.session) }
+        }
+        return hash
     }
 
     /// The gateways with sessions of `user`, as a mask.
@@ -50,7 +72,7 @@ struct LocalSessions {
 
     /// The sessions of `user`.
     func sessions(of user: UserID) -> [Attach] {
-        users.index(of: user).map { users[$0].map(\.attach) } ?? []
+        users.index(of: user).map { users[$0].filter { !$0.isEnding }.map(\.attach) } ?? []
     }
 
     /// The users with sessions for whom `isWanted` holds, in a fixed order; their sessions are about to be registered again.

@@ -35,6 +35,7 @@ extension Node {
         membership.reached(hello.sender.id)
         peers[peer].link.reset()
         peers[peer].registrations.reset()
+        peers[peer].relays.forgetNames()
         peers[peer].isTransmitting = false
         peers[peer].isLinked = true
         meet(hello, at: now)
@@ -53,6 +54,7 @@ extension Node {
         peers[peer].isLinked = false
         peers[peer].link.reset()
         peers[peer].registrations.reset()
+        peers[peer].relays.forgetNames()
         membership.unlinked(id, evidence: evidence, at: now)
         followMembership(at: now)
         run(at: now)
@@ -125,6 +127,7 @@ extension Node {
             owners.peerLost(peer, at: now, into: &outbox)
             handoff.lose(peer)
             peers[peer].knownUpTo = 0
+            peers[peer].relays = Relays()
             retryRequests(at: now) { $0.peer == peer }
         }
         if state.isLive {
@@ -159,6 +162,7 @@ extension Node {
     private mutating func index(of card: Peer) -> PeerIndex {
         if let peer = peerIndices[card.id] { return peer }
         peerIndices[card.id] = peers.count
+        peerNumbers[card.versionNode] = peers.count
         peers.append(PeerState(peer: card, link: Link(messagesMax: settings.linkMessagesMax)))
         return peers.count - 1
     }

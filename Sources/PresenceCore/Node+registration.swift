@@ -20,12 +20,17 @@ extension Node {
 
     /// Tells `peer` all that this node hosts of its users; what is not said is over.
     mutating func resync(_ peer: PeerIndex, at now: Now) {
+        resync(peer, ranges: .max)
+        retryRequests(at: now) { $0.peer == peer }
+    }
+
+    /// The same for some ranges of slots.
+    mutating func resync(_ peer: PeerIndex, ranges: UInt64) {
         peers[peer].epoch += 1
         peers[peer].registrations.begin(epoch: peers[peer].epoch)
-        send(.beginSync(epoch: peers[peer].epoch), to: peer)
-        reregister { [placement] user in placement.owner(of: user) == peer }
+        send(.beginSync(epoch: peers[peer].epoch, ranges: ranges), to: peer)
+        reregister { [placement] user in placement.owner(of: user) == peer && ViewDigest.contains(ranges, user.slot) }
         fill(peer)
-        retryRequests(at: now) { $0.peer == peer }
     }
 
     /// A link whose queue was dropped because it was full is made good: both sides tell everything anew, once it can be sent.

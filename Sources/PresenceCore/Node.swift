@@ -31,6 +31,8 @@ public struct Node {
         var state = MemberState.left
         /// All that it had written up to here has been received.
         var knownUpTo: Milliseconds = 0
+        /// What others pass on between this node and it.
+        var relays = Relays()
         /// Counts the registrations sent to it.
         var epoch: UInt64 = 0
         /// What is still to be told to it when there is room.
@@ -59,6 +61,8 @@ public struct Node {
     var membership: Membership
     var peers: [PeerState]
     var peerIndices: [NodeID: PeerIndex]
+    /// The peers by ``Peer/versionNode``, as relays name them.
+    var peerNumbers: [UInt32: PeerIndex]
     var placement: Placement
     var gatewaysCount: Int
     var outbox = Outbox()
@@ -91,6 +95,9 @@ public struct Node {
     public internal(set) var rowsRefusedCount: UInt64 = 0
     /// Digests of another node that were not like this node's.
     public internal(set) var digestDifferences: UInt64 = 0
+    var viewDigests = ViewDigests()
+    var relayCounters = RelayCounters()
+    private var nextBeatPeer = 1
     var position: Milliseconds = 0
     public internal(set) var misroutedCount: UInt64 = 0
     /// Sessions opened on this node.
@@ -113,6 +120,7 @@ public struct Node {
         fanOut = FanOut(settings: settings)
         peers = [PeerState(peer: selfPeer, link: Link(messagesMax: settings.linkMessagesMax), isLinked: true, state: .alive)]
         peerIndices = [selfPeer.id: 0]
+        peerNumbers = [selfPeer.versionNode: 0]
         let seed = StableHash.mix(UInt64(selfPeer.versionNode), selfPeer.generation)
         membership = Membership(own: selfPeer, settings: settings.membership, seed: seed)
         placement = Placement([(Ring.Member(id: selfPeer.id, weight: Int(selfPeer.weight)), 0)])
@@ -178,13 +186,20 @@ public struct Node {
         retryDisk(at: now)
         compareDigests(at: now)
         renewLease(at: now)
+        verifyRelayed(at: now)
         updatePosition(at: now)
         run(at: now)
     }
 
-    /// A proof of life is due to every peer; it carries the clock.
+    /// A proof of life is due to every peer; it carries the clock, and what is to be compared. Of very many, each has its turn. Call every
+    /// 250 ms.
     public mutating func beat(at now: Now) {
-        for peer in peers.indices.dropFirst() where peers[peer].isLinked {
+        compareViews(at: now)
+        for _ in 0..<min(peers.count - 1, settings.beatPeersMax) {
+            let peer = nextBeatPeer
+            nextBeatPeer = nextBeatPeer % (peers.count - 1) + 1
+            guard peers[peer].isLinked else { continue }
+            nameRelayed(to: peer)
             peers[peer].link.beat()
             transmit(peer)
         }
@@ -195,6 +210,9 @@ public struct Node {
     /// Carries out what the machines want until nothing is left.
     mutating func run(at now: Now) {
         while true {
+            let changes = outbox.changes
+            outbox.changes.removeAll(keepingCapacity: true)
+            for (record, watchers) in changes { tell(record, to: watchers) }
             let messages = outbox.messages
             outbox.messages.removeAll(keepingCapacity: true)
             for (peer, message) in messages { send(message, to: peer) }
@@ -203,7 +221,7 @@ public struct Node {
             for (peer, user) in lists { owe(listOf: user, to: peer) }
             if let message = local.popFirst() {
                 handle(message, from: 0, at: now)
-            } else if outbox.messages.isEmpty, outbox.lists.isEmpty {
+            } else if outbox.messages.isEmpty, outbox.lists.isEmpty, outbox.changes.isEmpty {
                 break
             }
         }
@@ -251,10 +269,13 @@ public struct Node {
                 return send(.answer(id: request.id, .refused(refusal)), to: peer)
             }
             owners.perform(request, from: peer, at: now, into: &outbox)
-        case .beginSync(let epoch): owners.beginSync(from: peer, epoch: epoch)
+        case .beginSync(let epoch, let ranges): owners.beginSync(from: peer, OwnerShards.Round(epoch: epoch, ranges: ranges))
         case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
         case .delta(let record):
             if owners.accepts(record.version, at: now), let delivery = fanOut.receive(record) { tell(delivery) }
+        case .relay(let record, let targets): receive(record, toPassOnTo: targets, at: now)
+        case .relayed(let slots): receive(relayed: slots, from: peer, at: now)
+        case .viewDigest(let ring, let first, let hashes): receive(viewDigest: hashes, first: Int(first), ring: ring, from: peer)
         case .watched(let watched):
             for one in watched where owners.accepts(one.record?.version ?? .zero, at: now) {
                 if let delivery = fanOut.receive(one) { tell(delivery) }
@@ -262,7 +283,9 @@ public struct Node {
         case .interest(let interest):
             if interest.isWhole { sessions.confirm(interest.user) }
             tell(.interest(interest), mask: sessions.gateways(of: interest.user))
-        case .end(let session, let user, let reason): tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
+        case .end(let session, let user, let reason):
+            sessions.end(session, of: user)
+            tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
         case .answer(let id, let answer): receive(answer, to: id, from: peer, at: now)
         case .misrouted(let users): receiveMisrouted(users, at: now)
         case .offer(let ring, let slots, let isFirst, let isLast):
@@ -280,7 +303,7 @@ public struct Node {
         case .requestSync: if peers[peer].isLinked { resync(peer, at: now) }
         case .complete(let version):
             // What is written here from now on is newer than what clients may have been told is complete.
-            if owners.accepts(version, at: now) { peers[peer].knownUpTo = max(peers[peer].knownUpTo, version.milliseconds) }
+            if owners.accepts(version, at: now) { receive(complete: version.milliseconds, from: peer) }
         }
     }
 
@@ -306,7 +329,7 @@ public struct Node {
 
     // MARK: Gateways
 
-    private mutating func tell(_ delivery: FanOut.Delivery) { tell(.deliver(delivery.record), mask: delivery.mask) }
+    mutating func tell(_ delivery: FanOut.Delivery) { tell(.deliver(delivery.record), mask: delivery.mask) }
 
     mutating func tell(_ message: NodeMessage, mask: UInt64) {
         for gateway in 0..<gatewaysCount where mask & (1 << UInt64(gateway)) != 0 {
@@ -340,7 +363,8 @@ public struct Node {
         peers[peer].isTransmitting = false
         fill(peer)
         peers[peer].isTransmitting = false
-        return peers[peer].link.nextBatch(clock: owners.clock.current(at: now.wall))
+        let relayedSince = peers[peer].relays.namedFrom
+        return peers[peer].link.nextBatch(clock: relayedSince ?? owners.clock.current(at: now.wall))
     }
 
     /// A peer has taken a batch.

@@ -46,6 +46,18 @@ public struct NodeStatistics: Equatable, Sendable {
     public let slotsOwned: Int
     public let callsWaiting: Int
     public let misrouted: UInt64
+    /// Digests of what other nodes watch and host, sent to them.
+    public let viewDigestsSent: UInt64
+    /// Ranges of such digests of another node that were not like what is here.
+    public let viewDigestDifferences: UInt64
+    /// Records sent with a share of other nodes to pass them on to.
+    public let relaysSent: UInt64
+    /// Records passed on for another node.
+    public let relaysPassedOn: UInt64
+    /// Nodes that a record could not be passed on to.
+    public let relaysDropped: UInt64
+    /// Records asked of their owner because nobody had passed them on.
+    public let relaysMissed: UInt64
     public let peers: [PeerStatistics]
 }
 
@@ -60,6 +72,8 @@ extension Node {
             evictions: owners.counters.evictions,
             clocksRefused: owners.counters.clocksRefused, deltasReceived: fanOut.deltasReceived, usersWatched: fanOut.count,
             slotsOwned: placement.slotsOwned, callsWaiting: calls.count, misrouted: misroutedCount,
+            viewDigestsSent: viewDigests.sent, viewDigestDifferences: viewDigests.differences, relaysSent: relayCounters.sent,
+            relaysPassedOn: relayCounters.passedOn, relaysDropped: relayCounters.dropped, relaysMissed: relayCounters.missed,
             peers: peers.dropFirst().map { state in
                 NodeStatistics.PeerStatistics(
                     id: state.peer.id, state: state.memberState, deltasSent: state.link.counters.deltasSent,

@@ -4,6 +4,8 @@ import PresenceWire
 struct Outbox {
     /// To other nodes and to this one (0): the same path for both.
     var messages: [(peer: PeerIndex, message: Message)] = []
+    /// Records that have changed, for the nodes that watch them.
+    var changes: [(record: Record, watchers: [PeerIndex])] = []
     /// Nodes that are owed the whole list of whom a user of theirs follows.
     var lists: [(peer: PeerIndex, user: UserID)] = []
     /// To be made durable.

@@ -8,7 +8,7 @@ struct OwnedUser {
     var record: Record
     let slot: Slot
     /// A hash of the user's ID.
-    private let nameHash: UInt64
+    let nameHash: UInt64
     /// What the user's slot counts of it, see ``SlotBook``.
     var factsHash: UInt64 = 0
     /// Another node owns the user; this one keeps its facts and decides nothing (design §6).

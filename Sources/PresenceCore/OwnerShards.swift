@@ -31,7 +31,7 @@ struct OwnerShards {
     /// The users of each slot, and a hash of what is kept of them.
     var book = SlotBook()
     /// The registration round that each peer is in.
-    private var epochs: [PeerIndex: UInt64] = [:]
+    var rounds: [PeerIndex: Round] = [:]
     private var reviews = Heap<Review>()
     /// How many users' places were written since all records were given new versions; nil when all were.
     var unwritten: Int?
@@ -49,15 +49,17 @@ struct OwnerShards {
     mutating func attach(_ attach: Attach, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
         let user = index(of: attach.user)
         if let record = attach.record { adopt(record, at: user, now: now, into: &outbox) }
+        // What was asked for with a login was done when the session was first heard of.
+        let isLogin = attach.isLogin && !users[user].sessions.contains { $0.id == attach.session }
         users[user].sessions.removeAll { $0.isReplaced(by: attach) || $0.id == attach.session }
         let session = OwnedSession(
-            id: attach.session, peer: peer, platform: attach.platform, deviceID: attach.deviceID, epoch: epochs[peer] ?? 0)
+            id: attach.session, peer: peer, platform: attach.platform, deviceID: attach.deviceID, epoch: rounds[peer]?.epoch ?? 0)
         let place = users[user].sessions.firstIndex { $0.id > session.id } ?? users[user].sessions.count
         users[user].sessions.insert(session, at: place)
         endSurplus(user, into: &outbox)
         var text: String?
-        if attach.isLogin, let customStatus = attach.customStatus, !customStatus.isEmpty { text = customStatus }
-        settle(user, customStatus: text, seenAt: attach.isLogin ? now.wall : nil, at: now, into: &outbox)
+        if isLogin, let customStatus = attach.customStatus, !customStatus.isEmpty { text = customStatus }
+        settle(user, customStatus: text, seenAt: isLogin ? now.wall : nil, at: now, into: &outbox)
         outbox.lists.append((peer, attach.user))
     }
 
@@ -78,28 +80,6 @@ struct OwnerShards {
             if settings.offlineGrace == .zero { return review(user, at: now, into: &outbox) }
         }
         settle(user, at: now, into: &outbox)
-    }
-
-    /// `peer` is about to say all that it knows.
-    mutating func beginSync(from peer: PeerIndex, epoch: UInt64) {
-        epochs[peer] = epoch
-        for user in users.places where users.isLive(user) { users[user].setWatcher(peer, false) }
-    }
-
-    /// `peer` has said all: a session that it did not speak of is lost.
-    mutating func endSync(from peer: PeerIndex, epoch: UInt64, at now: Now, into outbox: inout Outbox) {
-        guard epochs[peer] == epoch else { return }
-        for user in users.places where users.isLive(user) {
-            var isChanged = false
-            for place in users[user].sessions.indices {
-                let session = users[user].sessions[place]
-                guard session.peer == peer, session.epoch != epoch, session.missedUntil == nil else { continue }
-                users[user].sessions[place].missedUntil = now.instant + settings.offlineGrace
-                counters.sessionsLost += 1
-                isChanged = true
-            }
-            if isChanged { settle(user, at: now, into: &outbox) }
-        }
     }
 
     /// A node is gone: its sessions are orphans that may come back within ``CoreSettings/reconnectGrace``; nothing is told to it any more.
@@ -189,7 +169,7 @@ struct OwnerShards {
     /// One delta to each node that watches, this one like any other, and one durable row.
     private func tell(_ user: Index, into outbox: inout Outbox) {
         let record = users[user].record
-        for peer in users[user].watchers { outbox.send(.delta(record), to: peer) }
+        outbox.changes.append((record, users[user].watchers))
         outbox.rows.append(Row(record))
     }
 
@@ -321,6 +301,7 @@ struct OwnerShards {
 
     mutating func countOnline(_ count: Int) { counters.usersOnline += count }
     mutating func countClocksRefused() { counters.clocksRefused += 1 }
+    mutating func countSessionLost() { counters.sessionsLost += 1 }
     mutating func countLogouts(_ count: Int) { counters.logouts += UInt64(count) }
     mutating func countEvictions(_ count: Int) { counters.evictions += UInt64(count) }
 }

@@ -11,10 +11,15 @@ struct Placement {
     let id: UInt64
 
     init(_ members: [(member: Ring.Member, peer: PeerIndex)]) {
-        ring = Ring(members: members.map(\.member))
         var indices: [NodeID: PeerIndex] = [:]
         for (member, peer) in members { indices[member.id] = peer }
-        peers = ring.members.map { indices[$0.id] ?? 0 }
+        self.init(ring: Ring(members: members.map(\.member))) { indices[$0] ?? 0 }
+    }
+
+    /// A ring that is there already, as one of its members sees it.
+    init(ring: Ring, peer: (NodeID) -> PeerIndex) {
+        self.ring = ring
+        peers = ring.members.map { peer($0.id) }
         id = Self.id(of: ring.members)
         isOwn = ring.isOwned(by: peers.firstIndex(of: 0))
     }

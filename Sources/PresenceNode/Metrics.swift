@@ -112,6 +112,17 @@ struct MetricsSnapshot {
         metrics.gauge("rollcall_writes_waiting", "Changes whose answers wait for disks.", Double(node.writesWaiting))
         metrics.counter(
             "rollcall_digest_differences_total", "Digests of another node that were not like this node's.", node.digestDifferences)
+        metrics.counter(
+            "rollcall_view_digests_sent_total", "Digests of what other nodes watch and host, sent to them.", node.viewDigestsSent)
+        metrics.counter(
+            "rollcall_view_digest_differences_total", "Ranges of such digests of another node that were not like what is here.",
+            node.viewDigestDifferences)
+        metrics.counter(
+            "rollcall_relays_sent_total", "Records sent with a share of other nodes to pass them on to.", node.relaysSent)
+        metrics.counter("rollcall_relays_passed_on_total", "Records passed on for another node.", node.relaysPassedOn)
+        metrics.counter("rollcall_relays_dropped_total", "Nodes that a record could not be passed on to.", node.relaysDropped)
+        metrics.counter(
+            "rollcall_relays_missed_total", "Records asked of their owner because nobody had passed them on.", node.relaysMissed)
         metrics.counter("rollcall_rows_refused_total", "Batches of rows from another node that could not be read.", node.rowsRefused)
         metrics.counter("rollcall_deltas_sent_total", "Records sent to another node.", samples { Double($0.deltasSent) })
         metrics.counter(

@@ -2,8 +2,9 @@
 /// to an owner depends on where the owner is.
 public enum Message: Hashable, Sendable {
     // From the node of a gateway to an owner.
-    /// All that the sender knows about sessions and watches of the receiver's users follows, until ``endSync(epoch:)``.
-    case beginSync(epoch: UInt64)
+    /// All that the sender knows about sessions and watches of the receiver's users follows, until ``endSync(epoch:)``: of those whose
+    /// slots are in `ranges`, one bit for each of ``viewRangesCount``.
+    case beginSync(epoch: UInt64, ranges: UInt64)
     /// What was not said since ``beginSync(epoch:)`` is no longer so.
     case endSync(epoch: UInt64)
     /// A session is open.
@@ -20,6 +21,13 @@ public enum Message: Hashable, Sendable {
     // From an owner to the node of a gateway.
     /// A user's record has changed.
     case delta(Record)
+    /// The same, to be passed on to those of `targets`, by ``Peer/number``, who are reached no other way.
+    case relay(Record, targets: [UInt32])
+    /// Versions that others were to pass on to the receiver, as hashes of user and version, by slot: who holds another one asks.
+    case relayed([SlotHash])
+    /// What the sender knows that the receiver watches and hosts of the sender's users by this ring: one hash for each range of slots,
+    /// from the range `first` on. The receiver says anew what differs (``beginSync(epoch:ranges:)``).
+    case viewDigest(ring: UInt64, first: UInt8, [UInt64])
     /// The answer to ``watch(_:)``.
     case watched([Watched])
     /// Whom a user follows, or what has changed in it.
@@ -65,6 +73,8 @@ public enum Message: Hashable, Sendable {
 extension Message {
     /// Ranges of 64 slots each: a difference costs the rows of one range, and a digest 8 KiB.
     public static let digestRangesCount = 1_024
+    /// Ranges of 1,024 slots each, by which gateways and owners compare: a set of them is one integer.
+    public static let viewRangesCount = 64
     /// Most slots of one ``offer(ring:_:isFirst:isLast:)``: a page of 45 KiB.
     public static let offerSlotsMax = 4_096
     /// Most rows of one ``replicate(ticket:_:)`` that repairs or moves.
@@ -92,7 +102,7 @@ public struct Peer: Hashable, Sendable {
 /// The first thing two nodes say to one another on a link.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
-    public static let protocolVersion: UInt64 = 2
+    public static let protocolVersion: UInt64 = 3
 
     public var protocolVersion: UInt64
     /// Nodes of another cluster refuse the link.

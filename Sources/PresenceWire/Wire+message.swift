@@ -2,9 +2,10 @@ extension WireWriter {
     /// One message with its tag.
     public mutating func message(_ message: Message) {
         switch message {
-        case .beginSync(let epoch):
+        case .beginSync(let epoch, let ranges):
             tag(1)
             unsigned(epoch)
+            unsigned(ranges)
         case .endSync(let epoch):
             tag(2)
             unsigned(epoch)
@@ -26,6 +27,7 @@ extension WireWriter {
         case .delta(let record):
             tag(8)
             self.record(record)
+        case .relay, .relayed, .viewDigest: view(message)
         case .watched(let watched):
             tag(9)
             list(watched) { $0.watched($1) }
@@ -72,10 +74,7 @@ extension WireWriter {
         case .offer(let ring, let slots, let isFirst, let isLast):
             tag(14)
             unsigned(ring)
-            list(slots) { writer, slot in
-                writer.unsigned(UInt64(slot.slot))
-                writer.unsigned(slot.hash)
-            }
+            list(slots) { $0.slotHash($1) }
             tag(isFirst ? 1 : 0)
             tag(isLast ? 1 : 0)
         case .requestOffer: tag(21)
@@ -92,6 +91,30 @@ extension WireWriter {
             unsigned(ring)
         default: preconditionFailure("not about slots: \(message)")
         }
+    }
+
+    /// One of the messages by which what is watched is passed on and compared.
+    private mutating func view(_ message: Message) {
+        switch message {
+        case .relay(let record, let targets):
+            tag(26)
+            self.record(record)
+            list(targets) { $0.unsigned(UInt64($1)) }
+        case .relayed(let slots):
+            tag(27)
+            list(slots) { $0.slotHash($1) }
+        case .viewDigest(let ring, let first, let hashes):
+            tag(28)
+            unsigned(ring)
+            tag(first)
+            list(hashes) { $0.unsigned($1) }
+        default: preconditionFailure("not about views: \(message)")
+        }
+    }
+
+    private mutating func slotHash(_ slot: SlotHash) {
+        unsigned(UInt64(slot.slot))
+        unsigned(slot.hash)
     }
 
     /// A list of users.
@@ -223,7 +246,7 @@ extension WireReader {
     /// See ``WireWriter/message(_:)``.
     public mutating func message() throws(DecodeError) -> Message {
         switch try tag() {
-        case 1: return .beginSync(epoch: try unsigned())
+        case 1: return .beginSync(epoch: try unsigned(), ranges: try unsigned())
         case 2: return .endSync(epoch: try unsigned())
         case 3: return .attach(try attach())
         case 4: return .detach(try detach())
@@ -244,6 +267,12 @@ extension WireReader {
         case 23: return .want(ring: try unsigned(), try list { reader throws(DecodeError) in try reader.slot() })
         case 24: return .sent(ring: try unsigned(), slotsCount: Int(try number(max: UInt64(Slot.max))))
         case 25: return .settled(ring: try unsigned())
+        case 26:
+            let record = try record()
+            return .relay(record, targets: try list { reader throws(DecodeError) in UInt32(try reader.number(max: UInt64(UInt32.max))) })
+        case 27: return .relayed(try list { reader throws(DecodeError) in try reader.slotHash() })
+        case 28:
+            return .viewDigest(ring: try unsigned(), first: try tag(), try list { reader throws(DecodeError) in try reader.unsigned() })
         case 15: return .membership(try membership())
         case 16: return .complete(upTo: try version())
         case 17: return .requestSync

@@ -20,12 +20,16 @@ import Testing
     static let session = SessionID(stamp: 77, node: 8)
     static let subscription = Subscription(target: ann, subscribedAt: 4, expiresAt: 9, version: version, isRemoved: true)
     static let messages: [Message] = [
-        .beginSync(epoch: 1), .endSync(epoch: .max),
+        .beginSync(epoch: 1, ranges: .max), .relay(record, targets: [0, .max]), .relay(record, targets: []),
+        .relayed([SlotHash(slot: 65_535, hash: 5)]), .viewDigest(ring: 9, first: 63, [0, .max]), .endSync(epoch: .max),
         .attach(Attach(session: session, user: ann, platform: "ios", deviceID: "d", customStatus: "x", isLogin: false, record: record)),
         .detach(Detach(session: session, user: ann, cause: .lost, lastSeen: 12)),
         .watch([Watch(user: ann, held: version, record: record), Watch(user: ann, held: .zero)]), .unwatch([ann]),
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
-        .request(Request(id: 2, user: ann, operation: .subscribe([.init(user: ann, told: version)], seconds: 60, subscribeType: 1, session: session))),
+        .request(
+            Request(
+                id: 2, user: ann, operation: .subscribe([.init(user: ann, told: version)], seconds: 60, subscribeType: 1, session: session))
+        ),
         .request(Request(id: 3, user: ann, operation: .unsubscribe(nil))),
         .request(Request(id: 4, user: ann, operation: .subscriptions(only: [ann], offset: 3, limit: 200))),
         .request(Request(id: 5, user: ann, operation: .records([ann]))),

@@ -1,0 +1,73 @@
+import PresenceWire
+
+/// Owners and gateways compare all the time what is watched and hosted where: whatever was lost between them is repaired within
+/// ``CoreSettings/digestInterval`` (design §5).
+struct ViewDigests {
+    /// Most digests that a node sends in a period, unless it has more peers: then a digest covers more ranges.
+    static let sentMax = 4_096
+
+    fileprivate var nextAt = Instant(nanoseconds: 0)
+    fileprivate var nextRange = 0
+    /// Digests sent.
+    var sent: UInt64 = 0
+    /// Ranges of another node's digests that were not like what is here.
+    var differences: UInt64 = 0
+}
+
+extension Node {
+    /// Tells every peer what this node knows that it watches and hosts of the next ranges of slots. One walk over the users of a range serves
+    /// all peers. A digest leaves after all deltas that were queued before it.
+    mutating func compareViews(at now: Now) {
+        guard let ranges = nextRanges(at: now), handoff.coldCount == 0 else { return }
+        let linked = peers.indices.dropFirst().filter { peers[$0].isLinked && peers[$0].isAlive }
+        guard !linked.isEmpty else { return }
+        let hashes = owners.viewHashes(of: ranges, peersCount: peers.count)
+        for peer in linked {
+            let own = Array(hashes[peer * ranges.count..<(peer + 1) * ranges.count])
+            send(.viewDigest(ring: placement.id, first: UInt8(ranges.lowerBound), own), to: peer)
+            viewDigests.sent += 1
+        }
+    }
+
+    /// The ranges whose turn it is: all of them have theirs once in ``CoreSettings/digestInterval``.
+    private mutating func nextRanges(at now: Now) -> Range<Int>? {
+        let total = Message.viewRangesCount
+        let together = min(max(1, total * peers.count / ViewDigests.sentMax), total)
+        let share = settings.digestInterval / total * together
+        if viewDigests.nextAt + settings.digestInterval < now.instant { viewDigests.nextAt = now.instant }
+        var count = 0
+        while viewDigests.nextAt <= now.instant, count < total {
+            viewDigests.nextAt += share
+            count += together
+        }
+        guard count > 0 else { return nil }
+        let first = viewDigests.nextRange
+        let end = min(first + count, total)
+        viewDigests.nextRange = end % total
+        return first..<end
+    }
+
+    /// An owner says what it knows that this node watches and hosts: of ranges where that is not so, all is said anew. A change under way
+    /// is a false alarm, which costs an exchange and changes nothing.
+    mutating func receive(viewDigest hashes: [UInt64], first: Int, ring: UInt64, from peer: PeerIndex) {
+        guard ring == placement.id, first + hashes.count <= Message.viewRangesCount, peers[peer].isLinked else { return }
+        // What is being said anew will be compared when it has been said.
+        guard peers[peer].registrations.isEmpty, !peers[peer].link.hasOverflowed else { return }
+        var differing: UInt64 = 0
+        for (place, hash) in hashes.enumerated() where viewHash(of: first + place, ownedBy: peer) != hash {
+            differing |= 1 << UInt64(first + place)
+        }
+        guard differing != 0 else { return }
+        viewDigests.differences += UInt64(differing.nonzeroBitCount)
+        resync(peer, ranges: differing)
+    }
+
+    /// What this node watches and hosts of a peer's users in a range of slots.
+    private func viewHash(of range: Int, ownedBy peer: PeerIndex) -> UInt64 {
+        var hash: UInt64 = 0
+        for slot in ViewDigest.slots(of: range) where placement.owner(of: slot) == peer {
+            hash ^= fanOut.hash(of: slot) ^ sessions.hash(of: slot)
+        }
+        return hash
+    }
+}

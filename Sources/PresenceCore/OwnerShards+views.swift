@@ -1,0 +1,69 @@
+import PresenceWire
+
+/// What a node watches and hosts of this node's users: told by it as a whole or for some ranges of slots, and compared all the time.
+extension OwnerShards {
+    /// A registration that a peer is in, or the last one.
+    struct Round {
+        let epoch: UInt64
+        /// The ranges of slots that it is about.
+        let ranges: UInt64
+    }
+
+    /// `peer` is about to say all that it knows of some ranges of slots.
+    mutating func beginSync(from peer: PeerIndex, _ round: Round) {
+        rounds[peer] = round
+        forEachUser(in: round.ranges) { $0.users[$1].setWatcher(peer, false) }
+    }
+
+    /// `peer` has said all: a session that it did not speak of is lost.
+    mutating func endSync(from peer: PeerIndex, epoch: UInt64, at now: Now, into outbox: inout Outbox) {
+        guard let round = rounds[peer], round.epoch == epoch else { return }
+        var unnamed: [Index] = []
+        forEachUser(in: round.ranges) { shards, user in
+            var isChanged = false
+            for place in shards.users[user].sessions.indices {
+                let session = shards.users[user].sessions[place]
+                guard session.peer == peer, session.epoch != epoch, session.missedUntil == nil else { continue }
+                shards.users[user].sessions[place].missedUntil = now.instant + shards.settings.offlineGrace
+                shards.countSessionLost()
+                isChanged = true
+            }
+            if isChanged { unnamed.append(user) }
+        }
+        for user in unnamed { settle(user, at: now, into: &outbox) }
+    }
+
+    private mutating func forEachUser(in ranges: UInt64, _ body: (inout OwnerShards, Index) -> Void) {
+        if ranges == .max {
+            for user in users.places where users.isLive(user) { body(&self, user) }
+            return
+        }
+        for range in 0..<Message.viewRangesCount where ranges & 1 << UInt64(range) != 0 {
+            for slot in ViewDigest.slots(of: range) { for user in book.users(of: slot) { body(&self, user) } }
+        }
+    }
+
+    /// For each peer in turn, one hash for each of `ranges`: what this node knows that it watches and hosts.
+    func viewHashes(of ranges: Range<Int>, peersCount: Int) -> [UInt64] {
+        var hashes = [UInt64](repeating: 0, count: peersCount * ranges.count)
+        for range in ranges {
+            let place = range - ranges.lowerBound
+            for slot in ViewDigest.slots(of: range) {
+                for user in book.users(of: slot) where !users[user].isReplica {
+                    let hash = ViewDigest.hash(users[user].nameHash, users[user].record.version)
+                    for peer in users[user].watchers { hashes[peer * ranges.count + place] ^= hash }
+                    for session in users[user].sessions where session.missedUntil == nil {
+                        hashes[session.peer * ranges.count + place] ^= ViewDigest.hash(of: session.id)
+                    }
+                }
+            }
+        }
+        return hashes
+    }
+
+    /// The version held of a user, whoever owns it now; nil for nobody.
+    func version(of user: Index) -> SlotHash? {
+        guard users.isLive(user) else { return nil }
+        return SlotHash(slot: users[user].slot, hash: ViewDigest.hash(users[user].nameHash, users[user].record.version))
+    }
+}

@@ -1,0 +1,157 @@
+import Foundation
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// Many whole cores in one thread, every one linked to every other; batches pass in rounds of 10 ms, one round a hop. Nobody notices a death:
+/// the owner goes on to trust relays that are gone, which is the worst that can happen to those behind them.
+struct RelayCluster {
+    static let hop: Duration = .milliseconds(10)
+
+    private struct Passing {
+        let from: Int
+        let to: Int
+        let batch: [UInt8]
+    }
+
+    var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+    var nodes: [Node] = []
+    var isDead: [Bool]
+    private let ids: [NodeID]
+    private var indices: [NodeID: Int] = [:]
+    private var passing: [Passing] = []
+    private var rounds = 0
+
+    init(count: Int, settings: CoreSettings = CoreSettings()) {
+        isDead = Array(repeating: false, count: count)
+        let cards = (0..<count).map { Peer(id: NodeID("node-\($0)"), generation: 1, address: "n\($0):7601") }
+        ids = cards.map(\.id)
+        for (index, id) in ids.enumerated() { indices[id] = index }
+        let ring = Ring(members: cards.map { Ring.Member(id: $0.id, weight: 100) })
+        for own in cards.indices {
+            var node = Node(selfPeer: cards[own], cluster: "scale", gatewaysCount: 1, settings: settings)
+            for other in cards.indices where other != own {
+                node.peerIndices[ids[other]] = node.peers.count
+                node.peerNumbers[cards[other].versionNode] = node.peers.count
+                let link = Link(messagesMax: settings.linkMessagesMax)
+                node.peers.append(Node.PeerState(peer: cards[other], link: link, isLinked: true, state: .alive))
+            }
+            node.placement = Placement(ring: ring) { [known = node.peerIndices] in known[$0]! }
+            node.handoff.warm(isOwned: node.placement.isOwn)
+            nodes.append(node)
+        }
+    }
+
+    /// Lets batches pass for so many rounds.
+    mutating func pass(_ count: Int, beating: Int) {
+        for _ in 0..<count {
+            now.instant += Self.hop
+            now.wall += Self.hop.wholeMilliseconds
+            rounds += 1
+            let arriving = passing
+            passing = []
+            for one in arriving where !isDead[one.to] { take(one) }
+            if rounds % 25 == 0 { nodes[beating].beat(at: now) }
+            for index in nodes.indices where !isDead[index] { tick(index) }
+        }
+    }
+
+    private mutating func take(_ one: Passing) {
+        one.batch.withUnsafeBytes { bytes in
+            do { try nodes[one.to].receive(batch: bytes, from: ids[one.from], at: now) } catch { preconditionFailure("\(error)") }
+        }
+        guard !isDead[one.from], let peer = nodes[one.from].peerIndices[ids[one.to]] else { return }
+        nodes[one.from].acknowledged(by: peer, at: now)
+    }
+
+    /// What a tick does of what is tried here: the members are as they are.
+    private mutating func tick(_ index: Int) {
+        if rounds % 5 == 0 {
+            nodes[index].verifyRelayed(at: now)
+            nodes[index].run(at: now)
+        }
+        obey(index)
+    }
+
+    mutating func obey(_ index: Int) {
+        while !nodes[index].effects.isEmpty {
+            let effects = nodes[index].effects
+            nodes[index].effects.removeAll()
+            for effect in effects {
+                switch effect {
+                case .persist(_, let ticket): nodes[index].stored(ticket, isDurable: true, at: now)
+                case .transmit(let peer):
+                    let to = indices[nodes[index].peerID(peer)]!
+                    while let batch = nodes[index].nextBatch(for: peer, at: now) {
+                        passing.append(Passing(from: index, to: to, batch: batch))
+                    }
+                default: break
+                }
+            }
+        }
+    }
+}
+
+/// Relays at size: small and short, or with 1,000 nodes, by
+/// `ROLLCALL_SCALE=1 swift test -c release -Xswiftc -enable-testing --filter RelayScale`.
+@Suite(.serialized) struct RelayScaleTests {
+    static let isFull = ProcessInfo.processInfo.environment["ROLLCALL_SCALE"] != nil
+
+    @Test func aUserWatchedEverywhereCostsItsOwnerFewSendsAndNobodyStaysBehind() {
+        let count = Self.isFull ? 1_000 : 70
+        var cluster = RelayCluster(count: count)
+        let star = user("star")
+        let owner = cluster.nodes.indices.first { cluster.nodes[$0].owner(of: star) == 0 }!
+        for index in cluster.nodes.indices {
+            cluster.nodes[index].receive(.want([star]), from: 0, at: cluster.now)
+            cluster.obey(index)
+        }
+        cluster.pass(10, beating: owner)
+        var random = SplitMix64(seed: 7)
+        var sentMax: UInt64 = 0
+        var hopsMax = 0
+        var behindMax = 0
+        var late = 0
+        /// For how many rounds a node has not had the newest record.
+        var behindFor = [Int?](repeating: nil, count: count)
+        for change in 0..<(Self.isFull ? 40 : 8) {
+            // One node in a hundred dies in the course of it, at any moment of a change's way.
+            if change >= 4, change % (Self.isFull ? 3 : 2) == 0 {
+                let victim = Int(random.next() % UInt64(count))
+                if victim != owner { cluster.isDead[victim] = true }
+            }
+            let before = cluster.nodes[owner].peers.map(\.link.counters.deltasSent).reduce(0, +)
+            let call = Call.setSelfStatus(customStatus: "\(change)", seconds: nil)
+            cluster.nodes[owner].perform(call, caller: star, gateway: 0, token: UInt64(change), at: cluster.now)
+            cluster.obey(owner)
+            let version = cluster.nodes[owner].owners.record(of: star).version
+            for index in cluster.nodes.indices where behindFor[index] == nil { behindFor[index] = 0 }
+            for round in 1...100 {
+                cluster.pass(1, beating: owner)
+                for index in cluster.nodes.indices where behindFor[index] != nil && !cluster.isDead[index] {
+                    behindFor[index]! += 1
+                    if (cluster.nodes[index].fanOut.recordHeld(of: star)?.version ?? .zero) >= version {
+                        if !cluster.isDead.contains(true) { hopsMax = max(hopsMax, round) }
+                        behindFor[index] = nil
+                        continue
+                    }
+                    behindMax = max(behindMax, behindFor[index]!)
+                    guard round == 3 else { continue }
+                    late += 1
+                    #expect(cluster.nodes[index].peers.dropFirst().allSatisfy { $0.knownUpTo <= version.milliseconds })
+                }
+            }
+            sentMax = max(sentMax, cluster.nodes[owner].peers.map(\.link.counters.deltasSent).reduce(0, +) - before)
+        }
+        let bytes = cluster.nodes[owner].peers.map(\.link.counters.bytesSent).reduce(0, +)
+        print(
+            "a user watched on \(count) nodes: at most \(sentMax) records sent a change, all within \(hopsMax) hops; with "
+                + "\(cluster.isDead.count { $0 }) dead and not noticed, \(late) times somebody was behind after three hops, for at most "
+                + "\(behindMax * 10) ms; the owner sent \(bytes / 1_024) KiB in all")
+        #expect(sentMax <= 64)
+        #expect(hopsMax <= 3)
+        #expect(late > 0, "relays died")
+        #expect(Duration.milliseconds(behindMax * 10) <= CoreSettings().digestInterval)
+    }
+}

@@ -1,0 +1,152 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// Records that many nodes watch (design §2, Links).
+@Suite struct RelayTests {
+    var cluster: TestCluster
+    let ann: String
+    var watchers: [Int] = []
+
+    /// Six nodes, of which each has a session that follows a user of the first.
+    init() {
+        var settings = CoreSettings()
+        settings.relayAbove = 2
+        cluster = TestCluster(nodes: 6, settings: settings)
+        ann = cluster.user(ownedBy: 0)
+        for node in 0..<6 {
+            watchers.append(cluster.login("watcher\(node)", on: node))
+            cluster.subscribe("watcher\(node)", to: [ann], on: node)
+        }
+        cluster.advance(.seconds(1))
+    }
+
+    private func texts() -> [String] { watchers.map { cluster.clients[$0].view[ann]?["customStatus"]?.textValue ?? "" } }
+
+    private func deltasSent() -> UInt64 { cluster.processes[0].node.statistics.peers.map(\.deltasSent).reduce(0, +) }
+
+    /// Nothing that is said between nodes other than the owner arrives.
+    private mutating func deafenRelays() {
+        for from in 1..<6 { for to in 1..<6 where from != to { cluster.losing.append((from, to)) } }
+    }
+
+    @Test mutating func aRecordThatManyNodesWatchIsSentToFewAndReachesAll() {
+        let before = deltasSent()
+        cluster.setStatus(ann, "hello", on: 0)
+        #expect(texts() == Array(repeating: "hello", count: 6))
+        #expect(deltasSent() - before == 2)
+        #expect(cluster.processes.map { $0.node.relayCounters.passedOn }.reduce(0, +) >= 2)
+    }
+
+    @Test mutating func theLoadSpreadsOverVersions() {
+        for number in 0..<40 {
+            cluster.setStatus(ann, "\(number)", on: 0)
+            cluster.advance(.milliseconds(50))
+        }
+        #expect(cluster.processes.dropFirst().allSatisfy { $0.node.relayCounters.passedOn >= 8 })
+        #expect(cluster.processes.allSatisfy { $0.node.relayCounters.missed == 0 })
+    }
+
+    @Test mutating func whatARelayDroppedIsAskedOfTheOwner() {
+        deafenRelays()
+        cluster.setStatus(ann, "hello", on: 0)
+        #expect(texts().count { $0 == "hello" } == 3, "the owner and two relays have it")
+        cluster.advance(.milliseconds(300))
+        #expect(texts() == Array(repeating: "hello", count: 6))
+        #expect(cluster.processes.map { $0.node.relayCounters.missed }.reduce(0, +) == 3)
+    }
+
+    @Test mutating func nobodyClaimsToHaveWhatARelayOwes() {
+        deafenRelays()
+        cluster.setStatus(ann, "hello", on: 0)
+        let written = cluster.record(of: ann).version.milliseconds
+        for _ in 0..<2 {
+            cluster.advance(.milliseconds(50))
+            for node in 1..<6 where texts()[node] != "hello" {
+                #expect(cluster.processes[node].node.position <= written)
+                #expect(cluster.processes[node].node.peers.dropFirst().contains { $0.knownUpTo <= written })
+            }
+        }
+        cluster.losing = []
+        cluster.advance(.seconds(1))
+        #expect(cluster.processes.allSatisfy { $0.node.position > written })
+    }
+
+    @Test mutating func aQueryOfWhatARelayOwesIsAnsweredByTheOwner() {
+        deafenRelays()
+        cluster.setStatus(ann, "hello", on: 0)
+        cluster.advance(.milliseconds(300))
+        cluster.losing = []
+        for node in 1..<6 {
+            guard case .userStatusList(let records, _, let asOf) = cluster.call(.getUserStatus([user(ann)]), by: "watcher\(node)", on: node)
+            else { return #expect(Bool(false), "no answer") }
+            #expect(records[0]?.customStatus == "hello" || asOf <= cluster.record(of: ann).version.milliseconds)
+        }
+    }
+
+    @Test mutating func aTargetThatIsGoneIsCountedAndKeepsNobodyWaiting() {
+        let last = cluster.processes[5].node.selfPeer.id
+        for from in 1..<5 {
+            guard let peer = cluster.processes[from].node.peerIndex(last) else { continue }
+            cluster.processes[from].node.peers[peer].isLinked = false
+        }
+        for number in 0..<10 {
+            cluster.setStatus(ann, "\(number)", on: 0)
+            cluster.advance(.milliseconds(50))
+        }
+        cluster.setStatus(ann, "hello", on: 0)
+        cluster.advance(.milliseconds(500))
+        #expect(cluster.processes.contains { $0.node.relayCounters.dropped > 0 })
+        #expect(texts() == Array(repeating: "hello", count: 6))
+    }
+
+    @Test mutating func aRelayOfJunkNumbersPassesNothingOn() {
+        var record = Record(blank: user("somebody"))
+        record.version = Version(milliseconds: cluster.now.wall, counter: 1, node: 1)
+        var writer = WireWriter()
+        writer.message(.relay(record, targets: [0, 1, 2, .max]))
+        let now = cluster.now
+        let sender = cluster.processes[1].node.selfPeer.id
+        writer.bytes.withUnsafeBytes { bytes in
+            do { try cluster.processes[0].node.receive(batch: bytes, from: sender, at: now) } catch { #expect(Bool(false), "\(error)") }
+        }
+        #expect(cluster.processes[0].node.relayCounters.dropped == 4)
+    }
+}
+
+/// What waits on a link for others.
+@Suite struct RelayedLinkTests {
+    static func record(_ milliseconds: Milliseconds) -> Record {
+        var record = Record(blank: user("ann"))
+        record.version = Version(milliseconds: milliseconds, counter: 0, node: 1)
+        return record
+    }
+
+    static func messages(_ link: inout Link) throws -> [Message] {
+        let batch = link.nextBatch(clock: .zero) ?? []
+        return try batch.withUnsafeBytes { bytes in
+            var reader = WireReader(bytes)
+            var messages: [Message] = []
+            while reader.remainingBytes > 0 { messages.append(try reader.message()) }
+            return messages
+        }
+    }
+
+    @Test func aNewerRecordGoesToAllThatAnOlderOneWasToGoTo() throws {
+        var link = Link(messagesMax: 10)
+        link.append(.relay(Self.record(1), targets: [1, 2]))
+        link.append(.relay(Self.record(3), targets: [2, 4]))
+        link.append(.delta(Self.record(2)))
+        #expect(try Self.messages(&link).first == .relay(Self.record(3), targets: [1, 2, 4]))
+        link.append(.delta(Self.record(5)))
+        #expect(try Self.messages(&link).first == .delta(Self.record(5)), "a share is passed on once")
+    }
+
+    @Test func whatAnOverflowDroppedIsNotSaidToBeComplete() throws {
+        var link = Link(messagesMax: 1)
+        link.append(.delta(Self.record(1)))
+        for _ in 0..<3 { link.append(.requestSync) }
+        #expect(try !Self.messages(&link).contains(.complete(upTo: .zero)))
+    }
+}

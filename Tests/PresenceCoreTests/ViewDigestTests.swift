@@ -1,0 +1,139 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// Owners and gateways compare what is watched and hosted where; what was lost without a broken link is repaired (design §5).
+@Suite struct ViewDigestTests {
+    static let interval: Duration = .seconds(4)
+    var cluster: TestCluster
+    let ann: String
+
+    init() {
+        var settings = CoreSettings()
+        settings.digestInterval = Self.interval
+        settings.watchLinger = .seconds(1)
+        cluster = TestCluster(nodes: 3, settings: settings)
+        ann = cluster.user(ownedBy: 0)
+    }
+
+    private mutating func passPeriod() { cluster.advance(Self.interval + .milliseconds(500)) }
+
+    private func differences() -> [UInt64] { cluster.processes.map { $0.node.viewDigests.differences } }
+
+    @Test mutating func aWatchThatWasLostIsMadeGoodWithinAPeriod() {
+        let watcher = cluster.login("watcher", on: 1)
+        cluster.losing = [(1, 0)]
+        cluster.subscribe("watcher", to: [ann], on: 1)
+        cluster.losing = []
+        cluster.setStatus(ann, "unheard", on: 0)
+        passPeriod()
+        #expect(cluster.clients[watcher].view[ann]?["customStatus"]?.textValue == "unheard")
+    }
+
+    @Test mutating func aDeltaThatWasLostIsMadeGoodWithinAPeriod() {
+        let watcher = cluster.login("watcher", on: 1)
+        cluster.subscribe("watcher", to: [ann], on: 1)
+        cluster.losing = [(0, 1)]
+        cluster.setStatus(ann, "unheard", on: 0)
+        cluster.losing = []
+        passPeriod()
+        #expect(cluster.clients[watcher].view[ann]?["customStatus"]?.textValue == "unheard")
+    }
+
+    @Test mutating func aSessionThatItsOwnerHasNotHeardOfIsMadeGoodWithinAPeriod() {
+        cluster.losing = [(1, 0)]
+        cluster.login(ann, on: 1)
+        cluster.losing = []
+        #expect(cluster.record(of: ann).statusType != .online)
+        passPeriod()
+        #expect(cluster.record(of: ann).statusType == .online)
+    }
+
+    @Test mutating func anEndThatItsOwnerHasNotHeardOfIsMadeGoodWithinAPeriodAndTheGrace() {
+        let phone = cluster.login(ann, on: 1)
+        cluster.losing = [(1, 0)]
+        cluster.lose(phone)
+        cluster.losing = []
+        #expect(cluster.record(of: ann).statusType == .online)
+        passPeriod()
+        cluster.advance(.seconds(3))
+        #expect(cluster.record(of: ann).statusType == .offline)
+    }
+
+    @Test mutating func aNodeThatCaresNoMoreIsForgottenThoughItsWordWasLost() {
+        let watcher = cluster.login("watcher", on: 1)
+        cluster.subscribe("watcher", to: [ann], on: 1)
+        cluster.lose(watcher)
+        var later = cluster.now
+        later.instant += .seconds(60)
+        let unsaid = cluster.processes[1].node.fanOut.sweep(at: later)
+        #expect(unsaid.contains(user(ann)))
+        passPeriod()
+        let owned = cluster.processes[0].node.owners
+        #expect(owned.index(ofKnown: user(ann)).map { owned.users[$0].watchers } ?? [] == [])
+    }
+
+    @Test mutating func nothingDiffersWhenNothingIsLost() {
+        for node in 0..<3 {
+            for number in 0..<4 { cluster.login(cluster.user(ownedBy: number % 3, number: number), on: node) }
+            cluster.login("watcher\(node)", on: node)
+            cluster.subscribe("watcher\(node)", to: (0..<20).map { "user\($0)" } + ["nobody"], on: node)
+        }
+        for _ in 0..<3 { passPeriod() }
+        #expect(differences() == [0, 0, 0])
+        #expect(cluster.processes.allSatisfy { $0.node.viewDigests.sent > 0 })
+    }
+
+    /// A registration that crosses a login must not set again what was changed since.
+    @Test mutating func aLoginThatIsHeardOfTwiceIsDoneOnce() {
+        cluster.losing = [(0, 1)]
+        let phone = cluster.login(ann, on: 1, customStatus: "from the login")
+        cluster.losing = []
+        cluster.setStatus(ann, "newer", on: 2)
+        cluster.processes[1].node.resync(1, ranges: .max)
+        let attach = Attach(
+            session: cluster.clients[phone].session, user: user(ann), platform: "ios", customStatus: "from the login", isLogin: true)
+        let now = cluster.now
+        var outbox = Outbox()
+        let gateway = cluster.processes[0].node.peerIndices[cluster.processes[1].node.selfPeer.id]!
+        cluster.processes[0].node.owners.attach(attach, from: gateway, at: now, into: &outbox)
+        passPeriod()
+        #expect(cluster.record(of: ann).customStatus == "newer")
+    }
+
+    @Test func aSessionThatItsOwnerHasEndedIsNotRegisteredAgain() {
+        var sessions = LocalSessions()
+        let session = SessionID(stamp: 1, node: 2)
+        sessions.open(Attach(session: session, user: user("ann"), platform: "ios"), gateway: 0)
+        #expect(sessions.hash(of: user("ann").slot) != 0)
+        sessions.end(session, of: user("ann"))
+        #expect(sessions.hash(of: user("ann").slot) == 0)
+        #expect(sessions.sessions(of: user("ann")).isEmpty)
+    }
+
+    @Test mutating func aDigestOfAnotherRingSaysNothing() {
+        cluster.login(ann, on: 1)
+        let sender = cluster.processes[0].node.selfPeer.id
+        let now = cluster.now
+        for (ring, expected) in [(UInt64(7), 0), (cluster.processes[1].node.placement.id, 64)] {
+            var writer = WireWriter()
+            writer.message(.viewDigest(ring: ring, first: 0, Array(repeating: 5, count: 64)))
+            writer.bytes.withUnsafeBytes { bytes in
+                do { try cluster.processes[1].node.receive(batch: bytes, from: sender, at: now) } catch { #expect(Bool(false), "\(error)") }
+            }
+            #expect(cluster.processes[1].node.viewDigests.differences == UInt64(expected))
+        }
+    }
+
+    @Test mutating func aDigestThatReachesPastTheLastRangeIsIgnored() {
+        let sender = cluster.processes[0].node.selfPeer.id
+        let now = cluster.now
+        var writer = WireWriter()
+        writer.message(.viewDigest(ring: cluster.processes[1].node.placement.id, first: 255, [1]))
+        writer.bytes.withUnsafeBytes { bytes in
+            do { try cluster.processes[1].node.receive(batch: bytes, from: sender, at: now) } catch { #expect(Bool(false), "\(error)") }
+        }
+        #expect(differences()[1] == 0)
+    }
+}
