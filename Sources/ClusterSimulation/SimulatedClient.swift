@@ -39,10 +39,19 @@ struct SimulatedClient {
     /// A stream whose client has so much to read is full.
     static let pipeBytesMax = 2_000
 
+    /// The process of which a client has heard something.
+    struct Source: Equatable {
+        let node: Int
+        let run: Int
+        let at: Nanoseconds
+    }
+
     /// A user's status as a client shows it.
     struct Told: Equatable, CustomStringConvertible {
         let version: String
         let status: JSONValue
+        /// Who told it, and when.
+        var source: Source?
 
         var statusType: String { if case .string(let name) = status["statusType"] { name } else { "" } }
         var description: String { "\(statusType) \"\(customStatus)\" \(version)" }

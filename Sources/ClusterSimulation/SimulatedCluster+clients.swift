@@ -47,6 +47,7 @@ extension SimulatedCluster {
         clients[client].pipeBytes = 0
         clients[client].isReading = false
         clients[client].isBlocked = false
+        if clients[client].stalledUntil == .max { clients[client].stalledUntil = time }  // It had vanished.
         counts.logins += 1
         truth.opened(user, device: clients[client].device, at: time)
         note(30, client, node, "user-\(user) device \(clients[client].device) opens \(session) on \(nodes[node].id) from \(resumeFrom)")
@@ -230,6 +231,9 @@ extension SimulatedCluster {
         let before = clients[client].view[user]
         if let before, before.version > version { return }
         clients[client].view[user] = told
+        if let stream = clients[client].stream {
+            clients[client].view[user]?.source = SimulatedClient.Source(node: stream.node, run: stream.run, at: time)
+        }
         if before?.version != version { checkTold(told, of: user, client) }
     }
 }

@@ -74,6 +74,8 @@ extension SimulatedCluster {
 
     mutating func start(_ node: Int) {
         guard !nodes[node].isUp else { return }
+        // Who has nothing but a full disk makes room before it starts: it could not remember what it tells.
+        if nodes.count == 1 { nodes[node].disk.isFull = false }
         do { try nodes[node].start(at: nodes[node].now(time)) } catch { return violate(.messagesAreReadable, "\(error)") }
         if nodes.count(where: \.isUp) < nodes.count { crippledAt = time }
         disturbedAt = time
@@ -109,6 +111,7 @@ extension SimulatedCluster {
         disturbedAt = time
         if nodes.count(where: \.isUp) < nodes.count { crippledAt = time }
         note(2, node, 0, "\(nodes[node].id) is killed")
+        nodes[node].deaths[nodes[node].run] = time
         for call in nodes[node].die(keepsGroup: random.isOnce(in: 2)) { unanswered(call) }
         for client in clients.indices where clients[client].stream?.node == node {
             guard let stream = clients[client].stream else { continue }

@@ -45,7 +45,9 @@ extension SimulatedCluster {
         case .slowDisk(let node, let milliseconds):
             nodes[node].disk.isSlow = true
             plan(.emptyDisk(node: node), after: .milliseconds(milliseconds))
-        case .jumpClock(let node, let milliseconds): nodes[node].clockOffset = Milliseconds(milliseconds)
+        case .jumpClock(let node, let milliseconds):
+            if nodes.count == 1, nodes[node].disk.isFull { return }
+            nodes[node].clockOffset = Milliseconds(milliseconds)
         }
     }
 

@@ -14,6 +14,9 @@ public struct SimulatedCluster {
     /// After healing the views must be right after so long (issue: 5 s), and everything must be at rest after ``restMilliseconds``.
     static let viewsMilliseconds = 6_000
     static let restMilliseconds = 19_000
+    /// What a node told so shortly before it was killed may be unknown to the others: links under faults are slow by up to 0.8 s, and
+    /// broken for some time.
+    static let lastWordMilliseconds = 2_000
     /// How often the cores are told the time; the shell does it every 20 ms.
     static let tickInterval: Nanoseconds = .milliseconds(50)
 

@@ -14,6 +14,8 @@ struct SimulatedNode {
     /// Counts the starts: what belongs to an earlier one is void.
     var run = 0
     var generation: UInt64 = 0
+    /// When each run ended by a kill.
+    var deaths: [Int: Nanoseconds] = [:]
     var pausedUntil: Nanoseconds = 0
     /// What came while the node stood still.
     var deferred: [Occurrence.What] = []

@@ -58,6 +58,9 @@ struct Handoff {
         for peer in offers.indices where offers[peer].ring == ring { (offers[peer].next, offers[peer].askedCount) = (0, 0) }
     }
 
+    /// Nobody is there to be heard: they are waited for up to `deadline`, if nobody is waited for already.
+    mutating func wait(until deadline: Instant) { if self.deadline == .farFuture { self.deadline = deadline } }
+
     /// This node may decide about all its slots.
     mutating func warm(isOwned: [Bool]) {
         coldCount = 0

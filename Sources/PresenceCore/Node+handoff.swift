@@ -6,10 +6,12 @@ extension Node {
     /// Whether this node decides about a user now.
     func decides(_ user: UserID) -> Bool { owner(of: user) == 0 && handoff.isWarm(user.slot) }
 
-    /// No contact point leads to another node: this one is the first, and knows all that there is.
+    /// No contact point leads to another node: this one is the first, and knows all that there is. If it misses members of before its
+    /// start it waits for them a while: what was acknowledged may be with them.
     public mutating func joinedNobody(at now: Now) {
         guard handoff.coldCount > 0, !peers.dropFirst().contains(where: \.isAlive) else { return }
-        warmUp(at: now)
+        if missedCount == 0 { warmUp(at: now) } else { handoff.wait(until: now.instant + settings.takeoverTimeout) }
+        advanceHandoff(at: now)
         run(at: now)
     }
 
@@ -89,15 +91,18 @@ extension Node {
         let isComplete = peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isTaken(from: $0) }
         if isComplete, !handoff.isSettled {
             handoff.settle()
-            if handoff.coldCount > 0, hasMet { warmUp(at: now) }
+            if handoff.coldCount > 0, hasMet, isRenewed || missedCount < Ring.replicasMax - 1 { warmUp(at: now) }
             for peer in peers.indices.dropFirst() where peers[peer].isAlive { send(.settled(ring: handoff.ring), to: peer) }
             forgetMoved()
         }
-        if handoff.coldCount > 0, hasMet, now.instant >= handoff.deadline { warmUp(at: now) }
+        if handoff.coldCount > 0, now.instant >= handoff.deadline { warmUp(at: now) }
     }
 
     /// Not a node that has just begun and does not know yet whether there are others.
     private var hasMet: Bool { !joins || hasMetMember }
+
+    /// Members that are gone without having left.
+    var missedCount: Int { peers.dropFirst().count { $0.wasMember && !$0.hasLeft && !$0.isAlive } }
 
     private mutating func warmUp(at now: Now) {
         let placement = self.placement

@@ -340,7 +340,7 @@ public struct Node {
     /// Moves the time up to which everything shown here is complete: the oldest proof of life among the members, unless
     /// registrations are open (design §1.7). Events carry it as their id, so that a resumed stream misses nothing.
     private mutating func updatePosition(at now: Now) {
-        guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0 else { return }
+        guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, isMajority else { return }
         let oldest = peers.dropFirst().lazy.filter(\.isAlive).map(\.knownUpTo).min() ?? now.wall
         let reached = min(oldest, now.wall, lease.durable)
         guard reached > position else { return }
@@ -348,6 +348,12 @@ public struct Node {
         // The wall clock may go back; what is written here from now on is newer all the same.
         owners.clock.observe(Version(milliseconds: position, counter: 0, node: 0))
         tell(.position(position), mask: .max)
+    }
+
+    /// Whether this node is on a side of a split that the others cannot be larger than: changes of a larger side are not known here.
+    private var isMajority: Bool {
+        let known = peers.dropFirst().count { $0.wasMember && !$0.hasLeft }
+        return (known - missedCount + 1) * 2 > known + 1
     }
 
     // MARK: Links
