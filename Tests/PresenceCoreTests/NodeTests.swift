@@ -291,7 +291,7 @@ import Testing
         let attach = Attach(session: session, user: ann, platform: "ios", isLogin: false, record: record)
         shards.attach(attach, from: 1, at: cluster.now, into: &outbox)
         record.knownSince = cluster.now.wall
-        #expect(outbox.messages.contains { $0.peer == 2 && $0.message == .delta(record) })
+        #expect(outbox.changes.contains { $0.watchers == [2] && $0.record == record })
     }
 
     @Test mutating func aCallThatComesToANewOwnerBeforeItsGatewaysShowsNoFlap() {
