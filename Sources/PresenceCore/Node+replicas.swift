@@ -54,11 +54,17 @@ extension Node {
     private mutating func carryOut(_ outcome: PendingWrites.Outcome) {
         switch outcome {
         case .done(let write):
-            for (peer, interest) in write.interests { send(.interest(interest), to: peer) }
+            for (peer, interest) in write.interests {
+                owners.noteTold(interest)
+                send(.interest(interest), to: peer)
+            }
             for (peer, id, answer) in write.answers { send(.answer(id: id, answer), to: peer) }
             for (peer, ticket) in write.acknowledgements { send(.replicated(ticket: ticket), to: peer) }
         case .failed(let write, let refusal):
-            for (peer, interest) in write.interests { send(.interest(interest.toldNothing), to: peer) }
+            for (peer, interest) in write.interests {
+                owners.noteTold(interest)
+                send(.interest(interest.toldNothing), to: peer)
+            }
             for (peer, id, _) in write.answers { send(.answer(id: id, .refused(refusal)), to: peer) }
         }
     }

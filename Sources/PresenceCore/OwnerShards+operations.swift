@@ -38,9 +38,12 @@ extension OwnerShards {
         let version = clock.next(at: now.wall)
         let expiresAt = seconds.map { now.wall + $0 * 1_000 }
         var changed: [Subscription] = []
+        let sessionPeers = users[user].sessionPeers
         for target in targets {
-            let entry = Subscription(
+            var entry = Subscription(
                 target: target.user, subscribeType: type, subscribedAt: now.wall, expiresAt: expiresAt, version: version)
+            // The gateways hear of it when it is on disk; until then no position that they tell counts (``noteTold(_:)``).
+            if !sessionPeers.isEmpty { entry.learntAt = .max }
             if users[user].subscriptions.merge(entry) { changed.append(entry) }
         }
         let evicted = users[user].subscriptions.evict(downTo: settings.subscriptionsMax, version: clock.next(at: now.wall))
@@ -51,10 +54,16 @@ extension OwnerShards {
         let kept = targets.filter { users[user].subscriptions.entry(for: $0.user) != nil }
         let followed = kept.map { Interest.Followed(target: $0.user, told: isAlone ? $0.told : nil, since: version.milliseconds) }
         let interest = change(of: user, added: followed, removed: evicted.map(\.target))
-        outbox.interestsWhenStored += users[user].sessionPeers.map { ($0, interest) }
+        outbox.interestsWhenStored += sessionPeers.map { ($0, interest) }
         outbox.rows += (changed + evicted).map { Row($0, of: id) }
         schedule(user, at: now)
         return evicted.map(\.target)
+    }
+
+    /// The gateways are told now what was held back until it was on disk.
+    mutating func noteTold(_ interest: Interest) {
+        guard let user = index(ofKnown: interest.user) else { return }
+        for followed in interest.added { users[user].subscriptions.learn(followed.target, at: clock.milliseconds(at: 0)) }
     }
 
     private mutating func unsubscribe(_ id: UserID, _ targets: [UserID]?, at now: Now, into outbox: inout Outbox) {

@@ -50,6 +50,13 @@ struct Subscriptions {
         return true
     }
 
+    /// A new entry has been told to the gateways when the version clock showed `time`.
+    mutating func learn(_ target: UserID, at time: Milliseconds) {
+        let place = place(of: target)
+        guard place < entries.count, entries[place].target == target, entries[place].learntAt == .max else { return }
+        entries[place].learntAt = time
+    }
+
     /// Removes the earliest subscribed until `countMax` are left; those just added count as the latest. Returns the new tombstones.
     mutating func evict(downTo countMax: Int, version: Version) -> [Subscription] {
         guard liveCount > countMax else { return [] }
