@@ -57,7 +57,7 @@ extension SimulatedCluster {
         if page.count > options.settings.subscriptionsMax {
             violate(.listsAreExact, "user-\(call.user) follows \(page.count), at most \(options.settings.subscriptionsMax) are right")
         }
-        if options.isCalm, listed != book.targets(at: time), call.at > time - .milliseconds(50) {
+        if options.isCalm, isSound, listed != book.targets(at: time), call.at > time - .milliseconds(50) {
             violate(.listsAreExact, "user-\(call.user) follows \(book.targets(at: time)), is answered \(listed)")
         }
     }

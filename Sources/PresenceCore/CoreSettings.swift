@@ -6,6 +6,9 @@ public struct CoreSettings: Sendable, Equatable {
     public var membership = Membership.Settings()
     /// How long a lost session may be missed before its user is shown OFFLINE. Default 2 s (preset `rollcall`); T5 asks for 0.
     public var offlineGrace: Duration = .seconds(2)
+    /// How long a session lost on a node that drains may be missed at least: its client was asked to open one elsewhere before it dropped
+    /// this one, but the two are heard of by different ways. Default 2 s.
+    public var movingGrace: Duration = .seconds(2)
     /// How long the sessions of a node that is gone, and an ONLINE that nobody has vouched for yet, are believed. Default 10 s (design §5).
     public var reconnectGrace: Duration = .seconds(10)
     /// How long a user nobody on the node watches any more stays registered, so that a reconnect costs nothing. Default 60 s.

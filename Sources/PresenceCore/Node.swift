@@ -259,7 +259,9 @@ public struct Node {
         case .attach(let attach):
             guard decides(attach.user, for: peer) else { return }
             owners.attach(attach, from: peer, at: now, into: &outbox)
-        case .detach(let detach): owners.detach(detach, from: peer, at: now, into: &outbox)
+        case .detach(let detach):
+            let isMoving = peer == 0 ? isDraining : peers[peer].isDraining
+            owners.detach(detach, from: peer, isMoving: isMoving, at: now, into: &outbox)
         case .watch(let watches): watch(watches, from: peer, at: now)
         case .unwatch(let users): owners.unwatch(users, from: peer)
         case .request(let request):

@@ -77,7 +77,10 @@ extension OwnerShards {
     private mutating func promote(_ index: Index, at now: Now, into outbox: inout Outbox) {
         guard users[index].isReplica else { return }
         users[index].isReplica = false
-        users[index].record.knownSince = clock.milliseconds(at: now.wall)
+        let time = clock.milliseconds(at: now.wall)
+        users[index].record.knownSince = time
+        // The owner before may have held back what the gateways are to hear of these until they were on disk.
+        users[index].subscriptions.relearn(since: time - Self.heldBackMax, at: time)
         if users[index].record.statusType == .online {
             users[index].doubtDeadline = now.instant + settings.reconnectGrace
             countOnline(1)
@@ -105,6 +108,9 @@ extension OwnerShards {
         }
         unwritten = start + Self.renewedRowsMax < places.count ? start + Self.renewedRowsMax : nil
     }
+
+    /// How old a subscription may be that no gateway has heard of: some replication time-outs.
+    private static let heldBackMax: Milliseconds = 10_000
 
     /// Rows written at a time after a crash.
     static let renewedRowsMax = 2_000

@@ -64,7 +64,8 @@ struct OwnerShards {
     }
 
     /// A gateway's node says that a session has ended. Only that one: a late end never ends a newer session (design §5).
-    mutating func detach(_ detach: Detach, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
+    /// With `isMoving` its client was asked to go elsewhere.
+    mutating func detach(_ detach: Detach, from peer: PeerIndex, isMoving: Bool, at now: Now, into outbox: inout Outbox) {
         guard let user = users.index(of: detach.user),
             let place = users[user].sessions.firstIndex(where: { $0.id == detach.session && $0.peer == peer })
         else { return }
@@ -75,9 +76,10 @@ struct OwnerShards {
             users[user].statusAfterLast = .unlogined
         case .lost:
             counters.sessionsLost += 1
-            users[user].sessions[place].missedUntil = now.instant + settings.offlineGrace
+            let grace = isMoving ? max(settings.offlineGrace, settings.movingGrace) : settings.offlineGrace
+            users[user].sessions[place].missedUntil = now.instant + grace
             users[user].record.lastSeenTime = max(users[user].record.lastSeenTime, detach.lastSeen)
-            if settings.offlineGrace == .zero { return review(user, at: now, into: &outbox) }
+            if grace == .zero { return review(user, at: now, into: &outbox) }
         }
         settle(user, at: now, into: &outbox)
     }
