@@ -46,6 +46,8 @@ chaos: build
 
 # The same with the debug binary and few users, within half a minute: part of `make test`.
 chaos-short: export ROLLCALL := .build/debug/rollcall
+# The debug binary shares two cores with everything else here: what a death may take is shown by `make chaos`.
+chaos-short: export DEATH_SECONDS := 4
 chaos-short:
 	Tests/Chaos/rolling-restart 3 200 2
 	Tests/Chaos/random-kills 3 200
