@@ -19,6 +19,7 @@ extension Node {
     mutating func beginHandoff(isChilled: Bool, at now: Now) {
         let deadline = now.instant + settings.takeoverTimeout
         handoff.begin(ring: placement.id, isChilled: isChilled, deadline: deadline, isOwned: placement.isOwn)
+        if unheardSince == nil { unheardSince = owners.clock.current(at: now.wall) }
         owners.reassign(roles, at: now, into: &outbox)
         for peer in peers.indices.dropFirst() where peers[peer].isLinked { offer(to: peer) }
         for peer in peers.indices.dropFirst() { ask(peer) }
@@ -91,6 +92,7 @@ extension Node {
         let isComplete = peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isTaken(from: $0) }
         if isComplete, !handoff.isSettled {
             handoff.settle()
+            unheardSince = nil
             if handoff.coldCount > 0, hasMet, isRenewed || missedCount < Ring.replicasMax - 1 { warmUp(at: now) }
             for peer in peers.indices.dropFirst() where peers[peer].isAlive { send(.settled(ring: handoff.ring), to: peer) }
             forgetMoved()

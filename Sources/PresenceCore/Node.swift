@@ -85,6 +85,10 @@ public struct Node {
     public var isDraining: Bool { membership.isDraining }
     /// What was on disk when this node began has been its own to decide about once.
     var isRenewed = false
+    /// Since then this node may decide without having heard what the others hold: it claims nothing later to be complete.
+    var unheardSince: Version?
+    /// This node was on the smaller side of a split, and has not caught up yet.
+    var wasMinority = false
     /// Another node was met since this one has begun.
     var hasMetMember = false
     /// What this node has decided about gives way to others at the next change of the ring.
@@ -342,7 +346,11 @@ public struct Node {
     /// Moves the time up to which everything shown here is complete: the oldest proof of life among the members, unless
     /// registrations are open (design §1.7). Events carry it as their id, so that a resumed stream misses nothing.
     private mutating func updatePosition(at now: Now) {
-        guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, isMajority else { return }
+        guard isMajority else {
+            wasMinority = position > 0
+            return
+        }
+        guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, unheardSince == nil else { return }
         let oldest = peers.dropFirst().lazy.filter(\.isAlive).map(\.knownUpTo).min() ?? now.wall
         let reached = min(oldest, now.wall, lease.durable)
         guard reached > position else { return }
@@ -350,6 +358,8 @@ public struct Node {
         // The wall clock may go back; what is written here from now on is newer all the same.
         owners.clock.observe(Version(milliseconds: position, counter: 0, node: 0))
         tell(.position(position), mask: .max)
+        if wasMinority { tell(.healed, mask: .max) }
+        wasMinority = false
     }
 
     /// Whether this node is on a side of a split that the others cannot be larger than: changes of a larger side are not known here.
@@ -371,8 +381,9 @@ public struct Node {
         peers[peer].isTransmitting = false
         fill(peer)
         peers[peer].isTransmitting = false
-        let relayedSince = peers[peer].relays.namedFrom
-        return peers[peer].link.nextBatch(clock: relayedSince ?? owners.clock.current(at: now.wall))
+        var claim = unheardSince
+        if let named = peers[peer].relays.namedFrom { claim = min(claim ?? named, named) }
+        return peers[peer].link.nextBatch(clock: claim ?? owners.clock.current(at: now.wall))
     }
 
     /// A peer has taken a batch.

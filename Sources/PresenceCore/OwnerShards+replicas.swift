@@ -79,8 +79,8 @@ extension OwnerShards {
         users[index].isReplica = false
         let time = clock.milliseconds(at: now.wall)
         users[index].record.knownSince = time
-        // The owner before may have held back what the gateways are to hear of these until they were on disk.
-        users[index].subscriptions.relearn(since: time - Self.heldBackMax, at: time)
+        // The gateways may not have heard of all: the owner before held targets back until they were on disk, or never knew them.
+        users[index].subscriptions.relearn(at: time)
         if users[index].record.statusType == .online {
             users[index].doubtDeadline = now.instant + settings.reconnectGrace
             countOnline(1)
@@ -108,9 +108,6 @@ extension OwnerShards {
         }
         unwritten = start + Self.renewedRowsMax < places.count ? start + Self.renewedRowsMax : nil
     }
-
-    /// How old a subscription may be that no gateway has heard of: some replication time-outs.
-    private static let heldBackMax: Milliseconds = 10_000
 
     /// Rows written at a time after a crash.
     static let renewedRowsMax = 2_000

@@ -57,11 +57,8 @@ struct Subscriptions {
         entries[place].learntAt = time
     }
 
-    /// What was written at `start` or later was learnt of when the version clock showed `time`.
-    mutating func relearn(since start: Milliseconds, at time: Milliseconds) {
-        guard version.milliseconds >= start else { return }
-        for place in entries.indices where entries[place].version.milliseconds >= start { entries[place].learntAt = time }
-    }
+    /// All entries were learnt of when the version clock showed `time`.
+    mutating func relearn(at time: Milliseconds) { for place in entries.indices { entries[place].learntAt = time } }
 
     /// Removes the earliest subscribed until `countMax` are left; those just added count as the latest. Returns the new tombstones.
     mutating func evict(downTo countMax: Int, version: Version) -> [Subscription] {
