@@ -227,21 +227,6 @@ public struct Gateway {
         case .interest(let interest): receive(interest)
         case .end(let session, let reason): end(session, reason: reason)
         case .position(let milliseconds): position = max(position, milliseconds)
-        case .healed: tellResumedAgain()
-        }
-    }
-
-    /// Tells sessions that were resumed what they were taken to know.
-    private mutating func tellResumedAgain() {
-        for index in sessions.indices {
-            guard let floor = sessions[index]?.floor, floor > .zero else { continue }
-            let session = SessionIndex(index)
-            let skipped = self[session].targets.map(\.user).filter { user in
-                users[user].record.map { $0.version > .zero && !$0.isUntold(since: floor) } ?? false
-            }
-            self[session].floor = .zero
-            self[session].awaited = self[session].awaited.mapValues { $0 == floor ? .zero : $0 }
-            tell(skipped, to: session)
         }
     }
 

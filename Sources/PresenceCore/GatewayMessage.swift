@@ -22,8 +22,6 @@ public enum NodeMessage: Equatable, Sendable {
     case end(SessionID, reason: String)
     /// All that this node shows is complete up to this time.
     case position(Milliseconds)
-    /// This node was on the smaller side of a split: what was written here meanwhile may be older than positions told on the other side.
-    case healed
 }
 
 /// What a gateway tells its clients and bears from them.

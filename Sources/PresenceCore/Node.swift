@@ -87,8 +87,6 @@ public struct Node {
     var isRenewed = false
     /// Since then this node may decide without having heard what the others hold: it claims nothing later to be complete.
     var unheardSince: Version?
-    /// This node was on the smaller side of a split, and has not caught up yet.
-    var wasMinority = false
     /// Another node was met since this one has begun.
     var hasMetMember = false
     /// What this node has decided about gives way to others at the next change of the ring.
@@ -346,11 +344,7 @@ public struct Node {
     /// Moves the time up to which everything shown here is complete: the oldest proof of life among the members, unless
     /// registrations are open (design §1.7). Events carry it as their id, so that a resumed stream misses nothing.
     private mutating func updatePosition(at now: Now) {
-        guard isMajority else {
-            wasMinority = position > 0
-            return
-        }
-        guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, unheardSince == nil else { return }
+        guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, unheardSince == nil, isMajority else { return }
         let oldest = peers.dropFirst().lazy.filter(\.isAlive).map(\.knownUpTo).min() ?? now.wall
         let reached = min(oldest, now.wall, lease.durable)
         guard reached > position else { return }
@@ -358,8 +352,6 @@ public struct Node {
         // The wall clock may go back; what is written here from now on is newer all the same.
         owners.clock.observe(Version(milliseconds: position, counter: 0, node: 0))
         tell(.position(position), mask: .max)
-        if wasMinority { tell(.healed, mask: .max) }
-        wasMinority = false
     }
 
     /// Whether this node is on a side of a split that the others cannot be larger than: changes of a larger side are not known here.

@@ -131,17 +131,4 @@ import Testing
         gateway.unblock(session)
         #expect(positions() == [500])
     }
-
-    @Test mutating func aResumedStreamIsToldOnceAfterASplitWhatItWasTakenToKnow() {
-        let resumed = Attach(session: SessionID(stamp: 3, node: 1), user: user("dora"), platform: "ios")
-        _ = gateway.open(resumed, resumeFrom: 50, at: now)
-        let ann = Interest.Followed(target: user("ann"), told: .zero, since: 1)
-        gateway.receive(
-            .interest(Interest(user: user("dora"), version: Version(stamp: 1, node: 1), isWhole: true, added: [ann], removed: [])))
-        #expect(pushed() == [])
-        gateway.receive(.healed)
-        #expect(pushed() == ["v1"])
-        gateway.receive(.healed)
-        #expect(pushed() == [])
-    }
 }
