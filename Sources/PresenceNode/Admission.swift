@@ -6,20 +6,23 @@ import PresenceWire
 ///
 /// Two measurements decide, each against a target, as in CoDel (RFC 8289) and in WeChat's DAGOR: how late the event loop is, which is
 /// how long a request has waited before anybody looked at it, and how long the work that was taken takes, which sets how much of it may
-/// be in progress (additive increase, multiplicative decrease). Logins yield first: an operation of an open session has a later target,
-/// and while operations are refused no login is taken.
+/// be in progress (additive increase, multiplicative decrease). Logins yield first, then operations, then streams that are resumed: each
+/// has a later target than the one before, and while one is refused those before it are not taken either.
 ///
 /// Refusing costs too, some hundredths of a login: beyond ``Settings/refusalsPerAccepted`` a connection is to be left unread for a while,
 /// so that what is too much waits at the client.
 ///
 /// One for each event loop. Does no I/O, reads no clock and draws no random number but from its seed.
 struct Admission {
-    /// What is asked for.
+    /// What is asked for, in the order in which it yields.
     enum Kind: Int, CaseIterable, Sendable {
         /// A new event stream.
         case login
         /// A call of contract §5; not `logout`, which ends work and is always taken.
         case operation
+        /// An event stream that is resumed, as by a client whose node drains: whoever watches its user sees OFFLINE if it is refused for
+        /// longer than the grace.
+        case resume
     }
 
     /// The answer.
@@ -31,18 +34,18 @@ struct Admission {
 
     /// How late, how long and how many.
     struct Settings {
-        /// How late the loop may be, for longer than ``delayInterval``, before logins and operations are refused.
-        var delayTargets: [Duration] = [.milliseconds(50), .milliseconds(100)]
+        /// How late the loop may be, for longer than ``delayInterval``, before a kind is refused.
+        var delayTargets: [Duration] = [.milliseconds(50), .milliseconds(100), .milliseconds(500)]
         /// How long a delay has to last before it counts: a burst ends by itself.
         var delayInterval: Duration = .milliseconds(300)
-        /// How long a login and an operation that were taken may be in progress before fewer are taken.
-        var workTargets: [Duration] = [.milliseconds(100), .milliseconds(250)]
-        /// Between how many logins, and how many operations, the number that may be in progress moves. The fewest are some 12 ms of
+        /// How long what was taken may be in progress before fewer are taken.
+        var workTargets: [Duration] = [.milliseconds(100), .milliseconds(250), .seconds(1)]
+        /// Between which numbers of a kind the number that may be in progress moves. The fewest are some 12 ms of
         /// work for a core: where work takes long for another reason, fewer would leave the node idle. Many more, with a disk that takes 40
         /// rows a second, were measured to run out of time after the work was done.
-        var inProgressBounds: [ClosedRange<Double>] = [64...2_048, 64...65_536]
+        var inProgressBounds: [ClosedRange<Double>] = [64...2_048, 64...65_536, 256...65_536]
         /// Where it begins.
-        var inProgressStarts: [Double] = [256, 4_096]
+        var inProgressStarts: [Double] = [256, 4_096, 4_096]
         /// Refusals for each request that is taken for which connections need not wait. One takes some 4 µs, a fiftieth of a login or of
         /// a query of 100 users: however much is offered, more than nine tenths of the loop are left for what is taken.
         var refusalsPerAccepted = 2
@@ -147,7 +150,7 @@ struct Admission {
     /// Whether a request is taken. One that is counts as in progress until ``ended(_:startedAt:at:)`` or ``abandoned(_:)``.
     mutating func ask(for kind: Kind, at now: Instant) -> Decision {
         roll(to: now)
-        let isRefused = isTooMuch(kind, at: now) || (kind == .login && isTooMuch(.operation, at: now))
+        let isRefused = Kind.allCases[kind.rawValue...].contains { isTooMuch($0, at: now) }
         guard isRefused else {
             lanes[kind.rawValue].accepted.present += 1
             lanes[kind.rawValue].inProgress += 1

@@ -9,8 +9,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private struct Seat {
         let connection: HTTPServerConnection
         let stream: StreamID
-        /// When the login began; nil once its owner has answered, or did not for so long that it counts no more.
-        var loginStartedAt: Instant?
+        /// The login in progress; nil once its owner has answered, or did not for so long that it counts no more.
+        var login: Work?
     }
 
     /// What this loop counts; copied for the metrics.
@@ -258,19 +258,19 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     }
 
     private func loginEnded(_ session: Gateway.SessionIndex) {
-        guard let startedAt = seats[Int(session)]?.loginStartedAt else { return }
-        seats[Int(session)]?.loginStartedAt = nil
+        guard let login = seats[Int(session)]?.login else { return }
+        seats[Int(session)]?.login = nil
         let now = Clock.now().instant
-        counters.loginSeconds.observe(startedAt, until: now)
-        admission.ended(.login, startedAt: startedAt, at: now)
+        counters.loginSeconds.observe(login.startedAt, until: now)
+        admission.ended(login.kind, startedAt: login.startedAt, at: now)
     }
 
     /// Logins whose owner does not answer must not keep out those of other owners.
     private func abandonLateLogins(at now: Now) {
         for seat in seats.indices {
-            guard let startedAt = seats[seat]?.loginStartedAt, now.instant - startedAt > .seconds(1) else { continue }
-            seats[seat]?.loginStartedAt = nil
-            admission.abandoned(.login)
+            guard let login = seats[seat]?.login, now.instant - login.startedAt > .seconds(1) else { continue }
+            seats[seat]?.login = nil
+            admission.abandoned(login.kind)
         }
     }
 
@@ -290,7 +290,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 allow: "GET")
         }
         let now = Clock.now()
-        guard let work = admit(.login, nil, stream: request.stream, on: connection, at: now) else { return }
+        guard let work = admit(request.lastEventID.isEmpty ? .login : .resume, nil, stream: request.stream, on: connection, at: now) else {
+            return
+        }
         let query = Array(request.target.drop { $0 != UInt8(ascii: "?") }.dropFirst())
         let lastEventID = Milliseconds(String(decoding: request.lastEventID, as: UTF8.self))
         let open = { [self] (caller: Caller, stream: StreamID) in
@@ -316,7 +318,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             session: session, user: caller.user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus)
         let seat = gateway.open(attach, resumeFrom: resumeFrom, at: Clock.now())
         while seats.count <= Int(seat) { seats.append(nil) }
-        seats[Int(seat)] = Seat(connection: connection, stream: stream, loginStartedAt: work.startedAt)
+        seats[Int(seat)] = Seat(connection: connection, stream: stream, login: work)
         connection.applicationCount += 1
         connection.openEventStream(stream, token: seat)
         flush()
@@ -324,7 +326,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {
         connection.applicationCount -= 1
-        if seats[Int(token)]?.loginStartedAt != nil { admission.abandoned(.login) }
+        abandoned(seats[Int(token)]?.login)
         seats[Int(token)] = nil
         if isDraining { return }
         let lastSeen = Clock.now().wall - (NIODeadline.now() - connection.lastReceivedAt).nanoseconds / 1_000_000

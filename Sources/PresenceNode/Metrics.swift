@@ -72,10 +72,12 @@ struct MetricsSnapshot {
             }
         }
         metrics.counter(
-            "rollcall_admission_refused_total", "Logins and operations refused with 50002 before anything was spent on them.",
+            "rollcall_admission_refused_total",
+            "Logins, operations and resumed streams refused with 50002 before anything was spent on them.",
             samples { Double($0.refused) })
         metrics.gauge(
-            "rollcall_admission_in_progress", "Logins and operations that were taken and are not done.", samples { Double($0.inProgress) })
+            "rollcall_admission_in_progress", "Logins, operations and resumed streams that were taken and are not done.",
+            samples { Double($0.inProgress) })
         metrics.gauge("rollcall_admission_limit", "How many may be in progress, by how long they take.", samples(\.limit))
         let delay = gateways.map(\.delay).max() ?? .zero
         metrics.gauge(
