@@ -3,24 +3,38 @@ import PresenceWire
 /// Slots on their way to this node: which it may decide about, and what the other nodes have said they hold (design §5, "warming").
 ///
 /// After every change of the members each node offers each other one what it holds of the slots that the other is to keep: a hash a slot.
-/// The other asks for those that differ, some at a time. A slot that is new to its owner is cold until all have been heard: nothing is
-/// said or written about its users, because what was acknowledged may be where nobody has asked yet. Whoever is never heard of is not
-/// waited for longer than ``CoreSettings/takeoverTimeout``.
+/// The other asks for those that differ, a page at a time, and first for those that it owns: a slot that is new to its owner is cold until
+/// all have been heard about it: nothing is said or written about its users, because what was acknowledged may be where nobody has asked
+/// yet. Whoever is never heard of is not waited for longer than ``CoreSettings/takeoverTimeout``.
 struct Handoff {
-    /// Slots asked of one node at a time: a page of a few hundred kilobytes at most for 300 users a slot.
-    static let slotsAskedMax = 64
+    /// Slots asked of one node at a time. The other answers about as many of them as ``rowsSentMax`` allows, and about one at least.
+    static let slotsAskedMax = 1_024
+    /// Rows sent in answer to one question: a page of some hundred kilobytes.
+    static let rowsSentMax = 2_048
 
     /// What one other node holds of this node's slots.
     private struct Offer {
         var ring: UInt64 = 0
         var slots: [SlotHash] = []
         var isWhole = false
-        /// The next of `slots` to look at.
-        var next = 0
-        /// Slots that were asked for and have not come.
-        var askedCount = 0
+        /// The next of `slots` to look at: first for those that this node owns, then for the others.
+        var next = (owned: 0, kept: 0)
+        /// Slots that were asked for and have not come, in the order of the question: those that this node owns are in front.
+        var asked: [Slot] = []
+        /// How many of `asked` this node owns.
+        var ownedAskedCount = 0
 
-        var isTaken: Bool { isWhole && next == slots.count && askedCount == 0 }
+        /// Everything about the slots that this node owns is here.
+        var isHeard: Bool { isWhole && next.owned == slots.count && ownedAskedCount == 0 }
+        var isTaken: Bool { isHeard && next.kept == slots.count && asked.isEmpty }
+
+        mutating func restart() { (next, asked, ownedAskedCount) = ((0, 0), [], 0) }
+    }
+
+    /// Of whom a slot was asked, and what was offered.
+    private struct Question {
+        let peer: PeerIndex
+        let hash: UInt64
     }
 
     /// The hash of the present members: nodes with the same view have the same.
@@ -33,6 +47,8 @@ struct Handoff {
     /// Everything that this node is to keep has come.
     private(set) var isSettled = true
     private var offers: [Offer] = []
+    /// What was asked for this ring: who offers the same need not be asked, too.
+    private var questions: [Slot: Question] = [:]
     /// For each peer the ring for which it has said that everything has come.
     private var settledRings: [UInt64] = []
 
@@ -55,7 +71,8 @@ struct Handoff {
             }
             if !isWarm[slot] { coldCount += 1 }
         }
-        for peer in offers.indices where offers[peer].ring == ring { (offers[peer].next, offers[peer].askedCount) = (0, 0) }
+        questions = [:]
+        for peer in offers.indices where offers[peer].ring == ring { offers[peer].restart() }
     }
 
     /// Nobody is there to be heard: they are waited for up to `deadline`, if nobody is waited for already.
@@ -77,37 +94,65 @@ struct Handoff {
         offers[peer].isWhole = isLast
     }
 
-    /// The next slots to ask of a peer: those that differ from what is here.
-    mutating func next(from peer: PeerIndex, isWanted: (SlotHash) -> Bool) -> [Slot] {
-        guard peer < offers.count, offers[peer].ring == ring else { return [] }
-        var wanted: [Slot] = []
-        while offers[peer].askedCount < Self.slotsAskedMax, offers[peer].next < offers[peer].slots.count {
-            let offered = offers[peer].slots[offers[peer].next]
-            offers[peer].next += 1
-            guard isWanted(offered) else { continue }
-            wanted.append(offered.slot)
-            offers[peer].askedCount += 1
+    /// What to ask of a peer, if nothing is asked of it: slots that differ from what is here and are not on their way from another one.
+    mutating func next(from peer: PeerIndex, isOwned: (Slot) -> Bool, isWanted: (SlotHash) -> Bool) -> [Slot] {
+        guard peer < offers.count, offers[peer].ring == ring, offers[peer].asked.isEmpty else { return [] }
+        var offer = offers[peer]
+        offers[peer].slots = []
+        while offer.asked.count < Self.slotsAskedMax, offer.next.owned < offer.slots.count {
+            let offered = offer.slots[offer.next.owned]
+            offer.next.owned += 1
+            if isOwned(offered.slot), isNew(offered, from: peer), isWanted(offered) { question(offered, of: peer, in: &offer) }
         }
-        return wanted
+        offer.ownedAskedCount = offer.asked.count
+        // A later page may hold more that this node owns: those come first.
+        while offer.isWhole, offer.asked.count < Self.slotsAskedMax, offer.next.kept < offer.slots.count {
+            let offered = offer.slots[offer.next.kept]
+            offer.next.kept += 1
+            if !isOwned(offered.slot), isNew(offered, from: peer), isWanted(offered) { question(offered, of: peer, in: &offer) }
+        }
+        offers[peer] = offer
+        return offer.asked
     }
 
-    /// A peer has sent all that it holds of so many slots.
-    mutating func sent(_ count: Int, ring: UInt64, by peer: PeerIndex) {
-        guard ring == self.ring, peer < offers.count, offers[peer].ring == ring else { return }
-        offers[peer].askedCount = max(offers[peer].askedCount - count, 0)
+    /// Whether nobody else was asked for the same.
+    private func isNew(_ offered: SlotHash, from peer: PeerIndex) -> Bool {
+        guard let question = questions[offered.slot] else { return true }
+        return question.peer == peer || question.hash != offered.hash
     }
+
+    private mutating func question(_ offered: SlotHash, of peer: PeerIndex, in offer: inout Offer) {
+        offer.asked.append(offered.slot)
+        questions[offered.slot] = Question(peer: peer, hash: offered.hash)
+    }
+
+    /// A peer has sent all that it holds of the first `count` slots that were asked of it.
+    ///
+    /// - Returns: the slots to ask for again, because there was no room for them.
+    mutating func sent(_ count: Int, ring: UInt64, by peer: PeerIndex) -> [Slot] {
+        guard ring == self.ring, peer < offers.count, offers[peer].ring == ring else { return [] }
+        offers[peer].asked.removeFirst(min(count, offers[peer].asked.count))
+        offers[peer].ownedAskedCount = max(offers[peer].ownedAskedCount - count, 0)
+        return offers[peer].asked
+    }
+
+    /// Whether everything that a peer holds of the slots that this node owns is here, or on its way from another one.
+    func isHeard(from peer: PeerIndex) -> Bool { peer < offers.count && offers[peer].ring == ring && offers[peer].isHeard }
 
     /// Whether everything that a peer holds of this node's slots is here.
     func isTaken(from peer: PeerIndex) -> Bool { peer < offers.count && offers[peer].ring == ring && offers[peer].isTaken }
 
     /// What was asked of a peer, or its answer, may be lost.
     mutating func restart(_ peer: PeerIndex) {
-        if peer < offers.count { (offers[peer].next, offers[peer].askedCount) = (0, 0) }
+        if peer < offers.count { offers[peer].restart() }
     }
 
     /// A peer is gone, or was restarted: what it said is void.
     mutating func lose(_ peer: PeerIndex) {
         if peer < offers.count { offers[peer] = Offer() }
+        // What others offered, too, was not asked of them.
+        questions = questions.filter { $0.value.peer != peer }
+        for other in offers.indices { offers[other].next = (0, 0) }
         if peer < settledRings.count { settledRings[peer] = 0 }
     }
 

@@ -63,22 +63,29 @@ extension Node {
     }
 
     /// Asks for the next slots that differ.
-    private mutating func ask(_ peer: PeerIndex) {
-        let wanted = handoff.next(from: peer) { [owners, placement] offered in
+    mutating func ask(_ peer: PeerIndex) {
+        let (owners, placement) = (owners, placement)
+        let wanted = handoff.next(from: peer, isOwned: { placement.owner(of: $0) == 0 }) { offered in
             placement.isKept(offered.slot, by: 0) && owners.book.hash(of: offered.slot) != offered.hash
         }
         if !wanted.isEmpty { send(.want(ring: handoff.ring, wanted), to: peer) }
     }
 
-    /// A peer asks for slots: rows in batches that the link bounds, then the word that this was all.
+    /// A peer asks for slots: a page of rows, then the word how many of the slots these were.
     mutating func receive(want slots: [Slot], ring: UInt64, from peer: PeerIndex) {
-        send(slots.flatMap { owners.rows(of: $0) }, to: peer)
-        send(.sent(ring: ring, slotsCount: slots.count), to: peer)
+        var rows: [Row] = []
+        var slotsCount = 0
+        for slot in slots where rows.count < Handoff.rowsSentMax {
+            rows += owners.rows(of: slot)
+            slotsCount += 1
+        }
+        send(rows, to: peer)
+        send(.sent(ring: ring, slotsCount: slotsCount), to: peer)
     }
 
     mutating func receive(sent slotsCount: Int, ring: UInt64, from peer: PeerIndex, at now: Now) {
-        handoff.sent(slotsCount, ring: ring, by: peer)
-        ask(peer)
+        let unsent = handoff.sent(slotsCount, ring: ring, by: peer)
+        if unsent.isEmpty { ask(peer) } else { send(.want(ring: handoff.ring, unsent), to: peer) }
         advanceHandoff(at: now)
     }
 
@@ -87,13 +94,14 @@ extension Node {
         forgetMoved()
     }
 
-    /// When everybody has been heard, or waited for long enough, the cold slots are this node's to decide about.
+    /// When everybody has been heard about the cold slots, or waited for long enough, they are this node's to decide about.
     mutating func advanceHandoff(at now: Now) {
+        let isHeard = peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isHeard(from: $0) }
+        if isHeard, handoff.coldCount > 0, hasMet, isRenewed || missedCount < Ring.replicasMax - 1 { warmUp(at: now) }
         let isComplete = peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isTaken(from: $0) }
         if isComplete, !handoff.isSettled {
             handoff.settle()
             unheardSince = nil
-            if handoff.coldCount > 0, hasMet, isRenewed || missedCount < Ring.replicasMax - 1 { warmUp(at: now) }
             for peer in peers.indices.dropFirst() where peers[peer].isAlive { send(.settled(ring: handoff.ring), to: peer) }
             forgetMoved()
         }

@@ -126,6 +126,7 @@ extension Node {
         if wasAlive, wasRestarted || !state.isLive {
             owners.peerLost(peer, at: now, into: &outbox)
             handoff.lose(peer)
+            for other in peers.indices.dropFirst() { ask(other) }
             peers[peer].knownUpTo = 0
             peers[peer].relays = Relays()
             retryRequests(at: now) { $0.peer == peer }

@@ -44,6 +44,8 @@ public struct NodeStatistics: Equatable, Sendable {
     public let deltasReceived: UInt64
     public let usersWatched: Int
     public let slotsOwned: Int
+    /// Slots that this node owns and does not decide about yet: it waits for what others hold of them.
+    public let slotsCold: Int
     public let callsWaiting: Int
     public let misrouted: UInt64
     /// Digests of what other nodes watch and host, sent to them.
@@ -71,7 +73,7 @@ extension Node {
             writesWaiting: writes.count, digestDifferences: digestDifferences, rowsRefused: rowsRefusedCount, isDraining: isDraining,
             evictions: owners.counters.evictions,
             clocksRefused: owners.counters.clocksRefused, deltasReceived: fanOut.deltasReceived, usersWatched: fanOut.count,
-            slotsOwned: placement.slotsOwned, callsWaiting: calls.count, misrouted: misroutedCount,
+            slotsOwned: placement.slotsOwned, slotsCold: handoff.coldCount, callsWaiting: calls.count, misrouted: misroutedCount,
             viewDigestsSent: viewDigests.sent, viewDigestDifferences: viewDigests.differences, relaysSent: relayCounters.sent,
             relaysPassedOn: relayCounters.passedOn, relaysDropped: relayCounters.dropped, relaysMissed: relayCounters.missed,
             peers: peers.dropFirst().map { state in

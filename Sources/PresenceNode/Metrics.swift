@@ -110,6 +110,7 @@ struct MetricsSnapshot {
         }
         metrics.gauge("rollcall_members", "Members of the cluster as this node sees them.", states)
         metrics.gauge("rollcall_slots_owned", "Slots of the ring that this node owns.", Double(node.slotsOwned))
+        metrics.gauge("rollcall_slots_cold", "Owned slots that wait for what other nodes hold of them.", Double(node.slotsCold))
         metrics.gauge("rollcall_users_kept", "Users whose facts are kept for another owner.", Double(node.usersKept))
         metrics.gauge("rollcall_writes_waiting", "Changes whose answers wait for disks.", Double(node.writesWaiting))
         metrics.counter(
