@@ -8,7 +8,7 @@ import PresenceWire
 /// yet. Whoever is never heard of is not waited for longer than ``CoreSettings/takeoverTimeout``.
 struct Handoff {
     /// Slots asked of one node at a time. The other answers about as many of them as ``rowsSentMax`` allows, and about one at least.
-    static let slotsAskedMax = 1_024
+    static let slotsAskedMax = 256
     /// Rows sent in answer to one question: a page of some hundred kilobytes.
     static let rowsSentMax = 2_048
 

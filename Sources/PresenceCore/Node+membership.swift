@@ -44,7 +44,6 @@ extension Node {
         renewOffer(to: peer)
         // What was asked while there was no link is lost.
         if !handoff.isTaken(from: peer) { send(.requestOffer, to: peer) }
-        sendDigest(to: peer, wantsAnswer: true)
         run(at: now)
     }
 

@@ -92,20 +92,28 @@ extension Node {
 
     // MARK: Repair
 
-    /// Compares what this node and `peer` hold of the slots that both keep.
+    /// Compares what this node and `peer` hold of the slots that both keep; what differs is sent both ways, at most a page at a time.
     mutating func sendDigest(to peer: PeerIndex, wantsAnswer: Bool) {
         send(.digest(owners.digest { placement.isShared($0, with: peer) }, wantsAnswer: wantsAnswer), to: peer)
     }
 
     mutating func receive(digest: [UInt64], wantsAnswer: Bool, from peer: PeerIndex) {
         let own = owners.digest { placement.isShared($0, with: peer) }
-        guard digest.count == own.count, digest != own else { return }
+        // While slots change hands much differs, and is on its way.
+        guard digest.count == own.count, digest != own, handoff.isSettled else { return }
         digestDifferences += 1
         let slotsInRange = Ring.slotsCount / Message.digestRangesCount
-        let differing = digest.indices.filter { digest[$0] != own[$0] }.flatMap { range in
-            (range * slotsInRange..<(range + 1) * slotsInRange).map(Slot.init).filter { placement.isShared($0, with: peer) }
+        let start = nextRepairRange
+        var rows: [Row] = []
+        for step in digest.indices where rows.count < Handoff.rowsSentMax {
+            let range = (start + step) % digest.count
+            guard digest[range] != own[range] else { continue }
+            nextRepairRange = range + 1
+            for slot in (range * slotsInRange..<(range + 1) * slotsInRange).map(Slot.init) where placement.isShared(slot, with: peer) {
+                rows += owners.rows(of: slot)
+            }
         }
-        send(differing.flatMap { owners.rows(of: $0) }, to: peer)
+        send(rows, to: peer)
         if wantsAnswer { send(.digest(own, wantsAnswer: false), to: peer) }
     }
 

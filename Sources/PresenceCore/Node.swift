@@ -81,6 +81,8 @@ public struct Node {
     var disk = Disk()
     var nextDigestAt = Instant(nanoseconds: 0)
     var nextDigestPeer = 0
+    /// Where the next answer to a digest begins: it has room for a part of what differs.
+    var nextRepairRange = 0
     /// This node gives its slots away and will end.
     public var isDraining: Bool { membership.isDraining }
     /// What was on disk when this node began has been its own to decide about once.
