@@ -30,6 +30,8 @@ struct Occurrence: Comparable {
         /// Messages of a gateway on another loop than the core's, on their way.
         case fromGateway(node: Int, run: Int, gateway: Int, [GatewayMessage])
         case toGateway(node: Int, run: Int, gateway: Int, [NodeMessage])
+        /// A node has computed the ring of its members.
+        case placed(node: Int, run: Int, [Ring.Member])
         /// A node begins, or begins again.
         case start(node: Int)
         case leave(node: Int, run: Int)

@@ -26,6 +26,10 @@ extension SimulatedCluster {
             guard isRunning(node, run) else { return }
             for message in messages { nodes[node].gateways[gateway].receive(message) }
             obey(node)
+        case .placed(let node, let run, let members):
+            guard isRunning(node, run) else { return }
+            nodes[node].core.placed(RingCache.shared.ring(of: members), at: nodes[node].now(time))
+            obey(node)
         case .start(let node): start(node)
         case .leave(let node, let run): leave(node, run)
         case .resume(let node): resume(node)
@@ -45,7 +49,8 @@ extension SimulatedCluster {
     /// The node at which something happens, if that may stand still.
     private func place(of what: Occurrence.What) -> Int? {
         switch what {
-        case .tick(let node, _), .commit(let node, _), .fromGateway(let node, _, _, _), .toGateway(let node, _, _, _), .leave(let node, _):
+        case .tick(let node, _), .commit(let node, _), .fromGateway(let node, _, _, _), .toGateway(let node, _, _, _), .leave(let node, _),
+            .placed(let node, _, _):
             node
         case .arrive(let link, _, _, _): links[link].to
         case .linked(let link, _, _), .retry(let link, _), .refused(let link, _), .broken(let link, _), .silent(let link, _),
@@ -370,6 +375,7 @@ extension SimulatedCluster {
             case .persist(let rows, let ticket): nodes[node].disk.write(rows, ticket: ticket)
             case .connect(let peer): if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
             case .transmit(let peer): transmit(from: node, to: peer)
+            case .place(let members): plan(.placed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))
             case .superseded(let card): violate(.membersAgree, "\(nodes[node].id) is superseded by \(card)")
             case .membership(let id, let isAlive):
                 note(9, node, isAlive ? 1 : 0, "\(nodes[node].id): \(id) is \(isAlive ? "alive" : "gone")")

@@ -37,6 +37,8 @@ struct PendingCalls {
         let caller: UserID
         let call: Call
         let deadline: Instant
+        /// All that the call writes is newer.
+        let begunAt: Version
         /// The sessions of the caller on this node when it asked: one of them may be waiting for the answer.
         let askers: [SessionID]
         /// The users whose records are wanted, and those that have come.
@@ -77,9 +79,10 @@ struct PendingCalls {
     }
 
     /// Notes a request of `call` to `peer`.
-    mutating func send(_ operation: OwnerOperation, of user: UserID, for call: CallIndex, to peer: PeerIndex) -> Request {
+    mutating func send(_ operation: OwnerOperation, of user: UserID, for call: CallIndex, to peer: PeerIndex, isRepeated: Bool) -> Request {
         nextRequest += 1
-        let request = Request(id: nextRequest, user: user, operation: operation)
+        let request = Request(
+            id: nextRequest, user: user, operation: operation, repeatedSince: isRepeated ? calls[call]?.begunAt : nil)
         sent[request.id] = Sent(call: call, request: request, peer: peer)
         calls[call]?.openCount += 1
         return request

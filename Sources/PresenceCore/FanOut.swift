@@ -153,9 +153,13 @@ struct FanOut {
         slots[named.slot].contains { ViewDigest.hash(of: views.user(at: $0), views[$0].record.version) == named.hash }
     }
 
-    /// What is watched of a slot, as a hash.
-    func hash(of slot: Slot) -> UInt64 {
-        slots[slot].reduce(0) { $0 ^ ViewDigest.hash(of: views.user(at: $1), views[$1].record.version) }
+    /// What is watched of those of these slots for which `isWanted` holds, as a hash.
+    func hash(of range: ClosedRange<Slot>, where isWanted: (Slot) -> Bool) -> UInt64 {
+        var hash: UInt64 = 0
+        slots.forEach(in: range) { slot, index in
+            if isWanted(slot) { hash ^= ViewDigest.hash(of: views.user(at: index), views[index].record.version) }
+        }
+        return hash
     }
 
     /// See ``unconfirm(where:)``, for the users of one slot.

@@ -52,10 +52,11 @@ struct LocalSessions {
         users[index][place].isEnding = true
     }
 
-    /// The sessions of a slot's users, as a hash.
-    func hash(of slot: Slot) -> UInt64 {
+    /// The sessions of the users of those of these slots for which `isWanted` holds, as a hash.
+    func hash(of range: ClosedRange<Slot>, where isWanted: (Slot) -> Bool) -> UInt64 {
         var hash: UInt64 = 0
-        for index in slots[slot] {
+        slots.forEach(in: range) { slot, index in
+            guard isWanted(slot) else { return }
             for local in users[index] where !local.isEnding { hash ^= ViewDigest.hash(of: local.attach.session) }
         }
         return hash

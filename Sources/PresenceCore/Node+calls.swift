@@ -12,7 +12,7 @@ extension Node {
         let index = calls.add(
             PendingCalls.Pending(
                 gateway: gateway, token: token, caller: caller, call: call, deadline: now.instant + settings.callTimeout,
-                askers: sessions.askers(caller)))
+                begunAt: owners.clock.current(at: now.wall), askers: sessions.askers(caller)))
         switch call {
         case .setSelfStatus(let customStatus, let seconds):
             ask(.setSelfStatus(customStatus: customStatus, seconds: seconds), of: caller, for: index)
@@ -48,9 +48,9 @@ extension Node {
         return record
     }
 
-    private mutating func ask(_ operation: OwnerOperation, of user: UserID, for call: PendingCalls.CallIndex) {
+    private mutating func ask(_ operation: OwnerOperation, of user: UserID, for call: PendingCalls.CallIndex, isRepeated: Bool = false) {
         let peer = owner(of: user)
-        let request = calls.send(operation, of: user, for: call, to: peer)
+        let request = calls.send(operation, of: user, for: call, to: peer, isRepeated: isRepeated)
         send(.request(request), to: peer)
     }
 
@@ -149,7 +149,7 @@ extension Node {
     /// Sends a request again, to whoever owns its users now.
     private mutating func repeatRequest(_ sent: PendingCalls.Sent) {
         guard case .records(let users) = sent.request.operation else {
-            return ask(sent.request.operation, of: sent.request.user, for: sent.call)
+            return ask(sent.request.operation, of: sent.request.user, for: sent.call, isRepeated: true)
         }
         for (_, group) in grouped(users) { ask(.records(group), of: group[0], for: sent.call) }
     }

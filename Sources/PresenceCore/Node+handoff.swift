@@ -130,10 +130,11 @@ extension Node {
     }
 
     /// Whether this node decides about all the slots that it owns.
-    public var isWarm: Bool { handoff.coldCount == 0 }
+    public var isWarm: Bool { handoff.coldCount == 0 && awaitedRing == nil }
 
     /// Whether everything that this node held is where it belongs: then a node that drains may end.
     public var isHandedOver: Bool {
-        peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || (handoff.isSettled($0) && peers[$0].link.isIdle) }
+        awaitedRing == nil
+            && peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || (handoff.isSettled($0) && peers[$0].link.isIdle) }
     }
 }

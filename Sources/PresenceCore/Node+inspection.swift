@@ -18,5 +18,5 @@ extension Node {
     package var memberIDs: [NodeID] { peers.filter(\.isAlive).map(\.peer.id) }
 
     /// Every registration of this node has been answered.
-    package var isComplete: Bool { fanOut.unconfirmedCount == 0 && misrouted.isEmpty && handoff.coldCount == 0 }
+    package var isComplete: Bool { fanOut.unconfirmedCount == 0 && misrouted.isEmpty && isWarm }
 }

@@ -169,19 +169,36 @@ extension Node {
 
     /// If the ring is another one: who is new to a slot asks the others what they hold, and what we host is registered where it belongs.
     private mutating func membersChanged(at now: Now) {
-        let members = peers.indices.filter { $0 == 0 ? !isDraining : peers[$0].isAlive && !peers[$0].isDraining }
-        let cards = members.map { (member: Ring.Member(id: peers[$0].peer.id, weight: Int(peers[$0].peer.weight)), peer: $0) }
+        let isMember = { [isDraining, peers] (peer: PeerIndex) in
+            peer == 0 ? !isDraining : peers[peer].isAlive && !peers[peer].isDraining
+        }
+        let members = peers.indices.filter(isMember).map { Ring.Member(id: peers[$0].peer.id, weight: Int(peers[$0].peer.weight)) }
         owners.isCutOff = isReplicated && members.count <= 1
-        let isSame = Placement.id(of: cards.map(\.member)) == placement.id
-        if isSame, !isMissed { return }
+        let id = Placement.id(of: members)
+        guard id == placement.id else {
+            if awaitedRing != id { effects.append(.place(members)) }
+            return awaitedRing = id
+        }
+        awaitedRing = nil
+        if isMissed { changePlacement(to: placement, at: now) }
+    }
+
+    /// The ring of the effect ``Effect/place(_:)``. If the members have changed meanwhile nothing happens: another one is on its way.
+    public mutating func placed(_ ring: Ring, at now: Now) {
+        guard Placement.id(of: ring.members) == awaitedRing else { return }
+        awaitedRing = nil
+        changePlacement(to: Placement(ring: ring) { peerIndices[$0] ?? 0 }, at: now)
+        run(at: now)
+    }
+
+    private mutating func changePlacement(to new: Placement, at now: Now) {
         let old = placement
-        if !isSame { placement = Placement(cards) }
+        placement = new
         if isMissed {
             // Whatever was offered was offered before.
             for peer in peers.indices { handoff.lose(peer) }
             for peer in peers.indices.dropFirst() { send(.requestOffer, to: peer) }
         }
-        let new = placement
         beginHandoff(isChilled: isChilled || isMissed, at: now)
         (isChilled, isMissed) = (false, false)
         for write in writes.replan({ new.replicas(of: $0.user) }) { replicate(write.rows, ticket: write.ticket) }

@@ -64,10 +64,8 @@ extension Node {
 
     /// What this node watches and hosts of a peer's users in a range of slots.
     private func viewHash(of range: Int, ownedBy peer: PeerIndex) -> UInt64 {
-        var hash: UInt64 = 0
-        for slot in ViewDigest.slots(of: range) where placement.owner(of: slot) == peer {
-            hash ^= fanOut.hash(of: slot) ^ sessions.hash(of: slot)
-        }
-        return hash
+        let isOwned = { [placement] (slot: Slot) in placement.owner(of: slot) == peer }
+        let slots = ViewDigest.slots(of: range)
+        return fanOut.hash(of: slots, where: isOwned) ^ sessions.hash(of: slots, where: isOwned)
     }
 }

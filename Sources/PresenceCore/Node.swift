@@ -18,6 +18,8 @@ public struct Node {
         case transmit(PeerIndex)
         /// A peer has become, or ceased to be, a member.
         case membership(NodeID, isAlive: Bool)
+        /// Compute the ring of these members, which takes some ms, away from the event loop, and report with ``Node/placed(_:at:)``.
+        case place([Ring.Member])
         /// Another process runs under this node's ID and was started later: this one is not a member any more.
         case superseded(by: Peer)
     }
@@ -83,6 +85,8 @@ public struct Node {
     var nextDigestPeer = 0
     /// Where the next answer to a digest begins: it has room for a part of what differs.
     var nextRepairRange = 0
+    /// The ``Placement/id`` of the ring that is being computed.
+    var awaitedRing: UInt64?
     /// This node gives its slots away and will end.
     public var isDraining: Bool { membership.isDraining }
     /// What was on disk when this node began has been its own to decide about once.

@@ -22,6 +22,8 @@ struct OwnedUser {
     var doubtDeadline: Instant?
     /// What the user is when no session is left: by how the last one ended (T2, T7).
     var statusAfterLast = StatusType.offline
+    /// When a merged list that is too long is cut; nil for one that is not.
+    var surplusDueAt: Instant?
     /// When this user is looked at next; an older entry in the queue of reviews is void.
     var reviewAt = Instant.farFuture
 
@@ -74,7 +76,7 @@ struct OwnedUser {
 
     /// The earliest moment at which something about this user ends by itself.
     func nextDeadline(at now: Now) -> Instant {
-        var next = doubtDeadline ?? .farFuture
+        var next = min(doubtDeadline ?? .farFuture, surplusDueAt ?? .farFuture)
         for session in sessions { next = min(next, session.missedUntil ?? .farFuture) }
         if record.customStatusExpiresAt > 0 { next = min(next, now.instant(of: record.customStatusExpiresAt)) }
         if let expiry = subscriptions.nextExpiry { next = min(next, now.instant(of: expiry)) }

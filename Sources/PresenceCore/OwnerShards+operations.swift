@@ -8,7 +8,8 @@ extension OwnerShards {
             setSelfStatus(request.user, customStatus, seconds, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
         case .subscribe(let targets, let seconds, let type, let session):
-            let evicted = subscribe(request.user, targets, seconds: seconds, type: type, by: session, at: now, into: &outbox)
+            let plan = Following(targets: targets, seconds: seconds, type: type, session: session, repeatedSince: request.repeatedSince)
+            let evicted = subscribe(request.user, plan, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .subscribed(evicted: evicted)))
         case .unsubscribe(let targets):
             unsubscribe(request.user, targets, at: now, into: &outbox)
@@ -30,18 +31,26 @@ extension OwnerShards {
         settle(index(of: id), customStatus: customStatus, customStatusExpiresAt: expiry, at: now, into: &outbox)
     }
 
-    private mutating func subscribe(
-        _ id: UserID, _ targets: [OwnerOperation.Target], seconds: Int64?, type: UInt8, by session: SessionID?, at now: Now,
-        into outbox: inout Outbox
-    ) -> [UserID] {
+    /// What a `subscribe` asks for.
+    private struct Following {
+        let targets: [OwnerOperation.Target]
+        let seconds: Int64?
+        let type: UInt8
+        let session: SessionID?
+        let repeatedSince: Version?
+    }
+
+    /// Returns who was evicted, also by an earlier attempt of the same call whose answer was lost.
+    private mutating func subscribe(_ id: UserID, _ plan: Following, at now: Now, into outbox: inout Outbox) -> [UserID] {
         let user = index(of: id)
         let version = clock.next(at: now.wall)
-        let expiresAt = seconds.map { now.wall + $0 * 1_000 }
+        let expiresAt = plan.seconds.map { now.wall + $0 * 1_000 }
         var changed: [Subscription] = []
         let sessionPeers = users[user].sessionPeers
-        for target in targets {
+        let done = users[user].subscriptions.done(plan.targets.map(\.user), since: plan.repeatedSince)
+        for target in plan.targets where !done.added.contains(where: { $0.target == target.user }) {
             var entry = Subscription(
-                target: target.user, subscribeType: type, subscribedAt: now.wall, expiresAt: expiresAt, version: version)
+                target: target.user, subscribeType: plan.type, subscribedAt: now.wall, expiresAt: expiresAt, version: version)
             // The gateways hear of it when it is on disk; until then no position that they tell counts (``noteTold(_:)``).
             if !sessionPeers.isEmpty { entry.learntAt = .max }
             if users[user].subscriptions.merge(entry) { changed.append(entry) }
@@ -49,15 +58,16 @@ extension OwnerShards {
         let evicted = users[user].subscriptions.evict(downTo: settings.subscriptionsMax, version: clock.next(at: now.wall))
         countEvictions(evicted.count)
         // Only one of several sessions has made the call, or one that is not known here: then all are told by their streams.
-        let isAlone = users[user].sessions.count == 1 && (session ?? users[user].sessions[0].id) == users[user].sessions[0].id
+        let isAlone = users[user].sessions.count == 1 && (plan.session ?? users[user].sessions[0].id) == users[user].sessions[0].id
         noteFacts(of: user)
-        let kept = targets.filter { users[user].subscriptions.entry(for: $0.user) != nil }
+        let kept = plan.targets.filter { users[user].subscriptions.entry(for: $0.user) != nil }
         let followed = kept.map { Interest.Followed(target: $0.user, told: isAlone ? $0.told : nil, since: version.milliseconds) }
         let interest = change(of: user, added: followed, removed: evicted.map(\.target))
         outbox.interestsWhenStored += sessionPeers.map { ($0, interest) }
-        outbox.rows += (changed + evicted).map { Row($0, of: id) }
+        // What an earlier attempt wrote may be nowhere else yet.
+        outbox.rows += (changed + evicted + done.added + done.evicted).map { Row($0, of: id) }
         schedule(user, at: now)
-        return evicted.map(\.target)
+        return (evicted + done.evicted).map(\.target)
     }
 
     /// The gateways are told now what was held back until it was on disk.
@@ -119,13 +129,21 @@ extension OwnerShards {
         noteFacts(of: user)
         clock.observe(users[user].subscriptions.version)
         outbox.rows += changed.map { Row($0, of: id) }
-        evictSurplus(user, at: now, into: &outbox)
+        noteSurplus(user, at: now)
         for peer in users[user].sessionPeers { outbox.lists.append((peer, id)) }
         schedule(user, at: now)
     }
 
-    /// Two sides of a split, or two replicas, may each have known a part of a list: together it keeps to its quota too.
+    /// Two sides of a split, or two replicas, may each have known a part of a list: together it keeps to its quota too. It is cut a while
+    /// after the last part has come: before, what is too much may be what another part removes.
+    mutating func noteSurplus(_ user: Index, at now: Now) {
+        guard users[user].subscriptions.liveCount > settings.subscriptionsMax else { return }
+        users[user].surplusDueAt = now.instant + settings.takeoverTimeout
+    }
+
     mutating func evictSurplus(_ user: Index, at now: Now, into outbox: inout Outbox) {
+        guard let due = users[user].surplusDueAt, due <= now.instant else { return }
+        users[user].surplusDueAt = nil
         guard users[user].subscriptions.liveCount > settings.subscriptionsMax else { return }
         let evicted = users[user].subscriptions.evict(downTo: settings.subscriptionsMax, version: clock.next(at: now.wall))
         countEvictions(evicted.count)

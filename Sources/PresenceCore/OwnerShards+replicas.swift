@@ -85,7 +85,7 @@ extension OwnerShards {
             users[index].doubtDeadline = now.instant + settings.reconnectGrace
             countOnline(1)
         }
-        evictSurplus(index, at: now, into: &outbox)
+        noteSurplus(index, at: now)
         schedule(index, at: now)
     }
 
@@ -119,6 +119,7 @@ extension OwnerShards {
         users[index].watchers = []
         users[index].doubtDeadline = nil
         users[index].reviewAt = .farFuture
+        users[index].surplusDueAt = nil
     }
 
     /// Users that this node keeps for another owner.

@@ -48,13 +48,12 @@ extension OwnerShards {
         var hashes = [UInt64](repeating: 0, count: peersCount * ranges.count)
         for range in ranges {
             let place = range - ranges.lowerBound
-            for slot in ViewDigest.slots(of: range) {
-                for user in book.users(of: slot) where !users[user].isReplica {
-                    let hash = ViewDigest.hash(users[user].nameHash, users[user].record.version)
-                    for peer in users[user].watchers { hashes[peer * ranges.count + place] ^= hash }
-                    for session in users[user].sessions where session.missedUntil == nil {
-                        hashes[session.peer * ranges.count + place] ^= ViewDigest.hash(of: session.id)
-                    }
+            book.forEachUser(in: ViewDigest.slots(of: range)) { user in
+                guard !users[user].isReplica else { return }
+                let hash = ViewDigest.hash(users[user].nameHash, users[user].record.version)
+                for peer in users[user].watchers { hashes[peer * ranges.count + place] ^= hash }
+                for session in users[user].sessions where session.missedUntil == nil {
+                    hashes[session.peer * ranges.count + place] ^= ViewDigest.hash(of: session.id)
                 }
             }
         }

@@ -240,6 +240,7 @@ struct OwnerShards {
         let expiry = users[user].record.customStatusExpiresAt
         let hasExpired = expiry > 0 && expiry <= now.wall
         expireSubscriptions(user, at: now, into: &outbox)
+        evictSurplus(user, at: now, into: &outbox)
         settle(user, customStatus: hasExpired ? "" : nil, at: now, into: &outbox)
         if users[user].isBlank { remove(user) }
     }

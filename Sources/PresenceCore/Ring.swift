@@ -35,6 +35,10 @@ public struct Ring: Sendable {
     public init(members: [Member]) {
         self.members = members.sorted { $0.id < $1.id }
         replicasCount = min(Self.replicasMax, members.count)
+        guard members.count > 1 else {
+            replicas = Array(repeating: 0, count: members.count * Self.slotsCount)
+            return
+        }
         var placement = SlotPlacement(self.members)
         placement.settle()
         replicas = placement.replicas(count: replicasCount)

@@ -30,6 +30,19 @@ struct SlotBook {
         }
     }
 
+    /// Calls `body` with each user of these slots; empty pages cost nothing.
+    func forEachUser(in slots: ClosedRange<Slot>, _ body: (Index) -> Void) {
+        var start = Int(slots.lowerBound)
+        while start <= Int(slots.upperBound) {
+            let number = start / Self.pageSlotsCount
+            let end = min((number + 1) * Self.pageSlotsCount, Int(slots.upperBound) + 1)
+            if let page = pages[number] {
+                for slot in start..<end { for user in page.users[slot % Self.pageSlotsCount] { body(user) } }
+            }
+            start = end
+        }
+    }
+
     mutating func insert(_ user: Index, slot: Slot) { change(slot) { $0.users[Self.place(slot)].append(user) } }
 
     mutating func remove(_ user: Index, slot: Slot) {

@@ -12,6 +12,19 @@ struct SlotIndex {
         pages[Int(slot) / Self.pageSlotsCount].map { $0[Int(slot) % Self.pageSlotsCount] } ?? []
     }
 
+    /// Calls `body` with each user of these slots; empty pages cost nothing.
+    func forEach(in slots: ClosedRange<Slot>, _ body: (Slot, UserTable<Int>.Index) -> Void) {
+        var start = Int(slots.lowerBound)
+        while start <= Int(slots.upperBound) {
+            let number = start / Self.pageSlotsCount
+            let end = min((number + 1) * Self.pageSlotsCount, Int(slots.upperBound) + 1)
+            if let page = pages[number] {
+                for slot in start..<end { for index in page[slot % Self.pageSlotsCount] { body(Slot(slot), index) } }
+            }
+            start = end
+        }
+    }
+
     mutating func insert(_ index: UserTable<Int>.Index, slot: Slot) {
         let number = Int(slot) / Self.pageSlotsCount
         if pages[number] == nil { pages[number] = Page(repeating: [], count: Self.pageSlotsCount) }

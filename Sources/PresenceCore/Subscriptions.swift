@@ -67,6 +67,15 @@ struct Subscriptions {
         return order.prefix(liveCount - countMax).map { remove($0, version: version) }
     }
 
+    /// What an earlier attempt of a call that began at `start` has done already: which of `targets` it added, and whom it evicted for them.
+    /// Both have versions that follow one another, by the same node.
+    func done(_ targets: [UserID], since start: Version?) -> (added: [Subscription], evicted: [Subscription]) {
+        guard let start else { return ([], []) }
+        let added = targets.compactMap { entry(for: $0) }.filter { $0.version > start }
+        let evictions = Set(added.map { Version(stamp: $0.version.stamp + 1, node: $0.version.node) })
+        return (added, entries.filter { $0.isRemoved && evictions.contains($0.version) })
+    }
+
     /// Removes those whose time is up. Returns the new tombstones.
     mutating func expire(at wall: Milliseconds, version: @autoclosure () -> Version) -> [Subscription] {
         let ended = entries.filter { !$0.isRemoved && ($0.expiresAt ?? .max) <= wall }

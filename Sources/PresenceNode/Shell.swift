@@ -1,3 +1,4 @@
+import Dispatch
 import Logging
 import NIOConcurrencyHelpers
 import NIOCore
@@ -185,6 +186,7 @@ final class Shell: @unchecked Sendable {
         case .persist(let rows, let ticket): persist(rows, ticket: ticket)
         case .connect(let peer): links.connect(to: peer)
         case .transmit(let peer): links.transmit(to: peer, id: node.peerID(peer))
+        case .place(let members): place(members)
         case .superseded(let other):
             logger.critical("another process runs as this node; stop one of them", metadata: ["address": "\(other.address)"])
         case .membership(let id, let isAlive):
@@ -207,6 +209,19 @@ final class Shell: @unchecked Sendable {
                 gateway.flush()
             }
         }
+    }
+
+    /// At 100 nodes a ring takes some 30 ms: too long for a loop that others wait for.
+    private func place(_ members: [Ring.Member]) {
+        DispatchQueue.global(qos: .userInitiated).async { [eventLoop] in
+            let ring = Ring(members: members)
+            eventLoop.execute { self.placed(ring) }
+        }
+    }
+
+    private func placed(_ ring: Ring) {
+        node.placed(ring, at: Clock.now())
+        obey()
     }
 
     /// The store answers on its own thread, group by group; one hop takes all that has been answered.

@@ -5,9 +5,12 @@ public struct Request: Hashable, Sendable {
     /// Whose owner decides.
     public var user: UserID
     public var operation: OwnerOperation
+    /// Of a request that is repeated, because an answer did not come: when the first was sent. What was written since then may be its work.
+    public var repeatedSince: Version?
 
-    public init(id: UInt64, user: UserID, operation: OwnerOperation) {
+    public init(id: UInt64, user: UserID, operation: OwnerOperation, repeatedSince: Version? = nil) {
         self.id = id
+        self.repeatedSince = repeatedSince
         self.user = user
         self.operation = operation
     }

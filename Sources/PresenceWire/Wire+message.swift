@@ -187,6 +187,7 @@ extension WireWriter {
     private mutating func request(_ request: Request) {
         unsigned(request.id)
         user(request.user)
+        optional(request.repeatedSince) { $0.version($1) }
         switch request.operation {
         case .setSelfStatus(let customStatus, let seconds):
             tag(1)
@@ -338,7 +339,7 @@ extension WireReader {
         Watched(user: try user(), record: try optional { reader throws(DecodeError) in try reader.record() })
     }
 
-    private mutating func toldVersion() throws(DecodeError) -> Version? {
+    private mutating func optionalVersion() throws(DecodeError) -> Version? {
         try optional { reader throws(DecodeError) in try reader.version() }
     }
 
@@ -347,7 +348,7 @@ extension WireReader {
         let version = try version()
         let isWhole = try flag()
         let added = try list { reader throws(DecodeError) in
-            Interest.Followed(target: try reader.user(), told: try reader.toldVersion(), since: try reader.signed())
+            Interest.Followed(target: try reader.user(), told: try reader.optionalVersion(), since: try reader.signed())
         }
         return Interest(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
     }
@@ -384,7 +385,8 @@ extension WireReader {
     private mutating func request() throws(DecodeError) -> Request {
         let id = try unsigned()
         let user = try user()
-        return Request(id: id, user: user, operation: try operation())
+        let repeatedSince = try optionalVersion()
+        return Request(id: id, user: user, operation: try operation(), repeatedSince: repeatedSince)
     }
 
     private mutating func operation() throws(DecodeError) -> OwnerOperation {
@@ -392,7 +394,7 @@ extension WireReader {
         case 1: return .setSelfStatus(customStatus: try text(bytesMax: Limits.customStatusBytesMax), seconds: try seconds())
         case 2:
             let targets = try list { reader throws(DecodeError) in
-                OwnerOperation.Target(user: try reader.user(), told: try reader.toldVersion())
+                OwnerOperation.Target(user: try reader.user(), told: try reader.optionalVersion())
             }
             return .subscribe(
                 targets, seconds: try seconds(), subscribeType: try tag(),

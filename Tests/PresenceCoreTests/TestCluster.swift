@@ -255,6 +255,7 @@ struct TestCluster {
                 }
                 processes[index].node.stored(ticket, isDurable: !isDiskFull, at: now)
             case .transmit(let peer): transmit(from: index, to: peer)
+            case .place(let members): processes[index].node.placed(RingCache.shared.ring(of: members), at: now)
             case .connect, .membership, .superseded: break
             }
         }
