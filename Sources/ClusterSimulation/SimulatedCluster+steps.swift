@@ -148,9 +148,12 @@ extension SimulatedCluster {
             return unanswered(call)
         }
         counts.acknowledged += 1
+        // The last one of a cluster that the others have left writes to its disk alone: they do not know of it until it is back.
+        let isAlone = nodes.count > 1 && nodes.count(where: \.isUp) == 1
+        if isAlone, call.call.isOfBook { truth.books[call.user].doubt() }
         switch (call.call, answer) {
         case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
-            truth.wishes[call.user].append(Truth.Wish(text: text, expires: seconds != nil, version: record.version))
+            truth.wishes[call.user].append(Truth.Wish(text: text, expires: seconds != nil, version: isAlone ? nil : record.version))
         case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, let records, _)):
             subscribed(call, targets, seconds, evicted: evicted)
             told(records ?? [], inAnswerTo: call)

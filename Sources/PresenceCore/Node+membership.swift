@@ -169,11 +169,11 @@ extension Node {
 
     /// If the ring is another one: who is new to a slot asks the others what they hold, and what we host is registered where it belongs.
     private mutating func membersChanged(at now: Now) {
-        let isMember = { [isDraining, peers] (peer: PeerIndex) in
-            peer == 0 ? !isDraining : peers[peer].isAlive && !peers[peer].isDraining
-        }
-        let members = peers.indices.filter(isMember).map { Ring.Member(id: peers[$0].peer.id, weight: Int(peers[$0].peer.weight)) }
-        owners.isCutOff = isReplicated && members.count <= 1
+        let alive = peers.indices.filter { $0 == 0 || peers[$0].isAlive }
+        let staying = alive.filter { $0 == 0 ? !isDraining : !peers[$0].isDraining }
+        // When all are about to end they go on together: each for itself would take the same users, and write to one disk.
+        let members = (staying.isEmpty ? alive : staying).map { Ring.Member(id: peers[$0].peer.id, weight: Int(peers[$0].peer.weight)) }
+        owners.isCutOff = isReplicated && alive.count <= 1
         let id = Placement.id(of: members)
         guard id == placement.id else {
             if awaitedRing != id { effects.append(.place(members)) }
@@ -201,7 +201,7 @@ extension Node {
         }
         beginHandoff(isChilled: isChilled || isMissed, at: now)
         (isChilled, isMissed) = (false, false)
-        for write in writes.replan({ new.replicas(of: $0.user) }) { replicate(write.rows, ticket: write.ticket) }
+        for write in writes.replan({ [self] in replicas(of: $0.user) }) { replicate(write.rows, ticket: write.ticket) }
         let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
         reregister(where: isMoved)
         retryRequests(at: now) { isMoved($0.request.user) }

@@ -2,11 +2,18 @@ import PresenceWire
 
 /// Facts on more than one disk: each row goes from its owner to the slot's replicas, and an answer waits for one of them (design §6).
 extension Node {
-    /// Whether a change must be on a second disk: not in a cluster of one, where nobody else is missed. A node that drains is not.
-    var isReplicated: Bool { peers.dropFirst().contains { $0.wasMember && !$0.hasLeft && !$0.isDraining } }
+    /// Whether a change must be on a second disk: not in a cluster of one, where nobody else is missed. A node that drains and is gone is not.
+    var isReplicated: Bool { peers.dropFirst().contains { $0.wasMember && !$0.hasLeft && (!$0.isDraining || $0.isAlive) } }
+
+    /// The nodes that keep a user besides this one. Where nobody else stays those that drain keep it, up to their end.
+    func replicas(of user: UserID) -> [PeerIndex] {
+        let replicas = placement.replicas(of: user)
+        guard replicas.isEmpty else { return replicas }
+        return Array(peers.indices.dropFirst().filter { peers[$0].isAlive && peers[$0].isDraining }.prefix(Ring.replicasMax - 1))
+    }
 
     /// Whether a change of `user` can be made durable now; otherwise it is refused before anything is changed.
-    func canBeDurable(_ user: UserID) -> Bool { !isReplicated || !placement.replicas(of: user).isEmpty }
+    func canBeDurable(_ user: UserID) -> Bool { !isReplicated || !replicas(of: user).isEmpty }
 
     // MARK: Writing
 
@@ -20,7 +27,7 @@ extension Node {
             ticket: nextTicket, answers: outbox.answersWhenStored, interests: outbox.interestsWhenStored,
             acknowledgements: outbox.acknowledgementsWhenStored,
             rows: hasAnswers ? owned : [], deadline: now.instant + settings.replicationTimeout)
-        if hasAnswers, isReplicated { write.needs = PendingWrites.needs(of: owned) { placement.replicas(of: $0.user) } }
+        if hasAnswers, isReplicated { write.needs = PendingWrites.needs(of: owned) { replicas(of: $0.user) } }
         replicate(owned, ticket: hasAnswers ? nextTicket : 0)
         writes.add(write)
         effects.append(.persist(outbox.rows, ticket: nextTicket))
@@ -33,7 +40,7 @@ extension Node {
     mutating func replicate(_ rows: [Row], ticket: UInt64) {
         guard peers.count > 1 else { return }
         var groups: [[Row]] = Array(repeating: [], count: peers.count)
-        for row in rows { for peer in placement.replicas(of: row.user) { groups[peer].append(row) } }
+        for row in rows { for peer in replicas(of: row.user) { groups[peer].append(row) } }
         for (peer, rows) in groups.enumerated() where !rows.isEmpty { send(.replicate(ticket: ticket, rows), to: peer) }
     }
 

@@ -48,7 +48,8 @@ extension OwnerShards {
         var changed: [Subscription] = []
         let sessionPeers = users[user].sessionPeers
         let done = users[user].subscriptions.done(plan.targets.map(\.user), since: plan.repeatedSince)
-        for target in plan.targets where !done.added.contains(where: { $0.target == target.user }) {
+        let doneTargets = (done.added + done.evicted).map(\.target)
+        for target in plan.targets where !doneTargets.contains(target.user) {
             var entry = Subscription(
                 target: target.user, subscribeType: plan.type, subscribedAt: now.wall, expiresAt: expiresAt, version: version)
             // The gateways hear of it when it is on disk; until then no position that they tell counts (``noteTold(_:)``).
