@@ -177,6 +177,8 @@ public struct Membership: Sendable {
     /// The member's address has answered: that it refuses is worth believing again.
     mutating func reached(_ id: NodeID) {
         if let place = places[id] { table[place].refusedGeneration = 0 }
+        // A node that has just begun must not count on this one.
+        if table[Self.ownPlace].isDraining { send(.gossip, to: id, first: [Self.ownPlace]) }
     }
 
     /// A link is down, or could not be opened. `.refused` is direct evidence: dead at once, and told at once; the others are reasons to
