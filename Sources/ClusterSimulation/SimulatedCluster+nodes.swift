@@ -138,6 +138,9 @@ extension SimulatedCluster {
         links[index].failuresCount = 0
     }
 
+    /// Nobody has what it tells, and it cannot write it down: an operator makes room before ending it.
+    func isFullAndAlone(_ node: Int) -> Bool { nodes[node].disk.isFull && nodes.count(where: \.isUp) == 1 }
+
     mutating func drain(_ node: Int, downMilliseconds: Int) {
         guard nodes[node].isUp, !nodes[node].isLeaving else { return }
         counts.drains += 1
@@ -158,7 +161,7 @@ extension SimulatedCluster {
 
     private mutating func leave(_ node: Int, _ run: Int) {
         guard isRunning(node, run) else { return }
-        if !nodes[node].core.isHandedOver, time < nodes[node].leaveDeadline {
+        if isFullAndAlone(node) || (!nodes[node].core.isHandedOver && time < nodes[node].leaveDeadline) {
             return plan(.leave(node: node, run: run), after: .milliseconds(50))
         }
         note(4, node, 0, "\(nodes[node].id) leaves")

@@ -82,7 +82,7 @@ struct PendingCalls {
     mutating func send(_ operation: OwnerOperation, of user: UserID, for call: CallIndex, to peer: PeerIndex, isRepeated: Bool) -> Request {
         nextRequest += 1
         let request = Request(
-            id: nextRequest, user: user, operation: operation, repeatedSince: isRepeated ? calls[call]?.begunAt : nil)
+            id: nextRequest, user: user, operation: operation, begunAt: calls[call]?.begunAt ?? .zero, isRepeated: isRepeated)
         sent[request.id] = Sent(call: call, request: request, peer: peer)
         calls[call]?.openCount += 1
         return request

@@ -8,7 +8,9 @@ extension OwnerShards {
             setSelfStatus(request.user, customStatus, seconds, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
         case .subscribe(let targets, let seconds, let type, let session):
-            let plan = Following(targets: targets, seconds: seconds, type: type, session: session, repeatedSince: request.repeatedSince)
+            _ = accepts(request.begunAt, at: now)
+            let since = request.isRepeated ? request.begunAt : nil
+            let plan = Following(targets: targets, seconds: seconds, type: type, session: session, repeatedSince: since)
             let evicted = subscribe(request.user, plan, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .subscribed(evicted: evicted)))
         case .unsubscribe(let targets):

@@ -5,12 +5,15 @@ public struct Request: Hashable, Sendable {
     /// Whose owner decides.
     public var user: UserID
     public var operation: OwnerOperation
-    /// Of a request that is repeated, because an answer did not come: when the first was sent. What was written since then may be its work.
-    public var repeatedSince: Version?
+    /// When the call began: all that is written for it is newer.
+    public var begunAt: Version
+    /// An answer did not come: what was written since the call began may be the work of an earlier attempt.
+    public var isRepeated: Bool
 
-    public init(id: UInt64, user: UserID, operation: OwnerOperation, repeatedSince: Version? = nil) {
+    public init(id: UInt64, user: UserID, operation: OwnerOperation, begunAt: Version = .zero, isRepeated: Bool = false) {
         self.id = id
-        self.repeatedSince = repeatedSince
+        self.begunAt = begunAt
+        self.isRepeated = isRepeated
         self.user = user
         self.operation = operation
     }

@@ -187,7 +187,8 @@ extension WireWriter {
     private mutating func request(_ request: Request) {
         unsigned(request.id)
         user(request.user)
-        optional(request.repeatedSince) { $0.version($1) }
+        version(request.begunAt)
+        tag(request.isRepeated ? 1 : 0)
         switch request.operation {
         case .setSelfStatus(let customStatus, let seconds):
             tag(1)
@@ -385,8 +386,9 @@ extension WireReader {
     private mutating func request() throws(DecodeError) -> Request {
         let id = try unsigned()
         let user = try user()
-        let repeatedSince = try optionalVersion()
-        return Request(id: id, user: user, operation: try operation(), repeatedSince: repeatedSince)
+        let begunAt = try version()
+        let isRepeated = try flag()
+        return Request(id: id, user: user, operation: try operation(), begunAt: begunAt, isRepeated: isRepeated)
     }
 
     private mutating func operation() throws(DecodeError) -> OwnerOperation {

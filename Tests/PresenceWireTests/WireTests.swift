@@ -28,7 +28,8 @@ import Testing
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
         .request(
             Request(
-                id: 2, user: ann, operation: .subscribe([.init(user: ann, told: version)], seconds: 60, subscribeType: 1, session: session))
+                id: 2, user: ann, operation: .subscribe([.init(user: ann, told: version)], seconds: 60, subscribeType: 1, session: session),
+                begunAt: version, isRepeated: true)
         ),
         .request(Request(id: 3, user: ann, operation: .unsubscribe(nil))),
         .request(Request(id: 4, user: ann, operation: .subscriptions(only: [ann], offset: 3, limit: 200))),
