@@ -25,7 +25,7 @@ extension SimulatedCluster {
         case .list(let user): call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 200), by: user)
         case .logoutEverywhere(let user): logoutEverywhere(user)
         case .kill(let node, let downMilliseconds):
-            if nodes.count > 1, isFullAndAlone(node) { return }
+            if isFullAndAlone(node) { return }
             kill(node)
             plan(.start(node: node), after: .milliseconds(downMilliseconds))
         case .drain(let node, let downMilliseconds): drain(node, downMilliseconds: downMilliseconds)

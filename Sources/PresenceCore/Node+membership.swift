@@ -135,7 +135,10 @@ extension Node {
             peers[peer].wasMember = true
             if !peers[peer].isLinked { effects.append(.connect(card)) }
             // It may never have missed us: then it does not know that what it said here is void.
-            if !wasAlive { send(.requestSync, to: peer) }
+            if !wasAlive {
+                send(.requestSync, to: peer)
+                send(.requestOffer, to: peer)
+            }
         }
         // Suspicions come and go; who is missed, and who is not, must be known after a restart too.
         if state != .suspect, wasRestarted || wasAlive != state.isLive || state == .left { note(peer, at: now) }

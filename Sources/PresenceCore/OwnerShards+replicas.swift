@@ -91,12 +91,22 @@ extension OwnerShards {
 
     /// Gives all records a new version: what was told of them before a crash may have been newer than what is here.
     mutating func renew(at now: Now) {
+        // With a wall clock that went back the versions told were only counted on: beyond all that may have been told and not written.
+        clock.observe(Version(milliseconds: clock.milliseconds(at: 0) + Self.toldMilliseconds, counter: 0, node: 0))
         for index in users.places where users.isLive(index) && users[index].record.version > .zero {
             users[index].record.version = clock.next(at: now.wall)
             users[index].record.knownSince = clock.milliseconds(at: now.wall)
             noteFacts(of: index)
         }
-        unwritten = 0
+        (isRenewed, unwritten) = (true, 0)
+    }
+
+    /// The same for somebody of whom nothing was written: something may have been told all the same.
+    mutating func renew(_ user: Index, at now: Now, into outbox: inout Outbox) {
+        users[user].record.version = clock.next(at: now.wall)
+        users[user].record.knownSince = clock.milliseconds(at: now.wall)
+        noteFacts(of: user)
+        outbox.rows.append(Row(users[user].record))
     }
 
     /// Writes some of the records that were given new versions.
@@ -109,6 +119,8 @@ extension OwnerShards {
         unwritten = start + Self.renewedRowsMax < places.count ? start + Self.renewedRowsMax : nil
     }
 
+    /// 65,536 versions each.
+    private static let toldMilliseconds: Milliseconds = 100
     /// Rows written at a time after a crash.
     static let renewedRowsMax = 2_000
 

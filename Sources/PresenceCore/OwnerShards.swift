@@ -35,6 +35,8 @@ struct OwnerShards {
     private var reviews = Heap<Review>()
     /// How many users' places were written since all records were given new versions; nil when all were.
     var unwritten: Int?
+    /// See ``renew(at:)``.
+    var isRenewed = false
     /// No other node that keeps the same users can be reached, though there are some.
     var isCutOff = false
 
@@ -115,6 +117,7 @@ struct OwnerShards {
             if let record = watch.record { adopt(record, at: user, now: now, into: &outbox) }
             users[user].setWatcher(peer, true)
             schedule(user, at: now)
+            if isRenewed, users[user].record.version == .zero { renew(user, at: now, into: &outbox) }
             let record = users[user].record
             watched.append(Watched(user: watch.user, record: record.version > watch.held ? record : nil))
         }
