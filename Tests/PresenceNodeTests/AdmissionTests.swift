@@ -48,6 +48,15 @@ import Testing
         #expect(refusals(.login, of: 5, late: .milliseconds(60)) == 0, "one look in time ends it")
     }
 
+    /// A stream that is resumed is taken while everything else yields: whoever watches its user would see OFFLINE.
+    @Test mutating func resumedStreamsYieldLast() {
+        for _ in 0..<10 { probe(late: .milliseconds(400)) }
+        #expect(refusals(.operation, of: 5, late: .milliseconds(400)) == 5)
+        #expect(refusals(.resume, of: 5, late: .milliseconds(400)) == 0)
+        for _ in 0..<10 { probe(late: .milliseconds(600)) }
+        #expect(refusals(.resume, of: 5, late: .milliseconds(600)) == 5)
+    }
+
     /// Between the targets logins yield and operations go on; beyond both nothing is taken.
     @Test mutating func operationsComeBeforeLogins() {
         for _ in 0..<10 { probe(late: .milliseconds(60)) }
