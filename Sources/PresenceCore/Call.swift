@@ -50,6 +50,8 @@ struct PendingCalls {
         var openCount = 0
         /// The oldest proof of life among the owners asked.
         var asOf: Milliseconds = .max
+        /// What the streams leave out, because the answer will tell it.
+        var toldByAnswer: Interest?
     }
 
     /// One request on its way.
@@ -61,6 +63,8 @@ struct PendingCalls {
     }
 
     private(set) var calls: [CallIndex: Pending] = [:]
+    /// For each user the last call whose answer tells records.
+    private var telling: [UserID: CallIndex] = [:]
     private var nextCall = 0
     private var nextRequest: UInt64 = 0
     private(set) var sent: [UInt64: Sent] = [:]
@@ -95,7 +99,22 @@ struct PendingCalls {
         return found
     }
 
-    mutating func finish(_ call: CallIndex) -> Pending? { calls.removeValue(forKey: call) }
+    mutating func finish(_ call: CallIndex) -> Pending? {
+        guard let pending = calls.removeValue(forKey: call) else { return nil }
+        if telling[pending.caller] == call { telling[pending.caller] = nil }
+        return pending
+    }
+
+    /// The call's answer will tell records that the streams need not tell.
+    mutating func willTell(_ call: CallIndex) { if let caller = calls[call]?.caller { telling[caller] = call } }
+
+    /// A list tells what an answer told. Returns it without that when nobody waits for such an answer any more.
+    mutating func note(_ interest: Interest) -> Interest {
+        guard interest.added.contains(where: { $0.told != nil }) else { return interest }
+        guard let call = telling[interest.user] else { return interest.toldNothing }
+        calls[call]?.toldByAnswer = interest
+        return interest
+    }
 
     /// The requests for which `isDue` holds, in the order in which they were sent.
     func requests(where isDue: (Sent) -> Bool) -> [Sent] {

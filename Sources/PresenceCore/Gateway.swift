@@ -225,6 +225,7 @@ public struct Gateway {
         switch message {
         case .deliver(let record): deliver(record)
         case .interest(let interest): receive(interest)
+        case .untold(let interest): tellAgain(interest)
         case .end(let session, let reason): end(session, reason: reason)
         case .position(let milliseconds): position = max(position, milliseconds)
         }
@@ -278,6 +279,22 @@ public struct Gateway {
                 output.attached.append(session)
             }
             completeSync(session)
+        }
+    }
+
+    /// Tells what the answer to a call was to tell; not what has been replaced since, which was pushed.
+    private mutating func tellAgain(_ interest: Interest) {
+        guard let user = users.index(of: interest.user) else { return }
+        for session in users[user].sessions {
+            var untold: [UserIndex] = []
+            for followed in interest.added {
+                guard let told = followed.told, let target = users.index(of: followed.target) else { continue }
+                let place = self[session].place(of: target)
+                guard place < self[session].targets.count, self[session].targets[place].user == target else { continue }
+                if self[session].awaited[target] != nil { self[session].awaited.updateValue(nil, forKey: target) }
+                if users[target].record?.version == told { untold.append(target) }
+            }
+            tell(untold, to: session)
         }
     }
 

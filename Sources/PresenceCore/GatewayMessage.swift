@@ -18,6 +18,8 @@ public enum NodeMessage: Equatable, Sendable {
     case deliver(Record)
     /// Whom a user with sessions here follows.
     case interest(Interest)
+    /// The call for which such an interest said what it told was refused in the end: it has told nothing.
+    case untold(Interest)
     /// End a session's stream.
     case end(SessionID, reason: String)
     /// All that this node shows is complete up to this time.

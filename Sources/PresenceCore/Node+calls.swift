@@ -76,6 +76,7 @@ extension Node {
         else { return }
         let askers = pending.askers
         let isTold = sync && askers.count <= 1
+        if isTold { calls.willTell(index) }
         let told = targets.indices.map { place in
             OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : nil)
         }
@@ -125,8 +126,17 @@ extension Node {
         }
     }
 
+    /// Whom a user with sessions here follows.
+    mutating func receive(_ interest: Interest) {
+        if interest.isWhole { sessions.confirm(interest.user) }
+        tell(.interest(calls.note(interest)), mask: sessions.gateways(of: interest.user))
+    }
+
     private mutating func finish(_ index: PendingCalls.CallIndex, _ answer: CallAnswer) {
         guard let pending = calls.finish(index) else { return }
+        if case .refused = answer, let interest = pending.toldByAnswer {
+            tell(.untold(interest), mask: sessions.gateways(of: interest.user))
+        }
         effects.append(.answer(gateway: pending.gateway, token: pending.token, answer))
     }
 

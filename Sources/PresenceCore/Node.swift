@@ -290,9 +290,7 @@ public struct Node {
             for one in watched where owners.accepts(one.record?.version ?? .zero, at: now) {
                 if let delivery = fanOut.receive(one) { tell(delivery) }
             }
-        case .interest(let interest):
-            if interest.isWhole { sessions.confirm(interest.user) }
-            tell(.interest(interest), mask: sessions.gateways(of: interest.user))
+        case .interest(let interest): receive(interest)
         case .end(let session, let user, let reason):
             sessions.end(session, of: user)
             tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
