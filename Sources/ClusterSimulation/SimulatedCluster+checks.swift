@@ -116,6 +116,7 @@ extension SimulatedCluster {
         checkViews()
         for user in 0..<options.usersCount where violation == nil {
             checkRecord(user)
+            checkCustomStatus(user)
             checkAcknowledged(user)
             checkBook(user)
             checkReplicas(user)
@@ -152,6 +153,28 @@ extension SimulatedCluster {
         }
         if record.onlinePlatforms != platforms {
             violate(.recordsEqualSessions, "user-\(user) is on \(platforms), its record says \(record.onlinePlatforms)")
+        }
+    }
+
+    /// A change of a record has just been acknowledged.
+    mutating func checkDisks(of record: Record) {
+        // A node that has just begun is no member yet, and to one that has left nothing is sent.
+        let isCalm = time - disturbedAt > .milliseconds(4_000) && !nodes.contains(where: \.isLeaving)
+        let key = SimulatedDisk.Key(user: record.user, kind: .status, key: "")
+        let copies = nodes.count { $0.disk.holds(key, record.version) }
+        let expected = isCalm ? min(nodes.count(where: \.isUp), 2) : 1
+        if copies < expected {
+            violate(.acknowledgedIsOnTwoDisks, "\(record.words) of \(record.user) is on \(copies) disks, \(expected) would be right")
+        }
+    }
+
+    /// Who went OFFLINE after the custom status was set has none; unless nobody could know: one side of a split, or a clock that jumped.
+    private mutating func checkCustomStatus(_ user: Int) {
+        guard let owner = owner(of: user), options.faults.isDisjoint(with: [.partitions, .pauses, .kills, .clocks]) else { return }
+        let record = nodes[owner].core.kept(userID(user)).record
+        let wentAt = record.lastOnlineStatusUpdateTime
+        if record.statusType == .offline, !record.customStatus.isEmpty, record.customStatusVersion.milliseconds + 1_000 < wentAt {
+            violate(.offlineEndsCustomStatus, "user-\(user) is \(record.words)")
         }
     }
 

@@ -154,6 +154,7 @@ extension SimulatedCluster {
         if isAlone, call.call.isOfBook { truth.books[call.user].doubt() }
         switch (call.call, answer) {
         case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
+            checkDisks(of: record)
             truth.wishes[call.user].append(Truth.Wish(text: text, expires: seconds != nil, version: isAlone ? nil : record.version))
         case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, let records, _)):
             subscribed(call, targets, seconds, evicted: evicted)

@@ -57,6 +57,9 @@ struct SimulatedDisk {
         failed = []
     }
 
+    /// Whether a crash now would leave a row of this version, or a newer one.
+    func holds(_ key: Key, _ version: Version) -> Bool { (rows[key]?.version ?? .zero) >= version }
+
     mutating func erase() { rows = [:] }
 
     private mutating func keep(_ written: [Row]) {

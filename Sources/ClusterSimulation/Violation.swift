@@ -10,6 +10,10 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case recordsEqualSessions
         /// Nothing that was acknowledged is lost.
         case nothingAcknowledgedIsLost
+        /// What is acknowledged is on the disks of two nodes, where two can be reached (design §6).
+        case acknowledgedIsOnTwoDisks
+        /// OFFLINE ends the custom status (T2).
+        case offlineEndsCustomStatus
         /// Nobody is shown as gone who was there.
         case noFlap
         /// Nobody is shown as there for longer than the grace after going.

@@ -80,6 +80,8 @@ public struct Gateway {
         var floor: Version
         /// What was told of followed users whose record is not known yet.
         var awaited: [UserIndex: Version?] = [:]
+        /// What the stream left out because the answer to a call tells it; up to the next such call.
+        var toldByAnswer: [(user: UserIndex, version: Version)] = []
         /// Users that changed while the queue was full, sorted.
         var pending: [UserIndex] = []
         /// The position when something began that the session is still to be told; it may resume from no later one.
@@ -286,15 +288,10 @@ public struct Gateway {
     private mutating func tellAgain(_ interest: Interest) {
         guard let user = users.index(of: interest.user) else { return }
         for session in users[user].sessions {
-            var untold: [UserIndex] = []
-            for followed in interest.added {
-                guard let told = followed.told, let target = users.index(of: followed.target) else { continue }
-                let place = self[session].place(of: target)
-                guard place < self[session].targets.count, self[session].targets[place].user == target else { continue }
-                if self[session].awaited[target] != nil { self[session].awaited.updateValue(nil, forKey: target) }
-                if users[target].record?.version == told { untold.append(target) }
-            }
-            tell(untold, to: session)
+            let told = self[session].toldByAnswer
+            self[session].toldByAnswer = []
+            for (target, _) in told where self[session].awaited[target] != nil { self[session].awaited.updateValue(nil, forKey: target) }
+            tell(told.filter { users[$0.user].record?.version == $0.version }.map(\.user), to: session)
         }
     }
 
@@ -314,6 +311,8 @@ public struct Gateway {
         let own = self[session].user
         removed.removeAll { $0 == own }
         for user in removed { unfollow(user, by: session) }
+        let told = isOfList ? [] : added.compactMap { added in added.told.map { (user: added.user, version: $0) } }
+        if !told.isEmpty { self[session].toldByAnswer = told.filter { !follows($0.user, session) } }
         follow(added, by: session)
         release(removed)
     }
@@ -330,12 +329,17 @@ public struct Gateway {
 
     // MARK: Following
 
+    private func follows(_ user: UserIndex, _ session: SessionIndex) -> Bool {
+        let place = self[session].place(of: user)
+        return place < self[session].targets.count && self[session].targets[place].user == user
+    }
+
     private mutating func follow(_ added: [(user: UserIndex, told: Version?)], by session: SessionIndex) {
         var wanted: [UserID] = []
         var told: [UserIndex] = []
         for (user, version) in added {
+            if follows(user, session) { continue }
             let place = self[session].place(of: user)
-            if place < self[session].targets.count, self[session].targets[place].user == user { continue }
             let position = UInt32(users[user].watchers.count)
             if position == 0 { wanted.append(users.user(at: user)) }
             users[user].watchers.append(session)
@@ -356,6 +360,7 @@ public struct Gateway {
         guard place < self[session].targets.count, self[session].targets[place].user == user else { return }
         let position = Int(self[session].targets.remove(at: place).position)
         self[session].awaited[user] = nil
+        self[session].toldByAnswer.removeAll { $0.user == user }
         self[session].pending.removeAll { $0 == user }
         letGo(session)
         let last = users[user].watchers.removeLast()

@@ -7,9 +7,13 @@ extension Node {
     struct ClockLease {
         /// How far ahead of the clock a bound is written; after a restart the clock is ahead by as much at most.
         static let length: Milliseconds = 3_000
+        /// Beyond all versions that a process may have counted and not written; 65,536 a millisecond.
+        static let restart: Milliseconds = 100
         /// A new bound is written when so much is left of the last one.
         static let margin: Milliseconds = 1_500
 
+        /// The bound that an earlier process left on disk.
+        var loaded: Milliseconds = 0
         /// The bound that is on disk.
         var durable: Milliseconds = 0
         /// The bound that was written last.
@@ -41,7 +45,15 @@ extension Node {
 
     /// A cluster of one has told what it had not written when it died: all that it says now is newer than that.
     mutating func renewAlone(at now: Now) {
-        if !isReplicated { owners.renew(at: now) }
+        guard !isReplicated else { return }
+        // While the version clock is ahead of the wall clock it only counts: an earlier process may have counted from here, too, and
+        // died before it wrote anything. How long ago the bound was written tells one start from another.
+        let ahead = owners.clock.milliseconds(at: 0)
+        if ahead >= now.wall {
+            let age = lease.loaded == 0 ? 0 : min(max(now.wall - (lease.loaded - ClockLease.length), 0), 2 * ClockLease.length)
+            owners.clock.observe(Version(milliseconds: ahead + ClockLease.restart + age, counter: 0, node: 0))
+        }
+        owners.renew(at: now)
     }
 }
 

@@ -39,6 +39,7 @@ extension Node {
             peers[peer].link.clearOverflow()
             send(.requestSync, to: peer)
             send(.requestOffer, to: peer)
+            membership.reached(peers[peer].peer.id)
             resync(peer, at: now)
             renewOffer(to: peer)
         }

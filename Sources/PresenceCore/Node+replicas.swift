@@ -62,15 +62,13 @@ extension Node {
         switch outcome {
         case .done(let write):
             for (peer, interest) in write.interests {
-                owners.noteTold(interest)
-                send(.interest(interest), to: peer)
+                send(.interest(owners.noteTold(interest)), to: peer)
             }
             for (peer, id, answer) in write.answers { send(.answer(id: id, answer), to: peer) }
             for (peer, ticket) in write.acknowledgements { send(.replicated(ticket: ticket), to: peer) }
         case .failed(let write, let refusal):
             for (peer, interest) in write.interests {
-                owners.noteTold(interest)
-                send(.interest(interest.toldNothing), to: peer)
+                send(.interest(owners.noteTold(interest).toldNothing), to: peer)
             }
             for (peer, id, _) in write.answers { send(.answer(id: id, .refused(refusal)), to: peer) }
         }

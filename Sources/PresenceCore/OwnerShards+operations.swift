@@ -30,7 +30,10 @@ extension OwnerShards {
         _ id: UserID, _ customStatus: String, _ seconds: Int64?, at now: Now, into outbox: inout Outbox
     ) {
         let expiry = seconds.map { now.wall + $0 * 1_000 } ?? 0
-        settle(index(of: id), customStatus: customStatus, customStatusExpiresAt: expiry, at: now, into: &outbox)
+        let (user, rowsCount) = (index(of: id), outbox.rows.count)
+        settle(user, customStatus: customStatus, customStatusExpiresAt: expiry, at: now, into: &outbox)
+        // What is so already may be on this disk alone, because an earlier attempt failed.
+        if outbox.rows.count == rowsCount, users[user].record.version > .zero { outbox.rows.append(Row(users[user].record)) }
     }
 
     /// What a `subscribe` asks for.
@@ -73,16 +76,27 @@ extension OwnerShards {
         return (evicted + done.evicted).map(\.target)
     }
 
-    /// The gateways are told now what was held back until it was on disk.
-    mutating func noteTold(_ interest: Interest) {
-        guard let user = index(ofKnown: interest.user) else { return }
+    /// The gateways are told now what was held back until it was on disk. Returns what of it holds still: the list may have changed
+    /// meanwhile, and they have been told.
+    mutating func noteTold(_ interest: Interest) -> Interest {
+        guard let user = index(ofKnown: interest.user) else { return interest }
+        var interest = interest
+        let subscriptions = users[user].subscriptions
+        interest.added.removeAll { subscriptions.entry(for: $0.target) == nil }
+        interest.removed.removeAll { subscriptions.entry(for: $0) != nil }
         for followed in interest.added { users[user].subscriptions.learn(followed.target, at: clock.milliseconds(at: 0)) }
+        return interest
     }
 
     private mutating func unsubscribe(_ id: UserID, _ targets: [UserID]?, at now: Now, into outbox: inout Outbox) {
         let user = index(of: id)
         let removed = users[user].subscriptions.remove(targets, version: clock.next(at: now.wall))
         drop(removed, of: user, into: &outbox)
+        // Those removed before may be so on this disk alone, because an earlier attempt failed.
+        let earlier = users[user].subscriptions.tombstones(of: targets).filter { earlier in
+            !removed.contains { $0.target == earlier.target }
+        }
+        outbox.rows += earlier.map { Row($0, of: id) }
     }
 
     private mutating func logout(_ id: UserID, _ session: SessionID?, at now: Now, into outbox: inout Outbox) {

@@ -91,8 +91,6 @@ extension OwnerShards {
 
     /// Gives all records a new version: what was told of them before a crash may have been newer than what is here.
     mutating func renew(at now: Now) {
-        // With a wall clock that went back the versions told were only counted on: beyond all that may have been told and not written.
-        clock.observe(Version(milliseconds: clock.milliseconds(at: 0) + Self.toldMilliseconds, counter: 0, node: 0))
         for index in users.places where users.isLive(index) && users[index].record.version > .zero {
             users[index].record.version = clock.next(at: now.wall)
             users[index].record.knownSince = clock.milliseconds(at: now.wall)
@@ -119,8 +117,6 @@ extension OwnerShards {
         unwritten = start + Self.renewedRowsMax < places.count ? start + Self.renewedRowsMax : nil
     }
 
-    /// 65,536 versions each.
-    private static let toldMilliseconds: Milliseconds = 100
     /// Rows written at a time after a crash.
     static let renewedRowsMax = 2_000
 

@@ -90,6 +90,15 @@ struct Subscriptions {
         return removed.map { remove($0, version: version) }
     }
 
+    /// What is remembered of removals, of `targets` or, with nil, of everybody.
+    func tombstones(of targets: [UserID]?) -> [Subscription] {
+        guard let targets else { return entries.filter(\.isRemoved) }
+        return targets.compactMap { target in
+            let place = place(of: target)
+            return place < entries.count && entries[place].target == target && entries[place].isRemoved ? entries[place] : nil
+        }
+    }
+
     /// When the next live entry ends.
     var nextExpiry: Milliseconds? {
         entries.lazy.filter { !$0.isRemoved }.compactMap(\.expiresAt).min()
