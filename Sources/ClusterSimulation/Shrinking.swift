@@ -9,8 +9,9 @@ public enum Shrinking {
 
     /// The smallest plan that was found to break `promise`, what it does, and its log.
     public static func shortest(_ options: SimulationOptions, promise: Violation.Promise) -> Result {
-        let plan = smallest(Plan(options)) { run(options, $0, isLogging: false).violation?.promise == promise }
-        let last = run(options, plan, isLogging: true)
+        let rings = RingCache()
+        let plan = smallest(Plan(options)) { run(options, $0, isLogging: false, rings).violation?.promise == promise }
+        let last = run(options, plan, isLogging: true, rings)
         guard let violation = last.violation else { preconditionFailure("\(options) breaks nothing") }
         return Result(plan: plan, violation: violation, log: last.log)
     }
@@ -34,8 +35,8 @@ public enum Shrinking {
         return plan
     }
 
-    private static func run(_ options: SimulationOptions, _ plan: Plan, isLogging: Bool) -> SimulatedCluster {
-        var cluster = SimulatedCluster(options, plan: plan, isLogging: isLogging)
+    private static func run(_ options: SimulationOptions, _ plan: Plan, isLogging: Bool, _ rings: RingCache) -> SimulatedCluster {
+        var cluster = SimulatedCluster(options, plan: plan, isLogging: isLogging, rings: rings)
         cluster.run()
         return cluster
     }

@@ -28,7 +28,7 @@ extension SimulatedCluster {
             obey(node)
         case .placed(let node, let run, let members):
             guard isRunning(node, run) else { return }
-            nodes[node].core.placed(RingCache.shared.ring(of: members), at: nodes[node].now(time))
+            nodes[node].core.placed(rings.ring(of: members), at: nodes[node].now(time))
             obey(node)
         case .start(let node): start(node)
         case .leave(let node, let run): leave(node, run)

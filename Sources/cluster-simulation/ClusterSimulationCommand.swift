@@ -27,12 +27,13 @@ struct ClusterSimulationCommand: ParsableCommand {
 
     func run() throws {
         let range = seeds?.range ?? seed!...seed!
+        let rings = RingCache()
         var total = SimulatedCluster.Counts()
         var brokenCount = 0
         for seed in range {
             let options = options(seed)
             if range.count == 1 { print(options) }
-            var cluster = SimulatedCluster(options, isLogging: log)
+            var cluster = SimulatedCluster(options, isLogging: log, rings: rings)
             cluster.run()
             total += cluster.counts
             if log { for line in cluster.log { print(line) } }
@@ -41,7 +42,7 @@ struct ClusterSimulationCommand: ParsableCommand {
                 guard keepGoing else { try report(violation, options) }
                 print("BROKEN \(options): \(violation)")
             }
-            if twice { try repeated(options, cluster.trace) }
+            if twice { try repeated(options, cluster.trace, rings) }
         }
         guard brokenCount == 0 else {
             print("\(range.count) histories, \(brokenCount) broke a promise; \(total)")
@@ -58,8 +59,8 @@ struct ClusterSimulationCommand: ParsableCommand {
         return options
     }
 
-    private func repeated(_ options: SimulationOptions, _ trace: UInt64) throws {
-        var again = SimulatedCluster(options)
+    private func repeated(_ options: SimulationOptions, _ trace: UInt64, _ rings: RingCache) throws {
+        var again = SimulatedCluster(options, rings: rings)
         again.run()
         guard again.trace != trace else { return }
         print("\(options)\nthe same seed gave another history: trace \(trace), then \(again.trace)")

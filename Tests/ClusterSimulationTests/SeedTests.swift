@@ -7,18 +7,20 @@ import Testing
     /// A few, because this build is slow; `make test` runs 200 fixed and 50 fresh ones with the release build.
     @Test(arguments: 1...6 as ClosedRange<UInt64>) func everyPromiseIsKeptAndTheSameSeedIsTheSameHistory(seed: UInt64) {
         let options = SimulationOptions(seed: seed)
-        var cluster = SimulatedCluster(options)
+        let rings = RingCache()
+        var cluster = SimulatedCluster(options, rings: rings)
         cluster.run()
         if let violation = cluster.violation { Issue.record("\(options)\n\(violation)\ncluster-simulation --seed \(seed) --log") }
-        var again = SimulatedCluster(options)
+        var again = SimulatedCluster(options, rings: rings)
         again.run()
         #expect(cluster.trace == again.trace, "seed \(seed) gave two histories")
     }
 
     @Test func faultsReallyHappen() {
         var counts = SimulatedCluster.Counts()
+        let rings = RingCache()
         for seed in 1...8 as ClosedRange<UInt64> {
-            var cluster = SimulatedCluster(SimulationOptions(seed: seed))
+            var cluster = SimulatedCluster(SimulationOptions(seed: seed), rings: rings)
             cluster.run()
             counts += cluster.counts
         }

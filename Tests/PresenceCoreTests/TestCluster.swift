@@ -4,6 +4,8 @@ import PresenceWire
 
 /// Whole nodes in one thread and virtual time, joined by the real codec: what each client was told is kept, event by event.
 struct TestCluster {
+    private var rings: [Set<Ring.Member>: Ring] = [:]
+
     /// A client's open stream, and all that it was told.
     struct Client {
         let user: String
@@ -255,11 +257,19 @@ struct TestCluster {
                 }
                 processes[index].node.stored(ticket, isDurable: !isDiskFull, at: now)
             case .transmit(let peer): transmit(from: index, to: peer)
-            case .place(let members): processes[index].node.placed(RingCache.shared.ring(of: members), at: now)
+            case .place(let members): processes[index].node.placed(ring(of: members), at: now)
             case .connect, .membership, .superseded: break
             }
         }
         return true
+    }
+
+    /// Computed once for all nodes.
+    private mutating func ring(of members: [Ring.Member]) -> Ring {
+        let key = Set(members)
+        let ring = rings[key] ?? Ring(members: members)
+        rings[key] = ring
+        return ring
     }
 
     private mutating func transmit(from index: Int, to peer: PeerIndex) {
