@@ -45,6 +45,33 @@ import Testing
         #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable))
     }
 
+    /// An attempt that failed has left it on its owner's disk.
+    @Test mutating func aChangeThatIsSoAlreadyIsOnTwoDisksWhenItIsAcknowledged() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.fullDisks = [1, 2]
+        cluster.setStatus(ann, "twice", on: 0)
+        cluster.advance(.seconds(3))
+        #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable))
+        let again = cluster.setStatus(ann, "twice", on: 0)
+        #expect(again == nil, "it is on one disk")
+        cluster.fullDisks = []
+        guard case .userStatus = cluster.setStatus(ann, "twice", on: 0) else { return #expect(Bool(false), "refused") }
+    }
+
+    @Test mutating func theLastOneToStayKeepsItsUsersOnThoseThatDrain() {
+        for index in [1, 2] {
+            let isDraining = cluster.processes[index].node.drain(at: cluster.now)
+            #expect(isDraining)
+            cluster.settle()
+        }
+        cluster.advance(.seconds(1))
+        cluster.fullDisks = [1, 2]
+        let answer = cluster.setStatus("ann", "one disk", on: 0)
+        #expect(answer == nil)
+        cluster.fullDisks = [1]
+        guard case .userStatus = cluster.setStatus("ann", "two disks", on: 0) else { return #expect(Bool(false), "refused") }
+    }
+
     @Test mutating func aSoleSurvivorRefusesDurableChangesAndChangesNothing() {
         let ann = cluster.user(ownedBy: 0)
         cluster.setStatus(ann, "before", on: 0)

@@ -19,6 +19,21 @@ import Testing
         #expect(list.liveCount == 2)
     }
 
+    /// The answer to the first attempt was lost: the second says whom the first has evicted.
+    @Test mutating func whatAnEarlierAttemptHasDoneIsFound() {
+        let start = Version(milliseconds: 5, counter: 0, node: 2)
+        _ = list.merge(entry("old", at: 1))
+        _ = list.merge(entry("new", at: 6))
+        _ = list.evict(downTo: 1, version: Version(milliseconds: 6, counter: 1, node: 1))
+        let done = list.done([user("new"), user("other")], since: start)
+        #expect(done.added.map(\.target) == [user("new")])
+        #expect(done.evicted.map(\.target) == [user("old")])
+        let before = list.done([user("new")], since: Version(milliseconds: 7, counter: 0, node: 2))
+        #expect(before.added.isEmpty && before.evicted.isEmpty, "written before the call began")
+        let first = list.done([user("new")], since: nil)
+        #expect(first.added.isEmpty, "a first attempt")
+    }
+
     @Test mutating func aRenewalReplacesTheExpiryAndCountsAsTheLatest() {
         _ = list.merge(entry("a", at: 1, expiresAt: 10))
         _ = list.merge(entry("b", at: 2))

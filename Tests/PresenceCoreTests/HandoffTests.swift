@@ -1,0 +1,68 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// What is asked of whom, and what counts as heard; slots below 100 are owned here.
+@Suite struct HandoffTests {
+    var handoff = Handoff()
+
+    init() { handoff.begin(ring: 7, isChilled: true, deadline: .farFuture, isOwned: (0..<Ring.slotsCount).map { $0 < 100 }) }
+
+    mutating func ask(_ peer: PeerIndex) -> [Slot] { handoff.next(from: peer, isOwned: { $0 < 100 }, isWanted: { _ in true }) }
+
+    static func offer(_ slots: [Slot], hash: UInt64 = 1) -> [SlotHash] { slots.map { SlotHash(slot: $0, hash: hash) } }
+
+    @Test mutating func ownedSlotsAreAskedForFirst() {
+        handoff.offered(Self.offer([500, 5, 600, 6]), ring: 7, isFirst: true, isLast: true, by: 1)
+        #expect(ask(1) == [5, 6, 500, 600])
+        #expect(!handoff.isHeard(from: 1))
+        #expect(handoff.sent(2, ring: 7, by: 1) == [500, 600], "what there was no room for is asked for again")
+        #expect(handoff.isHeard(from: 1))
+        #expect(!handoff.isTaken(from: 1))
+        #expect(handoff.sent(2, ring: 7, by: 1) == [])
+        #expect(handoff.isTaken(from: 1))
+    }
+
+    @Test mutating func aLaterPageMayHoldMoreThatIsOwned() {
+        handoff.offered(Self.offer([500]), ring: 7, isFirst: true, isLast: false, by: 1)
+        #expect(ask(1) == [])
+        handoff.offered(Self.offer([5]), ring: 7, isFirst: false, isLast: true, by: 1)
+        #expect(ask(1) == [5, 500])
+    }
+
+    @Test mutating func nobodyIsAskedForWhatAnotherOneSends() {
+        handoff.offered(Self.offer([5, 6]), ring: 7, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([5]) + Self.offer([6], hash: 2), ring: 7, isFirst: true, isLast: true, by: 2)
+        #expect(ask(1) == [5, 6])
+        #expect(ask(2) == [6], "it holds something else of that one")
+        #expect(handoff.sent(1, ring: 7, by: 2) == [])
+        #expect(handoff.isTaken(from: 2))
+        handoff.lose(1)
+        #expect(!handoff.isTaken(from: 2), "the one that was asked is gone")
+        #expect(ask(2) == [5, 6])
+    }
+
+    @Test mutating func whatWasSaidOfAnotherRingIsVoid() {
+        handoff.offered(Self.offer([5]), ring: 6, isFirst: true, isLast: true, by: 1)
+        #expect(ask(1) == [])
+        #expect(!handoff.isHeard(from: 1))
+        handoff.offered(Self.offer([5]), ring: 7, isFirst: true, isLast: true, by: 1)
+        #expect(ask(1) == [5])
+        #expect(handoff.sent(1, ring: 6, by: 1) == [])
+        #expect(!handoff.isHeard(from: 1))
+    }
+
+    @Test mutating func aPageHoldsSoManySlotsAtMost() {
+        handoff.offered(Self.offer((0..<2_000).map { Slot($0) }), ring: 7, isFirst: true, isLast: true, by: 1)
+        var heard = 0
+        for _ in 0..<20 {
+            let asked = ask(1)
+            #expect(asked.count <= Handoff.slotsAskedMax)
+            heard += asked.count
+            _ = handoff.sent(asked.count, ring: 7, by: 1)
+        }
+        #expect(heard == 2_000)
+        #expect(handoff.isTaken(from: 1))
+    }
+}
