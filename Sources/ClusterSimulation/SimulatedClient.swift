@@ -23,9 +23,9 @@ struct SimulatedClient {
     /// Counts the streams: what belongs to an earlier one is void.
     var attempt = 0
     /// The newest that it was told of each user.
-    var view: [Told?]
+    var view: [Int: Told] = [:]
     /// The newest that the present stream told of each user.
-    var streamed: [String]
+    var streamed: [Int: String] = [:]
     var isSynced = false
     var syncedAt: Nanoseconds = 0
     var lastEventID: Milliseconds = 0
@@ -58,11 +58,9 @@ struct SimulatedClient {
         var customStatus: String { if case .string(let text) = status["customStatus"] { text } else { "" } }
     }
 
-    init(user: Int, device: Int, usersCount: Int) {
+    init(user: Int, device: Int) {
         self.user = user
         self.device = device
-        view = Array(repeating: nil, count: usersCount)
-        streamed = Array(repeating: "", count: usersCount)
     }
 
     /// One event as it stands in the stream.

@@ -199,7 +199,12 @@ extension SimulatedCluster {
 
     private mutating func checkBook(_ user: Int) {
         guard let owner = owner(of: user) else { return }
-        let listed = nodes[owner].core.kept(userID(user)).subscriptions.compactMap { userIndex($0.target.id) }.sorted()
+        let entries = nodes[owner].core.kept(userID(user)).subscriptions
+        let listed = entries.compactMap { userIndex($0.target.id) }.sorted()
+        let wall = nodes[owner].now(time).wall
+        if let ended = entries.first(where: { ($0.expiresAt ?? .max) < wall - 1_000 }) {
+            violate(.listsAreExact, "user-\(user) follows \(ended.target), which ended \(wall - ended.expiresAt!) ms ago")
+        }
         if listed.count > options.settings.subscriptionsMax {
             violate(.listsAreExact, "user-\(user) follows \(listed), at most \(options.settings.subscriptionsMax) are right")
         }

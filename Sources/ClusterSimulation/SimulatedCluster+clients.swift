@@ -14,7 +14,7 @@ extension SimulatedCluster {
     /// The app starts anew: it knows nothing.
     private mutating func forget(_ client: Int) {
         clients[client].lastEventID = 0
-        clients[client].view = Array(repeating: nil, count: options.usersCount)
+        clients[client].view = [:]
     }
 
     mutating func connectClient(_ client: Int, _ attempt: Int) {
@@ -42,7 +42,7 @@ extension SimulatedCluster {
             node: node, run: nodes[node].run, gateway: gateway, index: index, session: session, openedAt: time)
         clients[client].attempt += 1
         clients[client].isSynced = false
-        clients[client].streamed = Array(repeating: "", count: options.usersCount)
+        clients[client].streamed = [:]
         clients[client].pipe = []
         clients[client].pipeBytes = 0
         clients[client].isReading = false
@@ -223,7 +223,7 @@ extension SimulatedCluster {
         }
         counts.recordsTold += 1
         let told = SimulatedClient.Told(version: version, status: status)
-        let last = clients[client].streamed[user]
+        let last = clients[client].streamed[user] ?? ""
         if last > version || (last == version && version != Version.zero.text && !truth.books[clients[client].user].hasRemoved) {
             return violate(.viewsNeverGoBack, "user-\(clients[client].user) was told \(last), is now told \(status)")
         }

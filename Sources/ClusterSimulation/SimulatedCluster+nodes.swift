@@ -301,7 +301,8 @@ extension SimulatedCluster {
     }
 
     private mutating func transmit(from: Int, to peer: PeerIndex) {
-        guard let target = nodes.firstIndex(where: { $0.id == nodes[from].core.peerID(peer) }) else { return }
+        let id = nodes[from].core.peerID(peer)
+        guard let target = nodes.firstIndex(where: { $0.id == id }) else { return }
         let index = link(from, target)
         guard links[index].state == .live else { return }
         let now = nodes[from].now(time)

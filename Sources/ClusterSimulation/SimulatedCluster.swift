@@ -108,9 +108,7 @@ public struct SimulatedCluster {
             SimulatedLink(from: index / options.nodesCount, to: index % options.nodesCount, random: seeds.split(UInt64(index)))
         }
         clients = (0..<options.usersCount * SimulatedClient.devicesPerUser).map { index in
-            SimulatedClient(
-                user: index / SimulatedClient.devicesPerUser, device: index % SimulatedClient.devicesPerUser, usersCount: options.usersCount
-            )
+            SimulatedClient(user: index / SimulatedClient.devicesPerUser, device: index % SimulatedClient.devicesPerUser)
         }
         truth = Truth(usersCount: options.usersCount, quota: options.settings.subscriptionsMax)
         // Each side of a split of four nodes or more takes changes of lists; together they are merged, not exact.
