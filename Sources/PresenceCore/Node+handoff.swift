@@ -122,8 +122,10 @@ extension Node {
         isRenewed = true
     }
 
-    /// What this node is not to keep is forgotten once everybody has what it is to keep.
+    /// What this node is not to keep is forgotten once everybody has what it is to keep; not by a node that drains, which is asked again
+    /// if the others end before it does.
     private mutating func forgetMoved() {
+        guard !isDraining else { return }
         guard peers.indices.dropFirst().allSatisfy({ !peers[$0].isAlive || handoff.isSettled($0) }), handoff.isSettled else { return }
         let placement = self.placement
         owners.forget { !placement.isKept($0, by: 0) }
