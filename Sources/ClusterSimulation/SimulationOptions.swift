@@ -56,6 +56,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if random.isOnce(in: 4) { settings.offlineGrace = .zero }
         if random.isOnce(in: 6) { settings.linkMessagesMax = random.number(in: 10...40) }
         if random.isOnce(in: 2) { settings.relayAbove = random.number(in: 1...2) }
+        // What the digests repair would hide what else is wrong; after a split they are needed.
+        if faults.isDisjoint(with: [.partitions, .pauses]), random.isOnce(in: 2) { settings.digestInterval = .seconds(30) }
     }
 
     /// Nothing happens that may delay what one node says to another for longer than a moment: then nobody may be shown as OFFLINE who
