@@ -159,7 +159,9 @@ extension SimulatedCluster {
     /// A change of a record has just been acknowledged.
     mutating func checkDisks(of record: Record) {
         // A node that has just begun is no member yet, and to one that has left nothing is sent.
-        let isCalm = time - disturbedAt > .milliseconds(4_000) && !nodes.contains(where: \.isLeaving)
+        // One side of a split may have seen the other leave.
+        let maySeemToHaveLeft = options.faults.contains(.drains) && !options.faults.isDisjoint(with: [.partitions, .pauses])
+        let isCalm = time - disturbedAt > .milliseconds(4_000) && !nodes.contains(where: \.isLeaving) && !maySeemToHaveLeft
         let key = SimulatedDisk.Key(user: record.user, kind: .status, key: "")
         let copies = nodes.count { $0.disk.holds(key, record.version) }
         let expected = isCalm ? min(nodes.count(where: \.isUp), 2) : 1

@@ -9,11 +9,13 @@ extension Node {
         static let length: Milliseconds = 3_000
         /// Beyond all versions that a process may have counted and not written; 65,536 a millisecond.
         static let restart: Milliseconds = 100
+        /// So much the clock moves on at a restart because of the time since the bound was written, at most.
+        static let ageMax: Milliseconds = 10_000
         /// A new bound is written when so much is left of the last one.
         static let margin: Milliseconds = 1_500
 
-        /// The bound that an earlier process left on disk.
-        var loaded: Milliseconds = 0
+        /// When, by its wall clock, an earlier process wrote the bound that it left on disk.
+        var loadedFrom: Milliseconds = 0
         /// The bound that is on disk.
         var durable: Milliseconds = 0
         /// The bound that was written last.
@@ -28,7 +30,7 @@ extension Node {
         let time = owners.clock.milliseconds(at: now.wall)
         guard lease.written < time + ClockLease.margin else { return }
         lease.written = time + ClockLease.length
-        outbox.rows.append(Row(clockOf: selfPeer.id, bound: lease.written))
+        outbox.rows.append(Row(clockOf: selfPeer.id, bound: lease.written, writtenAt: now.wall))
         persist(at: now)
         lease.ticket = nextTicket
     }
@@ -50,18 +52,9 @@ extension Node {
         // died before it wrote anything. How long ago the bound was written tells one start from another.
         let ahead = owners.clock.milliseconds(at: 0)
         if ahead >= now.wall {
-            let age = lease.loaded == 0 ? 0 : min(max(now.wall - (lease.loaded - ClockLease.length), 0), 2 * ClockLease.length)
+            let age = lease.loadedFrom == 0 ? 0 : min(max(now.wall - lease.loadedFrom, 0), ClockLease.ageMax)
             owners.clock.observe(Version(milliseconds: ahead + ClockLease.restart + age, counter: 0, node: 0))
         }
         owners.renew(at: now)
-    }
-}
-
-extension Row {
-    /// How far the version clock of a node may go, for this node alone.
-    init(clockOf node: NodeID, bound: Milliseconds) {
-        self.init(
-            user: UserID(app: "cluster", id: node.rawValue), kind: .clock, key: "",
-            version: Version(milliseconds: bound, counter: 0, node: 0), value: Array("{}".utf8))
     }
 }

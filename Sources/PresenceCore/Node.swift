@@ -142,7 +142,7 @@ public struct Node {
     public mutating func load(_ row: Row, at now: Now) throws(RowError) {
         switch row.kind {
         case .member: try remember(row, at: now)
-        case .clock: if owners.accepts(row.version, at: now) { lease.loaded = row.version.milliseconds }
+        case .clock: if owners.accepts(row.version, at: now) { lease.loadedFrom = try row.writtenAt() }
         case .status, .subscription: try owners.load(row, at: now)
         }
     }

@@ -60,6 +60,20 @@ extension Row {
     }
 }
 
+extension Row {
+    /// How far the version clock of a node may go, for this node alone.
+    init(clockOf node: NodeID, bound: Milliseconds, writtenAt wall: Milliseconds) {
+        var json = JSONWriter(reserving: 40)
+        json.object { $0.member("writtenAt", wall) }
+        self.init(
+            user: UserID(app: "cluster", id: node.rawValue), kind: .clock, key: "",
+            version: Version(milliseconds: bound, counter: 0, node: 0), value: json.bytes)
+    }
+
+    /// Reads a row of kind ``PresenceWire/Row/Kind/clock``: when it was written; 0 if it does not say so.
+    func writtenAt() throws(RowError) -> Milliseconds { try JSONValue(self)["writtenAt"]?.wholeNumber ?? 0 }
+}
+
 /// A row that does not hold what its kind says: the store was written by something else.
 public struct RowError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The row, and what is wrong with it.
