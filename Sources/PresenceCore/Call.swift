@@ -66,8 +66,11 @@ struct PendingCalls {
     /// For each user the last call whose answer tells records.
     private var telling: [UserID: CallIndex] = [:]
     private var nextCall = 0
-    private var nextRequest: UInt64 = 0
+    private var nextRequest: UInt64
     private(set) var sent: [UInt64: Sent] = [:]
+
+    /// - Parameter number: request IDs are larger.
+    init(after number: UInt64) { nextRequest = number }
 
     var count: Int { calls.count }
 

@@ -59,7 +59,7 @@ public struct Node {
     var owners: OwnerShards
     var fanOut: FanOut
     var sessions = LocalSessions()
-    var calls = PendingCalls()
+    var calls: PendingCalls
     var membership: Membership
     var peers: [PeerState]
     var peerIndices: [NodeID: PeerIndex]
@@ -79,7 +79,7 @@ public struct Node {
     let joins: Bool
     var writes = PendingWrites()
     var lease = ClockLease()
-    var nextTicket: UInt64 = 0
+    var nextTicket: UInt64
     var disk = Disk()
     var nextDigestAt = Instant(nanoseconds: 0)
     var nextDigestPeer = 0
@@ -129,6 +129,9 @@ public struct Node {
         peers = [PeerState(peer: selfPeer, link: Link(messagesMax: settings.linkMessagesMax), isLinked: true, state: .alive)]
         peerIndices = [selfPeer.id: 0]
         peerNumbers = [selfPeer.versionNode: 0]
+        // An answer to the process before this one must not pass for one to this.
+        nextTicket = selfPeer.generation &<< 20
+        calls = PendingCalls(after: nextTicket)
         let seed = StableHash.mix(UInt64(selfPeer.versionNode), selfPeer.generation)
         membership = Membership(own: selfPeer, settings: settings.membership, seed: seed)
         placement = Placement([(Ring.Member(id: selfPeer.id, weight: Int(selfPeer.weight)), 0)])
