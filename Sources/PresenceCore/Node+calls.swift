@@ -106,10 +106,11 @@ extension Node {
 
     private mutating func fill(_ records: [Record], into call: PendingCalls.CallIndex) {
         guard let users = calls[call]?.users else { return }
-        var places: [UserID: Int] = [:]
-        for (place, user) in users.enumerated() { places[user] = place }
-        for record in records {
-            if let place = places[record.user] { calls[call]?.records[place] = record }
+        var found: [UserID: Record] = [:]
+        for record in records { found[record.user] = record }
+        // A user may be named twice.
+        for (place, user) in users.enumerated() {
+            if let record = found[user] { calls[call]?.records[place] = record }
         }
     }
 

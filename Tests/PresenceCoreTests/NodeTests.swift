@@ -227,6 +227,15 @@ import Testing
         #expect(asOf <= cluster.now.wall)
     }
 
+    @Test mutating func aUserWhoIsNamedTwiceIsAnsweredTwice() {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.login(ann, on: 0)
+        guard case .userStatusList(let records, _, _) = cluster.call(.getUserStatus([user(ann), user(ann)]), by: "bob", on: 2) else {
+            return #expect(Bool(false), "no list")
+        }
+        #expect(records.map { $0?.statusType } == [.online, .online])
+    }
+
     @Test mutating func syncAnswersWithRecordsAndTheStreamTellsOnlyWhatIsNewer() {
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 2)
