@@ -356,8 +356,8 @@ public struct Gateway {
     }
 
     private mutating func unfollow(_ user: UserIndex, by session: SessionIndex) {
+        guard follows(user, session) else { return }
         let place = self[session].place(of: user)
-        guard place < self[session].targets.count, self[session].targets[place].user == user else { return }
         let position = Int(self[session].targets.remove(at: place).position)
         self[session].awaited[user] = nil
         self[session].toldByAnswer.removeAll { $0.user == user }

@@ -39,7 +39,6 @@ extension Node {
             peers[peer].link.clearOverflow()
             send(.requestSync, to: peer)
             send(.requestOffer, to: peer)
-            membership.reached(peers[peer].peer.id)
             resync(peer, at: now)
             renewOffer(to: peer)
         }

@@ -81,21 +81,18 @@ extension OwnerShards {
     mutating func noteTold(_ interest: Interest) -> Interest {
         guard let user = index(ofKnown: interest.user) else { return interest }
         var interest = interest
-        let subscriptions = users[user].subscriptions
-        interest.added.removeAll { subscriptions.entry(for: $0.target) == nil }
-        interest.removed.removeAll { subscriptions.entry(for: $0) != nil }
+        interest.added.removeAll { users[user].subscriptions.entry(for: $0.target) == nil }
+        interest.removed.removeAll { users[user].subscriptions.entry(for: $0) != nil }
         for followed in interest.added { users[user].subscriptions.learn(followed.target, at: clock.milliseconds(at: 0)) }
         return interest
     }
 
     private mutating func unsubscribe(_ id: UserID, _ targets: [UserID]?, at now: Now, into outbox: inout Outbox) {
         let user = index(of: id)
-        let removed = users[user].subscriptions.remove(targets, version: clock.next(at: now.wall))
-        drop(removed, of: user, into: &outbox)
+        let version = clock.next(at: now.wall)
+        drop(users[user].subscriptions.remove(targets, version: version), of: user, into: &outbox)
         // Those removed before may be so on this disk alone, because an earlier attempt failed.
-        let earlier = users[user].subscriptions.tombstones(of: targets).filter { earlier in
-            !removed.contains { $0.target == earlier.target }
-        }
+        let earlier = users[user].subscriptions.tombstones(of: targets).filter { $0.version != version }
         outbox.rows += earlier.map { Row($0, of: id) }
     }
 
