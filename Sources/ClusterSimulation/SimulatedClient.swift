@@ -44,6 +44,8 @@ struct SimulatedClient {
         let node: Int
         let run: Int
         let at: Nanoseconds
+        /// What it told then may never have been written.
+        let hasFullDisk: Bool
     }
 
     /// A user's status as a client shows it.

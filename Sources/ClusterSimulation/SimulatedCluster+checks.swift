@@ -80,8 +80,7 @@ extension SimulatedCluster {
     private mutating func checkView(_ client: Int, _ target: Int) {
         guard let owner = owner(of: target) else { return violate(.membersAgree, "nobody owns user-\(target)") }
         let record = nodes[owner].core.kept(userID(target)).record
-        let wall = Self.epoch + time / 1_000_000
-        guard record.lastUpdateTime + 1_500 < wall else { return }  // It changes just now.
+        guard record.lastUpdateTime + 1_500 < nodes[owner].now(time).wall else { return }  // It changes just now.
         let view = clients[client].view[target]
         if view == nil, record.version == .zero { return }
         if let view, view.version > record.version.text, isLastWord(view) { return }
@@ -96,11 +95,11 @@ extension SimulatedCluster {
         }
     }
 
-    /// Whether a client holds what a node told just before it was killed, and none of the others has heard: the next change is newer. A
-    /// cluster of one is not excused: it gives new versions to all that it finds.
+    /// Whether a client holds what a node told just before it ended, or while its disk took nothing, and none of the others has heard: the
+    /// next change is newer. A cluster of one is not excused: it gives new versions to all that it finds.
     private func isLastWord(_ told: SimulatedClient.Told) -> Bool {
         guard nodes.count > 1, let source = told.source, let death = nodes[source.node].deaths[source.run] else { return false }
-        return death - source.at < .milliseconds(Self.lastWordMilliseconds)
+        return death - source.at < .milliseconds(Self.lastWordMilliseconds) || source.hasFullDisk
     }
 
     /// The node that owns a user, by the ring of the first one that is up.

@@ -232,7 +232,8 @@ extension SimulatedCluster {
         if let before, before.version > version { return }
         clients[client].view[user] = told
         if let stream = clients[client].stream {
-            clients[client].view[user]?.source = SimulatedClient.Source(node: stream.node, run: stream.run, at: time)
+            let hasFullDisk = nodes[stream.node].disk.isFull
+            clients[client].view[user]?.source = SimulatedClient.Source(node: stream.node, run: stream.run, at: time, hasFullDisk: hasFullDisk)
         }
         if before?.version != version { checkTold(told, of: user, client) }
     }

@@ -138,7 +138,8 @@ public struct Gateway {
         let user = userIndex(attach.user)
         // A position in the future is that of a clock which this cluster does not share: nothing is known to have been told.
         let resumeFrom = resumeFrom.flatMap { $0 <= now.wall ? $0 : nil }
-        let floor = resumeFrom.map { Version(milliseconds: max($0, 0), counter: 0, node: 0) } ?? .zero
+        // Where this node was cut off from others it may show what those who gave the position did not know.
+        let floor = resumeFrom.map { Version(milliseconds: max(min($0, position), 0), counter: 0, node: 0) } ?? .zero
         let session = Session(id: attach.session, user: user, floor: floor)
         let index: SessionIndex
         if let reused = free.popLast() {

@@ -119,6 +119,9 @@ extension Node {
         let peer = index(of: card)
         let wasAlive = peers[peer].isAlive
         let wasRestarted = wasAlive && card.generation > peers[peer].peer.generation
+        // It went on meanwhile, and may have told clients up to when it knew of all, without what was asked of this side.
+        let comesBack = state.isLive && !wasAlive && peers[peer].wasMember && card.generation == peers[peer].peer.generation
+        if comesBack { owners.relearn(at: now) }
         peers[peer].peer = card
         peers[peer].state = state
         peers[peer].isDraining = isDraining

@@ -89,6 +89,12 @@ extension OwnerShards {
         schedule(index, at: now)
     }
 
+    /// Whoever was told of the whole list of a user by another side of a split may not have been told of all that is in it here.
+    mutating func relearn(at now: Now) {
+        let time = clock.milliseconds(at: now.wall)
+        for index in users.places where users.isLive(index) && !users[index].isReplica { users[index].subscriptions.relearn(at: time) }
+    }
+
     /// Gives all records a new version: what was told of them before a crash may have been newer than what is here.
     mutating func renew(at now: Now) {
         for index in users.places where users.isLive(index) && users[index].record.version > .zero {
