@@ -187,11 +187,11 @@ extension SimulatedCluster {
                 .nothingAcknowledgedIsLost, "user-\(user) was told \(version.text) \"\(newest.text)\", its record is \(record.words)")
         }
         if record.customStatus == newest.text { return }
-        // Whose node seems to be dead is OFFLINE (design §5), and that ends the text (T2).
-        let maySeemDead = !options.faults.isDisjoint(with: [.partitions, .pauses])
+        // Whose node seems to be dead is OFFLINE (design §5), and that ends the text (T11).
+        let seemedDead = truth.presences[user].offlineVersion > version
         let hasEnded =
             truth.wishes[user].contains(where: \.expires) || truth.presences[user].wasAbsentAt > 0 || truth.presences[user].openCount == 0
-            || maySeemDead
+            || seemedDead
         if record.customStatus.isEmpty, hasEnded, record.version > version { return }
         let isWish = truth.wishes[user].contains { $0.text == record.customStatus && ($0.version == nil || $0.version! >= version) }
         if isWish, record.version > version { return }

@@ -233,7 +233,8 @@ extension SimulatedCluster {
         clients[client].view[user] = told
         if let stream = clients[client].stream {
             let hasFullDisk = nodes[stream.node].disk.isFull
-            clients[client].view[user]?.source = SimulatedClient.Source(node: stream.node, run: stream.run, at: time, hasFullDisk: hasFullDisk)
+            clients[client].view[user]?.source = SimulatedClient.Source(
+                node: stream.node, run: stream.run, at: time, hasFullDisk: hasFullDisk)
         }
         if before?.version != version { checkTold(told, of: user, client) }
     }

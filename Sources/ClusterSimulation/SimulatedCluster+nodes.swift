@@ -130,6 +130,14 @@ extension SimulatedCluster {
         }
     }
 
+    /// Somebody's record is written that says OFFLINE: that ends the custom status (T11).
+    private mutating func noteOffline(_ rows: [Row]) {
+        for row in rows where row.kind == .status {
+            guard let user = userIndex(row.user.id), let record = try? Record(row), record.statusType == .offline else { continue }
+            truth.presences[user].offlineVersion = max(truth.presences[user].offlineVersion, record.version)
+        }
+    }
+
     /// The process whose link it was has gone.
     private mutating func dropOwnLink(_ index: Int) {
         links[index].attempt += 1
@@ -376,7 +384,9 @@ extension SimulatedCluster {
             case .tell(let gateway, let message):
                 if gateway == 0 { nodes[node].gateways[0].receive(message) } else { crossing[gateway].append(message) }
             case .answer(_, let token, let answer): answered(node, token, answer)
-            case .persist(let rows, let ticket): nodes[node].disk.write(rows, ticket: ticket)
+            case .persist(let rows, let ticket):
+                noteOffline(rows)
+                nodes[node].disk.write(rows, ticket: ticket)
             case .connect(let peer): if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
             case .transmit(let peer): transmit(from: node, to: peer)
             case .place(let members): plan(.placed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))

@@ -15,6 +15,8 @@ struct Truth {
         /// Until then an OFFLINE is in order: the user asked for it.
         var excusedUntil: Nanoseconds = 0
         var wasAbsentAt: Nanoseconds = 0
+        /// The newest record that said OFFLINE, on whichever side of a split.
+        var offlineVersion = Version.zero
     }
 
     /// A custom status that was asked for.

@@ -83,8 +83,8 @@ public struct RowError: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 extension Record {
-    /// Reads a row of kind ``PresenceWire/Row/Kind/status``.
-    init(_ row: Row) throws(RowError) {
+    /// Reads a row of kind ``PresenceWire/Row/Kind/status``. Throws what is wrong with it.
+    public init(_ row: Row) throws(RowError) {
         let json = try JSONValue(row)
         self.init(blank: row.user)
         version = row.version
