@@ -148,6 +148,11 @@ extension SimulatedCluster {
             counts.refused += 1
             return unanswered(call)
         }
+        if case .tooOften = answer {
+            counts.refused += 1
+            if call.call.isOfBook { truth.books[call.user].isBusy = false }
+            return
+        }
         counts.acknowledged += 1
         // The last one of a cluster that the others have left writes to its disk alone: they do not know of it until it is back.
         let isAlone = nodes.count > 1 && nodes.count(where: \.isUp) == 1
@@ -156,7 +161,7 @@ extension SimulatedCluster {
         case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
             checkDisks(of: record)
             truth.wishes[call.user].append(Truth.Wish(text: text, expires: seconds != nil, version: isAlone ? nil : record.version))
-        case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, let records, _)):
+        case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, _, let records, _)):
             subscribed(call, targets, seconds, evicted: evicted)
             told(records ?? [], inAnswerTo: call)
         case (.unsubscribeUserStatus(let targets), .done):

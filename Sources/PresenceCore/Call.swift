@@ -10,6 +10,8 @@ public enum Call: Equatable, Sendable {
     case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int)
     /// Nil for every session.
     case logout(SessionID?)
+    /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
+    case setAppPolicy([UInt8])
 }
 
 /// What a client is answered.
@@ -18,10 +20,12 @@ public enum CallAnswer: Equatable, Sendable {
     /// Records in the order asked, nil where the owner could not be reached, and the time up to which they are known to be right.
     case userStatusList([Record?], users: [UserID], asOf: Milliseconds)
     /// Who was evicted, and the records when `sync` asked for them.
-    case subscribed(evicted: [UserID], records: [Record?]?, users: [UserID])
+    case subscribed(evicted: [UserID], refused: [UserID] = [], records: [Record?]?, users: [UserID])
     case subscriptions([Subscription], records: [Record?], total: Int)
     case done
     case refused(Refusal)
+    /// Too many calls (7008); one after so many seconds is taken.
+    case tooOften(retryAfter: Int)
 }
 
 /// Operations that wait for owners: which requests each has sent, and what has come back.

@@ -4,8 +4,10 @@ import PresenceWire
 public struct CoreSettings: Sendable, Equatable {
     /// Who is taken for alive, and how soon somebody is not.
     public var membership = Membership.Settings()
-    /// How long a lost session may be missed before its user is shown OFFLINE. Default 2 s (preset `rollcall`); T5 asks for 0.
-    public var offlineGrace: Duration = .seconds(2)
+    /// The policy of apps about which nothing was said. Default: the preset `rollcall`.
+    public var policy = Policy()
+    /// What the configuration says of single apps.
+    public var policies: [String: AppPolicy] = [:]
     /// How long a session lost on a node that drains may be missed at least: its client was asked to open one elsewhere before it dropped
     /// this one, but the two are heard of by different ways. Default 2 s.
     public var movingGrace: Duration = .seconds(2)
@@ -38,8 +40,20 @@ public struct CoreSettings: Sendable, Equatable {
     public var callsMax = 100_000
     /// Control messages waiting for one peer; beyond it the queue is dropped and the peer is told everything anew. Default 200,000.
     public var linkMessagesMax = 200_000
-    /// Subscriptions of one user; the earliest is evicted beyond it (T21). Default 3,000.
-    public var subscriptionsMax = Limits.subscriptionsMax
 
     public init() {}
+}
+
+extension CoreSettings {
+    /// See ``PresenceWire/Policy/offlineGrace``, of apps about which nothing was said.
+    public var offlineGrace: Duration {
+        get { policy.offlineGrace }
+        set { policy.offlineGrace = newValue }
+    }
+
+    /// See ``PresenceWire/Policy/subscriptionsMax``, of apps about which nothing was said.
+    public var subscriptionsMax: Int {
+        get { Int(policy.subscriptionsMax) }
+        set { policy.subscriptionsMax = Int64(newValue) }
+    }
 }

@@ -116,6 +116,9 @@ public struct Gateway {
     private var indices: [SessionID: SessionIndex] = [:]
     /// Why clients are asked to go elsewhere; those that come now are asked at once.
     private var leavingReason: String?
+    /// By app; ``standard`` for the others.
+    private var policies: [String: Policy] = [:]
+    private var standard = Policy()
     /// Up to when all that this node shows is known to be complete; the `id` of each event.
     private var position: Milliseconds = 0
 
@@ -230,6 +233,7 @@ public struct Gateway {
         case .interest(let interest): receive(interest)
         case .untold(let interest): tellAgain(interest)
         case .end(let session, let reason): end(session, reason: reason)
+        case .policy(let app, let policy): follow(policy, of: app)
         case .position(let milliseconds): position = max(position, milliseconds)
         }
     }
@@ -240,7 +244,8 @@ public struct Gateway {
         if let old, old.version >= record.version { return }
         users[user].record = record
         if old == nil { return deliverFirst(record, of: user) }
-        let watchers = users[user].watchers
+        let policy = policy(of: record.user)
+        let watchers = policy.statusEnabled ? users[user].watchers : users[user].sessions
         var payload: Int32?
         for session in watchers {
             if isBlocked[Int(session)] {
@@ -252,7 +257,7 @@ public struct Gateway {
                 counters.changesPushed += 1
                 continue
             }
-            let shared = payload ?? addPayload(EventText.statusChanged(CollectionOfOne(record), id: position))
+            let shared = payload ?? addPayload(EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), id: position))
             payload = shared
             output.pushes.append(Push(session: session, payload: shared))
             counters.recordsPushed += 1
@@ -265,7 +270,7 @@ public struct Gateway {
     private mutating func deliverFirst(_ record: Record, of user: UserIndex) {
         for session in users[user].watchers {
             let told = self[session].awaited.removeValue(forKey: user) ?? nil
-            if told.map({ record.isUntold(since: $0) }) ?? true { tell([user], to: session) }
+            if isDue(record, of: user, told: told, to: session) { tell([user], to: session) }
             completeSync(session)
             letGo(session)
         }
@@ -328,6 +333,30 @@ public struct Gateway {
         release(followed)
     }
 
+    // MARK: Policies
+
+    /// The policy for a user's app.
+    public func policy(of user: UserID) -> Policy { policies.isEmpty ? standard : policies[String(user.app)] ?? standard }
+
+    /// A policy has changed. Those who may be told of others again are told what has changed meanwhile.
+    private mutating func follow(_ policy: Policy, of app: String?) {
+        let old = app.map { policies[$0] ?? standard } ?? standard
+        if let app { policies[app] = policy } else { standard = policy }
+        guard let app, policy.statusEnabled, !old.statusEnabled else { return }
+        for index in sessions.indices.map(SessionIndex.init) {
+            guard let session = sessions[Int(index)], users.user(at: session.user).app == app else { continue }
+            tell(session.targets.map(\.user).filter { users[$0].record != nil && session.awaited[$0] == nil }, to: index)
+        }
+    }
+
+    /// Whether a session is to be told of a user whom it follows from now on, of whom it was told the version `told` before.
+    private func isDue(_ record: Record, of user: UserIndex, told: Version?, to session: SessionIndex) -> Bool {
+        let isLogin = !self[session].isSynced && self[session].floor == .zero && user != self[session].user
+        // N21: clients take everybody for offline when they come.
+        if isLogin, record.statusType != .online, policy(of: record.user).replay == .online { return false }
+        return told.map { record.isUntold(since: $0) } ?? true
+    }
+
     // MARK: Following
 
     private func follows(_ user: UserIndex, _ session: SessionIndex) -> Bool {
@@ -346,7 +375,7 @@ public struct Gateway {
             users[user].watchers.append(session)
             self[session].targets.insert(Target(user: user, position: position), at: place)
             if let record = users[user].record {
-                if version.map({ record.isUntold(since: $0) }) ?? true { told.append(user) }
+                if isDue(record, of: user, told: version, to: session) { told.append(user) }
             } else {
                 self[session].awaited.updateValue(version, forKey: user)
                 hold(session)
@@ -389,10 +418,13 @@ public struct Gateway {
             for user in indices { postpone(user, for: session) }
             return
         }
+        let own = self[session].user
+        let policy = policy(of: users.user(at: own))
+        let indices = policy.statusEnabled ? indices : indices.filter { $0 == own }
         var start = 0
         while start < indices.count {
             let end = min(start + EventText.recordsPerEventMax, indices.count)
-            let records = indices[start..<end].compactMap { users[$0].record }
+            let records = indices[start..<end].compactMap { users[$0].record?.shown(by: policy) }
             push(EventText.statusChanged(records, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)
             start = end

@@ -22,6 +22,8 @@ public enum NodeMessage: Equatable, Sendable {
     case untold(Interest)
     /// End a session's stream.
     case end(SessionID, reason: String)
+    /// The policy of an app, or with nil that of all others.
+    case policy(app: String?, Policy)
     /// All that this node shows is complete up to this time.
     case position(Milliseconds)
 }

@@ -3,7 +3,12 @@ import PresenceWire
 /// Operations of clients: sent to the owners that decide them, gathered, and answered once.
 extension Node {
     /// A client asks for an operation; the answer comes as an effect with the same `token`, at the latest after ``CoreSettings/callTimeout``.
-    public mutating func perform(_ call: Call, caller: UserID, gateway: Int, token: UInt64, at now: Now) {
+    ///
+    /// - Parameter isBackEnd: the app's back end asks, which may do so as often as it likes.
+    public mutating func perform(_ call: Call, caller: UserID, isBackEnd: Bool = false, gateway: Int, token: UInt64, at now: Now) {
+        if !isBackEnd, let seconds = waitOf(call, of: caller, at: now) {
+            return effects.append(.answer(gateway: gateway, token: token, .tooOften(retryAfter: seconds)))
+        }
         if case .getUserStatus(let users) = call, answerAtOnce(users, gateway: gateway, token: token, at: now) { return }
         guard calls.count < settings.callsMax else {
             effects.append(.answer(gateway: gateway, token: token, .refused(.overloaded)))
@@ -23,6 +28,7 @@ extension Node {
         case .getSubscribedUserStatus(let only, let offset, let limit):
             ask(.subscriptions(only: only, offset: offset, limit: limit), of: caller, for: index)
         case .logout(let session): ask(.logout(session), of: caller, for: index)
+        case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyKeeper(of: String(caller.app)), for: index)
         }
         run(at: now)
     }
@@ -76,9 +82,11 @@ extension Node {
         else { return }
         let askers = pending.askers
         let isTold = sync && askers.count <= 1
+        // N8: nothing is told of what is so already, unless it was asked for.
+        let untold = !sync && owners.policies.policy(of: pending.caller).snapshot == .onRequest ? Version.max : nil
         if isTold { calls.willTell(index) }
         let told = targets.indices.map { place in
-            OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : nil)
+            OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : untold)
         }
         ask(.subscribe(told, seconds: seconds, subscribeType: type, session: askers.first), of: pending.caller, for: index)
     }
@@ -90,9 +98,9 @@ extension Node {
         case .record(let record): finish(sent.call, .userStatus(record))
         case .done: finish(sent.call, .done)
         case .refused(let refusal): finish(sent.call, .refused(refusal))
-        case .subscribed(let evicted):
+        case .subscribed(let evicted, let refused):
             guard case .subscribeUserStatus(let targets, _, let sync, _) = pending.call else { return }
-            finish(sent.call, .subscribed(evicted: evicted, records: sync ? pending.records : nil, users: targets))
+            finish(sent.call, .subscribed(evicted: evicted, refused: refused, records: sync ? pending.records : nil, users: targets))
         case .subscriptions(let page, let total):
             calls[sent.call]?.page = page
             calls[sent.call]?.total = total
@@ -123,7 +131,7 @@ extension Node {
         case .getSubscribedUserStatus:
             finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total))
         case .subscribeUserStatus: subscribe(index)
-        case .setSelfStatus, .unsubscribeUserStatus, .logout: break
+        case .setSelfStatus, .unsubscribeUserStatus, .logout, .setAppPolicy: break
         }
     }
 

@@ -207,7 +207,7 @@ extension Node {
         }
         beginHandoff(isChilled: isChilled || isMissed, at: now)
         (isChilled, isMissed) = (false, false)
-        for write in writes.replan({ [self] in replicas(of: $0.user) }) { replicate(write.rows, ticket: write.ticket) }
+        for write in writes.replan({ [self] in keepers(of: $0) }) { replicate(write.rows, ticket: write.ticket) }
         let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
         reregister(where: isMoved)
         retryRequests(at: now) { isMoved($0.request.user) }

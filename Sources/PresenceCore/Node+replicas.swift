@@ -12,6 +12,12 @@ extension Node {
         return Array(peers.indices.dropFirst().filter { peers[$0].isAlive && peers[$0].isDraining }.prefix(Ring.replicasMax - 1))
     }
 
+    /// Of each of these groups of nodes one at least must have a row before what it says is answered: a replica, and of a policy everybody.
+    func keepers(of row: Row) -> [[PeerIndex]] {
+        guard row.kind == .policy else { return [replicas(of: row.user)] }
+        return peers.indices.dropFirst().filter { peers[$0].isAlive }.map { [$0] }
+    }
+
     /// Whether a change of `user` can be made durable now; otherwise it is refused before anything is changed.
     func canBeDurable(_ user: UserID) -> Bool { !isReplicated || !replicas(of: user).isEmpty }
 
@@ -22,12 +28,13 @@ extension Node {
         guard !outbox.rows.isEmpty || !outbox.answersWhenStored.isEmpty || !outbox.acknowledgementsWhenStored.isEmpty else { return }
         nextTicket += 1
         let hasAnswers = !outbox.answersWhenStored.isEmpty
-        let owned = outbox.rows.filter { $0.kind.isOfUser && owner(of: $0.user) == 0 }
+        let isPolicyOurs = outbox.rows.contains { $0.kind == .policy } && hasAnswers
+        let owned = outbox.rows.filter { ($0.kind.isOfUser || ($0.kind == .policy && isPolicyOurs)) && owner(of: $0.user) == 0 }
         var write = PendingWrites.Write(
             ticket: nextTicket, answers: outbox.answersWhenStored, interests: outbox.interestsWhenStored,
             acknowledgements: outbox.acknowledgementsWhenStored,
             rows: hasAnswers ? owned : [], deadline: now.instant + settings.replicationTimeout)
-        if hasAnswers, isReplicated { write.needs = PendingWrites.needs(of: owned) { replicas(of: $0.user) } }
+        if hasAnswers, isReplicated { write.needs = PendingWrites.needs(of: owned) { keepers(of: $0) } }
         replicate(owned, ticket: hasAnswers ? nextTicket : 0)
         writes.add(write)
         effects.append(.persist(outbox.rows, ticket: nextTicket))
@@ -40,7 +47,7 @@ extension Node {
     mutating func replicate(_ rows: [Row], ticket: UInt64) {
         guard peers.count > 1 else { return }
         var groups: [[Row]] = Array(repeating: [], count: peers.count)
-        for row in rows { for peer in replicas(of: row.user) { groups[peer].append(row) } }
+        for row in rows { for peer in keepers(of: row).joined() { groups[peer].append(row) } }
         for (peer, rows) in groups.enumerated() where !rows.isEmpty { send(.replicate(ticket: ticket, rows), to: peer) }
     }
 
@@ -80,8 +87,9 @@ extension Node {
     mutating func receive(_ rows: [Row], ticket: UInt64, from peer: PeerIndex, at now: Now) {
         // What cannot be read or believed is not acknowledged: the sender is not told that its rows are safe here.
         do throws(RowError) {
+            try receive(policies: rows.filter { $0.kind == .policy }, at: now)
             let isOwned = { [placement, handoff] (user: UserID) in placement.owner(of: user) == 0 && handoff.isWarm(user.slot) }
-            guard try owners.receive(rows, isOwned: isOwned, at: now, into: &outbox) else { return }
+            guard try owners.receive(rows.filter { $0.kind.isOfUser }, isOwned: isOwned, at: now, into: &outbox) else { return }
         } catch {
             rowsRefusedCount += 1
             return

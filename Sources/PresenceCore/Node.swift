@@ -78,6 +78,7 @@ public struct Node {
     /// This node has contact points: it waits for them before it believes that it knows all.
     let joins: Bool
     var writes = PendingWrites()
+    var rates = RateLimits()
     var lease = ClockLease()
     var nextTicket: UInt64
     var disk = Disk()
@@ -145,6 +146,7 @@ public struct Node {
     public mutating func load(_ row: Row, at now: Now) throws(RowError) {
         switch row.kind {
         case .member: try remember(row, at: now)
+        case .policy: try load(policy: row)
         case .clock: if owners.accepts(row.version, at: now) { lease.loadedFrom = try row.writtenAt() }
         case .status, .subscription: try owners.load(row, at: now)
         }
@@ -280,6 +282,9 @@ public struct Node {
             guard request.subjects.allSatisfy({ decides($0) }) else { return send(.misrouted([request.user]), to: peer) }
             if request.operation.isDurable, let refusal = refusalOfChange(of: request.user) {
                 return send(.answer(id: request.id, .refused(refusal)), to: peer)
+            }
+            if case .setPolicy(let change) = request.operation {
+                return setPolicy(of: String(request.user.app), change, id: request.id, from: peer, at: now)
             }
             owners.perform(request, from: peer, at: now, into: &outbox)
         case .beginSync(let epoch, let ranges): owners.beginSync(from: peer, OwnerShards.Round(epoch: epoch, ranges: ranges))

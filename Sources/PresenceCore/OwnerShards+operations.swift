@@ -11,8 +11,8 @@ extension OwnerShards {
             _ = accepts(request.begunAt, at: now)
             let since = request.isRepeated ? request.begunAt : nil
             let plan = Following(targets: targets, seconds: seconds, type: type, session: session, repeatedSince: since)
-            let evicted = subscribe(request.user, plan, at: now, into: &outbox)
-            outbox.answersWhenStored.append((peer, request.id, .subscribed(evicted: evicted)))
+            let result = subscribe(request.user, plan, at: now, into: &outbox)
+            outbox.answersWhenStored.append((peer, request.id, .subscribed(evicted: result.evicted, refused: result.refused)))
         case .unsubscribe(let targets):
             unsubscribe(request.user, targets, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .done))
@@ -21,6 +21,7 @@ extension OwnerShards {
             outbox.answersWhenStored.append((peer, request.id, .done))
         case .subscriptions(let only, let offset, let limit):
             outbox.answer(request.id, subscriptions(of: request.user, only: only, offset: offset, limit: limit), to: peer)
+        case .setPolicy: preconditionFailure("the policy of an app is the node's to set")
         case .records(let users):
             outbox.answer(request.id, .records(users.map { record(of: $0) }), to: peer)
         }
@@ -45,35 +46,47 @@ extension OwnerShards {
         let repeatedSince: Version?
     }
 
-    /// Returns who was evicted, also by an earlier attempt of the same call whose answer was lost.
-    private mutating func subscribe(_ id: UserID, _ plan: Following, at now: Now, into outbox: inout Outbox) -> [UserID] {
+    /// Returns who was evicted, also by an earlier attempt of the same call whose answer was lost, and for whom there is no room.
+    private mutating func subscribe(
+        _ id: UserID, _ plan: Following, at now: Now, into outbox: inout Outbox
+    ) -> (evicted: [UserID], refused: [UserID]) {
         let user = index(of: id)
+        let refused = surplus(of: plan, at: user)
         let version = clock.next(at: now.wall)
         let expiresAt = plan.seconds.map { now.wall + $0 * 1_000 }
         var changed: [Subscription] = []
         let sessionPeers = users[user].sessionPeers
         let done = users[user].subscriptions.done(plan.targets.map(\.user), since: plan.repeatedSince)
         let doneTargets = (done.added + done.evicted).map(\.target)
-        for target in plan.targets where !doneTargets.contains(target.user) {
+        for target in plan.targets where !doneTargets.contains(target.user) && !refused.contains(target.user) {
             var entry = Subscription(
                 target: target.user, subscribeType: plan.type, subscribedAt: now.wall, expiresAt: expiresAt, version: version)
             // The gateways hear of it when it is on disk; until then no position that they tell counts (``noteTold(_:)``).
             if !sessionPeers.isEmpty { entry.learntAt = .max }
             if users[user].subscriptions.merge(entry) { changed.append(entry) }
         }
-        let evicted = users[user].subscriptions.evict(downTo: settings.subscriptionsMax, version: clock.next(at: now.wall))
+        let evicted = users[user].subscriptions.evict(downTo: subscriptionsMax(of: user), version: clock.next(at: now.wall))
         countEvictions(evicted.count)
         // Only one of several sessions has made the call, or one that is not known here: then all are told by their streams.
         let isAlone = users[user].sessions.count == 1 && (plan.session ?? users[user].sessions[0].id) == users[user].sessions[0].id
         noteFacts(of: user)
         let kept = plan.targets.filter { users[user].subscriptions.entry(for: $0.user) != nil }
-        let followed = kept.map { Interest.Followed(target: $0.user, told: isAlone ? $0.told : nil, since: version.milliseconds) }
+        let followed = kept.map {
+            Interest.Followed(target: $0.user, told: isAlone || $0.told == .max ? $0.told : nil, since: version.milliseconds)
+        }
         let interest = change(of: user, added: followed, removed: evicted.map(\.target))
         outbox.interestsWhenStored += sessionPeers.map { ($0, interest) }
         // What an earlier attempt wrote may be nowhere else yet.
         outbox.rows += (changed + evicted + done.added + done.evicted).map { Row($0, of: id) }
         schedule(user, at: now)
-        return (evicted + done.evicted).map(\.target)
+        return ((evicted + done.evicted).map(\.target), refused)
+    }
+
+    /// Those for whom there is no room where the policy evicts nobody.
+    private func surplus(of plan: Following, at user: Index) -> [UserID] {
+        guard policies.policy(of: users.user(at: user)).overflow == .reject else { return [] }
+        let new = plan.targets.filter { users[user].subscriptions.entry(for: $0.user) == nil }
+        return new.dropFirst(max(subscriptionsMax(of: user) - users[user].subscriptions.liveCount, 0)).map(\.user)
     }
 
     /// The gateways are told now what was held back until it was on disk. Returns what of it holds still: the list may have changed
@@ -151,20 +164,20 @@ extension OwnerShards {
     /// Two sides of a split, or two replicas, may each have known a part of a list: together it keeps to its quota too. It is cut a while
     /// after the last part has come: before, what is too much may be what another part removes.
     mutating func noteSurplus(_ user: Index, at now: Now) {
-        guard users[user].subscriptions.liveCount > settings.subscriptionsMax else { return }
+        guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
         users[user].surplusDueAt = now.instant + settings.takeoverTimeout
     }
 
     mutating func evictSurplus(_ user: Index, at now: Now, into outbox: inout Outbox) {
         guard let due = users[user].surplusDueAt, due <= now.instant else { return }
         users[user].surplusDueAt = nil
-        guard users[user].subscriptions.liveCount > settings.subscriptionsMax else { return }
-        let evicted = users[user].subscriptions.evict(downTo: settings.subscriptionsMax, version: clock.next(at: now.wall))
+        guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
+        let evicted = users[user].subscriptions.evict(downTo: subscriptionsMax(of: user), version: clock.next(at: now.wall))
         countEvictions(evicted.count)
         drop(evicted, of: user, into: &outbox)
     }
 
-    private mutating func drop(_ removed: [Subscription], of user: Index, into outbox: inout Outbox) {
+    mutating func drop(_ removed: [Subscription], of user: Index, into outbox: inout Outbox) {
         guard !removed.isEmpty else { return }
         noteFacts(of: user)
         let interest = change(of: user, added: [], removed: removed.map(\.target))

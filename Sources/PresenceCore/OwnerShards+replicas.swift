@@ -27,7 +27,7 @@ extension OwnerShards {
             switch row.kind {
             case .status: receive(try Record(row), at: user, now: now, into: &outbox)
             case .subscription: receive(try Subscription(row), row, at: user, now: now, into: &outbox)
-            case .member, .clock: throw RowError(row, "is of one node alone")
+            case .member, .clock, .policy: throw RowError(row, "is no fact of a user")
             }
             if !users[user].isReplica { schedule(user, at: now) }
         }

@@ -24,7 +24,8 @@ extension OwnerShards {
             for place in shards.users[user].sessions.indices {
                 let session = shards.users[user].sessions[place]
                 guard session.peer == peer, session.epoch != epoch, session.missedUntil == nil else { continue }
-                shards.users[user].sessions[place].missedUntil = now.instant + shards.settings.offlineGrace
+                shards.users[user].sessions[place].missedUntil =
+                    now.instant + shards.policies.policy(of: shards.users.user(at: user)).offlineGrace
                 shards.countSessionLost()
                 isChanged = true
             }

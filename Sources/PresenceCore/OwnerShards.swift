@@ -39,8 +39,10 @@ struct OwnerShards {
     var isRenewed = false
     /// No other node that keeps the same users can be reached, though there are some.
     var isCutOff = false
+    var policies: Policies
 
     init(clock: VersionClock, settings: CoreSettings) {
+        policies = Policies(standard: settings.policy, configured: settings.policies)
         self.clock = clock
         self.settings = settings
     }
@@ -61,7 +63,10 @@ struct OwnerShards {
         endSurplus(user, into: &outbox)
         var text: String?
         if isLogin, let customStatus = attach.customStatus, !customStatus.isEmpty { text = customStatus }
-        settle(user, customStatus: text, seenAt: isLogin ? now.wall : nil, at: now, into: &outbox)
+        let seconds = policies.policy(of: attach.user).customStatusSeconds
+        let expiry = text == nil || seconds == 0 ? 0 : now.wall + seconds * 1_000
+        settle(
+            user, customStatus: text, customStatusExpiresAt: expiry, seenAt: isLogin ? now.wall : nil, at: now, into: &outbox)
         outbox.lists.append((peer, attach.user))
     }
 
@@ -78,7 +83,8 @@ struct OwnerShards {
             users[user].statusAfterLast = .unlogined
         case .lost:
             counters.sessionsLost += 1
-            let grace = isMoving ? max(settings.offlineGrace, settings.movingGrace) : settings.offlineGrace
+            let offlineGrace = policies.policy(of: detach.user).offlineGrace
+            let grace = isMoving ? max(offlineGrace, settings.movingGrace) : offlineGrace
             users[user].sessions[place].missedUntil = now.instant + grace
             users[user].record.lastSeenTime = max(users[user].record.lastSeenTime, detach.lastSeen)
             if grace == .zero { return review(user, at: now, into: &outbox) }
@@ -152,7 +158,9 @@ struct OwnerShards {
         }
         // Not where only one disk can be reached: the user may be well on the other side of a split.
         let wentOffline = record.statusType == .offline && old.statusType == .online && !isCutOff
-        if wentOffline { (record.customStatus, record.customStatusExpiresAt) = ("", 0) }  // T11
+        if wentOffline, policies.policy(of: record.user).offlineClearsCustomStatus {
+            (record.customStatus, record.customStatusExpiresAt) = ("", 0)
+        }  // T11
         let statusChanged = record.statusType != old.statusType || record.onlinePlatforms != old.onlinePlatforms
         let customChanged = record.customStatus != old.customStatus || record.customStatusExpiresAt != old.customStatusExpiresAt
         if statusChanged { record.lastOnlineStatusUpdateTime = now.wall }
@@ -242,6 +250,7 @@ struct OwnerShards {
         if let doubt = users[user].doubtDeadline, doubt <= now.instant { users[user].doubtDeadline = nil }
         let expiry = users[user].record.customStatusExpiresAt
         let hasExpired = expiry > 0 && expiry <= now.wall
+        dropAfterOffline(user, at: now, into: &outbox)
         expireSubscriptions(user, at: now, into: &outbox)
         evictSurplus(user, at: now, into: &outbox)
         settle(user, customStatus: hasExpired ? "" : nil, at: now, into: &outbox)
@@ -250,7 +259,7 @@ struct OwnerShards {
 
     /// Makes sure that the user is looked at when its next deadline comes.
     mutating func schedule(_ user: Index, at now: Now) {
-        let next = users[user].nextDeadline(at: now)
+        let next = min(users[user].nextDeadline(at: now), dropDeadline(of: user, at: now))
         guard next < users[user].reviewAt else { return }
         users[user].reviewAt = next
         reviews.insert(Review(at: next, user: user))
@@ -266,7 +275,7 @@ struct OwnerShards {
         case .subscription:
             guard accepts(row.version, at: now) else { return }
             _ = users[user].subscriptions.merge(try Subscription(row).learnt(at: clock.milliseconds(at: now.wall)))
-        case .member, .clock: throw RowError(row, "no fact of a user")
+        case .member, .clock, .policy: throw RowError(row, "no fact of a user")
         }
         noteFacts(of: user)
         schedule(user, at: now)

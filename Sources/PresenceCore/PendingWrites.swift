@@ -54,7 +54,7 @@ struct PendingWrites {
     }
 
     /// The replicas of users have changed: `needs` names them anew for each row. Returns what is to be sent again, in order.
-    mutating func replan(_ needs: (Row) -> [PeerIndex]) -> [Write] {
+    mutating func replan(_ needs: (Row) -> [[PeerIndex]]) -> [Write] {
         for place in writes.indices where !writes[place].needs.isEmpty {
             writes[place].needs = Self.needs(of: writes[place].rows, needs)
         }
@@ -70,13 +70,10 @@ struct PendingWrites {
         return outcomes.reversed()
     }
 
-    /// For each user of `rows` the replicas of which one must answer; equal lists once.
-    static func needs(of rows: [Row], _ replicas: (Row) -> [PeerIndex]) -> [[PeerIndex]] {
+    /// For each of `rows` the groups of nodes of each of which one must answer; equal groups once.
+    static func needs(of rows: [Row], _ keepers: (Row) -> [[PeerIndex]]) -> [[PeerIndex]] {
         var needs: [[PeerIndex]] = []
-        for row in rows {
-            let peers = replicas(row)
-            if !needs.contains(peers) { needs.append(peers) }
-        }
+        for row in rows { for peers in keepers(row) where !needs.contains(peers) { needs.append(peers) } }
         return needs
     }
 

@@ -26,18 +26,27 @@ struct API {
 
     private static let paths = Operation.allCases.map { Array("/v1/\($0.name)".utf8) }
 
-    /// Reads the body of a call.
-    static func parse(_ operation: Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller) throws(Problem) -> Parsed {
+    /// Reads the body of a call, by the rules of the app's policy.
+    static func parse(
+        _ operation: Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller, policy: Policy
+    ) throws(Problem) -> Parsed {
         let fields = try Fields(body)
         let subject = try subject(of: fields, caller: caller)
+        let parsed = try parse(operation, fields, subject, policy)
+        try policy.allow(parsed.call, of: subject)
+        if policy.errorShape == .wholeCall, let first = parsed.errors.first {
+            throw Problem(status: 400, code: first.code, detail: first.reason, errors: parsed.errors)
+        }
+        return parsed
+    }
+
+    private static func parse(_ operation: Operation, _ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
         switch operation {
-        case .setSelfStatus: return try setSelfStatus(fields, subject)
-        case .getUserStatus:
-            let (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Limits.queryUsersMax)
-            return Parsed(call: .getUserStatus(users), subject: subject, errors: errors)
-        case .subscribeUserStatus: return try subscribe(fields, subject)
-        case .unsubscribeUserStatus: return try unsubscribe(fields, subject)
-        case .getSubscribedUserStatus: return try getSubscribed(fields, subject)
+        case .setSelfStatus: return try setSelfStatus(fields, subject, policy)
+        case .getUserStatus: return try query(fields, subject, policy)
+        case .subscribeUserStatus: return try subscribe(fields, subject, policy)
+        case .unsubscribeUserStatus: return try unsubscribe(fields, subject, policy)
+        case .getSubscribedUserStatus: return try getSubscribed(fields, subject, policy)
         case .logout: return try logout(fields, subject)
         }
     }
@@ -50,15 +59,29 @@ struct API {
         return UserID(app: caller.user.appName, id: id)
     }
 
-    private static func setSelfStatus(_ fields: Fields, _ subject: UserID) throws(Problem) -> Parsed {
-        let text = try fields.text("customStatus", bytesMax: Limits.customStatusBytesMax) ?? ""
-        let seconds = try fields.integer("expiry", in: Limits.customStatusSeconds)
+    private static func setSelfStatus(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
+        let text = try fields.text("customStatus", bytesMax: Int(policy.customStatusBytesMax)) ?? ""
+        let standard = policy.customStatusSeconds > 0 && !text.isEmpty ? policy.customStatusSeconds : nil
+        let seconds = try fields.integer("expiry", in: Limits.customStatusSeconds) ?? standard
         return Parsed(call: .setSelfStatus(customStatus: text, seconds: seconds), subject: subject, errors: [])
     }
 
-    private static func subscribe(_ fields: Fields, _ subject: UserID) throws(Problem) -> Parsed {
-        let found = try fields.requiredUsers("userIDs", besides: subject, countMax: Limits.subscribeUsersMax)
-        let seconds = try fields.integer("expiry", in: Limits.subscriptionSeconds)
+    private static func query(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
+        var (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.queryUsersMax))
+        if !policy.canQuerySelf, users.contains(subject) {
+            users.removeAll { $0 == subject }
+            errors.append(UserError(userID: String(subject.id), code: 6017, reason: "userIDs: this app does not let one ask for oneself"))
+        }
+        return Parsed(call: .getUserStatus(users), subject: subject, errors: errors)
+    }
+
+    private static func subscribe(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
+        let found = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.subscribeUsersMax))
+        let range = policy.subscriptionSecondsMin...policy.subscriptionSecondsMax
+        let seconds = try fields.integer("expiry", in: range)
+        guard seconds != nil || !policy.isSubscriptionTTLRequired else {
+            throw .parameter("expiry: is missing; it must be an integer in \(range.lowerBound)...\(range.upperBound)")
+        }
         let sync = try fields.bool("sync") ?? false
         let type = try fields.integer("subscribeType", in: 1...1) ?? 1
         var errors = found.errors
@@ -72,20 +95,23 @@ struct API {
         return Parsed(call: call, subject: subject, errors: errors)
     }
 
-    private static func unsubscribe(_ fields: Fields, _ subject: UserID) throws(Problem) -> Parsed {
+    private static func unsubscribe(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
         if try fields.bool("all") ?? false {
             guard !fields.has("userIDs") else { throw .parameter("all: give either \"all\": true or userIDs, not both") }
             return Parsed(call: .unsubscribeUserStatus(nil), subject: subject, errors: [])
         }
-        let (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Limits.subscribeUsersMax)
+        let (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.unsubscribeUsersMax))
         return Parsed(call: .unsubscribeUserStatus(users), subject: subject, errors: errors)
     }
 
-    private static func getSubscribed(_ fields: Fields, _ subject: UserID) throws(Problem) -> Parsed {
-        let found = try fields.users("userIDs", besides: subject, countMax: Limits.queryUsersMax)
+    private static func getSubscribed(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
+        let found = try fields.users("userIDs", besides: subject, countMax: Int(policy.queryUsersMax))
         let offset = try fields.integer("offset", in: 0...Int64(Int32.max)) ?? 0
         let limit = try fields.integer("limit", in: 1...Int64(Limits.pageRowsMax)) ?? Int64(Limits.subscriptionsMax)
         let isWhole = found.map { $0.users.isEmpty && $0.errors.isEmpty } ?? true
+        guard !isWhole || policy.canListSubscriptions else {
+            throw .parameter("userIDs: is missing; this app lets one ask only whether 1 to \(policy.queryUsersMax) users are followed")
+        }
         let call = Call.getSubscribedUserStatus(only: isWhole ? nil : found?.users, offset: Int(offset), limit: Int(limit))
         return Parsed(call: call, subject: subject, errors: [])
     }
@@ -102,35 +128,38 @@ struct API {
 
     /// Writes the body of the answer to a call that was carried out. Throws for one that was refused.
     static func write(
-        _ answer: CallAnswer, to operation: Operation, errors: [UserError], into json: inout JSONWriter
+        _ answer: CallAnswer, to operation: Operation, errors: [UserError], policy: Policy, into json: inout JSONWriter
     ) throws(Problem) {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
+        case .tooOften(let retryAfter): throw .tooOften(operation.name, retryAfter: retryAfter)
         case .done: json.object { json in if operation != .logout { json.member("errorUserList", errors) } }
         case .userStatus(let record):
             json.object { json in
                 json.key("userStatus")
-                json.userStatus(record)
+                json.userStatus(record.shown(by: policy))
             }
         case .userStatusList(let records, let users, let asOf):
             json.object { json in
                 json.key("userStatusList")
                 json.array { json in
-                    for place in records.indices where records[place] != nil { json.userStatus(records[place].unsafelyUnwrapped) }
+                    for place in records.indices where records[place] != nil {
+                        json.userStatus(records[place].unsafelyUnwrapped.shown(by: policy))
+                    }
                 }
                 json.member("errorUserList", errors + unreachable(records, users))
                 json.member("asOf", asOf)
             }
-        case .subscribed(let evicted, let records, let users):
+        case .subscribed(let evicted, let refused, let records, let users):
             json.object { json in
-                json.member("errorUserList", errors)
+                json.member("errorUserList", errors + refused.map { UserError(unfollowed: $0, policy) })
                 json.key("evicted")
                 json.array { json in
                     for user in evicted { json.string(user.id) }
                 }
-                if let records { json.member("userStatusList", zip(records, users).map { $0 ?? Record(blank: $1) }) }
+                if let records { json.member("userStatusList", zip(records, users).map { ($0 ?? Record(blank: $1)).shown(by: policy) }) }
             }
-        case .subscriptions(let page, let records, let total): json.subscriptions(page, records, total: total)
+        case .subscriptions(let page, let records, let total): json.subscriptions(page, records.map { $0?.shown(by: policy) }, total: total)
         }
     }
 
@@ -159,6 +188,31 @@ extension JSONWriter {
             }
             json.member("total", Int64(total))
         }
+    }
+}
+
+extension Policy {
+    /// Throws where the app's plan does not cover a call (T36, Z1), or a switch is off (T16, T19, R1, N25). One's own status is free (T13, T15).
+    fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
+        switch call {
+        case .setSelfStatus, .logout, .setAppPolicy: return
+        case .getUserStatus([subject]), .getUserStatus([]): return
+        case .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus: break
+        }
+        if plan == .basic { throw Problem(status: 403, code: 7013, detail: "the app's plan covers one's own status only; it is \"basic\"") }
+        if !statusEnabled {
+            throw Problem(
+                status: 403, code: 72001, detail: "querying and following other users is switched off for this app (userStatus.enabled)")
+        }
+    }
+}
+
+extension UserError {
+    /// There is no room for another subscription (R7).
+    fileprivate init(unfollowed user: UserID, _ policy: Policy) {
+        self.init(
+            userID: String(user.id), code: 6017,
+            reason: "userIDs: \(policy.subscriptionsMax) users are followed already; more is not allowed")
     }
 }
 

@@ -6,20 +6,18 @@ import PresenceWire
 /// The operators' operations of contract §5, `POST /admin/v1/<operation>` on the ops port: for tokens with role `admin` only.
 final class AdminAPI {
     /// An operation; its name is the word in the path.
-    enum Operation: String, CaseIterable { case clusterStatus, drain }
+    enum Operation: String, CaseIterable { case clusterStatus, drain, getAppPolicy, setAppPolicy }
 
     private let eventLoop: any EventLoop
     private let authenticator: Authenticator
-    private let clusterStatus: () -> ClusterStatus
+    private let shell: Shell
     private let drain: () -> Bool
 
     /// - Parameter drain: begins to drain the node; false when there is no other.
-    init(
-        eventLoop: any EventLoop, authenticator: Authenticator, clusterStatus: @escaping () -> ClusterStatus, drain: @escaping () -> Bool
-    ) {
-        self.eventLoop = eventLoop
+    init(shell: Shell, authenticator: Authenticator, drain: @escaping () -> Bool) {
+        eventLoop = shell.eventLoop
         self.authenticator = authenticator
-        self.clusterStatus = clusterStatus
+        self.shell = shell
         self.drain = drain
     }
 
@@ -34,7 +32,8 @@ final class AdminAPI {
         guard header.lowercased().hasPrefix("bearer ") else {
             return respond(.notLoggedIn("no Authorization header; send \"Authorization: Bearer <JWT>\""), request.stream, connection)
         }
-        let pending = Pending(api: self, operation: operation, stream: request.stream, connection: connection)
+        let pending = Pending(
+            api: self, operation: operation, body: Array(request.body), stream: request.stream, connection: connection)
         let (authenticator, eventLoop, wall) = (authenticator, eventLoop, Clock.now().wall)
         Task {
             let result = await authenticator.check(Array(header.utf8.dropFirst(7)), at: wall)
@@ -46,12 +45,14 @@ final class AdminAPI {
     private final class Pending: @unchecked Sendable {
         let api: AdminAPI
         let operation: Operation
+        let body: [UInt8]
         let stream: StreamID
         let connection: HTTPServerConnection
 
-        init(api: AdminAPI, operation: Operation, stream: StreamID, connection: HTTPServerConnection) {
+        init(api: AdminAPI, operation: Operation, body: [UInt8], stream: StreamID, connection: HTTPServerConnection) {
             self.api = api
             self.operation = operation
+            self.body = body
             self.stream = stream
             self.connection = connection
         }
@@ -61,20 +62,52 @@ final class AdminAPI {
             case .failure(let error): api.respond(.notLoggedIn(error.reason), stream, connection)
             case .success(let caller) where !caller.isAdmin:
                 api.respond(.notLoggedIn("the token has no role \"admin\""), stream, connection)
-            case .success: api.perform(operation, stream, connection)
+            case .success(let caller):
+                let respond = { [api, stream, connection] (answer: Result<[UInt8], Problem>) in
+                    switch answer {
+                    case .success(let json):
+                        connection.respond(to: stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: json)))
+                    case .failure(let problem): api.respond(problem, stream, connection)
+                    }
+                }
+                do throws(Problem) { try api.perform(operation, body, caller, then: respond) } catch { respond(.failure(error)) }
             }
         }
     }
 
-    private func perform(_ operation: Operation, _ stream: StreamID, _ connection: HTTPServerConnection) {
+    private typealias Completion = (Result<[UInt8], Problem>) -> Void
+
+    private func perform(_ operation: Operation, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
         var json = JSONWriter(reserving: 512)
         switch operation {
-        case .clusterStatus: json.clusterStatus(clusterStatus())
+        case .clusterStatus: json.clusterStatus(shell.node.clusterStatus)
         case .drain:
             let isDraining = drain()
             json.object { $0.member("isDraining", isDraining) }
+        case .getAppPolicy:
+            let app = try app(of: body, caller)
+            json.policy(shell.node.appPolicy(app), of: app)
+        case .setAppPolicy: return try setPolicy(try app(of: body, caller), body, caller, then: respond)
         }
-        connection.respond(to: stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: json.bytes)))
+        respond(.success(json.bytes))
+    }
+
+    /// The app that is meant: the caller's. Nothing crosses from one app to another (contract §2).
+    private func app(of body: [UInt8], _ caller: Caller) throws(Problem) -> String {
+        let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
+        let own = caller.user.appName
+        guard let app = try fields.text("app", bytesMax: Limits.nameBytesMax), app != own else { return own }
+        throw .parameter("app: the token is for the app \"\(own)\"; \"\(app)\" needs one of its own")
+    }
+
+    /// Answered when all nodes that are alive have the policy on their disks; by then they follow it.
+    private func setPolicy(_ app: String, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
+        shell.perform(.setAppPolicy(body), caller: caller.user) { [shell] answer in
+            if case .refused(let refusal) = answer { return respond(.failure(Problem(refusal))) }
+            var json = JSONWriter(reserving: 1_024)
+            json.policy(shell.node.appPolicy(app), of: app)
+            respond(.success(json.bytes))
+        }
     }
 
     private func respond(_ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection) {
@@ -84,6 +117,14 @@ final class AdminAPI {
 }
 
 extension JSONWriter {
+    fileprivate mutating func policy(_ known: (policy: AppPolicy, version: Version)?, of app: String) {
+        object { json in
+            json.member("app", app)
+            (known?.policy ?? AppPolicy()).writeAll(into: &json)
+            json.member("version", known?.version ?? .zero)
+        }
+    }
+
     fileprivate mutating func clusterStatus(_ status: ClusterStatus) {
         object { json in
             json.member("node", status.node.rawValue)

@@ -123,14 +123,16 @@ public struct NodeConfiguration: Sendable {
             ),
             EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "rollcall"),
         ]
+        var policies: [String: AppPolicy] = [:]
         if let file {
             do { providers.append(try await FileProvider<YAMLSnapshot>(filePath: .init(file))) } catch {
                 throw ConfigurationError(setting: "config", problem: "\(file) cannot be read: \(error)")
             }
-            try KnownSettings.check(file: file)
+            policies = try KnownSettings.check(file: file)
         }
         var configuration = NodeConfiguration()
         try configuration.apply(SettingsReader(config: ConfigReader(providers: providers)))
+        configuration.core.policies = policies
         try configuration.validate()
         return configuration
     }

@@ -19,6 +19,14 @@ struct EventStreamQuery: Equatable {
         }
     }
 
+    /// Throws for what the app's policy does not allow (T12, Z4).
+    func check(by policy: Policy) throws(Problem) {
+        let bytesCount = customStatus?.utf8.count ?? 0
+        guard bytesCount <= policy.customStatusBytesMax else {
+            throw .parameter("customStatus: \(bytesCount) bytes, at most \(policy.customStatusBytesMax) are allowed")
+        }
+    }
+
     private mutating func set(_ name: String, _ value: String) throws(Problem) {
         switch name {
         case "platform":

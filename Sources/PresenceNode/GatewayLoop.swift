@@ -114,20 +114,25 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         on connection: HTTPServerConnection, at now: Now
     ) {
         let parsed: API.Parsed
-        do throws(Problem) { parsed = try API.parse(operation, body: body, caller: caller) } catch {
+        do throws(Problem) {
+            parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.policy(of: caller.user))
+        } catch {
             ended(work)
             return respond(error, to: stream, on: connection, operation: operation)
         }
         let token = waiting.add(
-            WaitingCalls.Call(connection: connection, stream: stream, operation: operation, errors: parsed.errors, work: work))
-        shell.perform(parsed.call, caller: parsed.subject, from: self, token: token, at: now)
+            WaitingCalls.Call(
+                connection: connection, stream: stream, operation: operation, caller: parsed.subject, errors: parsed.errors, work: work))
+        shell.perform(parsed.call, caller: parsed.subject, isBackEnd: caller.isAdmin, from: self, token: token, at: now)
     }
 
     /// An operation is done.
     func answer(_ token: UInt64, _ answer: CallAnswer) {
         guard let call = waiting.take(token) else { return }
         json.clear()
-        do throws(Problem) { try API.write(answer, to: call.operation, errors: call.errors, into: &json) } catch {
+        do throws(Problem) {
+            try API.write(answer, to: call.operation, errors: call.errors, policy: gateway.policy(of: call.caller), into: &json)
+        } catch {
             ended(call.work)  // Also 50001: a call that ran out of time is the latest that there is.
             var problem = error
             if problem.code == Refusal.overloaded.code { problem.retryAfter = admission.retryAfter(.operation, at: Clock.now().instant) }
@@ -297,7 +302,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let lastEventID = Milliseconds(String(decoding: request.lastEventID, as: UTF8.self))
         let open = { [self] (caller: Caller, stream: StreamID) in
             do throws(Problem) {
-                openSession(caller, try EventStreamQuery(query), resumeFrom: lastEventID, work: work, stream: stream, on: connection)
+                let query = try EventStreamQuery(query)
+                try query.check(by: gateway.policy(of: caller.user))
+                openSession(caller, query, resumeFrom: lastEventID, work: work, stream: stream, on: connection)
             } catch {
                 ended(work)
                 respond(error, to: stream, on: connection)

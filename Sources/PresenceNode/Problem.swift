@@ -12,9 +12,16 @@ public struct Problem: Error, Equatable, Sendable {
     public var detail: String
     /// Seconds after which a retry makes sense.
     public var retryAfter: Int?
+    /// The users because of whom the whole call failed (T37).
+    var errors: [UserError] = []
 
     /// - Parameters: see the properties.
     public init(status: Int, code: Int, detail: String, retryAfter: Int? = nil) {
+        self.init(status: status, code: code, detail: detail, retryAfter: retryAfter, errors: [])
+    }
+
+    init(status: Int, code: Int, detail: String, retryAfter: Int? = nil, errors: [UserError]) {
+        self.errors = errors
         self.status = status
         self.code = code
         self.detail = detail
@@ -27,6 +34,11 @@ public struct Problem: Error, Equatable, Sendable {
     /// 7003: a user ID breaks the rule of contract §2.
     static func userID(_ field: String) -> Problem {
         Problem(status: 400, code: 7003, detail: "\(field): a user ID is 1 to 64 bytes of UTF-8 without control characters")
+    }
+
+    /// 7008: called too often.
+    static func tooOften(_ operation: String, retryAfter: Int) -> Problem {
+        Problem(status: 429, code: 7008, detail: "\(operation): called too often; retry after \(retryAfter) s", retryAfter: retryAfter)
     }
 
     /// 6014: no or bad token.
@@ -65,6 +77,7 @@ public struct Problem: Error, Equatable, Sendable {
             json.member("detail", detail)
             json.member("code", Int64(code))
             if let retryAfter { json.member("retryAfter", Int64(retryAfter)) }
+            if !errors.isEmpty { json.member("errorUserList", errors) }
         }
         return json.bytes
     }

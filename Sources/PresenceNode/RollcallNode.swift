@@ -91,7 +91,7 @@ public final class RollcallNode: @unchecked Sendable {
         clusterHTTP.delegate = clusterListener
         let spread = configuration.drainTimeout / 2
         let admin = AdminAPI(
-            eventLoop: core, authenticator: authenticator, clusterStatus: { [shell] in shell.node.clusterStatus },
+            shell: shell, authenticator: authenticator,
             drain: { [shell] in
                 guard shell.update({ $0.drain(at: $1) }) else { return false }
                 state.notReady = "draining"

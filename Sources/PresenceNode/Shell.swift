@@ -14,7 +14,7 @@ final class Shell: @unchecked Sendable {
     /// What a gateway on another loop wants of the core.
     private enum CoreInput {
         case messages([GatewayMessage])
-        case call(Call, UserID, token: UInt64)
+        case call(Call, UserID, isBackEnd: Bool, token: UInt64)
     }
 
     /// What the core says to a gateway on another loop.
@@ -44,6 +44,9 @@ final class Shell: @unchecked Sendable {
     private let completions = NIOLockedValueBox<[(ticket: UInt64, result: Result<Void, StoreError>)]>([])
     private var isStopped = false
     private var isStoreSound = true
+    /// Administrators' calls that wait for an answer, by token.
+    private var adminCalls: [UInt64: (CallAnswer) -> Void] = [:]
+    private var nextAdminToken: UInt64 = 0
 
     /// One gateway's messages of a turn.
     private final class CrossingQueue: @unchecked Sendable {
@@ -111,13 +114,24 @@ final class Shell: @unchecked Sendable {
     }
 
     /// Called on the gateway's loop.
-    func perform(_ call: Call, caller: UserID, from gateway: GatewayLoop, token: UInt64, at now: Now) {
+    func perform(_ call: Call, caller: UserID, isBackEnd: Bool, from gateway: GatewayLoop, token: UInt64, at now: Now) {
         guard !isHere[gateway.index] else {
-            node.perform(call, caller: caller, gateway: gateway.index, token: token, at: now)
+            node.perform(call, caller: caller, isBackEnd: isBackEnd, gateway: gateway.index, token: token, at: now)
             return obey()
         }
-        cross(.call(call, caller, token: token), from: gateway)
+        cross(.call(call, caller, isBackEnd: isBackEnd, token: token), from: gateway)
     }
+
+    /// Called on this loop: an administrator asks, and is answered there.
+    func perform(_ call: Call, caller: UserID, then body: @escaping (CallAnswer) -> Void) {
+        nextAdminToken += 1
+        adminCalls[nextAdminToken] = body
+        node.perform(call, caller: caller, isBackEnd: true, gateway: Self.adminGateway, token: nextAdminToken, at: Clock.now())
+        obey()
+    }
+
+    /// Where the answers to administrators go.
+    private static let adminGateway = -1
 
     private func cross(_ input: CoreInput, from gateway: GatewayLoop) {
         let queue = inputs[gateway.index]
@@ -137,7 +151,8 @@ final class Shell: @unchecked Sendable {
         for input in batch {
             switch input {
             case .messages(let messages): for message in messages { node.receive(message, from: gateway, at: now) }
-            case .call(let call, let caller, let token): node.perform(call, caller: caller, gateway: gateway, token: token, at: now)
+            case .call(let call, let caller, let isBackEnd, let token):
+                node.perform(call, caller: caller, isBackEnd: isBackEnd, gateway: gateway, token: token, at: now)
             }
         }
         obey()
@@ -177,6 +192,7 @@ final class Shell: @unchecked Sendable {
             } else {
                 crossing[gateway].append(.message(message))
             }
+        case .answer(Self.adminGateway, let token, let answer): adminCalls.removeValue(forKey: token)?(answer)
         case .answer(let gateway, let token, let answer):
             if isHere[gateway] {
                 gateways[gateway].answer(token, answer)

@@ -1,4 +1,5 @@
 import HTTP2
+import PresenceWire
 
 /// Calls that were sent to the core and wait for their answers, by place: no hash and no allocation a call.
 struct WaitingCalls {
@@ -7,6 +8,7 @@ struct WaitingCalls {
         let connection: HTTPServerConnection
         let stream: StreamID
         let operation: API.Operation
+        let caller: UserID
         let errors: [UserError]
         let work: GatewayLoop.Work?
     }

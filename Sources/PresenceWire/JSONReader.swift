@@ -14,6 +14,11 @@ public enum JSONValue: Equatable, Sendable {
     public struct Member: Equatable, Sendable {
         public let name: String
         public let value: JSONValue
+
+        public init(name: String, value: JSONValue) {
+            self.name = name
+            self.value = value
+        }
     }
 
     /// The member called `name` of an object.

@@ -41,6 +41,27 @@ public struct JSONWriter: Sendable {
         needsComma = false
     }
 
+    /// A member's name that is not known at compile time; its value must follow.
+    public mutating func key(text name: String) {
+        string(name)
+        bytes.append(58)
+        needsComma = false
+    }
+
+    /// A truth value.
+    public mutating func bool(_ value: Bool) {
+        comma()
+        raw(value ? "true" : "false")
+        needsComma = true
+    }
+
+    /// Nothing.
+    public mutating func null() {
+        comma()
+        raw("null")
+        needsComma = true
+    }
+
     /// A member with a text.
     public mutating func member(_ name: StaticString, _ value: some StringProtocol) {
         key(name)
@@ -56,9 +77,7 @@ public struct JSONWriter: Sendable {
     /// A member with a truth value.
     public mutating func member(_ name: StaticString, _ value: Bool) {
         key(name)
-        comma()
-        raw(value ? "true" : "false")
-        needsComma = true
+        bool(value)
     }
 
     /// A text with its quotes and escapes.

@@ -72,6 +72,14 @@ public struct Record: Hashable, Sendable {
         version > floor || (version > .zero && knownSince >= floor.milliseconds && floor > .zero)
     }
 
+    /// What of the record the policy of its app lets others see (T8).
+    public func shown(by policy: Policy) -> Record {
+        if policy.exposesPlatforms { return self }
+        var shown = self
+        shown.onlinePlatforms = []
+        return shown
+    }
+
     /// Replaces the custom status by another record's.
     public mutating func takeCustomStatus(of other: Record) {
         customStatus = other.customStatus
@@ -93,6 +101,8 @@ public struct Row: Hashable, Sendable {
         case member = 3
         /// How far a node's version clock may go; kept by each node for itself.
         case clock = 4
+        /// The policy of an app; kept by each node, written by one.
+        case policy = 5
 
         /// Whether it is a fact of a user, which replicas keep too.
         public var isOfUser: Bool { self == .status || self == .subscription }

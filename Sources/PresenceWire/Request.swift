@@ -42,11 +42,13 @@ public enum OwnerOperation: Hashable, Sendable {
     case records([UserID])
     /// Ends one session or, with nil, all of the user's.
     case logout(SessionID?)
+    /// Changes the policy of the user's app, as JSON: see ``AppPolicy/changed(by:)``.
+    case setPolicy([UInt8])
 
     /// Whether what it changes must outlive a node: refused where only one disk can be reached.
     public var isDurable: Bool {
         switch self {
-        case .setSelfStatus, .subscribe, .unsubscribe: true
+        case .setSelfStatus, .subscribe, .unsubscribe, .setPolicy: true
         case .subscriptions, .records, .logout: false
         }
     }
@@ -67,9 +69,9 @@ public enum OwnerOperation: Hashable, Sendable {
 public enum Answer: Hashable, Sendable {
     /// To `setSelfStatus`: the record as it is now.
     case record(Record)
-    /// To `subscribe`: who was removed to make room (T21).
-    case subscribed(evicted: [UserID])
-    /// To `unsubscribe` and `logout`.
+    /// To `subscribe`: who was removed to make room (T21), and for whom there is none (R7).
+    case subscribed(evicted: [UserID], refused: [UserID] = [])
+    /// To `unsubscribe`, `logout` and `setPolicy`.
     case done
     /// To `subscriptions`.
     case subscriptions([Subscription], total: Int)

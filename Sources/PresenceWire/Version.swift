@@ -20,6 +20,9 @@ public struct Version: Hashable, Comparable, Sendable {
     /// Older than everything that was ever written: the version of a user nobody has written about.
     public static let zero = Version(stamp: 0, node: 0)
 
+    /// Newer than everything that will be written.
+    public static let max = Version(stamp: .max, node: .max)
+
     /// The stamp's milliseconds since 1970.
     public var milliseconds: Milliseconds { Milliseconds(stamp >> 16) }
 

@@ -217,6 +217,9 @@ extension WireWriter {
         case .logout(let session):
             tag(6)
             optional(session) { $0.session($1) }
+        case .setPolicy(let change):
+            tag(7)
+            text(String(decoding: change, as: UTF8.self))
         }
     }
 
@@ -225,9 +228,10 @@ extension WireWriter {
         case .record(let record):
             tag(1)
             self.record(record)
-        case .subscribed(let evicted):
+        case .subscribed(let evicted, let refused):
             tag(2)
             users(evicted)
+            users(refused)
         case .done: tag(3)
         case .subscriptions(let page, let total):
             tag(4)
@@ -407,6 +411,7 @@ extension WireReader {
             return .subscriptions(only: only, offset: Int(clamping: try unsigned()), limit: Int(clamping: try unsigned()))
         case 5: return .records(try users())
         case 6: return .logout(try optional { reader throws(DecodeError) in try reader.session() })
+        case 7: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         case let other: throw .unknownTag(other)
         }
     }
@@ -414,7 +419,7 @@ extension WireReader {
     private mutating func answer() throws(DecodeError) -> Answer {
         switch try tag() {
         case 1: return .record(try record())
-        case 2: return .subscribed(evicted: try users())
+        case 2: return .subscribed(evicted: try users(), refused: try users())
         case 3: return .done
         case 4:
             let page = try list { reader throws(DecodeError) in try reader.subscription() }

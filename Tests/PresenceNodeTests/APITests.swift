@@ -5,12 +5,13 @@ import Testing
 @testable import PresenceNode
 
 @Suite struct APITests {
+    var policy = Policy()
     let caller = Caller(user: UserID(app: "default", id: "ann"), isAdmin: false, expiresAt: .max)
 
     func parse(_ operation: API.Operation, _ body: String) throws(Problem) -> API.Parsed {
         let bytes = Array(body.utf8)
         let result: Result<API.Parsed, Problem> = bytes.withUnsafeBufferPointer { bytes in
-            Result { () throws(Problem) in try API.parse(operation, body: bytes, caller: caller) }
+            Result { () throws(Problem) in try API.parse(operation, body: bytes, caller: caller, policy: policy) }
         }
         return try result.get()
     }
@@ -27,7 +28,8 @@ import Testing
             let users = [UserID(app: "default", id: "bob")]
             var json = JSONWriter()
             try API.write(
-                .userStatusList([Record(blank: users[0])], users: users, asOf: 5), to: .getUserStatus, errors: [], into: &json)
+                .userStatusList([Record(blank: users[0])], users: users, asOf: 5), to: .getUserStatus, errors: [], policy: policy,
+                into: &json)
             #expect(try JSONReader.read(json.bytes)["asOf"] == .integer(5))
         }
     }

@@ -1,0 +1,35 @@
+import PresenceWire
+
+/// What an app's policy means for users that this node owns (requirements, "Settings").
+extension OwnerShards {
+    /// Users that one user may follow.
+    func subscriptionsMax(of user: Index) -> Int { Int(policies.policy(of: users.user(at: user)).subscriptionsMax) }
+
+    /// A policy has changed: a smaller quota holds for lists that are there already, a shorter time for users who are gone already.
+    mutating func policyChanged(of app: String, at now: Now) {
+        for index in users.places where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
+            if users[index].subscriptions.liveCount > subscriptionsMax(of: index) { users[index].surplusDueAt = now.instant }
+            schedule(index, at: now)
+        }
+    }
+
+    /// When the subscriptions of a user end who does not come back (T35).
+    func dropDeadline(of user: Index, at now: Now) -> Instant { dropTime(of: user).map(now.instant(of:)) ?? .farFuture }
+
+    private func dropTime(of user: Index) -> Milliseconds? {
+        guard users[user].sessions.isEmpty, users[user].subscriptions.liveCount > 0, users[user].record.statusType != .online else {
+            return nil
+        }
+        let seconds = policies.policy(of: users.user(at: user)).dropAfterOfflineSeconds
+        guard seconds > 0 else { return nil }
+        let record = users[user].record
+        let newest = users[user].subscriptions.entries.lazy.map(\.subscribedAt).max() ?? 0
+        return max(record.lastOnlineStatusUpdateTime, record.lastSeenTime, newest) + seconds * 1_000
+    }
+
+    mutating func dropAfterOffline(_ user: Index, at now: Now, into outbox: inout Outbox) {
+        guard let time = dropTime(of: user), time <= now.wall else { return }
+        let version = clock.next(at: now.wall)
+        drop(users[user].subscriptions.remove(nil, version: version), of: user, into: &outbox)
+    }
+}

@@ -1,0 +1,206 @@
+/// A setting of a policy that cannot be used. Nothing was changed.
+public struct PolicyError: Error, Equatable, Sendable {
+    /// The setting.
+    public let setting: String
+    /// What is wrong with it, and what would be right.
+    public let problem: String
+
+    public init(setting: String, problem: String) {
+        self.setting = setting
+        self.problem = problem
+    }
+
+    static func noSetting(_ name: String) -> PolicyError {
+        PolicyError(setting: name, problem: "no such setting; there are \(Policy.settingNames.joined(separator: ", "))")
+    }
+}
+
+extension Policy {
+    /// Names, values and ranges of the settings: how an administrator says them, and how they are kept.
+    struct Setting: Sendable {
+        enum Kind: Sendable {
+            case bool(any WritableKeyPath<Policy, Bool> & Sendable)
+            case integer(any WritableKeyPath<Policy, Int64> & Sendable, ClosedRange<Int64>)
+            /// A duration of whole seconds.
+            case seconds(any WritableKeyPath<Policy, Duration> & Sendable, ClosedRange<Int64>)
+            case rate(any WritableKeyPath<Policy, Rate?> & Sendable)
+            case word([String], @Sendable (Policy) -> String, @Sendable (inout Policy, String) -> Void)
+        }
+
+        let name: String
+        let kind: Kind
+
+        init(_ name: String, _ path: any WritableKeyPath<Policy, Bool> & Sendable) { (self.name, kind) = (name, .bool(path)) }
+
+        init(_ name: String, _ path: any WritableKeyPath<Policy, Int64> & Sendable, _ range: ClosedRange<Int64>) {
+            (self.name, kind) = (name, .integer(path, range))
+        }
+
+        init(_ name: String, _ path: any WritableKeyPath<Policy, Duration> & Sendable, _ range: ClosedRange<Int64>) {
+            (self.name, kind) = (name, .seconds(path, range))
+        }
+
+        init(_ name: String, _ path: any WritableKeyPath<Policy, Rate?> & Sendable) { (self.name, kind) = (name, .rate(path)) }
+
+        init<Word: RawRepresentable<String> & CaseIterable & SendableMetatype>(
+            _ name: String, _ path: any WritableKeyPath<Policy, Word> & Sendable
+        ) {
+            self.name = name
+            kind = .word(
+                Word.allCases.map(\.rawValue), { $0[keyPath: path].rawValue },
+                { policy, word in if let word = Word(rawValue: word) { policy[keyPath: path] = word } })
+        }
+    }
+
+    /// All settings, in the order in which they are told.
+    static let settings: [Setting] = [
+        Setting("plan", \.plan), Setting("userStatus.enabled", \.statusEnabled),
+        Setting("subscription.maxPerSubscriber", \.subscriptionsMax, 1...Int64(Limits.subscriptionsMax)),
+        Setting("subscription.overflow", \.overflow),
+        Setting("subscription.batchMax", \.subscribeUsersMax, 1...Int64(Limits.subscribeUsersMax)),
+        Setting("subscription.unsubscribeMax", \.unsubscribeUsersMax, 1...Int64(Limits.subscribeUsersMax)),
+        Setting("subscription.ttlMin", \.subscriptionSecondsMin, 1...Limits.subscriptionSeconds.upperBound),
+        Setting("subscription.ttlMax", \.subscriptionSecondsMax, 1...Limits.subscriptionSeconds.upperBound),
+        Setting("subscription.ttlRequired", \.isSubscriptionTTLRequired),
+        Setting("subscription.dropAfterOffline", \.dropAfterOfflineSeconds, 0...31_536_000),
+        Setting("subscription.initialSnapshot", \.snapshot), Setting("subscription.replayOnLogin", \.replay),
+        Setting("subscription.list", \.canListSubscriptions),
+        Setting("query.batchMax", \.queryUsersMax, 1...Int64(Limits.queryUsersMax)), Setting("query.selfAllowed", \.canQuerySelf),
+        Setting("customStatus.maxBytes", \.customStatusBytesMax, 0...Int64(Limits.customStatusBytesMax)),
+        Setting("customStatus.ttl", \.customStatusSeconds, 0...Limits.customStatusSeconds.upperBound),
+        Setting("customStatus.clearOnOffline", \.offlineClearsCustomStatus),
+        Setting("rate.setStatus", \.setStatusRate), Setting("rate.query", \.queryRate), Setting("rate.subscribe", \.subscribeRate),
+        Setting("device.exposePlatforms", \.exposesPlatforms),
+        Setting("offlineGrace", \.offlineGrace, 0...3_600), Setting("errors.shape", \.errorShape),
+    ]
+
+    /// The names of all settings.
+    public static let settingNames: [String] = settings.map(\.name)
+
+    /// Changes one setting. Throws what is wrong with its name or its value.
+    public mutating func set(_ name: String, to value: JSONValue) throws(PolicyError) {
+        guard let setting = Self.settings.first(where: { $0.name == name }) else { throw .noSetting(name) }
+        switch (setting.kind, value) {
+        case (.bool(let path), .bool(let value)): self[keyPath: path] = value
+        case (.bool, _): throw PolicyError(setting: name, problem: "must be true or false")
+        case (.integer(let path, let range), .integer(let value)) where range.contains(value): self[keyPath: path] = value
+        case (.seconds(let path, let range), .integer(let value)) where range.contains(value): self[keyPath: path] = .seconds(value)
+        case (.integer(_, let range), _), (.seconds(_, let range), _):
+            throw PolicyError(setting: name, problem: "must be an integer in \(range.lowerBound)...\(range.upperBound)")
+        case (.word(let words, _, let write), .string(let word)) where words.contains(word): write(&self, word)
+        case (.word(let words, _, _), _): throw PolicyError(setting: name, problem: "must be one of \(words.joined(separator: ", "))")
+        case (.rate(let path), _): self[keyPath: path] = try Rate(value, of: name)
+        }
+    }
+
+    /// Throws for settings that do not fit together.
+    public func validate() throws(PolicyError) {
+        guard subscriptionSecondsMin <= subscriptionSecondsMax else {
+            throw PolicyError(
+                setting: "subscription.ttlMin",
+                problem: "\(subscriptionSecondsMin) is more than subscription.ttlMax, \(subscriptionSecondsMax)")
+        }
+    }
+
+    /// The value of a setting as JSON.
+    fileprivate func write(_ setting: Setting, into json: inout JSONWriter) {
+        json.key(text: setting.name)
+        switch setting.kind {
+        case .bool(let path): json.bool(self[keyPath: path])
+        case .integer(let path, _): json.integer(self[keyPath: path])
+        case .seconds(let path, _): json.integer(self[keyPath: path].components.seconds)
+        case .word(_, let read, _): json.string(read(self))
+        case .rate(let path):
+            guard let rate = self[keyPath: path] else { return json.null() }
+            json.object { json in
+                json.member("calls", rate.calls)
+                json.member("seconds", rate.seconds)
+            }
+        }
+    }
+}
+
+extension Policy.Rate {
+    /// `{"calls":20,"seconds":5}`; `false` for none.
+    fileprivate init?(_ value: JSONValue, of name: String) throws(PolicyError) {
+        if value == .bool(false) { return nil }
+        guard case .integer(let calls) = value["calls"], case .integer(let seconds) = value["seconds"], (1...10_000).contains(calls),
+            (1...3_600).contains(seconds)
+        else {
+            throw PolicyError(
+                setting: name, problem: "must be {\"calls\": 1...10000, \"seconds\": 1...3600}, or false for as many as one likes")
+        }
+        self.init(calls: calls, seconds: seconds)
+    }
+}
+
+/// What was said about an app's policy: a preset, and single settings that override it.
+public struct AppPolicy: Equatable, Sendable {
+    public private(set) var preset = Policy.Preset.rollcall
+    /// By name, sorted.
+    private var overrides: [JSONValue.Member] = []
+    /// What follows from both.
+    public private(set) var policy = Policy()
+
+    /// The preset `rollcall`.
+    public init() {}
+
+    /// Reads what ``json`` wrote, or what an administrator says: `{"preset": …, "settings": {…}}`.
+    public init(_ json: JSONValue) throws(PolicyError) { self = try AppPolicy().changed(by: json) }
+
+    /// The same with a change: a preset drops all single settings, `null` drops one. Throws for what cannot be used; then nothing is changed.
+    public func changed(by json: JSONValue) throws(PolicyError) -> AppPolicy {
+        var changed = self
+        switch json["preset"] {
+        case nil, .null: break
+        case .string(let name):
+            guard let preset = Policy.Preset(rawValue: name) else { throw Self.noPreset(name) }
+            (changed.preset, changed.overrides) = (preset, [])
+        default: throw Self.noPreset("?")
+        }
+        switch json["settings"] {
+        case nil, .null: break
+        case .object(let members): for member in members { try changed.override(member) }
+        default: throw PolicyError(setting: "settings", problem: "must be an object of settings and their values")
+        }
+        changed.policy = Policy(changed.preset)
+        for member in changed.overrides { try changed.policy.set(member.name, to: member.value) }
+        try changed.policy.validate()
+        return changed
+    }
+
+    private static func noPreset(_ name: String) -> PolicyError {
+        PolicyError(
+            setting: "preset", problem: "\"\(name)\" is none of \(Policy.Preset.allCases.map(\.rawValue).joined(separator: ", "))")
+    }
+
+    private mutating func override(_ member: JSONValue.Member) throws(PolicyError) {
+        guard Policy.settingNames.contains(member.name) else { throw .noSetting(member.name) }
+        overrides.removeAll { $0.name == member.name }
+        guard member.value != .null else { return }
+        let place = overrides.firstIndex { $0.name > member.name } ?? overrides.count
+        overrides.insert(member, at: place)
+    }
+
+    /// The preset and what overrides it, as a durable row keeps it.
+    public var json: [UInt8] {
+        var json = JSONWriter(reserving: 256)
+        json.object { json in
+            json.member("preset", preset.rawValue)
+            json.key("settings")
+            json.object { json in
+                for setting in Policy.settings where overrides.contains(where: { $0.name == setting.name }) {
+                    policy.write(setting, into: &json)
+                }
+            }
+        }
+        return json.bytes
+    }
+
+    /// The preset and the values of all settings.
+    public func writeAll(into json: inout JSONWriter) {
+        json.member("preset", preset.rawValue)
+        json.key("settings")
+        json.object { json in for setting in Policy.settings { policy.write(setting, into: &json) } }
+    }
+}

@@ -1,0 +1,145 @@
+/// What an app allows its users and how their statuses behave: settings of requirements.md, "Settings". A bundle of them is a
+/// ``Preset``; the values here are those of ``Preset/rollcall``.
+public struct Policy: Equatable, Sendable {
+    /// A document's bundle of settings (contract §6).
+    public enum Preset: String, CaseIterable, Sendable {
+        case rollcall, tencent, rongcloud, commsease, zim
+    }
+
+    /// What the app has paid for (T36, Z1).
+    public enum Plan: String, CaseIterable, Sendable {
+        /// Everything.
+        case premium
+        /// Setting and reading one's own status only; the rest is answered 7013.
+        case basic
+    }
+
+    /// What happens to a subscription beyond the quota.
+    public enum Overflow: String, CaseIterable, Sendable {
+        /// The earliest makes room (T21, Z11).
+        case evictOldest
+        /// It is refused, user by user (R7).
+        case reject
+    }
+
+    /// When the answer to a subscribe call, or the stream after it, tells what the target's status is now.
+    public enum Snapshot: String, CaseIterable, Sendable {
+        case always
+        /// Only with `sync` (N8).
+        case onRequest
+    }
+
+    /// Of whom a new session is told before `onSubscriptionSyncCompleted`.
+    public enum Replay: String, CaseIterable, Sendable {
+        case all
+        /// Not of those who are not there: clients take everybody for offline first (N21).
+        case online
+    }
+
+    /// How a call fails that names several users.
+    public enum ErrorShape: String, CaseIterable, Sendable {
+        case perUser
+        /// One bad user fails the call (T37).
+        case wholeCall
+    }
+
+    /// So many calls in so many seconds, for each user and operation; one more is answered 7008.
+    public struct Rate: Equatable, Sendable {
+        /// 1–10,000.
+        public var calls: Int64
+        /// 1–3,600.
+        public var seconds: Int64
+
+        public init(calls: Int64, seconds: Int64) {
+            self.calls = calls
+            self.seconds = seconds
+        }
+    }
+
+    /// See ``Plan``. Setting `plan`.
+    public var plan = Plan.premium
+    /// The console switch of T16, T19, R1 and N25: asking about others and being told of them. Off answers 72001. Setting `userStatus.enabled`.
+    public var statusEnabled = true
+    /// Users that one user may follow, 1–3,000 (T21, R5, N18, Z11). Setting `subscription.maxPerSubscriber`.
+    public var subscriptionsMax = Int64(Limits.subscriptionsMax)
+    /// Setting `subscription.overflow`.
+    public var overflow = Overflow.evictOldest
+    /// Users in one subscribe call, 1–200 (T23, R4, N5, Z9). Setting `subscription.batchMax`.
+    public var subscribeUsersMax = Int64(Limits.subscribeUsersMax)
+    /// Users in one unsubscribe call, 1–200 (T24, Z16). Setting `subscription.unsubscribeMax`.
+    public var unsubscribeUsersMax = Int64(Limits.subscribeUsersMax)
+    /// Shortest validity of a subscription in seconds (N6, Z10). Setting `subscription.ttlMin`.
+    public var subscriptionSecondsMin: Int64 = 60
+    /// Longest validity of a subscription in seconds, at most 30 days (N6, Z10). Setting `subscription.ttlMax`.
+    public var subscriptionSecondsMax: Int64 = 2_592_000
+    /// A subscribe call must name its validity (N4, Z10). Setting `subscription.ttlRequired`.
+    public var isSubscriptionTTLRequired = false
+    /// After so many seconds without a session the user's subscriptions end (T35); 0 for never. Setting `subscription.dropAfterOffline`.
+    public var dropAfterOfflineSeconds: Int64 = 0
+    /// See ``Snapshot``. Setting `subscription.initialSnapshot`.
+    public var snapshot = Snapshot.always
+    /// See ``Replay``. Setting `subscription.replayOnLogin`.
+    public var replay = Replay.all
+    /// The whole list may be asked for, not only whether some users are in it (N17). Setting `subscription.list`.
+    public var canListSubscriptions = true
+    /// Users in one query, 1–500 (T18, N16, Z17). Setting `query.batchMax`.
+    public var queryUsersMax = Int64(Limits.queryUsersMax)
+    /// One may ask for one's own status (T15, Z17). Setting `query.selfAllowed`.
+    public var canQuerySelf = true
+    /// Longest custom status in UTF-8 bytes, 0–256 (T12, Z4). Setting `customStatus.maxBytes`.
+    public var customStatusBytesMax = Int64(Limits.customStatusBytesMax)
+    /// How long a custom status holds that names no end, in seconds (Z5); 0 for until it is cleared. Setting `customStatus.ttl`.
+    public var customStatusSeconds: Int64 = 0
+    /// OFFLINE clears the custom status (T11, Z5). Setting `customStatus.clearOnOffline`.
+    public var offlineClearsCustomStatus = true
+    /// Setting `rate.setStatus` (T13, Z6); nil for none.
+    public var setStatusRate: Rate?
+    /// Setting `rate.query` (T17); nil for none.
+    public var queryRate: Rate? = Rate(calls: 20, seconds: 5)
+    /// Setting `rate.subscribe` (T22, T24); nil for none.
+    public var subscribeRate: Rate? = Rate(calls: 20, seconds: 5)
+    /// Others see on which platforms a user is (T8, Z14). Setting `device.exposePlatforms`.
+    public var exposesPlatforms = true
+    /// How long a lost session may be missed before its user is shown OFFLINE (T5). Setting `offlineGrace`, in seconds.
+    public var offlineGrace = Duration.seconds(2)
+    /// See ``ErrorShape``. Setting `errors.shape`.
+    public var errorShape = ErrorShape.perUser
+
+    /// The preset `rollcall`.
+    public init() {}
+
+    /// The settings of a preset. Where its document is silent it is as `rollcall`.
+    public init(_ preset: Preset) {
+        switch preset {
+        case .rollcall: break
+        case .tencent: setTencent()
+        case .rongcloud:
+            subscriptionsMax = 1_000
+            overflow = .reject
+        case .commsease:
+            (subscribeUsersMax, queryUsersMax) = (100, 100)
+            isSubscriptionTTLRequired = true
+            (snapshot, replay) = (.onRequest, .online)
+            canListSubscriptions = false
+        case .zim: setZIM()
+        }
+    }
+
+    private mutating func setTencent() {
+        subscriptionsMax = 200
+        (subscribeUsersMax, unsubscribeUsersMax) = (100, 100)
+        dropAfterOfflineSeconds = 86_400
+        customStatusBytesMax = 100
+        exposesPlatforms = false
+        offlineGrace = .zero
+        errorShape = .wholeCall
+    }
+
+    private mutating func setZIM() {
+        (subscribeUsersMax, unsubscribeUsersMax, queryUsersMax) = (100, 100, 200)
+        isSubscriptionTTLRequired = true
+        canQuerySelf = false
+        (customStatusBytesMax, customStatusSeconds, offlineClearsCustomStatus) = (64, 86_400, false)
+        setStatusRate = Rate(calls: 1, seconds: 1)
+    }
+}
