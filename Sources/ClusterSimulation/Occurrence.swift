@@ -1,3 +1,4 @@
+import HeapModule
 import PresenceCore
 import PresenceWire
 
@@ -10,14 +11,14 @@ extension Nanoseconds {
 }
 
 /// Something that will happen at a moment of virtual time. What happens at the same moment happens in the order in which it was planned.
-struct Occurrence: Comparable {
+struct Occurrence {
     enum What {
         case step(Int)
         case tick(node: Int, run: Int)
         /// A caller's hello has reached its target, or found nobody.
         case connect(link: Int, attempt: Int)
         /// The caller has learnt that the target took its proof.
-        case linked(link: Int, attempt: Int, hello: Hello)
+        indirect case linked(link: Int, attempt: Int, hello: Hello)
         /// The pause before another attempt is over.
         case retry(link: Int, attempt: Int)
         case refused(link: Int, attempt: Int)
@@ -48,7 +49,36 @@ struct Occurrence: Comparable {
     let at: Nanoseconds
     let order: UInt64
     let what: What
+}
 
-    static func < (left: Occurrence, right: Occurrence) -> Bool { (left.at, left.order) < (right.at, right.order) }
-    static func == (left: Occurrence, right: Occurrence) -> Bool { left.order == right.order }
+/// What will happen, in order. The heap holds small keys only, because it moves them often.
+struct Agenda {
+    private struct Key: Comparable {
+        let at: Nanoseconds
+        let order: UInt64
+        let place: Int32
+
+        static func < (left: Key, right: Key) -> Bool { left.at != right.at ? left.at < right.at : left.order < right.order }
+        static func == (left: Key, right: Key) -> Bool { left.order == right.order }
+    }
+
+    private var keys = Heap<Key>()
+    private var occurrences: [Occurrence?] = []
+    private var free: [Int32] = []
+
+    /// When the next one is; nil when nothing will happen.
+    var nextAt: Nanoseconds? { keys.min?.at }
+
+    mutating func insert(_ occurrence: Occurrence) {
+        let place = free.popLast() ?? Int32(occurrences.count)
+        if place == occurrences.count { occurrences.append(occurrence) } else { occurrences[Int(place)] = occurrence }
+        keys.insert(Key(at: occurrence.at, order: occurrence.order, place: place))
+    }
+
+    /// Takes the next one out.
+    mutating func popFirst() -> Occurrence? {
+        guard let key = keys.popMin() else { return nil }
+        free.append(key.place)
+        return occurrences[Int(key.place)].take()
+    }
 }

@@ -35,7 +35,7 @@ extension SimulatedCluster {
 
     /// Whether anything was ever written about a user: of the others, clients know without being told that they are UNLOGINED.
     private func isKnown(_ user: Int, since moment: Nanoseconds) -> Bool {
-        guard let record = owner(of: user).map({ nodes[$0].core.kept(userID(user)).record }) else { return false }
+        guard let record = owner(of: user).map({ nodes[$0].kept(userID(user)).record }) else { return false }
         return record.version > .zero && record.lastUpdateTime < Self.epoch + moment / 1_000_000 - 200
     }
 
@@ -74,12 +74,12 @@ extension SimulatedCluster {
     /// Whom a user follows by its owner's book, and itself.
     private func followed(by user: Int) -> [Int] {
         guard let owner = owner(of: user) else { return [] }
-        return nodes[owner].core.kept(userID(user)).subscriptions.compactMap { userIndex($0.target.id) } + [user]
+        return nodes[owner].kept(userID(user)).subscriptions.compactMap { userIndex($0.target.id) } + [user]
     }
 
     private mutating func checkView(_ client: Int, _ target: Int) {
         guard let owner = owner(of: target) else { return violate(.membersAgree, "nobody owns user-\(target)") }
-        let record = nodes[owner].core.kept(userID(target)).record
+        let record = nodes[owner].kept(userID(target)).record
         guard record.lastUpdateTime + 1_500 < nodes[owner].now(time).wall else { return }  // It changes just now.
         let view = clients[client].view[target]
         if view == nil, record.version == .zero { return }
@@ -104,44 +104,61 @@ extension SimulatedCluster {
 
     /// The node that owns a user, by the ring of the first one that is up.
     func owner(of user: Int) -> Int? {
-        guard let first = nodes.firstIndex(where: \.isUp) else { return nil }
-        let id = nodes[first].core.ownerID(of: userID(user))
+        guard let first = nodes.first(where: \.isUp) else { return nil }
+        let id = first.look { $0.ownerID(of: userID(user)) }
         return nodes.firstIndex { $0.id == id }
+    }
+
+    /// What the nodes hold of all users when everything has come to rest: each is asked once.
+    private struct Rest {
+        /// The node that owns each user, see ``SimulatedCluster/owner(of:)``.
+        let owners: [Int?]
+        /// Those that keep each user, by the ring of the first node.
+        let keepers: [[NodeID]]
+        /// For each node what it holds of each user.
+        let kept: [[(record: Record, subscriptions: [Subscription])]]
+
+        init(_ nodes: [SimulatedNode], _ users: [UserID]) {
+            let names = nodes.map(\.id)
+            let ownerIDs = nodes.first(where: \.isUp)?.look { $0.ownerIDs(of: users) }
+            owners = users.indices.map { user in ownerIDs.flatMap { names.firstIndex(of: $0[user]) } }
+            keepers = nodes[0].look { $0.keeperIDs(of: users) }
+            kept = nodes.map { node in node.look { $0.kept(users) } }
+        }
     }
 
     /// When nothing has happened for long, everything fits together.
     mutating func checkRest() {
         checkMembers()
         checkViews()
+        let rest = Rest(nodes, userIDs)
         for user in 0..<options.usersCount where violation == nil {
-            checkRecord(user)
-            checkCustomStatus(user)
-            checkAcknowledged(user)
-            checkBook(user)
-            checkReplicas(user)
+            guard let owner = rest.owners[user] else { continue }
+            let (record, subscriptions) = rest.kept[owner][user]
+            checkRecord(user, record)
+            checkCustomStatus(user, record)
+            checkAcknowledged(user, record)
+            checkBook(user, subscriptions, owner: owner)
+            checkReplicas(user, rest, owner: owner)
         }
-        if violation == nil { checkLeftovers() }
+        if violation == nil { checkLeftovers(rest) }
     }
 
     private mutating func checkMembers() {
         let everybody = nodes.map(\.id).sorted()
+        let first = nodes[0].look { $0.ownerIDs(of: userIDs) }
         for node in nodes.indices {
-            let members = nodes[node].core.memberIDs.sorted()
+            let members = nodes[node].look { $0.memberIDs }.sorted()
             if members != everybody {
                 violate(.membersAgree, "to \(nodes[node].id) the members are \(members), right would be \(everybody)")
             }
-            for user in 0..<options.usersCount {
-                let (own, others) = (nodes[node].core.ownerID(of: userID(user)), nodes[0].core.ownerID(of: userID(user)))
-                if own != others {
-                    violate(.membersAgree, "user-\(user) is owned by \(own) to \(nodes[node].id), by \(others) to \(nodes[0].id)")
-                }
+            for (user, (own, others)) in zip(nodes[node].look { $0.ownerIDs(of: userIDs) }, first).enumerated() where own != others {
+                violate(.membersAgree, "user-\(user) is owned by \(own) to \(nodes[node].id), by \(others) to \(nodes[0].id)")
             }
         }
     }
 
-    private mutating func checkRecord(_ user: Int) {
-        guard let owner = owner(of: user) else { return }
-        let record = nodes[owner].core.kept(userID(user)).record
+    private mutating func checkRecord(_ user: Int, _ record: Record) {
         let presence = truth.presences[user]
         if (record.statusType == .online) != (presence.openCount > 0) {
             return violate(.recordsEqualSessions, "user-\(user) has \(presence.openCount) sessions, its record is \(record.words)")
@@ -170,18 +187,16 @@ extension SimulatedCluster {
     }
 
     /// Who went OFFLINE after the custom status was set has none; unless nobody could know: one side of a split, or a clock that jumped.
-    private mutating func checkCustomStatus(_ user: Int) {
-        guard let owner = owner(of: user), options.faults.isDisjoint(with: [.partitions, .pauses, .kills, .clocks]) else { return }
-        let record = nodes[owner].core.kept(userID(user)).record
+    private mutating func checkCustomStatus(_ user: Int, _ record: Record) {
+        guard options.faults.isDisjoint(with: [.partitions, .pauses, .kills, .clocks]) else { return }
         let wentAt = record.lastOnlineStatusUpdateTime
         if record.statusType == .offline, !record.customStatus.isEmpty, record.customStatusVersion.milliseconds + 1_000 < wentAt {
             violate(.offlineEndsCustomStatus, "user-\(user) is \(record.words)")
         }
     }
 
-    private mutating func checkAcknowledged(_ user: Int) {
-        guard let owner = owner(of: user), let newest = truth.newestAcknowledged(user), let version = newest.version else { return }
-        let record = nodes[owner].core.kept(userID(user)).record
+    private mutating func checkAcknowledged(_ user: Int, _ record: Record) {
+        guard let newest = truth.newestAcknowledged(user), let version = newest.version else { return }
         guard record.version >= version else {
             return violate(
                 .nothingAcknowledgedIsLost, "user-\(user) was told \(version.text) \"\(newest.text)\", its record is \(record.words)")
@@ -198,9 +213,7 @@ extension SimulatedCluster {
         violate(.nothingAcknowledgedIsLost, "user-\(user) was told \"\(newest.text)\" with \(version.text), its record is \(record.words)")
     }
 
-    private mutating func checkBook(_ user: Int) {
-        guard let owner = owner(of: user) else { return }
-        let entries = nodes[owner].core.kept(userID(user)).subscriptions
+    private mutating func checkBook(_ user: Int, _ entries: [Subscription], owner: Int) {
         let listed = entries.compactMap { userIndex($0.target.id) }.sorted()
         let wall = nodes[owner].now(time).wall
         // After a clock has jumped ahead an end is as late as the jump was long.
@@ -218,12 +231,11 @@ extension SimulatedCluster {
     }
 
     /// The nodes that keep a user hold the same, in memory and on disk.
-    private mutating func checkReplicas(_ user: Int) {
-        guard let owner = owner(of: user) else { return }
+    private mutating func checkReplicas(_ user: Int, _ rest: Rest, owner: Int) {
         let id = userID(user)
-        let right = nodes[owner].core.kept(id)
-        for node in nodes.indices where nodes[0].core.keeperIDs(of: id).contains(nodes[node].id) {
-            let kept = nodes[node].core.kept(id)
+        let right = rest.kept[owner][user]
+        for node in nodes.indices where rest.keepers[user].contains(nodes[node].id) {
+            let kept = rest.kept[node][user]
             if kept.record.version != right.record.version || kept.record.customStatus != right.record.customStatus
                 || kept.subscriptions != right.subscriptions
             {
@@ -242,9 +254,9 @@ extension SimulatedCluster {
         }
     }
 
-    private mutating func checkLeftovers() {
+    private mutating func checkLeftovers(_ rest: Rest) {
         for node in nodes.indices {
-            let statistics = nodes[node].core.statistics
+            let statistics = nodes[node].look { $0.statistics }
             if let call = nodes[node].openCalls.first {
                 violate(.everyCallIsAnswered, "user-\(call.user) waits for \(call.call) since \(call.at.milliseconds) ms")
             }
@@ -253,11 +265,11 @@ extension SimulatedCluster {
             for peer in statistics.peers where peer.queueDepth > 0 {
                 violate(.nothingIsLeftOver, "\(peer.queueDepth) messages wait at \(nodes[node].id) for \(peer.id)")
             }
-            let online = (0..<options.usersCount).count { truth.presences[$0].openCount > 0 && owner(of: $0) == node }
+            let online = (0..<options.usersCount).count { truth.presences[$0].openCount > 0 && rest.owners[$0] == node }
             if statistics.usersOnline != online {
                 violate(.nothingIsLeftOver, "\(nodes[node].id) counts \(statistics.usersOnline) users online, right would be \(online)")
             }
-            if !nodes[node].core.isComplete { violate(.nothingIsLeftOver, "registrations of \(nodes[node].id) are not answered") }
+            if !nodes[node].look({ $0.isComplete }) { violate(.nothingIsLeftOver, "registrations of \(nodes[node].id) are not answered") }
         }
     }
 }

@@ -169,7 +169,7 @@ extension SimulatedCluster {
 
     private mutating func leave(_ node: Int, _ run: Int) {
         guard isRunning(node, run) else { return }
-        if isFullAndAlone(node) || (!nodes[node].core.isHandedOver && time < nodes[node].leaveDeadline) {
+        if isFullAndAlone(node) || (!nodes[node].look({ $0.isHandedOver }) && time < nodes[node].leaveDeadline) {
             return plan(.leave(node: node, run: run), after: .milliseconds(50))
         }
         note(4, node, 0, "\(nodes[node].id) leaves")
@@ -207,11 +207,11 @@ extension SimulatedCluster {
         let (from, to) = (links[index].from, links[index].to)
         guard links[index].attempt == attempt, nodes[from].isUp, isReachable(index) else { return }  // Silence: it times out.
         guard nodes[to].isUp else { return plan(.refused(link: index, attempt: attempt), after: links[index].latency(at: time)) }
-        let hello = nodes[from].core.hello
-        if nodes[to].core.refusal(of: hello) != nil || nodes[from].core.refusal(of: nodes[to].core.hello) != nil {
+        let hello = nodes[from].look { $0.hello }
+        let answer = nodes[to].look { $0.hello }
+        if nodes[to].look({ $0.refusal(of: hello) }) != nil || nodes[from].look({ $0.refusal(of: answer) }) != nil {
             return plan(.refused(link: index, attempt: attempt), after: links[index].latency(at: time))
         }
-        let answer = nodes[to].core.hello
         links[index].lastArrival = time
         links[index].lastAnswer = time
         nodes[to].core.greeted(by: hello, at: nodes[to].now(time))
@@ -292,7 +292,7 @@ extension SimulatedCluster {
             8, index, batch.count,
             "\(nodes[to].id) takes \(batch.count) bytes from \(nodes[from].id)\(isCurrent ? "" : ", late")\(Message.words(of: batch))")
         if isCurrent {
-            let answerAt = links[index].answer(at: time, back: links[link(to, from)])
+            let answerAt = links[index].answer(at: time, blockedUntil: links[link(to, from)].blockedUntil)
             plan(.acknowledge(link: index, attempt: attempt), at: answerAt)
         }
         obey(to)
@@ -304,12 +304,12 @@ extension SimulatedCluster {
         links[index].inFlightCount -= 1
         links[index].heardAt = time
         let now = nodes[from].now(time)
-        if let peer = nodes[from].core.peerIndex(nodes[to].id) { nodes[from].core.acknowledged(by: peer, at: now) }
+        if let peer = nodes[from].peerIndex(nodes[to].id) { nodes[from].core.acknowledged(by: peer, at: now) }
         obey(from)
     }
 
     private mutating func transmit(from: Int, to peer: PeerIndex) {
-        let id = nodes[from].core.peerID(peer)
+        let id = nodes[from].peerID(peer)
         guard let target = nodes.firstIndex(where: { $0.id == id }) else { return }
         let index = link(from, target)
         guard links[index].state == .live else { return }
@@ -377,8 +377,8 @@ extension SimulatedCluster {
     private mutating func obeyCore(_ node: Int) -> Bool {
         guard !nodes[node].core.effects.isEmpty else { return false }
         let effects = nodes[node].core.effects
-        nodes[node].core.effects.removeAll(keepingCapacity: true)
-        var crossing: [[NodeMessage]] = Array(repeating: [], count: nodes[node].gatewaysCount)
+        nodes[node].core.effects = []
+        var crossing: [[NodeMessage]] = nodes[node].gatewaysCount > 1 ? Array(repeating: [], count: nodes[node].gatewaysCount) : []
         for effect in effects {
             switch effect {
             case .tell(let gateway, let message):

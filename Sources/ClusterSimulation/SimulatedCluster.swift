@@ -1,4 +1,3 @@
-import HeapModule
 import PresenceCore
 import PresenceWire
 
@@ -23,7 +22,9 @@ public struct SimulatedCluster {
     public let options: SimulationOptions
     let plan: Plan
     var time: Nanoseconds = 0
-    var nodes: [SimulatedNode]
+    let nodes: [SimulatedNode]
+    /// The ID of each user.
+    let userIDs: [UserID]
     var links: [SimulatedLink]
     var clients: [SimulatedClient]
     var truth: Truth
@@ -34,6 +35,8 @@ public struct SimulatedCluster {
     public var violation: Violation? { journal.violation }
     /// A hash of everything that happened, in order: equal for equal runs.
     public var trace: UInt64 { journal.trace }
+    /// How much virtual time has passed.
+    public var elapsedMilliseconds: Int { time.milliseconds }
     /// What happened, in words; kept only when asked for.
     public var log: [String] { journal.log ?? [] }
     /// Counts of what the history did, to see that faults really happen.
@@ -44,7 +47,7 @@ public struct SimulatedCluster {
     var disturbedAt: Nanoseconds = 0
     /// When so many nodes were down at once that what was acknowledged may have been on none of the others.
     var crippledAt: Nanoseconds = .min / 2
-    private var occurrences = Heap<Occurrence>()
+    private var agenda = Agenda()
     private var order: UInt64 = 0
 
     /// What is written down, by whoever looks: apart from what it is written about.
@@ -110,6 +113,7 @@ public struct SimulatedCluster {
         clients = (0..<options.usersCount * SimulatedClient.devicesPerUser).map { index in
             SimulatedClient(user: index / SimulatedClient.devicesPerUser, device: index % SimulatedClient.devicesPerUser)
         }
+        userIDs = (0..<options.usersCount).map { UserID(app: "default", id: "user-\($0)") }
         truth = Truth(usersCount: options.usersCount, quota: options.settings.subscriptionsMax)
         // Each side of a split of four nodes or more takes changes of lists; together they are merged, not exact.
         if !options.faults.isDisjoint(with: [.partitions, .pauses]) { for user in truth.books.indices { truth.books[user].doubt() } }
@@ -128,7 +132,7 @@ public struct SimulatedCluster {
         rest(Self.restMilliseconds)
         if violation == nil { checkRest() }
         for node in nodes {
-            let statistics = node.core.statistics
+            let statistics = node.look { $0.statistics }
             counts.relayed += Int(statistics.relaysPassedOn)
             counts.relaysMissed += Int(statistics.relaysMissed)
             counts.viewDifferences += Int(statistics.viewDigestDifferences)
@@ -151,8 +155,7 @@ public struct SimulatedCluster {
 
     /// Lets everything happen up to a moment, as long as no promise is broken.
     mutating func advance(to end: Nanoseconds) {
-        while violation == nil, let next = occurrences.min, next.at <= end {
-            occurrences.removeMin()
+        while violation == nil, let at = agenda.nextAt, at <= end, let next = agenda.popFirst() {
             time = max(time, next.at)
             counts.occurrences += 1
             happen(next.what)
@@ -162,8 +165,8 @@ public struct SimulatedCluster {
 
     /// What was held up on its way by a fault that has ended arrives now, in its order.
     mutating func hasten() {
-        var kept = Heap<Occurrence>()
-        while let next = occurrences.popMin() {
+        var kept = Agenda()
+        while let next = agenda.popFirst() {
             var at = next.at
             switch next.what {
             case .arrive(let link, _, _, _):
@@ -173,14 +176,14 @@ public struct SimulatedCluster {
             }
             kept.insert(Occurrence(at: at, order: next.order, what: next.what))
         }
-        occurrences = kept
+        agenda = kept
     }
 
     mutating func plan(_ what: Occurrence.What, after delay: Nanoseconds) { plan(what, at: time + delay) }
 
     mutating func plan(_ what: Occurrence.What, at moment: Nanoseconds) {
         order += 1
-        occurrences.insert(Occurrence(at: max(moment, time), order: order, what: what))
+        agenda.insert(Occurrence(at: max(moment, time), order: order, what: what))
     }
 
     // MARK: Telling
@@ -199,7 +202,7 @@ public struct SimulatedCluster {
 
     // MARK: Names
 
-    func userID(_ user: Int) -> UserID { UserID(app: "default", id: "user-\(user)") }
+    func userID(_ user: Int) -> UserID { userIDs[user] }
 
     /// The number of a user of the simulation.
     func userIndex(_ id: some StringProtocol) -> Int? { Int(id.dropFirst("user-".count)) }

@@ -39,8 +39,9 @@ struct SimulatedLink {
         return lastArrival
     }
 
-    mutating func answer(at now: Nanoseconds, back: SimulatedLink) -> Nanoseconds {
-        let passage = max(now, back.blockedUntil) + latency(at: now)
+    /// - Parameter blockedUntil: of the direction in which the answer goes.
+    mutating func answer(at now: Nanoseconds, blockedUntil: Nanoseconds) -> Nanoseconds {
+        let passage = max(now, blockedUntil) + latency(at: now)
         lastAnswer = max(lastAnswer + 1, passage)
         return lastAnswer
     }

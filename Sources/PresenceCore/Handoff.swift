@@ -39,7 +39,7 @@ struct Handoff {
 
     /// The hash of the present members: nodes with the same view have the same.
     private(set) var ring: UInt64 = 0
-    private var isWarm = [Bool](repeating: false, count: Ring.slotsCount)
+    private var warmSlots = SlotSet()
     /// Slots of this node that are cold.
     private(set) var coldCount = 0
     /// Until then the others are waited for.
@@ -53,24 +53,17 @@ struct Handoff {
     private var settledRings: [UInt64] = []
 
     /// Whether this node may decide about a slot that it owns.
-    func isWarm(_ slot: Slot) -> Bool { isWarm[Int(slot)] }
+    func isWarm(_ slot: Slot) -> Bool { warmSlots.contains(slot) }
 
     /// A new ring: what is new to this node is cold.
     ///
     /// - Parameter isChilled: nothing that this node has decided about counts: it was the smaller side of a split, or has just begun.
-    mutating func begin(ring: UInt64, isChilled: Bool, deadline: Instant, isOwned: [Bool]) {
+    mutating func begin(ring: UInt64, isChilled: Bool, deadline: Instant, isOwned: SlotSet) {
         self.ring = ring
         self.deadline = deadline
         isSettled = false
-        coldCount = 0
-        if isChilled { isWarm = Array(repeating: false, count: Ring.slotsCount) }
-        for slot in 0..<Ring.slotsCount {
-            guard isOwned[slot] else {
-                isWarm[slot] = false
-                continue
-            }
-            if !isWarm[slot] { coldCount += 1 }
-        }
+        if isChilled { warmSlots = SlotSet() } else { warmSlots.formIntersection(isOwned) }
+        coldCount = isOwned.count - warmSlots.count
         questions = [:]
         for peer in offers.indices where offers[peer].ring == ring { offers[peer].restart() }
     }
@@ -79,10 +72,10 @@ struct Handoff {
     mutating func wait(until deadline: Instant) { if self.deadline == .farFuture { self.deadline = deadline } }
 
     /// This node may decide about all its slots.
-    mutating func warm(isOwned: [Bool]) {
+    mutating func warm(isOwned: SlotSet) {
         coldCount = 0
         deadline = .farFuture
-        isWarm = isOwned
+        warmSlots = isOwned
     }
 
     /// A peer says what it holds, page by page.

@@ -136,8 +136,7 @@ public struct Membership: Sendable {
 
     /// The effects since the last call, in order.
     public mutating func takeEffects() -> [Effect] {
-        defer { effects.removeAll(keepingCapacity: true) }
-        return effects
+        effects.takeAll()
     }
 
     // MARK: What happens

@@ -9,7 +9,7 @@ extension Node {
     /// No contact point leads to another node: this one is the first, and knows all that there is. If it misses members of before its
     /// start it waits for them a while: what was acknowledged may be with them.
     public mutating func joinedNobody(at now: Now) {
-        guard handoff.coldCount > 0, !peers.dropFirst().contains(where: \.isAlive) else { return }
+        guard handoff.coldCount > 0, !peers.indices.dropFirst().contains(where: { peers[$0].isAlive }) else { return }
         if missedCount == 0 { warmUp(at: now) } else { handoff.wait(until: now.instant + settings.takeoverTimeout) }
         advanceHandoff(at: now)
         run(at: now)
@@ -112,7 +112,7 @@ extension Node {
     private var hasMet: Bool { !joins || hasMetMember }
 
     /// Members that are gone without having left.
-    var missedCount: Int { peers.dropFirst().count { $0.wasMember && !$0.hasLeft && !$0.isAlive } }
+    var missedCount: Int { peers.missedCount }
 
     private mutating func warmUp(at now: Now) {
         let placement = self.placement

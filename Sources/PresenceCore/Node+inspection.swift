@@ -8,14 +8,29 @@ extension Node {
         return (owners.users[index].record, owners.users[index].subscriptions.live.map { $0.learnt(at: 0) })
     }
 
+    /// The same of many users: one question about many is much cheaper than many, each of which may copy the node.
+    package func kept(_ users: [UserID]) -> [(record: Record, subscriptions: [Subscription])] { users.map { kept($0) } }
+
     /// Who owns a user by this node's ring.
     package func ownerID(of user: UserID) -> NodeID { peers[owner(of: user)].peer.id }
+
+    /// Who owns each of these users by this node's ring.
+    package func ownerIDs(of users: [UserID]) -> [NodeID] {
+        let (placement, names) = (placement, peers.map(\.peer.id))
+        return users.map { names[placement.owner(of: $0)] }
+    }
 
     /// Who keeps a user by this node's ring: the owner, then the replicas.
     package func keeperIDs(of user: UserID) -> [NodeID] { placement.keepers(of: user).map { peers[$0].peer.id } }
 
+    /// Who keeps each of these users by this node's ring: the owner, then the replicas.
+    package func keeperIDs(of users: [UserID]) -> [[NodeID]] {
+        let (placement, names) = (placement, peers.map(\.peer.id))
+        return users.map { placement.keepers(of: $0).map { names[$0] } }
+    }
+
     /// Whom this node takes for alive, itself included.
-    package var memberIDs: [NodeID] { peers.filter(\.isAlive).map(\.peer.id) }
+    package var memberIDs: [NodeID] { peers.indices.filter { peers[$0].isAlive }.map { peers[$0].peer.id } }
 
     /// Every registration of this node has been answered.
     package var isComplete: Bool { fanOut.unconfirmedCount == 0 && misrouted.isEmpty && isWarm }

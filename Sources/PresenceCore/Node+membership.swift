@@ -175,18 +175,24 @@ extension Node {
 
     /// If the ring is another one: who is new to a slot asks the others what they hold, and what we host is registered where it belongs.
     private mutating func membersChanged(at now: Now) {
-        let alive = peers.indices.filter { $0 == 0 || peers[$0].isAlive }
-        let staying = alive.filter { $0 == 0 ? !isDraining : !peers[$0].isDraining }
-        // When all are about to end they go on together: each for itself would take the same users, and write to one disk.
-        let members = (staying.isEmpty ? alive : staying).map { Ring.Member(id: peers[$0].peer.id, weight: Int(peers[$0].peer.weight)) }
+        let (alive, staying) = peers.ringIDs(isDraining: isDraining)
+        let (isReplicated, members) = (peers.isReplicated, staying.count == 0 ? alive : staying)
         owners.isCutOff = isReplicated && alive.count <= 1
-        let id = Placement.id(of: members)
+        let id = members.id
         guard id == placement.id else {
-            if awaitedRing != id { effects.append(.place(members)) }
+            if awaitedRing != id { effects.append(.place(ringMembers)) }
             return awaitedRing = id
         }
         awaitedRing = nil
         if isMissed { changePlacement(to: placement, at: now) }
+    }
+
+    /// Those who are to hold slots. When all are about to end they go on together: each for itself would take the same users, and write to
+    /// one disk.
+    private var ringMembers: [Ring.Member] {
+        let alive = peers.indices.filter { $0 == 0 || peers[$0].isAlive }
+        let staying = alive.filter { $0 == 0 ? !isDraining : !peers[$0].isDraining }
+        return (staying.isEmpty ? alive : staying).map { Ring.Member(id: peers[$0].peer.id, weight: Int(peers[$0].peer.weight)) }
     }
 
     /// The ring of the effect ``Effect/place(_:)``. If the members have changed meanwhile nothing happens: another one is on its way.

@@ -2,8 +2,8 @@ import PresenceWire
 
 /// Facts on more than one disk: each row goes from its owner to the slot's replicas, and an answer waits for one of them (design §6).
 extension Node {
-    /// Whether a change must be on a second disk: not in a cluster of one, where nobody else is missed. A node that drains and is gone is not.
-    var isReplicated: Bool { peers.dropFirst().contains { $0.wasMember && !$0.hasLeft && (!$0.isDraining || $0.isAlive) } }
+    /// Whether a change must be on a second disk.
+    var isReplicated: Bool { peers.isReplicated }
 
     /// The nodes that keep a user besides this one. Where nobody else stays those that drain keep it, up to their end.
     func replicas(of user: UserID) -> [PeerIndex] {

@@ -54,7 +54,8 @@ extension Node {
         // What is being said anew will be compared when it has been said.
         guard peers[peer].registrations.isEmpty, !peers[peer].link.hasOverflowed else { return }
         var differing: UInt64 = 0
-        for (place, hash) in hashes.enumerated() where viewHash(of: first + place, ownedBy: peer) != hash {
+        let isOwned = { [placement] (slot: Slot) in placement.owner(of: slot) == peer }
+        for (place, hash) in hashes.enumerated() where viewHash(of: first + place, where: isOwned) != hash {
             differing |= 1 << UInt64(first + place)
         }
         guard differing != 0 else { return }
@@ -62,9 +63,9 @@ extension Node {
         resync(peer, ranges: differing)
     }
 
-    /// What this node watches and hosts of a peer's users in a range of slots.
-    private func viewHash(of range: Int, ownedBy peer: PeerIndex) -> UInt64 {
-        let isOwned = { [placement] (slot: Slot) in placement.owner(of: slot) == peer }
+    /// What this node watches and hosts of the users in a range of slots for which `isOwned` holds. Changes nothing; but what does not say
+    /// that it may is called on a copy of the node.
+    private mutating func viewHash(of range: Int, where isOwned: (Slot) -> Bool) -> UInt64 {
         let slots = ViewDigest.slots(of: range)
         return fanOut.hash(of: slots, where: isOwned) ^ sessions.hash(of: slots, where: isOwned)
     }

@@ -223,15 +223,9 @@ public struct Node {
     /// Carries out what the machines want until nothing is left.
     mutating func run(at now: Now) {
         while true {
-            let changes = outbox.changes
-            outbox.changes.removeAll(keepingCapacity: true)
-            for (record, watchers) in changes { tell(record, to: watchers) }
-            let messages = outbox.messages
-            outbox.messages.removeAll(keepingCapacity: true)
-            for (peer, message) in messages { send(message, to: peer) }
-            let lists = outbox.lists
-            outbox.lists.removeAll(keepingCapacity: true)
-            for (peer, user) in lists { owe(listOf: user, to: peer) }
+            for (record, watchers) in outbox.changes.takeAll() { tell(record, to: watchers) }
+            for (peer, message) in outbox.messages.takeAll() { send(message, to: peer) }
+            for (peer, user) in outbox.lists.takeAll() { owe(listOf: user, to: peer) }
             if let message = local.popFirst() {
                 handle(message, from: 0, at: now)
             } else if outbox.messages.isEmpty, outbox.lists.isEmpty, outbox.changes.isEmpty {
@@ -261,7 +255,8 @@ public struct Node {
 
     /// `users` by owner, in the order of the peers.
     func grouped(_ users: [UserID]) -> [(peer: PeerIndex, users: [UserID])] {
-        guard peers.count > 1 else { return users.isEmpty ? [] : [(0, users)] }
+        guard !users.isEmpty else { return [] }
+        guard peers.count > 1 else { return [(0, users)] }
         var groups: [[UserID]] = Array(repeating: [], count: peers.count)
         for user in users { groups[owner(of: user)].append(user) }
         return groups.enumerated().filter { !$0.element.isEmpty }.map { ($0.offset, $0.element) }
@@ -356,20 +351,15 @@ public struct Node {
     /// Moves the time up to which everything shown here is complete: the oldest proof of life among the members, unless
     /// registrations are open (design §1.7). Events carry it as their id, so that a resumed stream misses nothing.
     private mutating func updatePosition(at now: Now) {
-        guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, unheardSince == nil, isMajority else { return }
-        let oldest = peers.dropFirst().lazy.filter(\.isAlive).map(\.knownUpTo).min() ?? now.wall
-        let reached = min(oldest, now.wall, lease.durable)
+        guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, unheardSince == nil, peers.isMajority else { return }
+        var oldest: Milliseconds?
+        for peer in peers.indices.dropFirst() where peers[peer].isAlive { oldest = min(oldest ?? .max, peers[peer].knownUpTo) }
+        let reached = min(oldest ?? now.wall, now.wall, lease.durable)
         guard reached > position else { return }
         position = reached
         // The wall clock may go back; what is written here from now on is newer all the same.
         owners.clock.observe(Version(milliseconds: position, counter: 0, node: 0))
         tell(.position(position), mask: .max)
-    }
-
-    /// Whether this node is on a side of a split that the others cannot be larger than: changes of a larger side are not known here.
-    private var isMajority: Bool {
-        let known = peers.dropFirst().count { $0.wasMember && !$0.hasLeft }
-        return (known - missedCount + 1) * 2 > known + 1
     }
 
     // MARK: Links
@@ -394,6 +384,39 @@ public struct Node {
     public mutating func acknowledged(by peer: PeerIndex, at now: Now) {
         peers[peer].link.acknowledge()
         transmit(peer)
+    }
+}
+
+/// What is asked at every tick, of the peers alone: a method of the node would be called on a copy of it.
+extension [Node.PeerState] {
+    /// Whether this node is on a side of a split that the others cannot be larger than: changes of a larger side are not known here.
+    var isMajority: Bool {
+        let known = indices.dropFirst().count { self[$0].wasMember && self[$0].state != .left }
+        return (known - missedCount + 1) * 2 > known + 1
+    }
+
+    /// Members that are gone without having left.
+    var missedCount: Int { indices.dropFirst().count { self[$0].wasMember && self[$0].state == .dead } }
+
+    /// Whether a change must be on a second disk: not in a cluster of one, where nobody else is missed. A node that drains and is gone is not.
+    var isReplicated: Bool {
+        indices.dropFirst().contains {
+            let state = self[$0].state
+            return self[$0].wasMember && state != .left && (!self[$0].isDraining || state.isLive)
+        }
+    }
+
+    /// The ``Placement/id`` of those who are alive, and of those among them who stay; and how many these are. `isDraining` is of this node.
+    func ringIDs(isDraining: Bool) -> (alive: (id: UInt64, count: Int), staying: (id: UInt64, count: Int)) {
+        var alive = (id: UInt64(0), count: 0)
+        var staying = alive
+        for peer in indices where peer == 0 || self[peer].state.isLive {
+            let id = Placement.id(of: self[peer].peer.id, weight: Int(self[peer].peer.weight))
+            alive = (alive.id ^ id, alive.count + 1)
+            let stays = peer == 0 ? !isDraining : !self[peer].isDraining
+            if stays { staying = (staying.id ^ id, staying.count + 1) }
+        }
+        return (alive, staying)
     }
 }
 

@@ -24,3 +24,13 @@ struct Outbox {
         messages.append((peer, .answer(id: id, answer)))
     }
 }
+
+extension Array {
+    /// Takes all elements out. Their memory goes with them: kept, it would have to be copied.
+    mutating func takeAll() -> [Element] {
+        guard !isEmpty else { return [] }
+        let elements = self
+        self = []
+        return elements
+    }
+}

@@ -5,8 +5,8 @@ struct Placement {
     private let ring: Ring
     /// The peer of each member of the ring.
     private let peers: [PeerIndex]
-    /// For each slot whether this node owns it.
-    let isOwn: [Bool]
+    /// The slots that this node owns.
+    let isOwn: SlotSet
     /// A hash of the members and their weights: nodes with the same view have the same.
     let id: UInt64
 
@@ -26,9 +26,12 @@ struct Placement {
 
     /// See ``id``; the members in any order.
     static func id(of members: [Ring.Member]) -> UInt64 {
-        members.reduce(into: 0) { id, member in
-            id ^= StableHash.mix(StableHash.hash64(member.id.rawValue.utf8), UInt64(member.weight))
-        }
+        members.reduce(into: 0) { id, member in id ^= Self.id(of: member.id, weight: member.weight) }
+    }
+
+    /// What one member adds to ``id``.
+    static func id(of member: NodeID, weight: Int) -> UInt64 {
+        StableHash.mix(StableHash.hash64(member.rawValue.utf8), UInt64(weight))
     }
 
     /// The peer that owns a user; this node when there is no other.
@@ -58,7 +61,7 @@ struct Placement {
     func isShared(_ slot: Slot, with peer: PeerIndex) -> Bool { isKept(slot, by: 0) && isKept(slot, by: peer) }
 
     /// Slots that this node owns.
-    var slotsOwned: Int { slotsCounts[0] ?? 0 }
+    var slotsOwned: Int { ring.members.isEmpty ? 0 : isOwn.count }
 
     /// Slots that each peer owns.
     var slotsCounts: [PeerIndex: Int] {

@@ -21,9 +21,16 @@ struct Preferences {
     private var begins: [Int] = []
     private var ends: [Int] = []
     private var sortedCounts: [UInt16] = []
+    /// Few nodes are all listed, and sorted: so many for each slot. Otherwise 0.
+    private let wholeCount: Int
 
     init(_ ids: [NodeID], weights: [UInt64]) {
         nodes = zip(ids, weights).map { NodePreferences($0, weight: $1) }
+        wholeCount = nodes.count <= Self.listedCount ? nodes.count : 0
+        guard wholeCount == 0 else {
+            entries = Self.allEntries(of: nodes)
+            return
+        }
         let (costMax, ranksCounts) = Self.depth(nodes, weightsTotal: weights.reduce(0, +))
         var slots: [UInt16] = []
         slots.reserveCapacity(ranksCounts.reduce(0, +))
@@ -37,6 +44,29 @@ struct Preferences {
         ends = begins
         entries = Array(repeating: 0, count: end)
         fill(slots, ranksCounts, costMax)
+    }
+
+    /// For each slot all nodes in its order.
+    private static func allEntries(of nodes: [NodePreferences]) -> [Entry] {
+        let functions = nodes.flatMap(\.functions)
+        let scales = nodes.map { (seed: $0.seed, weightInverse: $0.weightInverse) }
+        return [Entry](unsafeUninitializedCapacity: nodes.count * Ring.slotsCount) { entries, count in
+            for slot in 0..<Ring.slotsCount {
+                let begin = slot &* scales.count
+                for member in scales.indices {
+                    let rank = functions.withUnsafeBufferPointer { NodePreferences.rank(of: slot, functions: $0, from: member << 10) }
+                    let cost = NodePreferences.cost(at: rank, seed: scales[member].seed, weightInverse: scales[member].weightInverse)
+                    let entry = cost << 16 | UInt64(member)
+                    var place = begin &+ member
+                    while place > begin, entries[place &- 1] > entry {
+                        entries[place] = entries[place &- 1]
+                        place &-= 1
+                    }
+                    entries[place] = entry
+                }
+            }
+            count = nodes.count * Ring.slotsCount
+        }
     }
 
     private mutating func fill(_ slots: [UInt16], _ ranksCounts: [Int], _ costMax: UInt64) {
@@ -60,7 +90,6 @@ struct Preferences {
 
     /// A cost up to which lists have ``listedCount`` entries on average, and how many ranks of each node may cost no more.
     private static func depth(_ nodes: [NodePreferences], weightsTotal: UInt64) -> (costMax: UInt64, ranksCounts: [Int]) {
-        guard nodes.count > listedCount else { return (.max, nodes.map { _ in Ring.slotsCount }) }
         // Right if no node has much of the total, as −log2(1 − x) ≈ 1.44 x for a small x; otherwise the first of a few steps.
         var costMax = FixedPoint.one * UInt64(listedCount) / weightsTotal * 23 / 16
         while true {
@@ -78,6 +107,7 @@ struct Preferences {
 
     /// The node at `position` in the order of a slot; `position` is less than the number of nodes.
     mutating func choice(_ position: Int, of slot: Int) -> Entry {
+        if wholeCount > 0 { return entries[slot &* wholeCount &+ position] }
         if position < sortedCounts[slot] { return entries[begins[slot] + position] }
         if position >= ends[slot] - begins[slot] { listAll(for: slot) }
         let begin = begins[slot]
@@ -116,10 +146,10 @@ struct Preferences {
 /// By calculation that halves the variance of the number that a node owns (of 65 out of 65,536: from 65 to 33), and a node can list the
 /// slots that it costs least without a look at the others.
 struct NodePreferences {
-    private let seed: UInt64
-    private let weightInverse: UInt64
+    fileprivate let seed: UInt64
+    fileprivate let weightInverse: UInt64
     /// Four random functions from a byte to a byte.
-    private let functions: [UInt8]
+    fileprivate let functions: [UInt8]
 
     /// - Parameter weight: 1–1000.
     init(_ id: NodeID, weight: UInt64) {
@@ -150,23 +180,30 @@ struct NodePreferences {
     }
 
     /// The rank of a slot: the same network backwards.
-    func rank(of slot: Int) -> Int {
+    func rank(of slot: Int) -> Int { functions.withUnsafeBufferPointer { Self.rank(of: slot, functions: $0, from: 0) } }
+
+    @inline(__always)
+    fileprivate static func rank(of slot: Int, functions: UnsafeBufferPointer<UInt8>, from first: Int) -> Int {
         var left = slot >> 8
         var right = slot & 0xFF
-        for round in (0..<4).reversed() { (left, right) = (right ^ Int(functions[round << 8 | left]), left) }
+        (left, right) = (right ^ Int(functions[first | 0x300 | left]), left)
+        (left, right) = (right ^ Int(functions[first | 0x200 | left]), left)
+        (left, right) = (right ^ Int(functions[first | 0x100 | left]), left)
+        (left, right) = (right ^ Int(functions[first | left]), left)
         return left << 8 | right
     }
 
     /// The cost of the slot of this rank: 48 bits. The lower bits of u are random, so that nodes rarely tie.
     @inline(__always)
-    func cost(at rank: Int) -> UInt64 {
-        cost(UInt64(0xFFFF - rank) << 48 | StableHash.mix(seed, UInt64(128 + rank)) >> 16)
-    }
+    func cost(at rank: Int) -> UInt64 { Self.cost(at: rank, seed: seed, weightInverse: weightInverse) }
 
     @inline(__always)
-    private func cost(_ hash: UInt64) -> UInt64 {
-        FixedPoint.negativeLog2(hash).multipliedFullWidth(by: weightInverse).high
+    fileprivate static func cost(at rank: Int, seed: UInt64, weightInverse: UInt64) -> UInt64 {
+        let hash = UInt64(0xFFFF - rank) << 48 | StableHash.mix(seed, UInt64(128 + rank)) >> 16
+        return FixedPoint.negativeLog2(hash).multipliedFullWidth(by: weightInverse).high
     }
+
+    private func cost(_ hash: UInt64) -> UInt64 { FixedPoint.negativeLog2(hash).multipliedFullWidth(by: weightInverse).high }
 
     /// How many ranks can cost `costMax` at most.
     func ranksCount(upTo costMax: UInt64) -> Int {

@@ -30,6 +30,9 @@ public struct Ring: Sendable {
     public let replicasCount: Int
     /// For each slot ``replicasCount`` indices into ``members``, its owner first.
     private let replicas: [UInt16]
+    /// The slots of each member, while these are few: every node of a cluster asks for its own whenever the members change.
+    private let ownedSlots: [SlotSet]
+    private static let ownedSlotsMax = 16
 
     /// - Parameter members: in any order, each ID once; at most 65,535.
     public init(members: [Member]) {
@@ -37,11 +40,16 @@ public struct Ring: Sendable {
         replicasCount = min(Self.replicasMax, members.count)
         guard members.count > 1 else {
             replicas = Array(repeating: 0, count: members.count * Self.slotsCount)
+            ownedSlots = members.map { _ in .all }
             return
         }
         var placement = SlotPlacement(self.members)
         placement.settle()
-        replicas = placement.replicas(count: replicasCount)
+        let replicas = placement.replicas(count: replicasCount)
+        self.replicas = replicas
+        let count = replicasCount
+        let isFew = members.count <= Self.ownedSlotsMax
+        ownedSlots = isFew ? SlotSet.partition(count: members.count) { Int(replicas[$0 &* count]) } : []
     }
 
     /// The owner of a slot, as an index into ``members``; nil without members.
@@ -62,24 +70,24 @@ public struct Ring: Sendable {
         (0..<replicasCount).contains { replicas[Int(slot) * replicasCount + $0] == member }
     }
 
-    /// For each slot whether this member, an index into ``members``, owns it; without members every slot is.
-    func isOwned(by member: Int?) -> [Bool] {
-        guard !members.isEmpty else { return Array(repeating: true, count: Self.slotsCount) }
-        var isOwned = Array(repeating: false, count: Self.slotsCount)
-        guard let member else { return isOwned }
+    /// The slots that this member, an index into ``members``, owns; without members all slots.
+    func isOwned(by member: Int?) -> SlotSet {
+        guard !members.isEmpty else { return .all }
+        guard let member else { return SlotSet() }
+        if member < ownedSlots.count { return ownedSlots[member] }
         let count = replicasCount
-        replicas.withUnsafeBufferPointer { replicas in
-            isOwned.withUnsafeMutableBufferPointer { isOwned in
-                for slot in 0..<isOwned.count { isOwned[slot] = replicas[slot &* count] == member }
-            }
-        }
-        return isOwned
+        return replicas.withUnsafeBufferPointer { replicas in SlotSet { replicas[$0 &* count] == member } }
     }
 
     /// How many slots each member owns.
     public var slotsCounts: [Int] {
         var counts = Array(repeating: 0, count: members.count)
-        for slot in 0..<(members.isEmpty ? 0 : Self.slotsCount) { counts[Int(replicas[slot * replicasCount])] += 1 }
+        let count = replicasCount
+        replicas.withUnsafeBufferPointer { replicas in
+            counts.withUnsafeMutableBufferPointer { counts in
+                for slot in 0..<(counts.isEmpty ? 0 : Self.slotsCount) { counts[Int(replicas[slot &* count])] += 1 }
+            }
+        }
         return counts
     }
 

@@ -9,6 +9,9 @@ struct SlotBook {
     private struct Page {
         var hashes = [UInt64](repeating: 0, count: SlotBook.pageSlotsCount)
         var users = [[Index]](repeating: [], count: SlotBook.pageSlotsCount)
+        /// The slots with a hash other than 0, and those with users; a bit each.
+        var known: UInt64 = 0
+        var occupied: UInt64 = 0
     }
 
     private static let pageSlotsCount = 64
@@ -24,35 +27,43 @@ struct SlotBook {
     func forEachSlot(_ body: (Slot, UInt64) -> Void) {
         for (number, page) in pages.enumerated() {
             guard let page else { continue }
-            for place in page.hashes.indices where page.hashes[place] != 0 {
-                body(Slot(number * Self.pageSlotsCount + place), page.hashes[place])
-            }
+            page.known.forEachBit { body(Slot(number * Self.pageSlotsCount + $0), page.hashes[$0]) }
         }
     }
 
-    /// Calls `body` with each user of these slots; empty pages cost nothing.
+    /// Calls `body` with each user of these slots, in their order; empty ones cost nothing.
     func forEachUser(in slots: ClosedRange<Slot>, _ body: (Index) -> Void) {
-        var start = Int(slots.lowerBound)
-        while start <= Int(slots.upperBound) {
-            let number = start / Self.pageSlotsCount
-            let end = min((number + 1) * Self.pageSlotsCount, Int(slots.upperBound) + 1)
-            if let page = pages[number] {
-                for slot in start..<end { for user in page.users[slot % Self.pageSlotsCount] { body(user) } }
+        for number in Int(slots.lowerBound) / Self.pageSlotsCount...Int(slots.upperBound) / Self.pageSlotsCount {
+            guard let occupied = pages[number]?.occupied, occupied != 0, let page = pages[number] else { continue }
+            occupied.forEachBit { place in
+                guard slots.contains(Slot(number * Self.pageSlotsCount + place)) else { return }
+                for user in page.users[place] { body(user) }
             }
-            start = end
         }
     }
 
-    mutating func insert(_ user: Index, slot: Slot) { change(slot) { $0.users[Self.place(slot)].append(user) } }
+    mutating func insert(_ user: Index, slot: Slot) {
+        change(slot) { page in
+            page.users[Self.place(slot)].append(user)
+            page.occupied |= 1 << UInt64(Self.place(slot))
+        }
+    }
 
     mutating func remove(_ user: Index, slot: Slot) {
         change(slot) { page in
             if let place = page.users[Self.place(slot)].firstIndex(of: user) { page.users[Self.place(slot)].remove(at: place) }
+            if page.users[Self.place(slot)].isEmpty { page.occupied &= ~(1 << UInt64(Self.place(slot))) }
         }
     }
 
     /// What is kept of a user of the slot has changed.
-    mutating func replace(_ old: UInt64, by new: UInt64, slot: Slot) { change(slot) { $0.hashes[Self.place(slot)] ^= old ^ new } }
+    mutating func replace(_ old: UInt64, by new: UInt64, slot: Slot) {
+        change(slot) { page in
+            page.hashes[Self.place(slot)] ^= old ^ new
+            let bit: UInt64 = 1 << UInt64(Self.place(slot))
+            if page.hashes[Self.place(slot)] == 0 { page.known &= ~bit } else { page.known |= bit }
+        }
+    }
 
     private func page(of slot: Slot) -> Page? { pages[Int(slot) / Self.pageSlotsCount] }
 

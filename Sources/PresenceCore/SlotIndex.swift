@@ -2,38 +2,56 @@ import PresenceWire
 
 /// Which places of a ``UserTable`` hold the users of a slot; so that a range of slots is walked without a walk of the table.
 struct SlotIndex {
-    private typealias Page = [[UserTable<Int>.Index]]
+    private struct Page {
+        /// The slots with users, a bit each.
+        var occupied: UInt64 = 0
+        var users = [[UserTable<Int>.Index]](repeating: [], count: SlotIndex.pageSlotsCount)
+    }
 
     private static let pageSlotsCount = 64
     private var pages = [Page?](repeating: nil, count: Ring.slotsCount / SlotIndex.pageSlotsCount)
 
     /// The places of a slot's users, in no particular but a reproducible order.
     subscript(slot: Slot) -> [UserTable<Int>.Index] {
-        pages[Int(slot) / Self.pageSlotsCount].map { $0[Int(slot) % Self.pageSlotsCount] } ?? []
+        pages[Int(slot) / Self.pageSlotsCount].map { $0.users[Int(slot) % Self.pageSlotsCount] } ?? []
     }
 
-    /// Calls `body` with each user of these slots; empty pages cost nothing.
+    /// Calls `body` with each user of these slots, in their order; empty ones cost nothing.
     func forEach(in slots: ClosedRange<Slot>, _ body: (Slot, UserTable<Int>.Index) -> Void) {
-        var start = Int(slots.lowerBound)
-        while start <= Int(slots.upperBound) {
-            let number = start / Self.pageSlotsCount
-            let end = min((number + 1) * Self.pageSlotsCount, Int(slots.upperBound) + 1)
-            if let page = pages[number] {
-                for slot in start..<end { for index in page[slot % Self.pageSlotsCount] { body(Slot(slot), index) } }
+        for number in Int(slots.lowerBound) / Self.pageSlotsCount...Int(slots.upperBound) / Self.pageSlotsCount {
+            guard let occupied = pages[number]?.occupied, occupied != 0, let page = pages[number] else { continue }
+            let first = number * Self.pageSlotsCount
+            occupied.forEachBit { place in
+                guard slots.contains(Slot(first + place)) else { return }
+                for index in page.users[place] { body(Slot(first + place), index) }
             }
-            start = end
         }
     }
 
     mutating func insert(_ index: UserTable<Int>.Index, slot: Slot) {
         let number = Int(slot) / Self.pageSlotsCount
-        if pages[number] == nil { pages[number] = Page(repeating: [], count: Self.pageSlotsCount) }
-        pages[number]![Int(slot) % Self.pageSlotsCount].append(index)
+        let place = Int(slot) % Self.pageSlotsCount
+        if pages[number] == nil { pages[number] = Page() }
+        pages[number]!.users[place].append(index)
+        pages[number]!.occupied |= 1 << UInt64(place)
     }
 
     mutating func remove(_ index: UserTable<Int>.Index, slot: Slot) {
         let (number, place) = (Int(slot) / Self.pageSlotsCount, Int(slot) % Self.pageSlotsCount)
-        if let found = pages[number]?[place].firstIndex(of: index) { pages[number]![place].swapAt(found, pages[number]![place].count - 1) }
-        _ = pages[number]?[place].popLast()
+        guard let users = pages[number]?.users[place] else { return }
+        if let found = users.firstIndex(of: index) { pages[number]!.users[place].swapAt(found, users.count - 1) }
+        _ = pages[number]!.users[place].popLast()
+        if users.count <= 1 { pages[number]!.occupied &= ~(1 << UInt64(place)) }
+    }
+}
+
+extension UInt64 {
+    /// Calls `body` with the place of each bit that is set, from the lowest on.
+    func forEachBit(_ body: (Int) -> Void) {
+        var rest = self
+        while rest != 0 {
+            body(rest.trailingZeroBitCount)
+            rest &= rest &- 1
+        }
     }
 }

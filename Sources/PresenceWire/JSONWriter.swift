@@ -55,13 +55,6 @@ public struct JSONWriter: Sendable {
         needsComma = true
     }
 
-    /// Nothing.
-    public mutating func null() {
-        comma()
-        raw("null")
-        needsComma = true
-    }
-
     /// A member with a text.
     public mutating func member(_ name: StaticString, _ value: some StringProtocol) {
         key(name)

@@ -111,7 +111,7 @@ extension Policy {
         case .seconds(let path, _): json.integer(self[keyPath: path].components.seconds)
         case .word(_, let read, _): json.string(read(self))
         case .rate(let path):
-            guard let rate = self[keyPath: path] else { return json.null() }
+            guard let rate = self[keyPath: path] else { return json.bool(false) }
             json.object { json in
                 json.member("calls", rate.calls)
                 json.member("seconds", rate.seconds)

@@ -30,12 +30,15 @@ struct ClusterSimulationCommand: ParsableCommand {
         let rings = RingCache()
         var total = SimulatedCluster.Counts()
         var brokenCount = 0
+        var virtualMilliseconds = 0
+        let began = ContinuousClock.now
         for seed in range {
             let options = options(seed)
             if range.count == 1 { print(options) }
             var cluster = SimulatedCluster(options, isLogging: log, rings: rings)
             cluster.run()
             total += cluster.counts
+            virtualMilliseconds += cluster.elapsedMilliseconds
             if log { for line in cluster.log { print(line) } }
             if let violation = cluster.violation {
                 brokenCount += 1
@@ -44,6 +47,7 @@ struct ClusterSimulationCommand: ParsableCommand {
             }
             if twice { try repeated(options, cluster.trace, rings) }
         }
+        reportSpeed(virtualMilliseconds, took: ContinuousClock.now - began)
         guard brokenCount == 0 else {
             print("\(range.count) histories, \(brokenCount) broke a promise; \(total)")
             throw ExitCode(1)
@@ -65,6 +69,11 @@ struct ClusterSimulationCommand: ParsableCommand {
         guard again.trace != trace else { return }
         print("\(options)\nthe same seed gave another history: trace \(trace), then \(again.trace)")
         throw ExitCode(1)
+    }
+
+    private func reportSpeed(_ virtualMilliseconds: Int, took duration: Duration) {
+        let milliseconds = max(Int(duration / .milliseconds(1)), 1)
+        print("\(virtualMilliseconds) ms of virtual time in \(milliseconds) ms: \(virtualMilliseconds / milliseconds) x real time")
     }
 
     private func report(_ violation: Violation, _ options: SimulationOptions) throws -> Never {

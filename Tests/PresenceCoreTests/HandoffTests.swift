@@ -7,7 +7,7 @@ import Testing
 @Suite struct HandoffTests {
     var handoff = Handoff()
 
-    init() { handoff.begin(ring: 7, isChilled: true, deadline: .farFuture, isOwned: (0..<Ring.slotsCount).map { $0 < 100 }) }
+    init() { handoff.begin(ring: 7, isChilled: true, deadline: .farFuture, isOwned: SlotSet { $0 < 100 }) }
 
     mutating func ask(_ peer: PeerIndex) -> [Slot] { handoff.next(from: peer, isOwned: { $0 < 100 }, isWanted: { _ in true }) }
 

@@ -1,0 +1,49 @@
+import PresenceWire
+
+/// Some of the ``Ring/slotsCount`` slots, a bit each: 8 KB, so that a change of the ring touches little memory.
+struct SlotSet: Equatable, Sendable {
+    private static let wordsCount = Ring.slotsCount / UInt64.bitWidth
+    private var words: [UInt64]
+
+    /// Nothing.
+    init() { words = Array(repeating: 0, count: Self.wordsCount) }
+
+    /// Every slot.
+    static let all: SlotSet = {
+        var set = SlotSet()
+        set.words = Array(repeating: .max, count: wordsCount)
+        return set
+    }()
+
+    /// The slots for which `isMember` holds.
+    init(where isMember: (Int) -> Bool) {
+        words = [UInt64](unsafeUninitializedCapacity: Self.wordsCount) { words, count in
+            for word in 0..<Self.wordsCount {
+                var bits: UInt64 = 0
+                for bit in 0..<UInt64.bitWidth { bits |= (isMember(word &* UInt64.bitWidth &+ bit) ? 1 : 0) &<< UInt64(bit) }
+                words[word] = bits
+            }
+            count = Self.wordsCount
+        }
+    }
+
+    /// All slots, each in one of `count` sets, the one that `part` says.
+    static func partition(count: Int, by part: (Int) -> Int) -> [SlotSet] {
+        var words = [UInt64](repeating: 0, count: count * wordsCount)
+        for slot in 0..<Ring.slotsCount {
+            words[part(slot) &* wordsCount &+ slot / UInt64.bitWidth] |= 1 << UInt64(slot % UInt64.bitWidth)
+        }
+        return (0..<count).map { part in
+            var set = SlotSet()
+            set.words = Array(words[part * wordsCount..<(part + 1) * wordsCount])
+            return set
+        }
+    }
+
+    var count: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
+
+    func contains(_ slot: Slot) -> Bool { words[Int(slot) / UInt64.bitWidth] & 1 << UInt64(Int(slot) % UInt64.bitWidth) != 0 }
+
+    /// Keeps only what is in `other` too.
+    mutating func formIntersection(_ other: SlotSet) { for word in words.indices { words[word] &= other.words[word] } }
+}

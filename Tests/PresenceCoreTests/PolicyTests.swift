@@ -1,0 +1,139 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+@Suite struct PolicyTests {
+    var cluster = TestCluster(nodes: 3)
+
+    mutating func setPolicy(_ json: String, on node: Int = 0) -> CallAnswer? {
+        cluster.call(.setAppPolicy(Array(json.utf8)), by: "admin", on: node)
+        cluster.advance(.milliseconds(100))
+        return cluster.lastAnswer(on: node)
+    }
+
+    func policies() -> [Policy] { cluster.processes.map { $0.node.owners.policies.policy(of: UserID(app: "default", id: "x")) } }
+
+    @Test(arguments: 0..<3) mutating func aPolicyThatWasAnsweredIsFollowedByAllNodesAndTheirDisks(node: Int) {
+        #expect(setPolicy(#"{"preset":"tencent"}"#, on: node) == .done)
+        #expect(policies() == [Policy](repeating: Policy(.tencent), count: 3))
+        #expect(cluster.processes.map { $0.disk.values.count { $0.kind == .policy } } == [1, 1, 1])
+    }
+
+    @Test mutating func changesOfTwoAdministratorsAtOnceAreBothKept() {
+        cluster.call(.setAppPolicy(Array(#"{"settings":{"query.batchMax":5}}"#.utf8)), by: "admin", on: 0)
+        cluster.call(.setAppPolicy(Array(#"{"settings":{"offlineGrace":7}}"#.utf8)), by: "admin", on: 1)
+        cluster.advance(.milliseconds(100))
+        #expect(policies().map(\.queryUsersMax) == [5, 5, 5])
+        #expect(policies().map(\.offlineGrace) == [Duration](repeating: .seconds(7), count: 3))
+    }
+
+    @Test mutating func anUnknownSettingChangesNothing() {
+        guard case .refused(let refusal) = setPolicy(#"{"preset":"zim","settings":{"quota":1}}"#) else {
+            Issue.record("not refused")
+            return
+        }
+        #expect(refusal.code == 6017)
+        #expect(refusal.detail.hasPrefix("quota: "))
+        #expect(policies() == [Policy](repeating: Policy(), count: 3))
+    }
+
+    @Test mutating func aNodeThatComesBackLearnsOfAPolicyThatWasSetMeanwhile() throws {
+        _ = setPolicy(#"{"preset":"zim"}"#)
+        cluster.kill(2)
+        cluster.advance(.seconds(4))
+        #expect(setPolicy(#"{"preset":"tencent"}"#) == .done)
+        try cluster.restart(2)
+        cluster.advance(.seconds(4))
+        #expect(policies() == [Policy](repeating: Policy(.tencent), count: 3))
+    }
+
+    @Test mutating func oneOfThreeNodesAloneSetsNoPolicy() {
+        cluster.kill(1)
+        cluster.kill(2)
+        cluster.advance(.seconds(4))
+        cluster.call(.setAppPolicy(Array(#"{"preset":"zim"}"#.utf8)), by: "admin", on: 0)
+        cluster.advance(.seconds(6))
+        guard case .refused(let refusal) = cluster.lastAnswer(on: 0) else {
+            Issue.record("not refused")
+            return
+        }
+        #expect(refusal.code == 50001)
+        #expect(cluster.processes[0].node.owners.policies.policy(of: UserID(app: "default", id: "x")) == Policy())
+    }
+
+    @Test mutating func aSwitchThatIsTurnedOffEndsPushesAndOneThatIsTurnedOnTellsWhatWasMissed() {
+        cluster.login("ann", on: 0)
+        let bob = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        _ = setPolicy(#"{"settings":{"userStatus.enabled":false}}"#)
+        let told = cluster.clients[bob].events.count
+        cluster.setStatus("ann", "busy", on: 0)
+        #expect(cluster.clients[bob].events.count == told)
+        cluster.setStatus("bob", "here", on: 1)
+        #expect(cluster.clients[bob].view["bob"]?["customStatus"] == .string("here"))  // One's own changes come all the same (T9, T13).
+        _ = setPolicy(#"{"settings":{"userStatus.enabled":true}}"#)
+        #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("busy"))
+    }
+
+    @Test mutating func aSmallerQuotaEvictsTheEarliestOfAListThatIsThere() {
+        cluster.login("bob", on: 1)
+        for target in ["ann", "carl", "dora"] { cluster.subscribe("bob", to: [target], on: 1) }
+        _ = setPolicy(#"{"settings":{"subscription.maxPerSubscriber":2}}"#)
+        let bob = UserID(app: "default", id: "bob")
+        let owner = cluster.processes[cluster.ownerIndex(of: "bob")].node.owners
+        #expect(owner.users[owner.index(ofKnown: bob)!].subscriptions.live.map { String($0.target.id) } == ["carl", "dora"])
+    }
+
+    @Test mutating func whereNobodyIsEvictedTheSurplusIsRefusedByName() {
+        _ = setPolicy(#"{"preset":"rongcloud","settings":{"subscription.maxPerSubscriber":2}}"#)
+        cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        guard case .subscribed([], let refused, _, _) = cluster.subscribe("bob", to: ["ann", "carl", "dora"], on: 1) else {
+            Issue.record("not subscribed")
+            return
+        }
+        #expect(refused.map { String($0.id) } == ["dora"])
+    }
+
+    @Test mutating func theListOfAUserWhoStaysAwayForADayEnds() {
+        _ = setPolicy(#"{"preset":"tencent"}"#)  // T35
+        let bob = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        cluster.lose(bob)
+        func countOfSubscriptions() -> Int {
+            let owner = cluster.processes[cluster.ownerIndex(of: "bob")].node.owners
+            return owner.users[owner.index(ofKnown: UserID(app: "default", id: "bob"))!].subscriptions.liveCount
+        }
+        cluster.advance(.seconds(86_300), step: .seconds(100))
+        #expect(countOfSubscriptions() == 1)
+        cluster.advance(.seconds(300), step: .seconds(100))
+        #expect(countOfSubscriptions() == 0)
+    }
+
+    @Test mutating func theTwentyFirstCallInFiveSecondsIsRefusedWithTheTimeToWait() {
+        for _ in 0..<20 { #expect(query() != .tooOften(retryAfter: 5)) }
+        #expect(query() == .tooOften(retryAfter: 5))
+        cluster.advance(.milliseconds(4_900))
+        #expect(query() == .tooOften(retryAfter: 1))
+        cluster.advance(.milliseconds(100))
+        guard case .userStatusList = query() else {
+            Issue.record("five seconds after the first call one more is right")
+            return
+        }
+    }
+
+    private mutating func query() -> CallAnswer? {
+        cluster.call(.getUserStatus([UserID(app: "default", id: "carl")]), by: "ann", on: 0)
+    }
+
+    @Test mutating func oneMayAskForOneselfAsOftenAsOneLikes() {
+        for _ in 0..<100 {
+            let answer = cluster.call(.getUserStatus([UserID(app: "default", id: "ann")]), by: "ann", on: 0)
+            guard case .userStatusList = answer ?? cluster.lastAnswer(on: 0) else {
+                Issue.record("\(String(describing: answer))")
+                return
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import PresenceWire
+import Testing
+
+@Suite struct PolicyTests {
+    func changed(_ policy: AppPolicy = AppPolicy(), json: String) throws -> AppPolicy {
+        try policy.changed(by: try JSONReader.read(Array(json.utf8)))
+    }
+
+    @Test func aPresetHasItsDocumentsNumbers() {
+        let quotas = Policy.Preset.allCases.map { Policy($0).subscriptionsMax }
+        #expect(quotas == [3_000, 200, 1_000, 3_000, 3_000])  // T21, R5, N18, Z11
+        #expect(Policy.Preset.allCases.map { Policy($0).queryUsersMax } == [500, 500, 500, 100, 200])  // T18, N16, Z17
+        #expect(Policy.Preset.allCases.map { Policy($0).subscribeUsersMax } == [200, 100, 200, 100, 100])  // T23, R4, N5, Z9
+        #expect(Policy.Preset.allCases.map { Policy($0).customStatusBytesMax } == [256, 100, 256, 256, 64])  // T12, Z4
+        #expect(Policy(.tencent).offlineGrace == .zero)  // T5
+        #expect(Policy(.zim).setStatusRate == Policy.Rate(calls: 1, seconds: 1))  // Z6
+    }
+
+    @Test func aSettingOverridesItsPresetUntilItIsDroppedOrThePresetChanges() throws {
+        let tencent = try changed(json: #"{"preset":"tencent","settings":{"query.batchMax":7,"offlineGrace":3}}"#)
+        #expect(tencent.policy.queryUsersMax == 7)
+        #expect(tencent.policy.subscriptionsMax == 200)
+        #expect(try changed(tencent, json: #"{"settings":{"query.batchMax":null}}"#).policy.queryUsersMax == 500)
+        #expect(try changed(tencent, json: #"{"settings":{"query.batchMax":null}}"#).policy.offlineGrace == .seconds(3))
+        #expect(try changed(tencent, json: #"{"preset":"zim"}"#).policy == Policy(.zim))
+    }
+
+    @Test func whatIsKeptIsReadAgain() throws {
+        let policy = try changed(
+            json: #"{"preset":"zim","settings":{"rate.query":false,"rate.setStatus":{"calls":2,"seconds":3},"plan":"basic"}}"#)
+        #expect(try AppPolicy(try JSONReader.read(policy.json)) == policy)
+    }
+
+    @Test(arguments: [
+        (#"{"preset":"skype"}"#, "preset"), (#"{"settings":{"query.max":1}}"#, "query.max"),
+        (#"{"settings":{"query.max":null}}"#, "query.max"),
+        (#"{"settings":{"query.batchMax":501}}"#, "query.batchMax"), (#"{"settings":{"query.batchMax":0}}"#, "query.batchMax"),
+        (#"{"settings":{"query.batchMax":"5"}}"#, "query.batchMax"), (#"{"settings":{"plan":"free"}}"#, "plan"),
+        (#"{"settings":{"rate.query":{"calls":0,"seconds":5}}}"#, "rate.query"),
+        (#"{"settings":{"userStatus.enabled":1}}"#, "userStatus.enabled"),
+        (#"{"settings":{"subscription.ttlMin":90,"subscription.ttlMax":80}}"#, "subscription.ttlMin"), (#"{"settings":[]}"#, "settings"),
+    ])
+    func whatCannotBeUsedIsNamed(json: String, setting: String) throws {
+        #expect { try changed(json: json) } throws: { ($0 as? PolicyError)?.setting == setting }
+    }
+}
