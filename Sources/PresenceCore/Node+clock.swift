@@ -49,13 +49,11 @@ extension Node {
     /// A cluster of one has told what it had not written when it died: all that it says now is newer than that.
     mutating func renewAlone(at now: Now) {
         guard !isReplicated else { return }
-        // While the version clock is ahead of the wall clock it only counts: an earlier process may have counted from here, too, and
+        // While the version clock is ahead of the wall clock it only counts: an earlier process may have counted from the bound, too, and
         // died before it wrote anything. How long ago the bound was written tells one start from another.
-        let ahead = owners.clock.milliseconds(at: 0)
-        if ahead >= now.wall {
-            let age = lease.loadedFrom == 0 ? 0 : min(max(now.wall - lease.loadedFrom, 0), ClockLease.ageMax)
-            owners.clock.observe(Version(milliseconds: ahead + ClockLease.restart + age, counter: 0, node: 0))
-        }
+        let age = lease.loadedFrom == 0 ? 0 : min(max(now.wall - lease.loadedFrom, 0), ClockLease.ageMax)
+        let start = owners.clock.milliseconds(at: 0) + ClockLease.restart + age
+        if start >= now.wall { owners.clock.observe(Version(milliseconds: start, counter: 0, node: 0)) }
         owners.renew(at: now)
     }
 }

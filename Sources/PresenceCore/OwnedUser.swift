@@ -22,7 +22,7 @@ struct OwnedUser {
     var doubtDeadline: Instant?
     /// What the user is when no session is left: by how the last one ended (T2, T7).
     var statusAfterLast = StatusType.offline
-    /// When a merged list that is too long is cut; nil for one that is not.
+    /// When what two sides of a split knew together is put right: a list that is too long, a custom status that outlived its OFFLINE.
     var surplusDueAt: Instant?
     /// When this user is looked at next; an older entry in the queue of reviews is void.
     var reviewAt = Instant.farFuture
@@ -98,6 +98,13 @@ struct OwnedSession {
     /// Whether a login from this device and platform takes the place of this session, which is missed.
     func isReplaced(by attach: Attach) -> Bool {
         missedUntil != nil && platform == attach.platform && deviceID == attach.deviceID
+    }
+}
+
+extension Record {
+    /// The user went OFFLINE after the custom status was set, where that could not be known for certain.
+    var hasOutlivedStatus: Bool {
+        statusType == .offline && !customStatus.isEmpty && customStatusVersion.milliseconds < lastOnlineStatusUpdateTime
     }
 }
 

@@ -27,6 +27,17 @@ extension OwnerShards {
         return max(record.lastOnlineStatusUpdateTime, record.lastSeenTime, newest) + seconds * 1_000
     }
 
+    /// Others that keep the same users can be reached again: whose custom status has outlived its OFFLINE (T11) is looked at when they have
+    /// said what they know.
+    mutating func reviewOutlived(at now: Now) {
+        guard reviewAll else { return }
+        reviewAll = false
+        for index in users.places where users.isLive(index) && !users[index].isReplica && users[index].record.hasOutlivedStatus {
+            users[index].surplusDueAt = min(users[index].surplusDueAt ?? .farFuture, now.instant + settings.takeoverTimeout)
+            schedule(index, at: now)
+        }
+    }
+
     mutating func dropAfterOffline(_ user: Index, at now: Now, into outbox: inout Outbox) {
         guard let time = dropTime(of: user), time <= now.wall else { return }
         let version = clock.next(at: now.wall)

@@ -38,7 +38,11 @@ struct OwnerShards {
     /// See ``renew(at:)``.
     var isRenewed = false
     /// No other node that keeps the same users can be reached, though there are some.
-    var isCutOff = false
+    var isCutOff = false {
+        didSet { if oldValue, !isCutOff { reviewAll = true } }
+    }
+    /// Who went OFFLINE meanwhile is to be looked at again: see ``reviewOutlived(at:)``.
+    var reviewAll = false
     var policies: Policies
 
     init(clock: VersionClock, settings: CoreSettings) {
@@ -157,8 +161,8 @@ struct OwnerShards {
             record.customStatusExpiresAt = customStatus.isEmpty ? 0 : customStatusExpiresAt
         }
         // Not where only one disk can be reached: the user may be well on the other side of a split.
-        let wentOffline = record.statusType == .offline && old.statusType == .online && !isCutOff
-        if wentOffline, policies.policy(of: record.user).offlineClearsCustomStatus {
+        let wentOffline = record.statusType == .offline && (old.statusType == .online || old.hasOutlivedStatus) && !isCutOff
+        if wentOffline, customStatus == nil, policies.policy(of: record.user).offlineClearsCustomStatus {
             (record.customStatus, record.customStatusExpiresAt) = ("", 0)
         }  // T11
         let statusChanged = record.statusType != old.statusType || record.onlinePlatforms != old.onlinePlatforms
@@ -230,6 +234,7 @@ struct OwnerShards {
 
     /// Ends what ends by itself: graces, doubts, custom statuses, subscriptions.
     mutating func tick(at now: Now, into outbox: inout Outbox) {
+        reviewOutlived(at: now)
         while let next = reviews.min, next.at <= now.instant {
             reviews.removeMin()
             guard users.isLive(next.user), users[next.user].reviewAt == next.at, !users[next.user].isReplica else { continue }
