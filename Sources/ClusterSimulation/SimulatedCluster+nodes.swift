@@ -384,9 +384,9 @@ extension SimulatedCluster {
             case .tell(let gateway, let message):
                 if gateway == 0 { nodes[node].gateways[0].receive(message) } else { crossing[gateway].append(message) }
             case .answer(_, let token, let answer): answered(node, token, answer)
-            case .persist(let rows, let ticket):
+            case .persist(let rows, let ticket, let isUrgent):
                 noteOffline(rows)
-                nodes[node].disk.write(rows, ticket: ticket)
+                nodes[node].disk.write(rows, ticket: ticket, isUrgent: isUrgent)
             case .connect(let peer): if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
             case .transmit(let peer): transmit(from: node, to: peer)
             case .place(let members): plan(.placed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))

@@ -3,7 +3,8 @@ import PresenceWire
 
 /// A disk that knows what it was told to sync: what was not is lost when the node dies.
 ///
-/// Like the store, it takes all that waits into one group, keeps what could not be written, and never lets an older row replace a newer.
+/// Like the store, it takes all that is urgent into one group and a little of the rest into every other one, keeps what could not be
+/// written, and never lets an older row replace a newer.
 struct SimulatedDisk {
     struct Key: Hashable {
         let user: UserID
@@ -13,36 +14,66 @@ struct SimulatedDisk {
 
     /// What survives.
     private(set) var rows: [Key: Row] = [:]
-    private var waiting: [(rows: [Row], ticket: UInt64)] = []
-    private var group: [(rows: [Row], ticket: UInt64)] = []
+    private struct Write {
+        var rows: [Row]
+        let ticket: UInt64
+        let isUrgent: Bool
+    }
+
+    private var urgent: [Write] = []
+    private var bulk: [Write] = []
+    private var group: [Write] = []
+    private var wasBulk = false
     /// Rows that were refused because the disk was full: written with the next group that succeeds.
-    private var failed: [Row] = []
+    private var failed: [Write] = []
+    /// Few, so that what is urgent passes the rest now and then.
+    private static let rowsInBulkOfGroup = 8
     var isFull = false
     var isSlow = false
 
     var isCommitting: Bool { !group.isEmpty }
 
     /// Nothing waits.
-    var isIdle: Bool { group.isEmpty && waiting.isEmpty && failed.isEmpty }
+    var isIdle: Bool { group.isEmpty && urgent.isEmpty && bulk.isEmpty && failed.isEmpty }
 
-    mutating func write(_ rows: [Row], ticket: UInt64) { waiting.append((rows, ticket)) }
+    mutating func write(_ rows: [Row], ticket: UInt64, isUrgent: Bool) {
+        let write = Write(rows: rows, ticket: ticket, isUrgent: isUrgent)
+        if isUrgent { urgent.append(write) } else { bulk.append(write) }
+    }
 
     /// Takes what waits into one group. Returns whether there is anything to commit.
     mutating func begin() -> Bool {
-        guard group.isEmpty, !waiting.isEmpty || (!failed.isEmpty && !isFull) else { return false }
-        group = waiting.isEmpty ? [([], 0)] : waiting
-        waiting = []
+        guard group.isEmpty, !urgent.isEmpty || !bulk.isEmpty || (!failed.isEmpty && !isFull) else { return false }
+        group = urgent
+        urgent = []
+        if group.isEmpty || !wasBulk { takeBulk() } else { wasBulk = false }
+        if group.isEmpty { group = [Write(rows: [], ticket: 0, isUrgent: true)] }
         return true
+    }
+
+    /// The last part of a write has its ticket: then the others are on disk.
+    private mutating func takeBulk() {
+        var room = Self.rowsInBulkOfGroup
+        wasBulk = !bulk.isEmpty
+        while let first = bulk.first, room > 0 {
+            if first.rows.count > room {
+                group.append(Write(rows: Array(first.rows.prefix(room)), ticket: 0, isUrgent: false))
+                bulk[0].rows.removeFirst(room)
+                return
+            }
+            room -= first.rows.count
+            group.append(bulk.removeFirst())
+        }
     }
 
     /// The group is on disk, or was refused. Returns its tickets.
     mutating func commit() -> (tickets: [UInt64], isDurable: Bool) {
         let tickets = group.map(\.ticket).filter { $0 != 0 }
         if isFull {
-            failed += group.flatMap(\.rows)
+            failed += group.filter { !$0.rows.isEmpty }
         } else {
             keep(failed)
-            keep(group.flatMap(\.rows))
+            keep(group)
             failed = []
         }
         group = []
@@ -51,10 +82,9 @@ struct SimulatedDisk {
 
     /// The node has died: the group under way is on disk or is not.
     mutating func crash(keepsGroup: Bool) {
-        if keepsGroup, !isFull { keep(failed + group.flatMap(\.rows)) }
-        waiting = []
-        group = []
-        failed = []
+        if keepsGroup, !isFull { keep(failed + group) }
+        (urgent, bulk, group, failed) = ([], [], [], [])
+        wasBulk = false
     }
 
     /// Whether a crash now would leave a row of this version, or a newer one.
@@ -62,11 +92,13 @@ struct SimulatedDisk {
 
     mutating func erase() { rows = [:] }
 
-    private mutating func keep(_ written: [Row]) {
-        for row in written {
-            let key = Key(user: row.user, kind: row.kind, key: row.key)
-            if let old = rows[key], old.version > row.version { continue }
-            rows[key] = row
+    private mutating func keep(_ written: [Write]) {
+        for write in written {
+            for row in write.rows {
+                let key = Key(user: row.user, kind: row.kind, key: row.key)
+                if let old = rows[key], old.version > row.version || (old.version == row.version && !write.isUrgent) { continue }
+                rows[key] = row
+            }
         }
     }
 

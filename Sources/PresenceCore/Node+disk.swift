@@ -27,6 +27,6 @@ extension Node {
         guard now.instant >= disk.nextTryAt else { return }
         disk.nextTryAt = now.instant + settings.diskRetryInterval
         nextTicket += 1
-        effects.append(.persist([], ticket: nextTicket))
+        effects.append(.persist([], ticket: nextTicket, isUrgent: true))
     }
 }

@@ -23,8 +23,9 @@ extension Node {
 
     // MARK: Writing
 
-    /// Hands what the machines wrote to the disk and to the replicas, under one ticket.
+    /// Hands what the machines wrote to the disk and to the replicas, under one ticket; what can wait under one of its own.
     mutating func persist(at now: Now) {
+        persistBulk()
         guard !outbox.rows.isEmpty || !outbox.answersWhenStored.isEmpty || !outbox.acknowledgementsWhenStored.isEmpty else { return }
         nextTicket += 1
         let hasAnswers = !outbox.answersWhenStored.isEmpty
@@ -37,11 +38,30 @@ extension Node {
         if hasAnswers, isReplicated { write.needs = PendingWrites.needs(of: owned) { keepers(of: $0) } }
         replicate(owned, ticket: hasAnswers ? nextTicket : 0)
         writes.add(write)
-        effects.append(.persist(outbox.rows, ticket: nextTicket))
+        effects.append(.persist(outbox.rows, ticket: nextTicket, isUrgent: true))
         outbox.rows.removeAll(keepingCapacity: true)
         outbox.answersWhenStored.removeAll(keepingCapacity: true)
         outbox.interestsWhenStored.removeAll(keepingCapacity: true)
         outbox.acknowledgementsWhenStored.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func persistBulk() {
+        guard !outbox.rowsInBulk.isEmpty else { return }
+        nextTicket += 1
+        replicate(outbox.rowsInBulk.filter { $0.kind.isOfUser && owner(of: $0.user) == 0 }, ticket: 0)
+        effects.append(.persist(outbox.rowsInBulk, ticket: nextTicket, isUrgent: false))
+        outbox.rowsInBulk.removeAll(keepingCapacity: true)
+    }
+
+    /// What `body` writes can wait: nobody is told that it is on disk. Whatever is promised later is written with the promise, because what
+    /// is known here need not be on disk yet.
+    mutating func writeInBulk<Failure: Error>(_ body: (inout OwnerShards, inout Outbox) throws(Failure) -> Void) throws(Failure) {
+        let start = outbox.rows.count
+        defer {
+            outbox.rowsInBulk += outbox.rows[start...]
+            outbox.rows.removeSubrange(start...)
+        }
+        try body(&owners, &outbox)
     }
 
     mutating func replicate(_ rows: [Row], ticket: UInt64) {
@@ -89,12 +109,17 @@ extension Node {
         do throws(RowError) {
             try receive(policies: rows.filter { $0.kind == .policy }, at: now)
             let isOwned = { [placement, handoff] (user: UserID) in placement.owner(of: user) == 0 && handoff.isWarm(user.slot) }
-            guard try owners.receive(rows.filter { $0.kind.isOfUser }, isOwned: isOwned, at: now, into: &outbox) else { return }
+            let facts = rows.filter { $0.kind.isOfUser }
+            guard ticket != 0 else {
+                return try writeInBulk { (owners, outbox) throws(RowError) in
+                    _ = try owners.receive(facts, isOwned: isOwned, isAwaited: false, at: now, into: &outbox)
+                }
+            }
+            guard try owners.receive(facts, isOwned: isOwned, isAwaited: true, at: now, into: &outbox) else { return }
+            outbox.acknowledgementsWhenStored.append((peer, ticket))
         } catch {
             rowsRefusedCount += 1
-            return
         }
-        if ticket != 0 { outbox.acknowledgementsWhenStored.append((peer, ticket)) }
     }
 
     mutating func send(_ rows: [Row], to peer: PeerIndex) {

@@ -10,8 +10,9 @@ public struct Node {
         case tell(gateway: Int, NodeMessage)
         /// Answer a client's operation.
         case answer(gateway: Int, token: UInt64, CallAnswer)
-        /// Make rows durable and report with ``Node/stored(_:isDurable:at:)``.
-        case persist([Row], ticket: UInt64)
+        /// Make rows durable and report with ``Node/stored(_:isDurable:at:)``. What is not urgent may be passed by what is; nothing else
+        /// changes places: a ticket that is urgent is reported after all urgent ones before it, another one after all before it.
+        case persist([Row], ticket: UInt64, isUrgent: Bool)
         /// Open a link to a node that is not linked.
         case connect(Peer)
         /// The link to this peer has something to send: ask ``Node/nextBatch(for:at:)`` until it returns nil.
@@ -188,7 +189,7 @@ public struct Node {
         membership.tick(at: now)
         followMembership(at: now)
         owners.tick(at: now, into: &outbox)
-        owners.writeRenewed(into: &outbox)
+        writeInBulk { owners, outbox in owners.writeRenewed(into: &outbox) }
         let dropped = fanOut.sweep(at: now)
         for (peer, users) in grouped(dropped) { send(.unwatch(users), to: peer) }
         retryMisrouted(at: now)

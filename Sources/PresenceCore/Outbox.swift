@@ -10,6 +10,8 @@ struct Outbox {
     var lists: [(peer: PeerIndex, user: UserID)] = []
     /// To be made durable.
     var rows: [Row] = []
+    /// The same for what is elsewhere, too, and what nobody waits for: it gives way to ``rows``.
+    var rowsInBulk: [Row] = []
     /// To be said once ``rows`` are on disk.
     var answersWhenStored: [(peer: PeerIndex, id: UInt64, answer: Answer)] = []
 

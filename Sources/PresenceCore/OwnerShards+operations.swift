@@ -122,7 +122,10 @@ extension OwnerShards {
             users[user].doubtDeadline = nil
             users[user].statusAfterLast = .unlogined
         }
+        let rowsCount = outbox.rows.count
         settle(user, isLogout: session == nil, at: now, into: &outbox)
+        // As in ``setSelfStatus``.
+        if outbox.rows.count == rowsCount, users[user].record.version > .zero { outbox.rows.append(Row(users[user].record)) }
     }
 
     /// Whom a user follows.

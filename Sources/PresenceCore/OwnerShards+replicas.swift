@@ -12,8 +12,11 @@ extension OwnerShards {
 
     /// Takes rows from another node that keeps this user's slot: what is newer replaces what is here, and goes to disk. Returns whether
     /// all of them could be believed: one from a clock that is far ahead is not kept.
+    ///
+    /// - Parameter isAwaited: somebody is to be told that they are on disk: what is known here goes there again, because it may be on its
+    ///   way behind others.
     mutating func receive(
-        _ rows: [Row], isOwned: (UserID) -> Bool, at now: Now, into outbox: inout Outbox
+        _ rows: [Row], isOwned: (UserID) -> Bool, isAwaited: Bool, at now: Now, into outbox: inout Outbox
     ) throws(RowError) -> Bool {
         var isBelieved = true
         for row in rows {
@@ -24,14 +27,22 @@ extension OwnerShards {
             }
             let (user, isNew) = indexOrInsert(row.user)
             if isNew { users[user].isReplica = !isOwned(row.user) }
+            let rowsCount = outbox.rows.count
             switch row.kind {
             case .status: receive(try Record(row), at: user, now: now, into: &outbox)
             case .subscription: receive(try Subscription(row), row, at: user, now: now, into: &outbox)
             case .member, .clock, .policy: throw RowError(row, "is no fact of a user")
             }
+            if isAwaited, outbox.rows.count == rowsCount { rewrite(row, of: user, into: &outbox) }
             if !users[user].isReplica { schedule(user, at: now) }
         }
         return isBelieved
+    }
+
+    /// What is known here is not older than `row`.
+    private func rewrite(_ row: Row, of user: Index, into outbox: inout Outbox) {
+        if row.kind != .status { return outbox.rows.append(row) }
+        if users[user].record.version > .zero { outbox.rows.append(Row(users[user].record)) }
     }
 
     private mutating func receive(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {

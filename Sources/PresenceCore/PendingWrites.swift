@@ -38,7 +38,7 @@ struct PendingWrites {
 
     mutating func add(_ write: Write) { writes.append(write) }
 
-    /// The store has finished with everything up to `ticket`.
+    /// The store has finished with `ticket`.
     mutating func stored(_ ticket: UInt64, isDurable: Bool) -> Outcome? {
         guard let place = place(of: ticket) else { return nil }
         writes[place].isStored = true

@@ -151,6 +151,9 @@ struct MetricsSnapshot {
         metrics.counter("rollcall_store_rows_total", "Rows written.", store.rows)
         metrics.counter("rollcall_store_failures_total", "Transactions that failed.", store.failures)
         metrics.gauge("rollcall_store_rows_waiting", "Rows that wait for the disk.", Double(store.rowsWaiting))
+        metrics.gauge(
+            "rollcall_store_bulk_rows_waiting", "Those of them that nobody waits for, and that others pass.",
+            Double(store.rowsInBulkWaiting))
         metrics.gauge("rollcall_store_rows_unwritten", "Rows that failed writes left behind, tried again.", Double(store.rowsUnwritten))
         metrics.counter("rollcall_store_damaged_files_total", "Damaged databases put aside at the start.", salvage == nil ? 0 : 1)
         metrics.counter(

@@ -51,12 +51,19 @@ enum RowTable {
         return "SELECT slot, user, kind, key, stamp, node, value, expires, \(checksum) FROM \(table)"
     }
 
-    static let upsert = """
+    /// Puts a row in the place of one that is not newer.
+    static let upsert = upsert(where: ">=")
+    /// Puts a row in the place of one that is older.
+    static let upsertOverOlder = upsert(where: ">")
+
+    private static func upsert(where comparison: String) -> String {
+        """
         INSERT INTO rows (slot, user, kind, key, stamp, node, value, expires, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (slot, user, kind, key) DO UPDATE SET stamp = excluded.stamp, node = excluded.node, value = excluded.value,
         expires = excluded.expires, checksum = excluded.checksum
-        WHERE (excluded.stamp, excluded.node) >= (rows.stamp, rows.node)
+        WHERE (excluded.stamp, excluded.node) \(comparison) (rows.stamp, rows.node)
         """
+    }
 
     static func arguments(_ row: PresenceWire.Row) -> StatementArguments {
         [

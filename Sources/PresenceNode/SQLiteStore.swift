@@ -1,15 +1,19 @@
 import Foundation
 import GRDB
 import NIOConcurrencyHelpers
+import NIOCore
 import PresenceWire
 
-/// Durable rows in SQLite, WAL and `synchronous=FULL`, through GRDB. One writer on its own thread takes all that waits into one
-/// transaction (group commit): a synchronous write takes 0.3 to 4.5 ms, so rows that come together go together (design §6).
+/// Durable rows in SQLite, WAL and `synchronous=FULL`, through GRDB. One writer on its own thread takes all that is urgent into one
+/// transaction (group commit): a synchronous write takes 0.3 to 4.5 ms, so rows that come together go together (design §6). What is not
+/// goes along a few rows at a time, in every other group at most: what is urgent waits for one such group and no longer.
 public final class SQLiteStore: Store {
     /// Rows that may wait for the disk; beyond it a write is refused with ``StoreError/overloaded``.
     public static let rowsWaitingMax = 1_000_000
     /// `PRAGMA application_id`: "Roll".
     static let applicationID = 0x526F_6C6C
+    /// Rows of a group that are not urgent: some milliseconds of writing.
+    static let rowsInBulkOfGroup = 256
 
     /// Rows of one transaction that catches up with what failed: few, so that a little room is enough to get on.
     private static let rowsRetriedAtOnce = 1_000
@@ -23,8 +27,11 @@ public final class SQLiteStore: Store {
     }
 
     private struct Pending {
-        let rows: [PresenceWire.Row]
-        let completion: @Sendable (Result<Void, StoreError>) -> Void
+        let rows: ArraySlice<PresenceWire.Row>
+        let isUrgent: Bool
+        let completion: (@Sendable (Result<Void, StoreError>) -> Void)?
+        /// Once it is on disk nothing is missing.
+        var completes = false
     }
 
     /// What the writer waits for.
@@ -32,12 +39,41 @@ public final class SQLiteStore: Store {
 
     /// Touched under the lock only.
     private struct State {
-        var pending: [Pending] = []
+        var urgent: [Pending] = []
+        var bulk: CircularBuffer<Pending> = []
+        /// The last group had rows that were not urgent: the next one has none if there is something urgent.
+        var wasBulk = false
         var isClosed = false
         var statistics = StoreStatistics()
         var isIncomplete = false
         /// The mark is to be removed with the next write.
         var isCompleting = false
+
+        var isIdle: Bool { urgent.isEmpty && bulk.isEmpty }
+
+        mutating func count(_ parts: [Pending], _ sign: Int) {
+            for part in parts {
+                statistics.rowsWaiting += sign * part.rows.count
+                if !part.isUrgent { statistics.rowsInBulkWaiting += sign * part.rows.count }
+            }
+        }
+
+        /// What is written next. Bulk never goes without all that is urgent: so nothing older than it is left.
+        mutating func nextGroup() -> [Pending] {
+            var group = urgent
+            urgent = []
+            guard group.isEmpty || !wasBulk else {
+                wasBulk = false
+                return group
+            }
+            wasBulk = !bulk.isEmpty
+            var room = SQLiteStore.rowsInBulkOfGroup
+            while let next = bulk.first, next.rows.count <= room {
+                room -= next.rows.count
+                group.append(bulk.removeFirst())
+            }
+            return group
+        }
     }
 
     public let salvage: StoreSalvage?
@@ -153,16 +189,36 @@ public final class SQLiteStore: Store {
         }
     }
 
-    public func persist(_ rows: [PresenceWire.Row], completion: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
+    public func persist(_ rows: [PresenceWire.Row], isUrgent: Bool, completion: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
+        let parts = isUrgent ? [Pending(rows: rows[...], isUrgent: true, completion: completion)] : Self.parts(of: rows, completion)
+        if !append(parts) { completion(.failure(.overloaded)) }
+    }
+
+    /// Rows that are not urgent, in parts of a group each: when the last one is on disk the others are, too.
+    private static func parts(
+        of rows: [PresenceWire.Row], _ completion: @escaping @Sendable (Result<Void, StoreError>) -> Void
+    ) -> [Pending] {
+        var parts: [Pending] = []
+        var rest = rows[...]
+        repeat {
+            let part = rest.prefix(rowsInBulkOfGroup)
+            rest = rest.dropFirst(part.count)
+            parts.append(Pending(rows: part, isUrgent: false, completion: rest.isEmpty ? completion : nil))
+        } while !rest.isEmpty
+        return parts
+    }
+
+    private func append(_ parts: [Pending]) -> Bool {
+        let rowsCount = parts.reduce(0) { $0 + $1.rows.count }
         state.lock()
-        let rowsCount = shared.statistics.rowsWaiting + shared.statistics.rowsUnwritten + rows.count
-        let isRefused = shared.isClosed || rowsCount > Self.rowsWaitingMax
+        let rowsHeld = shared.statistics.rowsWaiting + shared.statistics.rowsUnwritten
+        let isRefused = shared.isClosed || rowsHeld + rowsCount > Self.rowsWaitingMax
         if !isRefused {
-            shared.pending.append(Pending(rows: rows, completion: completion))
-            shared.statistics.rowsWaiting += rows.count
+            for part in parts { if part.isUrgent { shared.urgent.append(part) } else { shared.bulk.append(part) } }
+            shared.count(parts, 1)
         }
-        state.unlock(withValue: shared.pending.isEmpty && !shared.isClosed ? .idle : .busy)
-        if isRefused { completion(.failure(.overloaded)) }
+        state.unlock(withValue: shared.isIdle && !shared.isClosed ? .idle : .busy)
+        return !isRefused
     }
 
     public var isIncomplete: Bool {
@@ -172,10 +228,8 @@ public final class SQLiteStore: Store {
     }
 
     public func complete() {
-        state.lock()
-        shared.isCompleting = shared.isIncomplete
-        state.unlock()
-        persist([]) { _ in }
+        // What the others gave is not urgent, and so this goes behind it.
+        _ = append([Pending(rows: [], isUrgent: false, completion: nil, completes: true)])
     }
 
     public func close() {
@@ -201,10 +255,10 @@ public final class SQLiteStore: Store {
     private func write() {
         while true {
             state.lock(whenValue: .busy)
-            let group = shared.pending
-            shared.pending = []
+            let group = shared.nextGroup()
+            if shared.isIncomplete, group.contains(where: \.completes) { shared.isCompleting = true }
             let isLast = shared.isClosed && group.isEmpty
-            state.unlock(withValue: isLast ? .ended : shared.isClosed ? .busy : .idle)
+            state.unlock(withValue: isLast ? .ended : shared.isClosed || !shared.isIdle ? .busy : .idle)
             if isLast {
                 do { try catchUp() } catch { return }  // The disk still takes nothing; replicas have the rows, if there are any.
                 return
@@ -214,7 +268,7 @@ public final class SQLiteStore: Store {
             let result = commit(group)
             let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
             state.lock()
-            shared.statistics.rowsWaiting -= rowsCount
+            shared.count(group, -1)
             shared.statistics.commitSeconds.observe(seconds: seconds)
             shared.statistics.rowsUnwritten = unwritten.count
             if case .success = result {
@@ -224,7 +278,7 @@ public final class SQLiteStore: Store {
                 shared.statistics.failures += 1
             }
             state.unlock()
-            for pending in group { pending.completion(result) }
+            for pending in group { pending.completion?(result) }
         }
     }
 
@@ -232,31 +286,33 @@ public final class SQLiteStore: Store {
         do {
             if let lastFailure, DispatchTime.now().uptimeNanoseconds < lastFailure.at + Self.pauseNanoseconds { throw lastFailure.error }
             try catchUp()
-            try put(group.lazy.flatMap(\.rows))
+            try put(group)
             try removeMark()
             lastFailure = nil
             return .success(())
         } catch {
             let failure = error as? StoreError ?? .failed(SQLiteInspection.explain(error))
-            for row in group.lazy.flatMap(\.rows) { keep(row) }
+            for pending in group { for row in pending.rows { keep(row, isUrgent: pending.isUrgent) } }
             if !(error is StoreError) { rest(after: failure) }
             return .failure(failure)
         }
     }
 
-    private func put(_ rows: some Sequence<PresenceWire.Row>) throws {
-        guard rows.contains(where: { _ in true }) else { return }
+    private func put(_ group: [Pending]) throws {
+        guard group.contains(where: { !$0.rows.isEmpty }) else { return }
         try queue.write { database in
-            let statement = try database.cachedStatement(sql: RowTable.upsert)
-            for row in rows { try statement.execute(arguments: RowTable.arguments(row)) }
+            for pending in group {
+                let statement = try database.cachedStatement(sql: pending.isUrgent ? RowTable.upsert : RowTable.upsertOverOlder)
+                for row in pending.rows { try statement.execute(arguments: RowTable.arguments(row)) }
+            }
         }
     }
 
     // MARK: A disk that takes nothing
 
-    private func keep(_ row: PresenceWire.Row) {
+    private func keep(_ row: PresenceWire.Row, isUrgent: Bool) {
         let key = Key(user: row.user, kind: row.kind, key: row.key)
-        if let kept = unwritten[key], kept.version > row.version { return }
+        if let kept = unwritten[key], kept.version > row.version || (kept.version == row.version && !isUrgent) { return }
         unwritten[key] = row
     }
 
@@ -264,7 +320,8 @@ public final class SQLiteStore: Store {
     private func catchUp() throws {
         while !unwritten.isEmpty {
             let keys = Array(unwritten.keys.prefix(Self.rowsRetriedAtOnce))
-            try put(keys.lazy.compactMap { self.unwritten[$0] })
+            let rows = keys.compactMap { unwritten[$0] }
+            try put([Pending(rows: rows[...], isUrgent: true, completion: nil)])
             for key in keys { unwritten[key] = nil }
         }
     }

@@ -199,7 +199,7 @@ final class Shell: @unchecked Sendable {
             } else {
                 crossing[gateway].append(.answer(token, answer))
             }
-        case .persist(let rows, let ticket): persist(rows, ticket: ticket)
+        case .persist(let rows, let ticket, let isUrgent): persist(rows, ticket: ticket, isUrgent: isUrgent)
         case .connect(let peer): links.connect(to: peer)
         case .transmit(let peer): links.transmit(to: peer, id: node.peerID(peer))
         case .place(let members): place(members)
@@ -241,8 +241,8 @@ final class Shell: @unchecked Sendable {
     }
 
     /// The store answers on its own thread, group by group; one hop takes all that has been answered.
-    private func persist(_ rows: [Row], ticket: UInt64) {
-        store.persist(rows) { [self] result in
+    private func persist(_ rows: [Row], ticket: UInt64, isUrgent: Bool) {
+        store.persist(rows, isUrgent: isUrgent) { [self] result in
             let isFirst = completions.withLockedValue { completions in
                 completions.append((ticket, result))
                 return completions.count == 1

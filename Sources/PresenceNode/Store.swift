@@ -24,6 +24,8 @@ public struct StoreStatistics: Equatable, Sendable {
     public var rows: UInt64 = 0
     public var failures: UInt64 = 0
     public var rowsWaiting = 0
+    /// Those of them that give way to the others.
+    public var rowsInBulkWaiting = 0
     /// Rows that a write left behind because it failed; the next one that succeeds takes them.
     public var rowsUnwritten = 0
     public var commitSeconds = LatencyHistogram()
@@ -45,10 +47,15 @@ public struct StoreSalvage: Equatable, Sendable {
 public protocol Store: AnyObject, Sendable {
     /// Reads every row, in key order, tombstones included; before the first ``persist(_:completion:)``.
     func load(_ body: (Row) throws -> Void) throws
-    /// Makes rows durable. A row never replaces a newer one of its key. `completion` is called on the store's thread, in the order of
-    /// the calls, once they are on disk or have failed. Rows that failed are kept and written before any others: an empty call that
-    /// succeeds says that nothing is left behind.
-    func persist(_ rows: [Row], completion: @escaping @Sendable (Result<Void, StoreError>) -> Void)
+    /// Makes rows durable. A row never replaces a newer one of its key. `completion` is called on the store's thread, once they are on
+    /// disk or have failed. Rows that failed are kept and written before any others: an empty call that succeeds says that nothing of
+    /// them is left behind.
+    ///
+    /// - Parameter isUrgent: somebody waits for it. Urgent calls are done in their order and pass the others, which are done a few rows at
+    ///   a time: one that succeeds says that all urgent calls before it are on disk. One that is not urgent gives way, and says when it
+    ///   succeeds that all calls before it are on disk. A row of it does not replace one of the same version either, which may have come
+    ///   later.
+    func persist(_ rows: [Row], isUrgent: Bool, completion: @escaping @Sendable (Result<Void, StoreError>) -> Void)
     /// Writes what waits, and closes.
     func close()
     var statistics: StoreStatistics { get }
@@ -56,6 +63,13 @@ public protocol Store: AnyObject, Sendable {
     var salvage: StoreSalvage? { get }
     /// Rows may be missing that other nodes have: those of a damaged file, at this start or an earlier one.
     var isIncomplete: Bool { get }
-    /// The other nodes have given what was missing.
+    /// The other nodes have given what was missing: so it is once all that they gave is on disk.
     func complete()
+}
+
+extension Store {
+    /// Makes rows durable for which somebody waits.
+    public func persist(_ rows: [Row], completion: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
+        persist(rows, isUrgent: true, completion: completion)
+    }
 }

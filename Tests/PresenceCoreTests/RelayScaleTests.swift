@@ -80,7 +80,7 @@ struct RelayCluster {
             nodes[index].effects.removeAll()
             for effect in effects {
                 switch effect {
-                case .persist(_, let ticket): nodes[index].stored(ticket, isDurable: true, at: now)
+                case .persist(_, let ticket, _): nodes[index].stored(ticket, isDurable: true, at: now)
                 case .transmit(let peer):
                     let to = indices[nodes[index].peerID(peer)]!
                     while let batch = nodes[index].nextBatch(for: peer, at: now) {

@@ -248,7 +248,7 @@ struct TestCluster {
             switch effect {
             case .tell(_, let message): processes[index].gateway.receive(message)
             case .answer(_, let token, let answer): processes[index].answers[token] = answer
-            case .persist(let rows, let ticket):
+            case .persist(let rows, let ticket, _):
                 let isDiskFull = isDiskFull || fullDisks.contains(index)
                 processes[index].unwritten += rows
                 if !isDiskFull {

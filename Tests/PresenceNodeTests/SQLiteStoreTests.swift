@@ -62,6 +62,59 @@ import Testing
         store.close()
     }
 
+    /// The writer stands still in the first completion until everything waits.
+    @Test func anUrgentRowPassesABacklogOfOthers() async throws {
+        let store = try open()
+        let (order, gate) = (OrderedNumbers(), DispatchSemaphore(value: 0))
+        let late = row("ann", version: 1, value: "urgent")
+        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+            store.persist([row("first", version: 1, value: "x")]) { _ in gate.wait() }
+            for page in 0..<100 {
+                let rows = (0..<200).map { row("u\(page * 200 + $0)", version: 2, value: "bulk") }
+                store.persist(rows, isUrgent: false) { _ in
+                    order.append(page)
+                    // The next group has this one alone, or what the group of this page began with.
+                    if page == 50 { store.persist([late]) { _ in order.append(1_000) } }
+                    if page == 99 { done.resume() }
+                }
+            }
+            store.persist([row("u19999", version: 3, value: "urgent")]) { _ in order.append(2_000) }
+            #expect(store.statistics.rowsInBulkWaiting > 19_000)
+            gate.signal()
+        }
+        #expect(order.numbers.firstIndex(of: 2_000)! <= 1)
+        #expect(order.numbers.firstIndex(of: 1_000)! - order.numbers.firstIndex(of: 50)! <= 2)
+        #expect(order.numbers.filter { $0 < 1_000 } == Array(0..<100))
+        #expect(store.statistics.commits >= 20_000 / UInt64(SQLiteStore.rowsInBulkOfGroup))
+        #expect(store.statistics.rowsWaiting == 0 && store.statistics.rowsInBulkWaiting == 0)
+        let found = try rows(in: store)
+        #expect(found.count == 20_002)
+        #expect(Set(found.filter { $0.value == Array("urgent".utf8) }.map { String($0.user.id) }) == ["ann", "u19999"])
+        store.close()
+    }
+
+    /// A bulk row was read before an urgent one of the same version: it does not replace it, whichever comes first to the disk.
+    @Test func bulkReplacesWhatIsOlderOnly() async throws {
+        let store = try open()
+        for (version, value) in [(2, "kept"), (1, "older"), (2, "equal")] as [(Milliseconds, String)] {
+            await withCheckedContinuation { done in
+                store.persist([row("ann", version: version, value: value)], isUrgent: value == "kept") { _ in done.resume() }
+            }
+        }
+        #expect(try rows(in: store) == [row("ann", version: 2, value: "kept")])
+        store.close()
+    }
+
+    @Test func closingWritesWhatWaitsInBulk() throws {
+        var store = try open()
+        store.persist((0..<2_000).map { row("u\($0)", version: 1, value: "x") }, isUrgent: false) { _ in }
+        store.persist([row("ann", version: 1, value: "x")]) { _ in }
+        store.close()
+        store = try open()
+        #expect(try rows(in: store).count == 2_001)
+        store.close()
+    }
+
     /// What a SIGKILL leaves: the files as they are while the store is open.
     @Test func whatWasStoredIsThereAfterAKillBeforeTheFirstCheckpoint() async throws {
         let store = try open()
