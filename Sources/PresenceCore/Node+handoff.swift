@@ -120,6 +120,8 @@ extension Node {
         owners.reassign(roles, at: now, into: &outbox)
         if !isRenewed { renewAlone(at: now) }
         isRenewed = true
+        // Whoever was sent away meanwhile need not wait for the time of its next attempt.
+        for peer in peers.indices { send(.misrouted([]), to: peer) }
     }
 
     /// What this node is not to keep is forgotten once everybody has what it is to keep; not by a node that drains, which is asked again

@@ -228,8 +228,10 @@ extension Node {
         return own.min() ?? selfPeer.id > hello.members.map(\.id).min() ?? hello.sender.id
     }
 
-    /// An owner says that it is not the owner: its ring or ours is about to change.
-    mutating func receiveMisrouted(_ users: [UserID], at now: Now) {
+    /// An owner says that it does not decide: its ring or ours is about to change, or it has not heard yet what others hold. With nobody
+    /// named, it decides now about all that it owns.
+    mutating func receiveMisrouted(_ users: [UserID], from peer: PeerIndex, at now: Now) {
+        if users.isEmpty { return retryMisrouted(by: peer, at: now) }
         misrouted += users
         misroutedRetryAt = min(misroutedRetryAt, now.instant + settings.retryInterval)
         let named = Set(users)
@@ -238,11 +240,24 @@ extension Node {
         }
     }
 
+    /// What a peer sent back because it did not decide is sent again at once: somebody may be waiting for each of these users.
+    private mutating func retryMisrouted(by peer: PeerIndex, at now: Now) {
+        let users = Set(misrouted.filter { owner(of: $0) == peer })
+        misrouted.removeAll { users.contains($0) }
+        reregister(users)
+        retryRequests(at: now) { $0.peer == peer && $0.retryAt != nil }
+        tickCalls(at: now)
+    }
+
     mutating func retryMisrouted(at now: Now) {
         guard misroutedRetryAt <= now.instant else { return }
         let users = Set(misrouted)
         misrouted = []
         misroutedRetryAt = .farFuture
-        reregister { users.contains($0) }
+        reregister(users)
+    }
+
+    private mutating func reregister(_ users: Set<UserID>) {
+        if !users.isEmpty { reregister { users.contains($0) } }
     }
 }

@@ -299,7 +299,7 @@ public struct Node {
             sessions.end(session, of: user)
             tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
         case .answer(let id, let answer): receive(answer, to: id, from: peer, at: now)
-        case .misrouted(let users): receiveMisrouted(users, at: now)
+        case .misrouted(let users): receiveMisrouted(users, from: peer, at: now)
         case .offer(let ring, let slots, let isFirst, let isLast):
             receive(offer: slots, ring: ring, isFirst: isFirst, isLast: isLast, from: peer, at: now)
         case .want(let ring, let slots): receive(want: slots, ring: ring, from: peer)

@@ -41,8 +41,8 @@ extension OwnerShards {
 
     /// What is known here is not older than `row`.
     private func rewrite(_ row: Row, of user: Index, into outbox: inout Outbox) {
-        if row.kind != .status { return outbox.rows.append(row) }
-        if users[user].record.version > .zero { outbox.rows.append(Row(users[user].record)) }
+        guard row.kind != .status || users[user].record.version > .zero else { return }
+        outbox.rows.append(row.kind == .status ? Row(users[user].record) : row)
     }
 
     private mutating func receive(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {

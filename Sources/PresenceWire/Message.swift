@@ -36,7 +36,8 @@ public enum Message: Hashable, Sendable {
     case end(SessionID, user: UserID, reason: String)
     /// The answer to ``request(_:)``.
     case answer(id: UInt64, Answer)
-    /// The sender does not own these users' slots: try again by a newer ring.
+    /// The sender does not own these users' slots, or does not decide about them yet: try again, by a newer ring. With nobody named it
+    /// decides now about all that it owns.
     case misrouted([UserID])
 
     // Between the nodes that keep a slot (design §6).

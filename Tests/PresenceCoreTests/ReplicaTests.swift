@@ -45,6 +45,38 @@ import Testing
         #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable))
     }
 
+    /// What came in a page of a handoff may wait behind others on its way to the disk: an acknowledgement does not stand on it.
+    @Test mutating func whatIsKnownHereIsWrittenAgainWithItsAcknowledgement() {
+        let ann = cluster.user(ownedBy: 0)
+        var record = Record(blank: user(ann))
+        record.version = Version(milliseconds: cluster.now.wall, counter: 0, node: 3)
+        let row = Row(record)
+        var node = cluster.processes[1].node
+        let owner = node.peerIndex(cluster.processes[0].node.selfPeer.id)!
+        for ticket in [0, 9] as [UInt64] {
+            node.receive([row], ticket: ticket, from: owner, at: cluster.now)
+            node.run(at: cluster.now)
+        }
+        var written: [(rows: [Row], isUrgent: Bool)] = []
+        for case .persist(let rows, _, let isUrgent) in node.effects { written.append((rows, isUrgent)) }
+        #expect(written.map(\.rows) == [[row], [row]])
+        #expect(written.map(\.isUrgent) == [false, true])
+        #expect(node.writes.count == 1, "it is not acknowledged yet")
+    }
+
+    /// Not only when the time of the next attempt comes.
+    @Test mutating func whoDecidesFromNowOnIsToldAtOnceWhatItHadSentBack() {
+        let ann = user(cluster.user(ownedBy: 0))
+        var node = cluster.processes[1].node
+        let owner = node.peerIndex(cluster.processes[0].node.selfPeer.id)!
+        let other = node.peerIndex(cluster.processes[2].node.selfPeer.id)!
+        node.receiveMisrouted([ann], from: owner, at: cluster.now)
+        node.receiveMisrouted([], from: other, at: cluster.now)
+        #expect(node.misrouted == [ann])
+        node.receiveMisrouted([], from: owner, at: cluster.now)
+        #expect(node.misrouted == [])
+    }
+
     /// An attempt that failed has left it on its owner's disk.
     @Test mutating func aChangeThatIsSoAlreadyIsOnTwoDisksWhenItIsAcknowledged() {
         let ann = cluster.user(ownedBy: 0)
