@@ -32,10 +32,15 @@ extension OwnerShards {
     mutating func reviewOutlived(at now: Now) {
         guard reviewAll else { return }
         reviewAll = false
-        for index in users.places where users.isLive(index) && !users[index].isReplica && users[index].record.hasOutlivedStatus {
-            users[index].surplusDueAt = min(users[index].surplusDueAt ?? .farFuture, now.instant + settings.takeoverTimeout)
+        for index in users.places where users.isLive(index) && !users[index].isReplica {
+            noteOutlived(index, at: now)
             schedule(index, at: now)
         }
+    }
+
+    mutating func noteOutlived(_ user: Index, at now: Now) {
+        guard users[user].record.hasOutlivedStatus else { return }
+        users[user].surplusDueAt = min(users[user].surplusDueAt ?? .farFuture, now.instant + settings.takeoverTimeout)
     }
 
     mutating func dropAfterOffline(_ user: Index, at now: Now, into outbox: inout Outbox) {

@@ -97,6 +97,7 @@ extension OwnerShards {
             countOnline(1)
         }
         noteSurplus(index, at: now)
+        noteOutlived(index, at: now)
         schedule(index, at: now)
     }
 
