@@ -224,7 +224,9 @@ extension SimulatedCluster {
         counts.recordsTold += 1
         let told = SimulatedClient.Told(version: version, status: status)
         let last = clients[client].streamed[user] ?? ""
-        if last > version || (last == version && version != Version.zero.text && !truth.books[clients[client].user].hasRemoved) {
+        // Who is followed anew is told anew; by a clock that has jumped a subscription ends at any time.
+        let mayBeRepeated = truth.books[clients[client].user].hasRemoved || options.faults.contains(.clocks) || version == Version.zero.text
+        if last > version || (last == version && !mayBeRepeated) {
             return violate(.viewsNeverGoBack, "user-\(clients[client].user) was told \(last), is now told \(status)")
         }
         clients[client].streamed[user] = version

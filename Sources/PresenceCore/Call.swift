@@ -3,6 +3,7 @@ import PresenceWire
 /// An operation as a client asks for it; validated, with its subject named.
 public enum Call: Equatable, Sendable {
     case setSelfStatus(customStatus: String, seconds: Int64?)
+    case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool)
     case getUserStatus([UserID])
     case subscribeUserStatus([UserID], seconds: Int64?, sync: Bool, subscribeType: UInt8)
     /// Nil for everybody.

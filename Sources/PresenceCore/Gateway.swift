@@ -245,7 +245,10 @@ public struct Gateway {
         users[user].record = record
         if old == nil { return deliverFirst(record, of: user) }
         let policy = policy(of: record.user)
-        let watchers = policy.statusEnabled ? users[user].watchers : users[user].sessions
+        var watchers = policy.statusEnabled ? users[user].watchers : users[user].sessions
+        if let event = record.event, !event.isSynced, event.id == record.version {
+            watchers.removeAll { self[$0].user == user }  // N14
+        }
         var payload: Int32?
         for session in watchers {
             if isBlocked[Int(session)] {
@@ -420,11 +423,14 @@ public struct Gateway {
         }
         let own = self[session].user
         let policy = policy(of: users.user(at: own))
+        let isLatecomer = !self[session].isSynced
         let indices = policy.statusEnabled ? indices : indices.filter { $0 == own }
         var start = 0
         while start < indices.count {
             let end = min(start + EventText.recordsPerEventMax, indices.count)
-            let records = indices[start..<end].compactMap { users[$0].record?.shown(by: policy) }
+            let records = indices[start..<end].compactMap { user in
+                (isLatecomer ? users[user].record?.forLatecomers : users[user].record)?.shown(by: policy)
+            }
             push(EventText.statusChanged(records, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)
             start = end

@@ -21,6 +21,10 @@ extension Node {
         switch call {
         case .setSelfStatus(let customStatus, let seconds):
             ask(.setSelfStatus(customStatus: customStatus, seconds: seconds), of: caller, for: index)
+        case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
+            ask(
+                .publishEvent(value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced), of: caller,
+                for: index)
         case .getUserStatus(let users): gather(users, for: index, at: now)
         case .subscribeUserStatus(let targets, _, let sync, _):
             if sync { gather(targets, for: index, at: now) } else { subscribe(index) }
@@ -131,7 +135,7 @@ extension Node {
         case .getSubscribedUserStatus:
             finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total))
         case .subscribeUserStatus: subscribe(index)
-        case .setSelfStatus, .unsubscribeUserStatus, .logout, .setAppPolicy: break
+        case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setAppPolicy: break
         }
     }
 

@@ -122,6 +122,13 @@ extension Node {
         }
     }
 
+    /// See ``Outbox/rowsForOwners``.
+    mutating func tellOwners() {
+        for row in outbox.rowsForOwners.takeAll() where owner(of: row.user) != 0 {
+            send(.replicate(ticket: 0, [row]), to: owner(of: row.user))
+        }
+    }
+
     mutating func send(_ rows: [Row], to peer: PeerIndex) {
         for start in stride(from: 0, to: rows.count, by: Message.replicateRowsMax) {
             send(.replicate(ticket: 0, Array(rows[start..<min(start + Message.replicateRowsMax, rows.count)])), to: peer)

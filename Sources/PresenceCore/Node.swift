@@ -233,6 +233,7 @@ public struct Node {
                 break
             }
         }
+        tellOwners()
         persist(at: now)
     }
 

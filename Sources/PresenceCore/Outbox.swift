@@ -8,6 +8,8 @@ struct Outbox {
     var changes: [(record: Record, watchers: [PeerIndex])] = []
     /// Nodes that are owed the whole list of whom a user of theirs follows.
     var lists: [(peer: PeerIndex, user: UserID)] = []
+    /// What this node, which only keeps it, has put together of two sides of a split: for the owners, who may know no other version.
+    var rowsForOwners: [Row] = []
     /// To be made durable.
     var rows: [Row] = []
     /// The same for what is elsewhere, too, and what nobody waits for: it gives way to ``rows``.

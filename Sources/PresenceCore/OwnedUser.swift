@@ -79,6 +79,7 @@ struct OwnedUser {
         var next = min(doubtDeadline ?? .farFuture, surplusDueAt ?? .farFuture)
         for session in sessions { next = min(next, session.missedUntil ?? .farFuture) }
         if record.customStatusExpiresAt > 0 { next = min(next, now.instant(of: record.customStatusExpiresAt)) }
+        if let event = record.event { next = min(next, now.instant(of: event.expiresAt)) }
         if let expiry = subscriptions.nextExpiry { next = min(next, now.instant(of: expiry)) }
         return next
     }

@@ -7,6 +7,10 @@ extension OwnerShards {
         case .setSelfStatus(let customStatus, let seconds):
             setSelfStatus(request.user, customStatus, seconds, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
+        case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
+            let event = PublishedEvent(value: value, ext: ext, expiresAt: 0, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced)
+            publish(event, seconds, of: request, at: now, into: &outbox)
+            outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
         case .subscribe(let targets, let seconds, let type, let session):
             _ = accepts(request.begunAt, at: now)
             let since = request.isRepeated ? request.begunAt : nil
@@ -35,6 +39,20 @@ extension OwnerShards {
         settle(user, customStatus: customStatus, customStatusExpiresAt: expiry, at: now, into: &outbox)
         // What is so already may be on this disk alone, because an earlier attempt failed.
         if outbox.rows.count == rowsCount, users[user].record.version > .zero { outbox.rows.append(Row(users[user].record)) }
+    }
+
+    /// A repeated call publishes once.
+    private mutating func publish(
+        _ event: PublishedEvent, _ seconds: Int64, of request: Request, at now: Now, into outbox: inout Outbox
+    ) {
+        _ = accepts(request.begunAt, at: now)
+        let user = index(of: request.user)
+        if request.isRepeated, let done = users[user].record.event, done.id > request.begunAt, done.value == event.value,
+            done.ext == event.ext
+        {
+            return outbox.rows.append(Row(users[user].record))
+        }
+        settle(user, event: .begin(event, seconds: seconds), at: now, into: &outbox)
     }
 
     /// What a `subscribe` asks for.

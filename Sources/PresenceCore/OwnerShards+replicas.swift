@@ -47,7 +47,11 @@ extension OwnerShards {
 
     private mutating func receive(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {
         guard users[user].isReplica else { return adopt(record, at: user, now: now, into: &outbox) }
-        if keep(record, at: user, now: now) { outbox.rows.append(Row(users[user].record)) }
+        let old = users[user].record.version
+        guard keep(record, at: user, now: now) else { return }
+        let kept = users[user].record
+        outbox.rows.append(Row(kept))
+        if kept.version != record.version, kept.version != old { outbox.rowsForOwners.append(Row(kept)) }
     }
 
     private mutating func receive(_ entry: Subscription, _ row: Row, at user: Index, now: Now, into outbox: inout Outbox) {

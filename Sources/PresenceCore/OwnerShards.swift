@@ -145,10 +145,27 @@ struct OwnerShards {
 
     // MARK: Writing
 
+    /// What becomes of a user's event.
+    enum Publication {
+        case begin(PublishedEvent, seconds: Int64)
+        case end
+
+        func change(_ record: inout Record, at now: Now) {
+            switch self {
+            case .begin(let event, let seconds):
+                record.event = event
+                record.event?.id = record.version
+                record.event?.expiresAt = now.wall + seconds * 1_000
+            case .end: record.event = nil
+            }
+        }
+    }
+
     /// Brings the record in line with the sessions and, if that or `customStatus` changes it, writes and tells it once. A record that
     /// another node has brought (`isNews`) is told in any case.
     mutating func settle(
-        _ user: Index, customStatus: String? = nil, customStatusExpiresAt: Milliseconds = 0, seenAt: Milliseconds? = nil,
+        _ user: Index, customStatus: String? = nil, customStatusExpiresAt: Milliseconds = 0, event: Publication? = nil,
+        seenAt: Milliseconds? = nil,
         isLogout: Bool = false, isNews: Bool = false, at now: Now, into outbox: inout Outbox
     ) {
         let old = users[user].record
@@ -171,11 +188,12 @@ struct OwnerShards {
         if customChanged { record.lastCustomStatusUpdateTime = now.wall }
         if !users[user].sessions.isEmpty { users[user].statusAfterLast = .offline }
         counters.usersOnline += (record.statusType == .online ? 1 : 0) - (old.statusType == .online ? 1 : 0)
-        if statusChanged || customChanged {
+        if statusChanged || customChanged || event != nil {
             record.lastUpdateTime = now.wall
             record.version = clock.next(at: now.wall)
             record.knownSince = 0
-            if customChanged { record.customStatusVersion = record.version }
+            if customChanged || event != nil { record.customStatusVersion = record.version }
+            event?.change(&record, at: now)
         }
         users[user].record = record
         noteFacts(of: user)
@@ -258,7 +276,8 @@ struct OwnerShards {
         dropAfterOffline(user, at: now, into: &outbox)
         expireSubscriptions(user, at: now, into: &outbox)
         evictSurplus(user, at: now, into: &outbox)
-        settle(user, customStatus: hasExpired ? "" : nil, at: now, into: &outbox)
+        let eventHasEnded = (users[user].record.event?.expiresAt ?? .max) <= now.wall
+        settle(user, customStatus: hasExpired ? "" : nil, event: eventHasEnded ? .end : nil, at: now, into: &outbox)
         if users[user].isBlank { remove(user) }
     }
 

@@ -5,7 +5,7 @@ import PresenceWire
 /// A user's calls are counted on the node that takes them. Users who have not called within the span cost nothing.
 struct RateLimits {
     /// The operations that are counted apart.
-    enum Kind: UInt8 { case setStatus, query, subscribe, unsubscribe }
+    enum Kind: UInt8 { case setStatus, publish, query, subscribe, unsubscribe }
 
     private struct Key: Hashable {
         let user: UserID
@@ -57,6 +57,7 @@ extension Node {
         let (kind, rate): (RateLimits.Kind, Policy.Rate?) =
             switch call {
             case .setSelfStatus: (.setStatus, policy.setStatusRate)
+            case .publishEvent: (.publish, policy.setStatusRate)
             case .getUserStatus(let users): (.query, users == [caller] ? nil : policy.queryRate)  // T15
             case .subscribeUserStatus: (.subscribe, policy.subscribeRate)
             case .unsubscribeUserStatus: (.unsubscribe, policy.subscribeRate)

@@ -13,6 +13,17 @@ extension Row {
             json.array { json in
                 for platform in record.onlinePlatforms { json.string(platform) }
             }
+            if let event = record.event {
+                json.key("event")
+                json.object { json in
+                    json.member("value", event.value)
+                    json.member("ext", event.ext)
+                    json.member("expiresAt", event.expiresAt)
+                    json.member("id", event.id.text)
+                    json.member("isForOnlineOnly", event.isForOnlineOnly)
+                    json.member("isSynced", event.isSynced)
+                }
+            }
             json.member("lastUpdateTime", record.lastUpdateTime)
             json.member("lastOnlineStatusUpdateTime", record.lastOnlineStatusUpdateTime)
             json.member("lastCustomStatusUpdateTime", record.lastCustomStatusUpdateTime)
@@ -94,6 +105,12 @@ extension Record {
         customStatusExpiresAt = json["customStatusExpiresAt"]?.wholeNumber ?? 0
         customStatusVersion = json["customStatusVersion"]?.text.flatMap { Version(text: $0) } ?? (customStatus.isEmpty ? .zero : version)
         if case .array(let platforms) = json["onlinePlatforms"] { onlinePlatforms = platforms.compactMap(\.text) }
+        if let kept = json["event"] {
+            event = PublishedEvent(
+                value: kept["value"]?.wholeNumber ?? 0, ext: kept["ext"]?.text ?? "", expiresAt: kept["expiresAt"]?.wholeNumber ?? 0,
+                id: Version(text: kept["id"]?.text ?? "") ?? version, isForOnlineOnly: kept["isForOnlineOnly"] != .bool(false),
+                isSynced: kept["isSynced"] != .bool(false))
+        }
         lastUpdateTime = json["lastUpdateTime"]?.wholeNumber ?? 0
         lastOnlineStatusUpdateTime = json["lastOnlineStatusUpdateTime"]?.wholeNumber ?? 0
         lastCustomStatusUpdateTime = json["lastCustomStatusUpdateTime"]?.wholeNumber ?? 0

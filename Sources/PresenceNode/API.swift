@@ -6,7 +6,7 @@ import PresenceWire
 struct API {
     /// An operation; its name is the same word in the path, in the SDKs, and in the metrics' label.
     enum Operation: Int, CaseIterable, Sendable {
-        case setSelfStatus, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout
+        case setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout
 
         var name: String { "\(self)" }
     }
@@ -43,6 +43,7 @@ struct API {
     private static func parse(_ operation: Operation, _ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
         switch operation {
         case .setSelfStatus: return try setSelfStatus(fields, subject, policy)
+        case .publishEvent: return try publish(fields, subject)
         case .getUserStatus: return try query(fields, subject, policy)
         case .subscribeUserStatus: return try subscribe(fields, subject, policy)
         case .unsubscribeUserStatus: return try unsubscribe(fields, subject, policy)
@@ -64,6 +65,17 @@ struct API {
         let standard = policy.customStatusSeconds > 0 && !text.isEmpty ? policy.customStatusSeconds : nil
         let seconds = try fields.integer("expiry", in: Limits.customStatusSeconds) ?? standard
         return Parsed(call: .setSelfStatus(customStatus: text, seconds: seconds), subject: subject, errors: [])
+    }
+
+    private static func publish(_ fields: Fields, _ subject: UserID) throws(Problem) -> Parsed {
+        guard let value = try fields.integer("value", in: Limits.eventValueMin...Int64(Int32.max)) else {
+            throw .parameter("value: is missing; it must be an integer of \(Limits.eventValueMin) or more")
+        }
+        let call = Call.publishEvent(
+            value: value, ext: try fields.text("ext", bytesMax: Limits.eventBytesMax) ?? "",
+            seconds: try fields.integer("expiry", in: Limits.eventSeconds) ?? Limits.eventSeconds.upperBound,
+            isForOnlineOnly: try fields.bool("sendToOnlineUsersOnly") ?? true, isSynced: try fields.bool("syncEnabled") ?? true)
+        return Parsed(call: call, subject: subject, errors: [])
     }
 
     private static func query(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
@@ -136,6 +148,7 @@ struct API {
         case .done: json.object { json in if operation != .logout { json.member("errorUserList", errors) } }
         case .userStatus(let record):
             json.object { json in
+                if operation == .publishEvent { json.member("eventID", (record.event?.id ?? record.version).text) }
                 json.key("userStatus")
                 json.userStatus(record.shown(by: policy))
             }
@@ -195,14 +208,17 @@ extension Policy {
     /// Throws where the app's plan does not cover a call (T36, Z1), or a switch is off (T16, T19, R1, N25). One's own status is free (T13, T15).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
         switch call {
-        case .setSelfStatus, .logout, .setAppPolicy: return
-        case .getUserStatus([subject]), .getUserStatus([]): return
-        case .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus: break
+        case .setSelfStatus, .logout, .setAppPolicy, .getUserStatus([subject]), .getUserStatus([]): return
+        case .publishEvent: break
+        case .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus:
+            if plan == .basic {
+                throw Problem(status: 403, code: 7013, detail: "the app's plan covers one's own status only; it is \"basic\"")
+            }
         }
-        if plan == .basic { throw Problem(status: 403, code: 7013, detail: "the app's plan covers one's own status only; it is \"basic\"") }
         if !statusEnabled {
             throw Problem(
-                status: 403, code: 72001, detail: "querying and following other users is switched off for this app (userStatus.enabled)")
+                status: 403, code: 72001,
+                detail: "asking about others, following them and publishing events is switched off for this app (userStatus.enabled)")
         }
     }
 }

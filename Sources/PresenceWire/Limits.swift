@@ -14,6 +14,12 @@ public enum Limits {
     public static let subscriptionSeconds: ClosedRange<Int64> = 60...2_592_000
     /// Shortest and longest validity of a custom status, in seconds; the range of N12, with the 30 days of N6 as its end.
     public static let customStatusSeconds: ClosedRange<Int64> = 1...2_592_000
+    /// The first value of an event that an app may publish (N2).
+    public static let eventValueMin: Int64 = 10_000
+    /// Longest `ext` of an event, in UTF-8 bytes.
+    public static let eventBytesMax = 1_024
+    /// Shortest and longest validity of an event, in seconds; the longest is the default (N12).
+    public static let eventSeconds: ClosedRange<Int64> = 60...604_800
     /// Rows on one page of `getSubscribedUserStatus` (R10).
     public static let pageRowsMax = 200
     /// Longest platform name and device ID, in bytes.

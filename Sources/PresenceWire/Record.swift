@@ -16,11 +16,22 @@ public struct PublishedEvent: Hashable, Sendable {
     public var ext: String
     /// When it ends.
     public var expiresAt: Milliseconds
+    /// The version of the record that told it first: its `eventID` (N11).
+    public var id: Version
+    /// Who logs in later is not told (N13).
+    public var isForOnlineOnly: Bool
+    /// The publisher's own sessions are told (N14).
+    public var isSynced: Bool
 
-    public init(value: Int64, ext: String, expiresAt: Milliseconds) {
+    public init(
+        value: Int64, ext: String, expiresAt: Milliseconds, id: Version = .zero, isForOnlineOnly: Bool = true, isSynced: Bool = true
+    ) {
         self.value = value
         self.ext = ext
         self.expiresAt = expiresAt
+        self.id = id
+        self.isForOnlineOnly = isForOnlineOnly
+        self.isSynced = isSynced
     }
 }
 
@@ -33,7 +44,7 @@ public struct Record: Hashable, Sendable {
     public var customStatus: String
     /// When the custom status ends by itself; 0 for never.
     public var customStatusExpiresAt: Milliseconds
-    /// When the custom status was last written: a fact of its own, kept when two sides of a split have each written a record.
+    /// When the custom status or the event was last written: together a fact of its own, kept when two sides of a split have each written a record.
     public var customStatusVersion: Version
     /// Platforms with a session, sorted and without repetition.
     public var onlinePlatforms: [String]
@@ -80,8 +91,17 @@ public struct Record: Hashable, Sendable {
         return shown
     }
 
-    /// Replaces the custom status by another record's.
+    /// The same without an event that is not for those who come later (N13).
+    public var forLatecomers: Record {
+        guard event?.isForOnlineOnly == true else { return self }
+        var shown = self
+        shown.event = nil
+        return shown
+    }
+
+    /// Replaces the custom status and the event by another record's.
     public mutating func takeCustomStatus(of other: Record) {
+        event = other.event
         customStatus = other.customStatus
         customStatusExpiresAt = other.customStatusExpiresAt
         customStatusVersion = other.customStatusVersion

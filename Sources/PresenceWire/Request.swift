@@ -30,6 +30,8 @@ extension Request {
 public enum OwnerOperation: Hashable, Sendable {
     /// Sets, or with an empty text clears, the custom status; it ends after `seconds` if given.
     case setSelfStatus(customStatus: String, seconds: Int64?)
+    /// Publishes a numeric status (N10) that ends after `seconds`.
+    case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool)
     /// Follows `targets`, each with the version that the caller is told in the answer.
     ///
     /// `session` is the one that asks, where the asking node knows only one of the user: its stream need not tell what the answer told.
@@ -48,7 +50,7 @@ public enum OwnerOperation: Hashable, Sendable {
     /// Whether what it changes must outlive a node: refused where only one disk can be reached.
     public var isDurable: Bool {
         switch self {
-        case .setSelfStatus, .subscribe, .unsubscribe, .setPolicy: true
+        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy: true
         case .subscriptions, .records, .logout: false
         }
     }
@@ -67,7 +69,7 @@ public enum OwnerOperation: Hashable, Sendable {
 
 /// What an owner answers.
 public enum Answer: Hashable, Sendable {
-    /// To `setSelfStatus`: the record as it is now.
+    /// To `setSelfStatus` and `publishEvent`: the record as it is now.
     case record(Record)
     /// To `subscribe`: who was removed to make room (T21), and for whom there is none (R7).
     case subscribed(evicted: [UserID], refused: [UserID] = [])

@@ -217,6 +217,12 @@ extension WireWriter {
         case .logout(let session):
             tag(6)
             optional(session) { $0.session($1) }
+        case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
+            tag(8)
+            signed(value)
+            text(ext)
+            signed(seconds)
+            tag((isForOnlineOnly ? 1 : 0) | (isSynced ? 2 : 0))
         case .setPolicy(let change):
             tag(7)
             text(String(decoding: change, as: UTF8.self))
@@ -411,6 +417,10 @@ extension WireReader {
             return .subscriptions(only: only, offset: Int(clamping: try unsigned()), limit: Int(clamping: try unsigned()))
         case 5: return .records(try users())
         case 6: return .logout(try optional { reader throws(DecodeError) in try reader.session() })
+        case 8:
+            let (value, ext, seconds, flags) = (try signed(), try text(bytesMax: Limits.eventBytesMax), try signed(), try tag())
+            guard flags < 4 else { throw .unknownTag(flags) }
+            return .publishEvent(value: value, ext: ext, seconds: seconds, isForOnlineOnly: flags & 1 != 0, isSynced: flags & 2 != 0)
         case 7: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         case let other: throw .unknownTag(other)
         }

@@ -27,6 +27,8 @@ extension WireWriter {
             writer.signed(event.value)
             writer.text(event.ext)
             writer.signed(event.expiresAt)
+            writer.version(event.id)
+            writer.tag((event.isForOnlineOnly ? 1 : 0) | (event.isSynced ? 2 : 0))
         }
         signed(value.lastUpdateTime)
         signed(value.lastOnlineStatusUpdateTime)
@@ -84,6 +86,15 @@ extension WireReader {
         return node
     }
 
+    private mutating func publishedEvent() throws(DecodeError) -> PublishedEvent {
+        var event = PublishedEvent(
+            value: try signed(), ext: try text(bytesMax: Limits.eventBytesMax), expiresAt: try signed(), id: try version())
+        let flags = try tag()
+        guard flags < 4 else { throw .unknownTag(flags) }
+        (event.isForOnlineOnly, event.isSynced) = (flags & 1 != 0, flags & 2 != 0)
+        return event
+    }
+
     /// See ``WireWriter/record(_:)``.
     public mutating func record() throws(DecodeError) -> Record {
         var record = Record(blank: try user())
@@ -98,7 +109,7 @@ extension WireReader {
             try reader.text(bytesMax: Limits.platformBytesMax)
         }
         record.event = try optional { reader throws(DecodeError) in
-            PublishedEvent(value: try reader.signed(), ext: try reader.text(bytesMax: 4096), expiresAt: try reader.signed())
+            try reader.publishedEvent()
         }
         record.lastUpdateTime = try signed()
         record.lastOnlineStatusUpdateTime = try signed()
