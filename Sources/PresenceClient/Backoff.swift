@@ -14,7 +14,11 @@ public struct Backoff: Sendable, Equatable {
     /// What the wait before attempt number `attempt` (0 for the first) is at most.
     func ceiling(attempt: Int) -> Duration {
         var ceiling = initial
-        for _ in 0..<Swift.max(attempt, 0) where ceiling < max { ceiling *= 2 }
+        var doublings = attempt
+        while doublings > 0, ceiling > .zero, ceiling < max {
+            ceiling *= 2
+            doublings -= 1
+        }
         return Swift.min(ceiling, max)
     }
 
