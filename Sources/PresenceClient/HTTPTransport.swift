@@ -20,6 +20,8 @@ final class HTTPTransport: Transport {
         configuration.redirectConfiguration = .disallow
         configuration.timeout.connect = .nanoseconds(settings.connectTimeout.wholeNanoseconds)
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 16
+        // Who is refused asks the next address, at times of its own.
+        configuration.connectionPool.retryConnectionEstablishment = false
         self.configuration = configuration
         client = Mutex(HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration))
     }
