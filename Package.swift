@@ -22,6 +22,10 @@ let package = Package(
     products: [
         .executable(name: "rollcall", targets: ["rollcall"]),
         .library(name: "PresenceClient", targets: ["PresenceClient"]),
+        .library(name: "TencentStatus", targets: ["TencentStatus"]),
+        .library(name: "RongCloudStatus", targets: ["RongCloudStatus"]),
+        .library(name: "CommsEaseStatus", targets: ["CommsEaseStatus"]),
+        .library(name: "ZIMStatus", targets: ["ZIMStatus"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.0"),
@@ -103,6 +107,10 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .target(name: "TencentStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
+        .target(name: "RongCloudStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
+        .target(name: "CommsEaseStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
+        .target(name: "ZIMStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
         .executableTarget(
             name: "rollcall",
             dependencies: [
@@ -130,7 +138,15 @@ let package = Package(
             path: "Tests/NodeFixture", swiftSettings: strict),
         .testTarget(
             name: "PresenceClientTests",
-            dependencies: ["PresenceClient", "NodeFixture", "PresenceNode", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "PresenceClient", "NodeFixture", "PresenceWire", "PresenceNode", .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "DialectTests",
+            dependencies: [
+                "PresenceClient", "TencentStatus", "RongCloudStatus", "CommsEaseStatus", "ZIMStatus", "NodeFixture", "PresenceNode",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "ClusterTests",

@@ -28,7 +28,7 @@ extension PresenceClient {
     ///
     /// - Parameters:
     ///   - expiry: how long; nil for always. Subscribing again replaces it. Nobody is told when it ends.
-    ///   - sync: answer with the users' statuses; the stream then tells only what is newer.
+    ///   - sync: answer with the users' statuses as they are now. Listeners are told them, too, each once.
     @discardableResult public func subscribeUserStatus(
         _ userIDs: [String], expiry: Duration? = nil, sync: Bool = false, subscribeType: SubscribeType = .onlineStatus
     ) async throws(PresenceError) -> SubscribeAnswer {
@@ -42,7 +42,9 @@ extension PresenceClient {
             if let statuses = part.userStatusList { answer.userStatusList = (answer.userStatusList ?? []) + statuses }
         }
         answer.errorUserList += failed
-        view.learn(answer.userStatusList ?? [])
+        // The stream leaves out what this answer tells; listeners are told all the same, by whichever comes first.
+        let untold = view.tell(answer.userStatusList ?? [])
+        if !untold.isEmpty { broadcaster.send(.userStatusChanged(untold)) }
         return answer
     }
 

@@ -33,7 +33,7 @@ extension PresenceClient {
     }
 
     private func end() {
-        hasBeenConnected = false
+        loginStatus = nil
         timer?.cancel()
         watch?.cancel()
         lastEventID = nil
@@ -82,7 +82,7 @@ extension PresenceClient {
         guard let address = streams[stream]?.address else { throw PresenceError.cancelled }
         var query = "platform=\(percentEncoded(configuration.platform))"
         if !configuration.deviceID.isEmpty { query += "&deviceID=\(percentEncoded(configuration.deviceID))" }
-        if !hasBeenConnected, let status = configuration.customStatus { query += "&customStatus=\(percentEncoded(status))" }
+        if let status = loginStatus, !status.isEmpty { query += "&customStatus=\(percentEncoded(status))" }
         let url = "\(configuration.addresses[address])/v1/events?\(query)"
         let token = try await currentToken(after: nil)
         var request = TransportRequest(url: url, token: token, lastEventID: lastEventID)
@@ -119,7 +119,7 @@ extension PresenceClient {
         case .subscriptionChangedOnOtherDevices(let change): broadcaster.send(.subscriptionChangedOnOtherDevices(change))
         case .kickedOffline(let reason):
             // The answer to one's own logout ends the session.
-            if isLoggingOut { return }
+            if machine.isLeaving { return }
             broadcaster.send(.kickedOffline(reason: reason))
             obey(machine.end(.kickedOffline(reason)))
         case .reconnectHint(let delay): obey(machine.hinted(stream, after: delay, using: &random))
@@ -128,7 +128,7 @@ extension PresenceClient {
 
     private func connected(_ stream: Int, _ opened: Session) {
         guard stream == machine.pending else { return }
-        hasBeenConnected = true
+        loginStatus = nil
         streams[stream]?.deadline?.cancel()
         streams[stream]?.session = opened
         callAddress = streams[stream]?.address ?? callAddress

@@ -41,9 +41,8 @@ public actor PresenceClient {
     var renewal: Task<Result<String, PresenceError>, Never>?
     /// The address that calls go to: the session's.
     var callAddress: Int
-    /// Whether the custom status of the login has been given already.
-    var hasBeenConnected = false
-    var isLoggingOut = false
+    /// What the first stream of a login sets.
+    var loginStatus: String?
     var isClosed = false
     /// The session that is open; nil while there is none.
     public var session: Session? { machine.current.flatMap { streams[$0]?.session } }
@@ -73,10 +72,16 @@ public actor PresenceClient {
     // MARK: The session
 
     /// Opens the session; returns when a node has opened it, and at once if it is open. Cancelling the only caller gives up.
-    @discardableResult public func login() async throws(PresenceError) -> Session {
+    ///
+    /// - Parameter customStatus: is set when the session is opened; nil or empty leaves it as it is.
+    ///   Default: ``ClientConfiguration/customStatus``.
+    @discardableResult public func login(customStatus: String? = nil) async throws(PresenceError) -> Session {
         if isClosed { throw .closed("the client is closed") }
         if machine.state == .connected, let session { return session }
-        if machine.state == .disconnected { view = StatusView(usersMax: configuration.usersMax) }
+        if machine.state == .disconnected {
+            view = StatusView(usersMax: configuration.usersMax)
+            loginStatus = customStatus ?? configuration.customStatus
+        }
         loginsCount += 1
         let id = loginsCount
         let result = await withTaskCancellationHandler {
@@ -98,11 +103,10 @@ public actor PresenceClient {
     public func logout(everywhere: Bool = false) async throws(PresenceError) {
         let named = everywhere ? nil : session?.sessionID
         guard everywhere || (machine.state != .disconnected && named != nil) else { return obey(machine.end(.loggedOut)) }
-        isLoggingOut = true
+        obey(machine.leave())
         var failure: PresenceError?
         do { _ = try await call("logout", Wire.Logout(sessionID: named), as: Wire.Empty.self) } catch { failure = error }
         obey(machine.end(.loggedOut))
-        isLoggingOut = false
         if let failure { throw failure }
     }
 

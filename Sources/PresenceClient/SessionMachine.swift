@@ -43,6 +43,8 @@ struct SessionMachine {
     /// the new session, and the end of this one shows nobody an OFFLINE.
     private(set) var retiring: Int?
     private var isWaiting = false
+    /// A logout is on its way: its answer ends the session, and the stream that the node ends before that is not opened again.
+    private(set) var isLeaving = false
     /// Attempts since a session last worked.
     private var attempt = 0
     /// Hints in a row that led back to a node that is leaving.
@@ -106,7 +108,7 @@ struct SessionMachine {
 
     /// The node of a stream is leaving: another stream is to be opened after so long, and this one dropped then.
     mutating func hinted(_ stream: Int, after: Duration, using random: inout some RandomNumberGenerator) -> [Effect] {
-        guard stream == current, pending == nil, !isWaiting else { return [] }
+        guard stream == current, pending == nil, !isWaiting, !isLeaving else { return [] }
         let delay = hops == 0 ? after : max(after, backoff.delay(attempt: hops, using: &random))
         hops += 1
         rotate()
@@ -124,6 +126,7 @@ struct SessionMachine {
         } else {
             pending = nil
         }
+        if isLeaving { return [] }
         var effects: [Effect] = []
         if case .refused(let error) = failure, error.isFinal { return end(.refused(error)) }
         attempt += 1
@@ -148,6 +151,14 @@ struct SessionMachine {
         return [open()]
     }
 
+    /// Opens nothing more, because the node is being asked to end the session.
+    mutating func leave() -> [Effect] {
+        isLeaving = phase != .idle
+        isWaiting = false
+        defer { pending = nil }
+        return pending.map { [.cancel(stream: $0)] } ?? []
+    }
+
     /// Ends the session for good.
     mutating func end(_ reason: ConnectionReason) -> [Effect] {
         guard phase != .idle else { return [] }
@@ -157,6 +168,7 @@ struct SessionMachine {
         pending = nil
         retiring = nil
         isWaiting = false
+        isLeaving = false
         node = nil
         return effects + [.report(ConnectionChange(.disconnected, reason)), .end]
     }

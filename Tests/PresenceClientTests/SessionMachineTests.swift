@@ -98,6 +98,18 @@ import Testing
         #expect(machine.woke() == [.open(stream: 2, address: 2)])
     }
 
+    /// The node ends the stream before it answers the logout.
+    @Test mutating func whoIsLeavingDoesNotComeBack() {
+        connect()
+        #expect(machine.leave() == [])
+        #expect(machine.hinted(1, after: .zero, using: &random) == [])
+        #expect(machine.lost(1, .broken("kicked"), using: &random) == [])
+        #expect(machine.woke() == [])
+        #expect(machine.end(.loggedOut) == [.report(ConnectionChange(.disconnected, .loggedOut)), .end])
+        #expect(machine.begin().last == .open(stream: 2, address: 1))
+        #expect(machine.leave() == [.cancel(stream: 2)])
+    }
+
     /// One address before all nodes can lead back to the one that is leaving, which hints at once.
     @Test mutating func hintsThatLeadBackAreFollowedMoreAndMoreSlowly() {
         connect()
