@@ -1,11 +1,9 @@
 import PresenceClient
-import Synchronization
 
 /// CommsEase's event calls (`documents/002…`), over a ``PresenceClient/PresenceClient``.
 public final class NIMEventSubscribeManager: Sendable {
     /// What this stands on, for what the document does not know.
     public let client: PresenceClient
-    private let delegates = Mutex<[ObjectIdentifier: Bridge]>([:])
 
     /// - Parameter configuration: its limits become ``PresenceClient/CallLimits/commsease``.
     public init(_ configuration: ClientConfiguration) throws {
@@ -25,17 +23,10 @@ public final class NIMEventSubscribeManager: Sendable {
     }
 
     /// Calls `delegate` from now on.
-    public func addDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) {
-        let bridge = Bridge(delegate)
-        let earlier = delegates.withLock { $0.updateValue(bridge, forKey: ObjectIdentifier(delegate)) }
-        if let earlier { client.removeListener(earlier) }
-        client.addListener(bridge)
-    }
+    public func addDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) { client.addListener(Bridge(delegate), for: delegate) }
 
     /// Calls `delegate` no more.
-    public func removeDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) {
-        if let bridge = delegates.withLock({ $0.removeValue(forKey: ObjectIdentifier(delegate)) }) { client.removeListener(bridge) }
-    }
+    public func removeDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) { client.removeListener(delegate) }
 
     /// Follows users; subscribing again replaces the validity. Returns the publishers that failed.
     @discardableResult public func subscribeEvent(_ request: NIMSubscribeRequest) async throws(NIMError) -> [String] {

@@ -127,17 +127,18 @@ final class Broadcaster: Sendable {
         for reader in readers { reader.finish() }
     }
 
-    func add(_ listener: any PresenceListener) {
+    /// - Parameter name: whom the listener stands for; it must keep that object alive. An earlier one of the same name is called no more.
+    func add(_ listener: any PresenceListener, for name: ObjectIdentifier) {
         let reader = reader { _ in true }
-        let earlier = state.withLock { $0.listeners.updateValue(reader, forKey: ObjectIdentifier(listener)) }
+        let earlier = state.withLock { $0.listeners.updateValue(reader, forKey: name) }
         earlier?.finish()
         Task {
             while let event = await reader.next() { listener.receive(event) }
         }
     }
 
-    func remove(_ listener: any PresenceListener) {
-        state.withLock { $0.listeners.removeValue(forKey: ObjectIdentifier(listener)) }?.finish()
+    func remove(_ name: ObjectIdentifier) {
+        state.withLock { $0.listeners.removeValue(forKey: name) }?.finish()
     }
 
     private func reader(_ wants: @escaping @Sendable (PresenceEvent) -> Bool) -> FeedReader {

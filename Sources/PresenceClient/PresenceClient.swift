@@ -145,10 +145,15 @@ public actor PresenceClient {
     public nonisolated var events: Feed<PresenceEvent> { broadcaster.feed { $0 } }
 
     /// Calls `listener` from now on; it is held until it is removed or the client is closed.
-    public nonisolated func addListener(_ listener: any PresenceListener) { broadcaster.add(listener) }
+    public nonisolated func addListener(_ listener: any PresenceListener) { addListener(listener, for: listener) }
 
-    /// Calls `listener` no more.
-    public nonisolated func removeListener(_ listener: any PresenceListener) { broadcaster.remove(listener) }
+    /// Calls `listener` in the place of `object`, which an app knows: what a façade in other words is built on.
+    public nonisolated func addListener(_ listener: any PresenceListener, for object: AnyObject) {
+        broadcaster.add(listener, for: ObjectIdentifier(object))
+    }
+
+    /// Calls `listener`, or what was added for it, no more.
+    public nonisolated func removeListener(_ listener: AnyObject) { broadcaster.remove(ObjectIdentifier(listener)) }
 
     private func giveUpLogin(_ id: UInt64) {
         guard let wait = loginWaits.removeValue(forKey: id) else { return }

@@ -1,5 +1,4 @@
 import PresenceClient
-import Synchronization
 
 /// RongCloud's subscription calls (`documents/001…`), over a ``PresenceClient/PresenceClient``.
 ///
@@ -7,7 +6,6 @@ import Synchronization
 public final class RCCoreClient: Sendable {
     /// What this stands on, for what the document does not know.
     public let client: PresenceClient
-    private let delegates = Mutex<[ObjectIdentifier: Bridge]>([:])
 
     /// - Parameter configuration: its limits become ``PresenceClient/CallLimits/rongcloud``.
     public init(_ configuration: ClientConfiguration) throws {
@@ -30,17 +28,10 @@ public final class RCCoreClient: Sendable {
     }
 
     /// Calls `delegate` from now on; to be set before ``connect()``.
-    public func addSubscribeEventDelegate(_ delegate: any RCSubscribeEventDelegate) {
-        let bridge = Bridge(delegate)
-        let earlier = delegates.withLock { $0.updateValue(bridge, forKey: ObjectIdentifier(delegate)) }
-        if let earlier { client.removeListener(earlier) }
-        client.addListener(bridge)
-    }
+    public func addSubscribeEventDelegate(_ delegate: any RCSubscribeEventDelegate) { client.addListener(Bridge(delegate), for: delegate) }
 
     /// Calls `delegate` no more.
-    public func removeSubscribeEventDelegate(_ delegate: any RCSubscribeEventDelegate) {
-        if let bridge = delegates.withLock({ $0.removeValue(forKey: ObjectIdentifier(delegate)) }) { client.removeListener(bridge) }
-    }
+    public func removeSubscribeEventDelegate(_ delegate: any RCSubscribeEventDelegate) { client.removeListener(delegate) }
 
     /// Follows users.
     public func subscribeEvent(_ request: RCSubscribeEventRequest) async -> (status: RCErrorCode, failedUserIds: [String]?) {

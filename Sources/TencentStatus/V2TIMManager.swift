@@ -7,7 +7,6 @@ import Synchronization
 public final class V2TIMManager: Sendable {
     /// What this stands on, for what the document does not know.
     public let client: PresenceClient
-    private let listeners = Mutex<[ObjectIdentifier: Bridge]>([:])
     private let loginUser = Mutex<String?>(nil)
 
     /// - Parameter configuration: its limits become ``PresenceClient/CallLimits/tencent``.
@@ -33,17 +32,10 @@ public final class V2TIMManager: Sendable {
     public func getLoginUser() -> String? { loginUser.withLock { $0 } }
 
     /// Calls `listener` from now on.
-    public func addIMSDKListener(_ listener: any V2TIMSDKListener) {
-        let bridge = Bridge(listener)
-        let earlier = listeners.withLock { $0.updateValue(bridge, forKey: ObjectIdentifier(listener)) }
-        if let earlier { client.removeListener(earlier) }
-        client.addListener(bridge)
-    }
+    public func addIMSDKListener(_ listener: any V2TIMSDKListener) { client.addListener(Bridge(listener), for: listener) }
 
     /// Calls `listener` no more.
-    public func removeIMSDKListener(_ listener: any V2TIMSDKListener) {
-        if let bridge = listeners.withLock({ $0.removeValue(forKey: ObjectIdentifier(listener)) }) { client.removeListener(bridge) }
-    }
+    public func removeIMSDKListener(_ listener: any V2TIMSDKListener) { client.removeListener(listener) }
 
     /// Sets the own custom status; nil or empty clears it.
     public func setSelfStatus(_ status: V2TIMUserStatus) async throws(V2TIMError) {

@@ -5,14 +5,9 @@ import Synchronization
 ///
 /// Where the document's callback has a list of users that failed beside an error, a call returns the list and throws the error.
 public final class ZIM: Sendable {
-    private struct State {
-        var bridge: Bridge?
-        var userID: String?
-    }
-
     /// What this stands on, for what the document does not know.
     public let client: PresenceClient
-    private let state = Mutex(State())
+    private let userID = Mutex<String?>(nil)
 
     /// - Parameter configuration: its limits become ``PresenceClient/CallLimits/zim``.
     public init(_ configuration: ClientConfiguration) throws {
@@ -26,7 +21,7 @@ public final class ZIM: Sendable {
         let session = try await call { () async throws(PresenceError) in
             try await self.client.login(customStatus: config.customStatus.isEmpty ? nil : config.customStatus)
         }
-        state.withLock { $0.userID = session.userID }
+        learn(ownID: session.userID)
     }
 
     /// Logs out.
@@ -36,18 +31,13 @@ public final class ZIM: Sendable {
 
     /// Calls `handler`, and no other, from now on; nil for nobody.
     public func setEventHandler(_ handler: (any ZIMEventHandler)?) {
-        let bridge = handler.map { Bridge(self, $0) }
-        let earlier = state.withLock { state in
-            defer { state.bridge = bridge }
-            return state.bridge
-        }
-        if let earlier { client.removeListener(earlier) }
-        if let bridge { client.addListener(bridge) }
+        client.removeListener(self)
+        if let handler { client.addListener(Bridge(self, handler), for: self) }
     }
 
     /// Sets the own custom status; returns it.
     @discardableResult public func updateUserCustomStatus(_ customStatus: String) async throws(ZIMError) -> String {
-        return try await call { () async throws(PresenceError) in try await self.client.setSelfStatus(customStatus).customStatus }
+        try await call { () async throws(PresenceError) in try await self.client.setSelfStatus(customStatus).customStatus }
     }
 
     /// Follows users for a while; beyond 3,000 the earliest subscribed are overwritten.
@@ -62,7 +52,7 @@ public final class ZIM: Sendable {
 
     /// Follows users no more.
     public func unsubscribeUsersStatus(_ userIDs: [String]) async throws(ZIMError) -> [ZIMErrorUserInfo] {
-        return try await call { () async throws(PresenceError) in try await self.client.unsubscribeUserStatus(userIDs) }
+        try await call { () async throws(PresenceError) in try await self.client.unsubscribeUserStatus(userIDs) }
             .map { ZIMErrorUserInfo($0) }
     }
 
@@ -84,9 +74,9 @@ public final class ZIM: Sendable {
         return page.subscriptions.map { ZIMUserStatusSubscription($0, ownID: own) }
     }
 
-    fileprivate var ownID: String? { state.withLock { $0.userID } }
+    fileprivate var ownID: String? { userID.withLock { $0 } }
 
-    fileprivate func learn(ownID: String) { state.withLock { $0.userID = ownID } }
+    fileprivate func learn(ownID: String) { userID.withLock { $0 = ownID } }
 
     private func call<Answer>(_ body: () async throws(PresenceError) -> Answer) async throws(ZIMError) -> Answer {
         do { return try await body() } catch { throw ZIMError(error) }

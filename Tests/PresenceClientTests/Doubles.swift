@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import NodeFixture
 import Synchronization
 
@@ -44,6 +45,33 @@ final class Counter: Sendable {
 /// Draws the least: the first of the addresses, the shortest of the waits. Not 0, of which the standard library would draw again.
 struct Least: RandomNumberGenerator, Sendable {
     mutating func next() -> UInt64 { 1 << 32 }
+}
+
+/// A node in a process of its own, which can be killed.
+struct NodeProcess {
+    /// A port that no other run of these tests takes; the two after it are free, too.
+    static let portOfThisRun = 20_000 + Int(ProcessInfo.processInfo.processIdentifier) % 4_000 * 3
+
+    private let process = Process()
+
+    init(joining fixture: Fixture) throws {
+        // Beside the tests' own binary.
+        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "rollcall")
+        let port = Self.portOfThisRun
+        process.arguments = [
+            "serve", "--dev", "--node-id", "process", "--data-dir", "\(fixture.directory)/process", "--listen", "127.0.0.1:\(port)",
+            "--cluster-listen", "127.0.0.1:\(port + 1)", "--ops-listen", "127.0.0.1:\(port + 2)", "--join",
+            "127.0.0.1:\(fixture.nodes[0].ports.cluster)",
+        ]
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+    }
+
+    /// SIGKILL: no goodbye.
+    func kill() {
+        if process.isRunning { Glibc.kill(process.processIdentifier, SIGKILL) }
+    }
 }
 
 /// A certificate for 127.0.0.1 that is its own authority.

@@ -54,6 +54,34 @@ import Testing
         for node in [0, 2] { try await fixture.nodes[node].stop() }
     }
 
+    @Test func aClientOfAKilledProcessComesBackElsewhere() async throws {
+        let fixture = try await Fixture.start(nodes: 2)
+        let process = try NodeProcess(joining: fixture)
+        defer { process.kill() }
+        try await fixture.until("the process is a member") {
+            try await fixture.nodes[0].metricsText().contains("rollcall_members{state=\"alive\"} 3\n")
+        }
+        let users = (0..<12).map { "u\($0)" }
+        let ann = try await fixture.client("ann") { configuration in
+            configuration.addresses.insert("http://127.0.0.1:\(NodeProcess.portOfThisRun)", at: 0)
+            configuration.random = Least()
+        }
+        #expect(try await ann.login().node == "process")
+        try await ann.subscribeUserStatus(users)
+        let states = ann.connectionChanges
+        process.kill()
+        for await change in states where change.state == .connected { break }
+        for user in users {
+            try await fixture.until("the owner of \(user) is there") {
+                try await fixture.call("setSelfStatus", #"{"customStatus":"after"}"#, as: user).status == 200
+            }
+        }
+        try await expectViewsToEqualOwners(fixture, ann, users: users, node: 1)
+        #expect(await ann.statuses.values.filter { $0.customStatus == "after" }.count == users.count)
+        await ann.close()
+        try await fixture.stop()
+    }
+
     /// With `offlineGrace` zero a gap of any length would be seen.
     @Test(arguments: [false, true]) func aNodeThatDrainsIsLeftWithoutAGap(underTLS: Bool) async throws {
         let folder = TemporaryFolder()
@@ -96,8 +124,7 @@ import Testing
     }
 
     @Test func aLoneNodeThatRestartsIsFoundAgain() async throws {
-        let port = 7_900 + Int(ProcessInfo.processInfo.processIdentifier) % 90
-        let configure: (inout NodeConfiguration) -> Void = { $0.listen.port = port }
+        let configure: (inout NodeConfiguration) -> Void = { $0.listen.port = NodeProcess.portOfThisRun }
         var fixture = try await Fixture.start(configure)
         let ann = try await fixture.client("ann")
         try await ann.login()

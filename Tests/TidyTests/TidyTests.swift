@@ -32,8 +32,8 @@ import Testing
         "ClusterSimulation": ["PresenceWire", "PresenceCore", "HeapModule"],
         "HTTP2": ["CNGHTTP2", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOSSL", "NIOTLS", "Glibc", "Darwin"],
         "PresenceClient": ["AsyncHTTPClient", "NIOSSL", "Synchronization", "FoundationEssentials", "Foundation"],
-        "TencentStatus": ["PresenceClient", "Synchronization"], "RongCloudStatus": ["PresenceClient", "Synchronization"],
-        "CommsEaseStatus": ["PresenceClient", "Synchronization"], "ZIMStatus": ["PresenceClient", "Synchronization"],
+        "TencentStatus": ["PresenceClient", "Synchronization"], "RongCloudStatus": ["PresenceClient"],
+        "CommsEaseStatus": ["PresenceClient"], "ZIMStatus": ["PresenceClient", "Synchronization"],
     ]
 
     static func imports(_ source: Source) -> [String] {
