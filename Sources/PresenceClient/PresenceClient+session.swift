@@ -37,6 +37,7 @@ extension PresenceClient {
         timer?.cancel()
         watch?.cancel()
         lastEventID = nil
+        lastSessionID = nil
         token = nil
     }
 
@@ -131,6 +132,7 @@ extension PresenceClient {
         loginStatus = nil
         streams[stream]?.deadline?.cancel()
         streams[stream]?.session = opened
+        lastSessionID = opened.sessionID
         callAddress = streams[stream]?.address ?? callAddress
         timer?.cancel()
         obey(machine.connected(stream, node: opened.node))

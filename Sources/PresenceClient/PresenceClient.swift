@@ -41,6 +41,8 @@ public actor PresenceClient {
     var renewal: Task<Result<String, PresenceError>, Never>?
     /// The address that calls go to: the session's.
     var callAddress: Int
+    /// The session that was opened last: a logout names it also while another is sought.
+    var lastSessionID: String?
     /// What the first stream of a login sets.
     var loginStatus: String?
     var isClosed = false
@@ -101,7 +103,7 @@ public actor PresenceClient {
     ///
     /// - Parameter everywhere: end the user's sessions on all devices.
     public func logout(everywhere: Bool = false) async throws(PresenceError) {
-        let named = everywhere ? nil : session?.sessionID
+        let named = everywhere ? nil : lastSessionID
         guard everywhere || (machine.state != .disconnected && named != nil) else { return obey(machine.end(.loggedOut)) }
         obey(machine.leave())
         var failure: PresenceError?

@@ -151,12 +151,12 @@ struct SessionMachine {
         return [open()]
     }
 
-    /// Opens nothing more, because the node is being asked to end the session.
+    /// Opens nothing more, because the node is being asked to end the session; it ends the session's own stream.
     mutating func leave() -> [Effect] {
         isLeaving = phase != .idle
         isWaiting = false
-        defer { pending = nil }
-        return pending.map { [.cancel(stream: $0)] } ?? []
+        defer { (pending, retiring) = (nil, nil) }
+        return [retiring, pending].compactMap(\.self).map { .cancel(stream: $0) }
     }
 
     /// Ends the session for good.

@@ -104,6 +104,22 @@ import Testing
         await client.close()
     }
 
+    @Test func aLogoutWhileTheSessionIsLostNamesItAllTheSame() async throws {
+        let (client, transport) = client { number, request in
+            number == 1 ? .connected(node: "n0") : request.body == nil ? nil : .answer(200, "{}")
+        }
+        try await client.login()
+        let changes = client.connectionChanges
+        _ = await clock.sleeper { $0 == .seconds(60) }
+        clock.advance(by: .seconds(60))
+        for await change in changes where change.state == .reconnecting { break }
+        try await client.logout()
+        let last = try #require(transport.requests.last)
+        #expect(last.url.hasSuffix("/v1/logout") && String(decoding: last.body ?? [], as: UTF8.self) == #"{"sessionID":"s"}"#)
+        #expect(await client.connectionState == .disconnected)
+        await client.close()
+    }
+
     @Test func aCancelledLoginGivesUp() async throws {
         let (client, _) = client { _, _ in .stream(":\n\n") }
         let login = Task { try await client.login() }

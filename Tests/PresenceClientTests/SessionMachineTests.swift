@@ -108,6 +108,16 @@ import Testing
         #expect(machine.end(.loggedOut) == [.report(ConnectionChange(.disconnected, .loggedOut)), .end])
         #expect(machine.begin().last == .open(stream: 2, address: 1))
         #expect(machine.leave() == [.cancel(stream: 2)])
+        _ = machine.end(.loggedOut)
+    }
+
+    @Test mutating func whoLeavesWhileItFollowsAHintEndsTheOldStreamFirst() {
+        connect()
+        _ = machine.hinted(1, after: .zero, using: &random)
+        _ = machine.woke()
+        _ = machine.connected(2, node: "c")
+        #expect(machine.leave() == [.cancel(stream: 1)])
+        #expect(machine.end(.loggedOut).first == .cancel(stream: 2))
     }
 
     /// One address before all nodes can lead back to the one that is leaving, which hints at once.
