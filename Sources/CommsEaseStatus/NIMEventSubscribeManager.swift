@@ -1,4 +1,5 @@
 import PresenceClient
+import Synchronization
 
 /// CommsEase's event calls (`documents/002…`), over a ``PresenceClient/PresenceClient``.
 public final class NIMEventSubscribeManager: Sendable {
@@ -79,11 +80,13 @@ public final class NIMEventSubscribeManager: Sendable {
 
     private final class Bridge: PresenceListener {
         private let delegate: any NIMEventSubscribeManagerDelegate
+        private let told = Mutex(ToldEvents())
 
         init(_ delegate: any NIMEventSubscribeManagerDelegate) { self.delegate = delegate }
 
         func onUserStatusChanged(_ userStatusList: [UserStatus]) {
-            delegate.onRecvSubscribeEvents(userStatusList.flatMap { NIMSubscribeEvent.events(of: $0) })
+            let events = told.withLock { told in userStatusList.flatMap { told.untold(of: $0) } }
+            if !events.isEmpty { delegate.onRecvSubscribeEvents(events) }
         }
     }
 }

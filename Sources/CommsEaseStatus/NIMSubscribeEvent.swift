@@ -77,22 +77,23 @@ public struct NIMSubscribeEvent: Sendable, Equatable {
         self.ext = ext
     }
 
-    /// What a status says: the online status, and where one is published, the custom value.
-    static func events(of status: UserStatus) -> [NIMSubscribeEvent] {
+    /// What a status says of being online.
+    static func online(_ status: UserStatus) -> NIMSubscribeEvent {
         let value =
             switch status.statusType {
             case .online: NIMSubscribeEventOnlineValue.login
             case .unlogined: NIMSubscribeEventOnlineValue.logout
             case .offline: NIMSubscribeEventOnlineValue.offline
             }
-        var events = [NIMSubscribeEvent(status, value: value, at: status.lastOnlineStatusUpdateTime)]
-        if let published = status.event {
-            var event = NIMSubscribeEvent(status, value: published.value, at: status.lastUpdateTime)
-            event.ext = published.ext
-            event.expiry = Int(max(published.expiresAt - status.lastUpdateTime, 0) / 1_000)
-            events.append(event)
-        }
-        return events
+        return NIMSubscribeEvent(status, value: value, at: status.lastOnlineStatusUpdateTime)
+    }
+
+    /// What a status says of the event that its user has published.
+    static func published(_ published: UserStatus.Event, by status: UserStatus) -> NIMSubscribeEvent {
+        var event = NIMSubscribeEvent(status, value: published.value, at: status.lastUpdateTime)
+        event.ext = published.ext
+        event.expiry = Int(max(published.expiresAt - status.lastUpdateTime, 0) / 1_000)
+        return event
     }
 
     private init(_ status: UserStatus, value: Int64, at milliseconds: Int64) {

@@ -1,7 +1,8 @@
-import CommsEaseStatus
 import NodeFixture
 import PresenceClient
 import Testing
+
+@testable import CommsEaseStatus
 
 /// The calls of `documents/002…`; it shows prototypes and no samples.
 @Suite(.timeLimit(.minutes(1))) struct CommsEaseStatusTests {
@@ -53,6 +54,21 @@ import Testing
         manager.removeDelegate(delegate)
         try await manager.logout()
         try await fixture.stop()
+    }
+
+    @Test func onlyWhatIsNewInAStatusIsAnEvent() {
+        var told = ToldEvents()
+        var bob = UserStatus(userID: "bob", statusType: .online, version: "01")
+        #expect(told.untold(of: bob).map(\.value) == [1])
+        bob.customStatus = "a text, which is no event here"
+        #expect(told.untold(of: bob) == [])
+        bob.event = UserStatus.Event(value: 10_001, ext: "busy", expiresAt: 61_000)
+        bob.lastUpdateTime = 1_000
+        let published = told.untold(of: bob)
+        #expect(published.map(\.value) == [10_001] && published.first?.ext == "busy" && published.first?.expiry == 60)
+        #expect(published.first?.from == "bob" && published.first?.timestamp == 1)
+        bob.statusType = .offline
+        #expect(told.untold(of: bob).map(\.value) == [3])
     }
 
     @Test func onlyTypeOneIsThereAndTheExpiryHasARange() async throws {

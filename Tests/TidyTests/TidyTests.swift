@@ -33,7 +33,7 @@ import Testing
         "HTTP2": ["CNGHTTP2", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOSSL", "NIOTLS", "Glibc", "Darwin"],
         "PresenceClient": ["AsyncHTTPClient", "NIOSSL", "Synchronization", "FoundationEssentials", "Foundation"],
         "TencentStatus": ["PresenceClient", "Synchronization"], "RongCloudStatus": ["PresenceClient"],
-        "CommsEaseStatus": ["PresenceClient"], "ZIMStatus": ["PresenceClient", "Synchronization"],
+        "CommsEaseStatus": ["PresenceClient", "Synchronization"], "ZIMStatus": ["PresenceClient", "Synchronization"],
     ]
 
     static func imports(_ source: Source) -> [String] {
