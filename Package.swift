@@ -18,9 +18,14 @@ let nio: [Target.Dependency] = [
 
 let package = Package(
     name: "rollcall",
-    platforms: [.macOS(.v15)],
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
-        .executable(name: "rollcall", targets: ["rollcall"])
+        .executable(name: "rollcall", targets: ["rollcall"]),
+        .library(name: "PresenceClient", targets: ["PresenceClient"]),
+        .library(name: "TencentStatus", targets: ["TencentStatus"]),
+        .library(name: "RongCloudStatus", targets: ["RongCloudStatus"]),
+        .library(name: "CommsEaseStatus", targets: ["CommsEaseStatus"]),
+        .library(name: "ZIMStatus", targets: ["ZIMStatus"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.0"),
@@ -33,6 +38,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift.git", from: "7.10.0"),
+        .package(url: "https://github.com/swift-server/async-http-client.git", from: "1.37.0"),
         .package(url: "https://github.com/vapor/jwt-kit.git", from: "5.7.0"),
         .package(url: "https://github.com/apple/swift-crypto.git", "3.8.0"..<"5.0.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift.git", from: "0.2.0"),
@@ -93,6 +99,18 @@ let package = Package(
             ] + nio,
             swiftSettings: strict
         ),
+        .target(
+            name: "PresenceClient",
+            dependencies: [
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ],
+            swiftSettings: strict
+        ),
+        .target(name: "TencentStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
+        .target(name: "RongCloudStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
+        .target(name: "CommsEaseStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
+        .target(name: "ZIMStatus", dependencies: ["PresenceClient"], swiftSettings: strict),
         .executableTarget(
             name: "rollcall",
             dependencies: [
@@ -114,9 +132,27 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),
+        .target(
+            name: "NodeFixture",
+            dependencies: ["PresenceNode", "HTTP2", "PresenceWire", .product(name: "Logging", package: "swift-log")] + nio,
+            path: "Tests/NodeFixture", swiftSettings: strict),
+        .testTarget(
+            name: "PresenceClientTests",
+            dependencies: [
+                "PresenceClient", "NodeFixture", "PresenceWire", "PresenceNode", .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "DialectTests",
+            dependencies: [
+                "PresenceClient", "TencentStatus", "RongCloudStatus", "CommsEaseStatus", "ZIMStatus", "NodeFixture", "PresenceNode",
+            ],
+            swiftSettings: strict),
         .testTarget(
             name: "ClusterTests",
-            dependencies: ["PresenceNode", "LoadSimulator", "HTTP2", "PresenceWire", .product(name: "Logging", package: "swift-log")] + nio,
+            dependencies: [
+                "NodeFixture", "PresenceNode", "LoadSimulator", "HTTP2", "PresenceWire", .product(name: "Logging", package: "swift-log"),
+            ] + nio,
             swiftSettings: strict),
         .testTarget(name: "LoadSimulatorTests", dependencies: ["LoadSimulator", "PresenceWire"], swiftSettings: strict),
         .testTarget(name: "TidyTests", swiftSettings: strict),

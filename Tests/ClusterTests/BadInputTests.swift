@@ -1,6 +1,7 @@
 import Foundation
 import HTTP2
 import NIOPosix
+import NodeFixture
 import PresenceNode
 import PresenceWire
 import Testing

@@ -3,6 +3,7 @@ import Glibc
 import HTTP2
 import NIOCore
 import NIOPosix
+import NodeFixture
 import PresenceWire
 import Testing
 

@@ -4,6 +4,7 @@ import HTTP2
 import LoadSimulator
 import Logging
 import NIOPosix
+import NodeFixture
 import PresenceNode
 import PresenceWire
 import Testing

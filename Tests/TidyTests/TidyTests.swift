@@ -31,6 +31,9 @@ import Testing
         "PresenceWire": [], "PresenceCore": ["PresenceWire", "DequeModule", "HeapModule"],
         "ClusterSimulation": ["PresenceWire", "PresenceCore", "HeapModule"],
         "HTTP2": ["CNGHTTP2", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOSSL", "NIOTLS", "Glibc", "Darwin"],
+        "PresenceClient": ["AsyncHTTPClient", "NIOSSL", "Synchronization", "FoundationEssentials", "Foundation"],
+        "TencentStatus": ["PresenceClient", "Synchronization"], "RongCloudStatus": ["PresenceClient"],
+        "CommsEaseStatus": ["PresenceClient", "Synchronization"], "ZIMStatus": ["PresenceClient", "Synchronization"],
     ]
 
     static func imports(_ source: Source) -> [String] {

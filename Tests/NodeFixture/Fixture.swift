@@ -6,13 +6,13 @@ import PresenceNode
 import PresenceWire
 
 /// Nodes in this process, on free ports, with data in a folder of their own.
-struct Fixture {
-    let nodes: [RollcallNode]
-    let folder: TemporaryFolder
-    var directory: String { folder.path }
+package struct Fixture {
+    package let nodes: [RollcallNode]
+    package let folder: TemporaryFolder
+    package var directory: String { folder.path }
 
     /// - Parameter folder: where the nodes' data is; for nodes that begin with what others have left.
-    static func start(
+    package static func start(
         nodes count: Int = 1, in folder: TemporaryFolder = TemporaryFolder(), _ change: (inout NodeConfiguration) -> Void = { _ in }
     ) async throws -> Fixture {
         var nodes: [RollcallNode] = []
@@ -33,12 +33,12 @@ struct Fixture {
         return fixture
     }
 
-    func stop() async throws {
+    package func stop() async throws {
         for node in nodes { try await node.stop() }
     }
 
     /// Waits for a condition; fails after ten seconds.
-    func until(_ claim: String, _ condition: () async throws -> Bool) async throws {
+    package func until(_ claim: String, _ condition: () async throws -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(10)
         while !(try await condition()) {
             if ContinuousClock.now > deadline { throw HTTPFailure(description: "never: \(claim)") }
@@ -46,12 +46,18 @@ struct Fixture {
         }
     }
 
-    struct HTTPFailure: Error, CustomStringConvertible { let description: String }
+    package struct HTTPFailure: Error, CustomStringConvertible {
+        package let description: String
+
+        package init(description: String) { self.description = description }
+    }
 
     /// Calls an operation as `user`.
-    func call(_ operation: String, _ body: String, as user: String? = "ann", app: String = "default", node: Int = 0) async throws -> (
-        status: Int, json: JSONValue
-    ) {
+    package func call(_ operation: String, _ body: String, as user: String? = "ann", app: String = "default", node: Int = 0) async throws
+        -> (
+            status: Int, json: JSONValue
+        )
+    {
         var headers: [(name: StaticString, value: String)] = []
         if let user { headers.append(("authorization", "Bearer \(try await TokenMint().token(user: user, app: app))")) }
         let response = try await HTTPExchange.send(
@@ -61,7 +67,9 @@ struct Fixture {
     }
 
     /// The event stream of `user`, event by event.
-    func events(_ user: String, node: Int = 0, query: String = "platform=ios") async throws -> AsyncThrowingStream<[UInt8], any Error> {
+    package func events(_ user: String, node: Int = 0, query: String = "platform=ios") async throws -> AsyncThrowingStream<
+        [UInt8], any Error
+    > {
         HTTPExchange.stream(
             host: "127.0.0.1", port: nodes[node].ports.client, path: "/v1/events?\(query)",
             headers: [("authorization", "Bearer \(try await TokenMint().token(user: user))")],
@@ -70,10 +78,10 @@ struct Fixture {
 }
 
 /// A folder of a test, removed when nothing holds it any more.
-final class TemporaryFolder: Sendable {
-    let path = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"
+package final class TemporaryFolder: Sendable {
+    package let path = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"
 
-    init() {
+    package init() {
         do { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) } catch {
             preconditionFailure("no folder for a test: \(error)")
         }
@@ -86,7 +94,7 @@ final class TemporaryFolder: Sendable {
 
 /// Runs a program and returns what it prints. It waits on a thread of its own: the pool that tests run on has a thread a core,
 /// and a node in this process needs it to answer.
-func run(_ program: String, _ arguments: [String]) async throws -> (status: Int32, output: String) {
+package func run(_ program: String, _ arguments: [String]) async throws -> (status: Int32, output: String) {
     try await withCheckedThrowingContinuation { done in
         Thread.detachNewThread {
             let process = Process()
@@ -104,7 +112,7 @@ func run(_ program: String, _ arguments: [String]) async throws -> (status: Int3
 }
 
 extension JSONValue {
-    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
-    var text: String? { if case .string(let text) = self { text } else { nil } }
-    var number: Int64? { if case .integer(let number) = self { number } else { nil } }
+    package var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+    package var text: String? { if case .string(let text) = self { text } else { nil } }
+    package var number: Int64? { if case .integer(let number) = self { number } else { nil } }
 }

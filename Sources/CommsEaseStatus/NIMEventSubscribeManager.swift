@@ -1,0 +1,92 @@
+import PresenceClient
+import Synchronization
+
+/// CommsEase's event calls (`documents/002…`), over a ``PresenceClient/PresenceClient``.
+public final class NIMEventSubscribeManager: Sendable {
+    /// What this stands on, for what the document does not know.
+    public let client: PresenceClient
+
+    /// - Parameter configuration: its limits become ``PresenceClient/CallLimits/commsease``.
+    public init(_ configuration: ClientConfiguration) throws {
+        var configuration = configuration
+        configuration.limits = .commsease
+        client = try PresenceClient(configuration)
+    }
+
+    /// Logs in as the user that the token names.
+    public func login() async throws(NIMError) {
+        _ = try await call { () async throws(PresenceError) in try await self.client.login() }
+    }
+
+    /// Logs out.
+    public func logout() async throws(NIMError) {
+        try await call { () async throws(PresenceError) in try await self.client.logout() }
+    }
+
+    /// Calls `delegate` from now on.
+    public func addDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) { client.addListener(Bridge(delegate), for: delegate) }
+
+    /// Calls `delegate` no more.
+    public func removeDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) { client.removeListener(delegate) }
+
+    /// Follows users; subscribing again replaces the validity. Returns the publishers that failed.
+    @discardableResult public func subscribeEvent(_ request: NIMSubscribeRequest) async throws(NIMError) -> [String] {
+        let answer = try await call(type: request.type) { () async throws(PresenceError) in
+            try await self.client.subscribeUserStatus(
+                request.publishers, expiry: .seconds(request.expiry), sync: request.syncEnabled)
+        }
+        return answer.errorUserList.map(\.userID)
+    }
+
+    /// Follows users no more; without publishers, nobody any more. Returns the publishers that failed.
+    @discardableResult public func unSubscribeEvent(_ request: NIMSubscribeRequest) async throws(NIMError) -> [String] {
+        try await call(type: request.type) { () async throws(PresenceError) -> [String] in
+            if !request.publishers.isEmpty { return try await self.client.unsubscribeUserStatus(request.publishers).map(\.userID) }
+            try await self.client.unsubscribeAllUserStatus()
+            return []
+        }
+    }
+
+    /// Publishes an event; returns it with what the node has added.
+    @discardableResult public func publishEvent(_ event: NIMSubscribeEvent) async throws(NIMError) -> NIMSubscribeEvent {
+        let answer = try await call(type: event.type) { () async throws(PresenceError) in
+            try await self.client.publishEvent(
+                event.value, ext: event.ext, expiry: .seconds(event.expiry), sendToOnlineUsersOnly: event.sendToOnlineUsersOnly,
+                syncEnabled: event.syncEnabled)
+        }
+        var published = event
+        published.wasPublished(as: answer.eventID, by: answer.userStatus)
+        return published
+    }
+
+    /// The relation to the publishers of the request; those that are not followed are absent. There is no way to list all (N17).
+    public func querySubscribeEvent(_ request: NIMSubscribeRequest) async throws(NIMError) -> [NIMSubscribeResult] {
+        try await call(type: request.type) { () async throws(PresenceError) -> [NIMSubscribeResult] in
+            guard !request.publishers.isEmpty else {
+                throw PresenceError(code: .badParameter, title: "bad parameter", detail: "publishers: is empty")
+            }
+            return try await self.client.getSubscribedUserStatus(request.publishers).subscriptions.map { NIMSubscribeResult($0) }
+        }
+    }
+
+    private func call<Answer>(
+        type: Int = NIMSubscribeSystemEventType.online, _ body: () async throws(PresenceError) -> Answer
+    ) async throws(NIMError) -> Answer {
+        do throws(PresenceError) {
+            guard type == NIMSubscribeSystemEventType.online else { throw NIMError.type(type) }
+            return try await body()
+        } catch { throw NIMError(error) }
+    }
+
+    private final class Bridge: PresenceListener {
+        private let delegate: any NIMEventSubscribeManagerDelegate
+        private let told = Mutex(ToldEvents())
+
+        init(_ delegate: any NIMEventSubscribeManagerDelegate) { self.delegate = delegate }
+
+        func onUserStatusChanged(_ userStatusList: [UserStatus]) {
+            let events = told.withLock { told in userStatusList.flatMap { told.untold(of: $0) } }
+            if !events.isEmpty { delegate.onRecvSubscribeEvents(events) }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+/// How long to wait before the next attempt: full jitter, so that clients that lost the same node do not come back together.
+public struct Backoff: Sendable, Equatable {
+    /// The ceiling of the first wait. Default 500 ms.
+    public var initial: Duration
+    /// The ceiling of every wait. Default 30 s.
+    public var max: Duration
+
+    /// - Parameters: see the properties.
+    public init(initial: Duration = .milliseconds(500), max: Duration = .seconds(30)) {
+        self.initial = initial
+        self.max = max
+    }
+
+    /// What the wait before attempt number `attempt` (0 for the first) is at most.
+    func ceiling(attempt: Int) -> Duration {
+        var ceiling = initial
+        var doublings = attempt
+        while doublings > 0, ceiling > .zero, ceiling < max {
+            ceiling *= 2
+            doublings -= 1
+        }
+        return Swift.min(ceiling, max)
+    }
+
+    /// 0 ... ``ceiling(attempt:)``, evenly.
+    func delay(attempt: Int, using random: inout some RandomNumberGenerator) -> Duration {
+        .nanoseconds(Int64.random(in: 0...Swift.max(ceiling(attempt: attempt).wholeNanoseconds, 0), using: &random))
+    }
+}
+
+extension Duration {
+    /// Whole nanoseconds; a span beyond 292 years is the longest there is.
+    var wholeNanoseconds: Int64 {
+        let (seconds, overflow) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (total, beyond) = seconds.addingReportingOverflow(components.attoseconds / 1_000_000_000)
+        return overflow || beyond ? .max : total
+    }
+
+    /// Whole seconds, rounded up: a validity never ends earlier than was asked for.
+    var wholeSeconds: Int64 { components.seconds + (components.attoseconds > 0 ? 1 : 0) }
+}

@@ -1,0 +1,43 @@
+/// Most users of one call; longer lists are cut into several calls, whose results are merged.
+///
+/// The node's policy decides: a call that goes beyond it is refused with 6017.
+public struct CallLimits: Sendable, Equatable {
+    /// Users of one `getUserStatus`, or of one `getSubscribedUserStatus` that names users.
+    public var queryUsersMax: Int
+    /// Users of one `subscribeUserStatus`.
+    public var subscribeUsersMax: Int
+    /// Users of one `unsubscribeUserStatus`.
+    public var unsubscribeUsersMax: Int
+    /// Rows of one page of `getSubscribedUserStatus`.
+    public var pageRowsMax: Int
+
+    /// - Parameters: see the properties.
+    public init(queryUsersMax: Int, subscribeUsersMax: Int, unsubscribeUsersMax: Int, pageRowsMax: Int = 200) {
+        self.queryUsersMax = max(queryUsersMax, 1)
+        self.subscribeUsersMax = max(subscribeUsersMax, 1)
+        self.unsubscribeUsersMax = max(unsubscribeUsersMax, 1)
+        self.pageRowsMax = max(pageRowsMax, 1)
+    }
+
+    /// Rollcall's own preset.
+    public static let rollcall = CallLimits(queryUsersMax: 500, subscribeUsersMax: 200, unsubscribeUsersMax: 200)
+    /// As Tencent's document says.
+    public static let tencent = CallLimits(queryUsersMax: 500, subscribeUsersMax: 100, unsubscribeUsersMax: 100)
+    /// As RongCloud's document says; 200 where it is silent.
+    public static let rongcloud = CallLimits(queryUsersMax: 200, subscribeUsersMax: 200, unsubscribeUsersMax: 200)
+    /// As CommsEase's document says.
+    public static let commsease = CallLimits(queryUsersMax: 100, subscribeUsersMax: 100, unsubscribeUsersMax: 100)
+    /// As ZEGOCLOUD's document says.
+    public static let zim = CallLimits(queryUsersMax: 200, subscribeUsersMax: 100, unsubscribeUsersMax: 100)
+}
+
+extension Array where Element == String {
+    /// Each element once, in order, cut into runs of at most `countMax`. An empty list is one empty run, so that the node says what it
+    /// thinks of it.
+    func batches(of countMax: Int) -> [[String]] {
+        var seen: Set<String> = []
+        let unique = filter { seen.insert($0).inserted }
+        guard unique.count > countMax else { return [unique] }
+        return stride(from: 0, to: unique.count, by: countMax).map { Array(unique[$0..<Swift.min($0 + countMax, unique.count)]) }
+    }
+}

@@ -1,0 +1,93 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What a node says on the event stream (contract §4).
+enum ServerEvent: Equatable {
+    case connected(Session)
+    case userStatusChanged([UserStatus])
+    case subscriptionSyncCompleted(SubscribeType)
+    case subscriptionChangedOnOtherDevices(SubscriptionChange)
+    case kickedOffline(reason: String)
+    case reconnectHint(after: Duration)
+
+    /// Reads an event; nil for one of a kind that this client does not know. Throws for one that is not what its name says.
+    init?(_ event: EventStreamParser.Event) throws {
+        switch event.name {
+        case "onConnected": self = .connected(try JSON.decode(Session.self, from: event.data))
+        case "onUserStatusChanged": self = .userStatusChanged(try JSON.decode(Changed.self, from: event.data).userStatusList)
+        case "onSubscriptionSyncCompleted":
+            guard let type = SubscribeType(rawValue: try JSON.decode(Synced.self, from: event.data).subscribeType) else { return nil }
+            self = .subscriptionSyncCompleted(type)
+        case "onSubscriptionChangedOnOtherDevices":
+            let change = try JSON.decode(OtherDevices.self, from: event.data)
+            self = .subscriptionChangedOnOtherDevices(
+                SubscriptionChange(
+                    subscribed: change.subscribed?.map(\.userID) ?? [], unsubscribed: change.unsubscribed?.map(\.userID) ?? []))
+        case "onKickedOffline": self = .kickedOffline(reason: try JSON.decode(Kicked.self, from: event.data).reason)
+        case "onReconnectHint":
+            self = .reconnectHint(after: .milliseconds(max(try JSON.decode(Hint.self, from: event.data).afterMilliseconds ?? 0, 0)))
+        default: return nil
+        }
+    }
+
+    private struct Changed: Decodable { let userStatusList: [UserStatus] }
+    private struct Synced: Decodable { let subscribeType: Int }
+    private struct Kicked: Decodable { let reason: String }
+    private struct Hint: Decodable { let afterMilliseconds: Int64? }
+    private struct OtherDevices: Decodable {
+        let subscribed: [Target]?
+        let unsubscribed: [Target]?
+    }
+
+    /// A user: the ID alone, or an object that names it, since the contract leaves the elements open.
+    private struct Target: Decodable {
+        let userID: String
+
+        private enum CodingKeys: String, CodingKey { case userID }
+
+        init(from decoder: any Decoder) throws {
+            do { userID = try decoder.singleValueContainer().decode(String.self) } catch DecodingError.typeMismatch {
+                userID = try decoder.container(keyedBy: CodingKeys.self).decode(String.self, forKey: .userID)
+            }
+        }
+    }
+}
+
+/// JSON as bytes.
+enum JSON {
+    static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value {
+        try JSONDecoder().decode(type, from: Data(bytes))
+    }
+
+    static func encode(_ value: some Encodable) throws -> [UInt8] { Array(try JSONEncoder().encode(value)) }
+}
+
+/// `application/problem+json` (contract §3).
+struct Problem: Decodable {
+    var title: String?
+    var detail: String?
+    var code: Int?
+    var retryAfter: Int?
+    var errorUserList: [UserError]?
+}
+
+extension PresenceError {
+    /// What a node answered instead of what was asked for.
+    init(status: Int, retryAfter: Int?, body: [UInt8]) {
+        let problem: Problem
+        do { problem = try JSON.decode(Problem.self, from: body) } catch {
+            // Not a node's word but that of something before it: 429 and 503 say the same everywhere.
+            let code: Code = status == 429 ? .calledTooOften : status == 503 ? .overloaded : .badAnswer
+            let asked = retryAfter.map { Duration.seconds($0) }
+            self.init(code: code, status: status, title: "HTTP \(status)", detail: "not a problem document", retryAfter: asked)
+            return
+        }
+        self.init(
+            code: Code(rawValue: problem.code ?? Code.badAnswer.rawValue), status: status, title: problem.title ?? "HTTP \(status)",
+            detail: problem.detail ?? "", retryAfter: (problem.retryAfter ?? retryAfter).map { .seconds($0) },
+            errorUserList: problem.errorUserList ?? [])
+    }
+}

@@ -1,0 +1,153 @@
+import Synchronization
+
+/// What a client is told, as it comes: every feed has a bounded memory of its own, in which a newer status replaces an older one of the
+/// same user. It begins where it is asked for, and ends when the client is closed. Several loops over one feed share what comes.
+public struct Feed<Element: Sendable>: AsyncSequence, Sendable {
+    /// Waits for the next element.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let feed: Feed
+
+        /// The next element; nil when the client is closed or the task is cancelled.
+        public mutating func next() async -> Element? { await next(isolation: nil) }
+
+        /// Like ``next()``, for a caller on an actor.
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
+            while let event = await feed.reader.next() {
+                if let element = feed.select(event) { return element }
+            }
+            return nil
+        }
+    }
+
+    let reader: FeedReader
+    let select: @Sendable (PresenceEvent) -> Element?
+
+    /// Waits for what comes.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(feed: self) }
+}
+
+/// A mailbox that can be waited at.
+final class FeedReader: Sendable {
+    private struct State {
+        var mailbox: Mailbox
+        var waiting: [(id: UInt64, continuation: CheckedContinuation<PresenceEvent?, Never>)] = []
+        var waitsCount: UInt64 = 0
+        var isFinished = false
+    }
+
+    private let wants: @Sendable (PresenceEvent) -> Bool
+    private let state: Mutex<State>
+
+    /// - Parameter wants: what is kept for the reader at all.
+    init(usersMax: Int, wants: @escaping @Sendable (PresenceEvent) -> Bool) {
+        self.wants = wants
+        state = Mutex(State(mailbox: Mailbox(usersMax: usersMax)))
+    }
+
+    func add(_ event: PresenceEvent) {
+        guard wants(event) else { return }
+        state.withLock { state in
+            if state.isFinished { return }
+            state.mailbox.add(event)
+            while !state.waiting.isEmpty, let next = state.mailbox.take() {
+                state.waiting.removeFirst().continuation.resume(returning: next)
+            }
+        }
+    }
+
+    /// What waits is still read; then it ends.
+    func finish() {
+        state.withLock { state in
+            state.isFinished = true
+            for waiting in state.waiting { waiting.continuation.resume(returning: nil) }
+            state.waiting = []
+        }
+    }
+
+    func next() async -> PresenceEvent? {
+        let id = state.withLock { state in
+            state.waitsCount += 1
+            return state.waitsCount
+        }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                state.withLock { state in
+                    let next = state.mailbox.take()
+                    if next != nil || state.isFinished || Task.isCancelled {
+                        continuation.resume(returning: next)
+                    } else {
+                        state.waiting.append((id, continuation))
+                    }
+                }
+            }
+        } onCancel: {
+            state.withLock { state in
+                guard let place = state.waiting.firstIndex(where: { $0.id == id }) else { return }
+                state.waiting.remove(at: place).continuation.resume(returning: nil)
+            }
+        }
+    }
+}
+
+/// Hands each event to every reader.
+final class Broadcaster: Sendable {
+    private struct Entry {
+        weak var reader: FeedReader?
+    }
+
+    private struct State {
+        var entries: [Entry] = []
+        var listeners: [ObjectIdentifier: FeedReader] = [:]
+        var isFinished = false
+    }
+
+    private let usersMax: Int
+    private let state = Mutex(State())
+
+    init(usersMax: Int) { self.usersMax = usersMax }
+
+    /// A feed that lives as long as somebody holds it.
+    func feed<Element: Sendable>(_ select: @escaping @Sendable (PresenceEvent) -> Element?) -> Feed<Element> {
+        Feed(reader: reader { select($0) != nil }, select: select)
+    }
+
+    func send(_ event: PresenceEvent) {
+        let readers = state.withLock { state in
+            state.entries.removeAll { $0.reader == nil }
+            return state.entries.compactMap(\.reader)
+        }
+        for reader in readers { reader.add(event) }
+    }
+
+    func finish() {
+        let readers = state.withLock { state in
+            defer { state = State(isFinished: true) }
+            return state.entries.compactMap(\.reader)
+        }
+        for reader in readers { reader.finish() }
+    }
+
+    /// - Parameter name: whom the listener stands for; it must keep that object alive. An earlier one of the same name is called no more.
+    func add(_ listener: any PresenceListener, for name: ObjectIdentifier) {
+        let reader = reader { _ in true }
+        let earlier = state.withLock { $0.listeners.updateValue(reader, forKey: name) }
+        earlier?.finish()
+        Task {
+            while let event = await reader.next() { listener.receive(event) }
+        }
+    }
+
+    func remove(_ name: ObjectIdentifier) {
+        state.withLock { $0.listeners.removeValue(forKey: name) }?.finish()
+    }
+
+    private func reader(_ wants: @escaping @Sendable (PresenceEvent) -> Bool) -> FeedReader {
+        let reader = FeedReader(usersMax: usersMax, wants: wants)
+        let isFinished = state.withLock { state in
+            state.entries.append(Entry(reader: reader))
+            return state.isFinished
+        }
+        if isFinished { reader.finish() }
+        return reader
+    }
+}

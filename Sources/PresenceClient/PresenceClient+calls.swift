@@ -1,0 +1,250 @@
+/// The operations of contract §5. Lists longer than ``ClientConfiguration/limits`` are cut into several calls, one after the other. If the
+/// first fails, it throws; if a later one does, its users and those after it are in `errorUserList`.
+extension PresenceClient {
+    /// Sets the own custom status; nil or an empty one clears it. Whole seconds count.
+    @discardableResult public func setSelfStatus(_ customStatus: String?, expiry: Duration? = nil) async throws(PresenceError) -> UserStatus
+    {
+        let body = Wire.SetStatus(customStatus: customStatus ?? "", expiry: expiry?.wholeSeconds)
+        let status = try await call("setSelfStatus", body, as: Wire.Status.self).userStatus
+        view.learn([status])
+        return status
+    }
+
+    /// Asks for the status of users, oneself included.
+    public func getUserStatus(_ userIDs: [String]) async throws(PresenceError) -> UserStatusAnswer {
+        var answer = UserStatusAnswer()
+        let failed = try await inBatches(userIDs, of: configuration.limits.queryUsersMax) { (batch) async throws(PresenceError) in
+            let part = try await self.call("getUserStatus", Wire.Users(userIDs: batch), as: Wire.Statuses.self)
+            answer.userStatusList += part.userStatusList
+            answer.errorUserList += part.errorUserList ?? []
+            if let asOf = part.asOf { answer.asOf = answer.asOf == 0 ? asOf : min(answer.asOf, asOf) }
+        }
+        answer.errorUserList += failed
+        view.learn(answer.userStatusList)
+        return answer
+    }
+
+    /// Follows users. What changes comes by ``onUserStatusChanged``.
+    ///
+    /// - Parameters:
+    ///   - expiry: how long; nil for always. Subscribing again replaces it. Nobody is told when it ends.
+    ///   - sync: answer with the users' statuses as they are now. Listeners are told them, too, each once.
+    @discardableResult public func subscribeUserStatus(
+        _ userIDs: [String], expiry: Duration? = nil, sync: Bool = false, subscribeType: SubscribeType = .onlineStatus
+    ) async throws(PresenceError) -> SubscribeAnswer {
+        var answer = SubscribeAnswer()
+        let failed = try await inBatches(userIDs, of: configuration.limits.subscribeUsersMax) { (batch) async throws(PresenceError) in
+            let body = Wire.Users(
+                userIDs: batch, expiry: expiry?.wholeSeconds, sync: sync ? true : nil, subscribeType: subscribeType.rawValue)
+            let part = try await self.call("subscribeUserStatus", body, as: Wire.Subscribed.self)
+            answer.errorUserList += part.errorUserList ?? []
+            answer.evicted += part.evicted ?? []
+            if let statuses = part.userStatusList { answer.userStatusList = (answer.userStatusList ?? []) + statuses }
+        }
+        answer.errorUserList += failed
+        // The stream leaves out what this answer tells; listeners are told all the same, by whichever comes first.
+        let untold = view.tell(answer.userStatusList ?? [])
+        if !untold.isEmpty { broadcaster.send(.userStatusChanged(untold)) }
+        return answer
+    }
+
+    /// Follows users no more; returns those that failed.
+    @discardableResult public func unsubscribeUserStatus(_ userIDs: [String]) async throws(PresenceError) -> [UserError] {
+        var errors: [UserError] = []
+        let failed = try await inBatches(userIDs, of: configuration.limits.unsubscribeUsersMax) { (batch) async throws(PresenceError) in
+            errors += try await self.call("unsubscribeUserStatus", Wire.Users(userIDs: batch), as: Wire.Errors.self).errorUserList ?? []
+        }
+        return errors + failed
+    }
+
+    /// Follows nobody any more.
+    public func unsubscribeAllUserStatus() async throws(PresenceError) {
+        _ = try await call("unsubscribeUserStatus", Wire.Users(all: true), as: Wire.Errors.self)
+    }
+
+    /// One's own subscriptions: those to `userIDs`, where others are silently absent; all, if the list is empty.
+    public func getSubscribedUserStatus(_ userIDs: [String] = []) async throws(PresenceError) -> SubscriptionPage {
+        guard userIDs.isEmpty else { return try await getSubscriptions(to: userIDs) }
+        var all = SubscriptionPage()
+        var seen: Set<String> = []
+        var offset = 0
+        repeat {
+            let page = try await getSubscribedUserStatus(offset: offset, limit: configuration.limits.pageRowsMax)
+            all.subscriptions += page.subscriptions.filter { seen.insert($0.userID).inserted }
+            all.total = page.total
+            offset += page.subscriptions.count
+            if page.subscriptions.isEmpty { break }
+        } while offset < all.total
+        return all
+    }
+
+    /// One page of one's own subscriptions.
+    ///
+    /// - Parameters:
+    ///   - offset: 0 first, then the count of rows already returned.
+    ///   - limit: rows of the page.
+    public func getSubscribedUserStatus(offset: Int, limit: Int) async throws(PresenceError) -> SubscriptionPage {
+        let page = try await call("getSubscribedUserStatus", Wire.Users(offset: offset, limit: limit), as: SubscriptionPage.self)
+        view.learn(page.subscriptions.lazy.map(\.userStatus))
+        return page
+    }
+
+    private func getSubscriptions(to userIDs: [String]) async throws(PresenceError) -> SubscriptionPage {
+        var all = SubscriptionPage()
+        for batch in userIDs.batches(of: configuration.limits.queryUsersMax) {
+            let page = try await call("getSubscribedUserStatus", Wire.Users(userIDs: batch), as: SubscriptionPage.self)
+            all.subscriptions += page.subscriptions
+            all.total += page.total
+        }
+        view.learn(all.subscriptions.lazy.map(\.userStatus))
+        return all
+    }
+
+    /// Publishes a numeric status.
+    ///
+    /// Not made again by itself when the connection breaks before the answer: it could be published twice.
+    ///
+    /// - Parameters:
+    ///   - value: 10000 and above.
+    ///   - expiry: 60 s to 7 days; the node's default is 7 days.
+    ///   - sendToOnlineUsersOnly: false to tell those, too, who come online later.
+    ///   - syncEnabled: tell the user's own other devices, too.
+    @discardableResult public func publishEvent(
+        _ value: Int64, ext: String? = nil, expiry: Duration? = nil, sendToOnlineUsersOnly: Bool? = nil, syncEnabled: Bool? = nil
+    ) async throws(PresenceError) -> PublishAnswer {
+        let body = Wire.Publish(
+            value: value, ext: ext, expiry: expiry?.wholeSeconds, sendToOnlineUsersOnly: sendToOnlineUsersOnly, syncEnabled: syncEnabled)
+        let answer = try await call("publishEvent", body, as: Wire.Published.self, isRepeatable: false)
+        view.learn([answer.userStatus])
+        return PublishAnswer(eventID: answer.eventID.text, userStatus: answer.userStatus)
+    }
+
+    private func inBatches(
+        _ userIDs: [String], of countMax: Int, _ body: ([String]) async throws(PresenceError) -> Void
+    ) async throws(PresenceError) -> [UserError] {
+        let batches = userIDs.batches(of: countMax)
+        for (place, batch) in batches.enumerated() {
+            do { try await body(batch) } catch {
+                guard place > 0, error.code != .cancelled else { throw error }
+                return batches[place...].joined().map { UserError(userID: $0, code: error.code, reason: error.detail) }
+            }
+        }
+        return []
+    }
+
+    // MARK: One call
+
+    /// Makes a call, and makes it again as ``CallRetry`` says; a token that is not taken is renewed once.
+    func call<Answer: Decodable>(
+        _ operation: String, _ body: some Encodable, as: Answer.Type, isRepeatable: Bool = true
+    ) async throws(PresenceError) -> Answer {
+        if isClosed { throw .closed("the client is closed") }
+        let bytes: [UInt8]
+        do { bytes = try JSON.encode(body) } catch {
+            throw PresenceError(code: .badParameter, title: "bad parameter", detail: "\(operation): \(error)")
+        }
+        var rejected: String?
+        var attempt = 0
+        while true {
+            let token = try await currentToken(after: rejected)
+            let address = callAddress
+            do throws(PresenceError) {
+                let answer = try await sendOnce(operation, bytes, address: address, token: token)
+                do { return try JSON.decode(Answer.self, from: answer) } catch { throw .badAnswer("\(operation): \(error)") }
+            } catch {
+                if Task.isCancelled { throw .cancelled }
+                if error.status == 401, rejected == nil {
+                    rejected = token
+                    continue
+                }
+                guard let delay = retry.delay(after: error, attempt: attempt, isRepeatable: isRepeatable, using: &random) else {
+                    throw error
+                }
+                attempt += 1
+                if error.code != .calledTooOften, callAddress == address { callAddress = (address + 1) % configuration.addresses.count }
+                do { try await configuration.clock.sleep(for: delay) } catch { throw .cancelled }
+            }
+        }
+    }
+
+    /// One attempt: the body of a 200, or what was wrong.
+    func sendOnce(_ operation: String, _ body: [UInt8], address: Int, token: String) async throws(PresenceError) -> [UInt8] {
+        let request = TransportRequest(url: "\(configuration.addresses[address])/v1/\(operation)", body: body, token: token)
+        let limit = configuration.callTimeout
+        let transport = transport
+        let answered: (response: TransportResponse, body: [UInt8])
+        do {
+            answered = try await within(limit, on: configuration.clock) {
+                let response = try await transport.send(request, timeout: limit)
+                return (response, try await response.wholeBody(bytesMax: 16 << 20))
+            }
+        } catch is CancellationError {
+            throw .cancelled
+        } catch let error as PresenceError {
+            throw error
+        } catch {
+            throw .unreachable("\(operation): \(error)")
+        }
+        guard answered.response.status == 200 else {
+            throw PresenceError(status: answered.response.status, retryAfter: answered.response.retryAfter, body: answered.body)
+        }
+        return answered.body
+    }
+
+    /// What a node answered instead of a stream.
+    func refusal(_ response: TransportResponse) async throws -> PresenceError {
+        let body = try await within(configuration.callTimeout, on: configuration.clock) { try await response.wholeBody(bytesMax: 64 << 10) }
+        return PresenceError(status: response.status, retryAfter: response.retryAfter, body: body)
+    }
+
+    // MARK: The token
+
+    /// The app's token; a new one where nodes do not take `rejected`. Asked for once for all who wait.
+    func currentToken(after rejected: String?) async throws(PresenceError) -> String {
+        if let token, token != rejected { return token }
+        let running: Task<Result<String, PresenceError>, Never>
+        if let renewal {
+            running = renewal
+        } else {
+            let provider = configuration.token
+            running = Task {
+                do { return .success(try await provider()) } catch {
+                    return .failure(PresenceError(code: .tokenUnavailable, title: "no token", detail: "\(error)"))
+                }
+            }
+            renewal = running
+        }
+        let result = await running.value
+        if renewal == running { renewal = nil }
+        if case .success(let fresh) = result { token = fresh }
+        return try result.get()
+    }
+}
+
+extension TransportResponse {
+    /// All of the body. Throws for one that is longer.
+    fileprivate func wholeBody(bytesMax: Int) async throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        for try await chunk in body {
+            bytes += chunk
+            guard bytes.count <= bytesMax else { throw PresenceError.badAnswer("longer than \(bytesMax) bytes", status: status) }
+        }
+        return bytes
+    }
+}
+
+/// Runs `body`, but no longer than `limit`.
+private func within<Value: Sendable>(
+    _ limit: Duration, on clock: any Clock<Duration>, _ body: @escaping @Sendable () async throws -> Value
+) async throws -> Value {
+    try await withThrowingTaskGroup(of: Value?.self) { group in
+        group.addTask { try await body() }
+        group.addTask {
+            try await clock.sleep(for: limit)
+            return nil
+        }
+        defer { group.cancelAll() }
+        guard let first = try await group.next(), let value = first else { throw PresenceError.unreachable("no answer within \(limit)") }
+        return value
+    }
+}

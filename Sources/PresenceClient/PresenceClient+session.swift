@@ -1,0 +1,192 @@
+/// Obeys the machine with streams and timers.
+extension PresenceClient {
+    func obey(_ effects: [SessionMachine.Effect]) {
+        for effect in effects {
+            switch effect {
+            case .open(let stream, let address): open(stream, at: address)
+            case .cancel(let stream): drop(stream)
+            case .wake(let delay):
+                timer?.cancel()
+                timer = after(delay) { client in client.obey(client.machine.woke()) }
+            case .report(let change): broadcaster.send(.connectionStateChanged(change))
+            case .end: end()
+            }
+        }
+        if case .report(let change)? = effects.first(where: { if case .report = $0 { true } else { false } }), change.state == .disconnected
+        {
+            answerLogins(.failure(change.reason.loginError))
+        }
+    }
+
+    private func open(_ stream: Int, at address: Int) {
+        streams[stream] = Stream(address: address)
+        streams[stream]?.task = Task { await read(stream) }
+        streams[stream]?.deadline = after(configuration.connectTimeout) { client in
+            client.lost(stream, .broken("no word within \(client.configuration.connectTimeout)"))
+        }
+    }
+
+    private func drop(_ stream: Int) {
+        let dropped = streams.removeValue(forKey: stream)
+        dropped?.task?.cancel()
+        dropped?.deadline?.cancel()
+    }
+
+    private func end() {
+        loginStatus = nil
+        timer?.cancel()
+        watch?.cancel()
+        lastEventID = nil
+        lastSessionID = nil
+        token = nil
+    }
+
+    private func answerLogins(_ result: Result<Session, PresenceError>) {
+        let waits = loginWaits.sorted { $0.key < $1.key }
+        loginWaits = [:]
+        for (_, wait) in waits { wait.resume(returning: result) }
+    }
+
+    /// Runs `body` here after a while, unless cancelled before.
+    private func after(_ delay: Duration, _ body: @escaping (isolated PresenceClient) -> Void) -> Task<Void, Never> {
+        let clock = configuration.clock
+        return Task {
+            do { try await clock.sleep(for: delay) } catch { return }
+            if !Task.isCancelled { body(self) }
+        }
+    }
+
+    // MARK: A stream
+
+    private func read(_ stream: Int) async {
+        do {
+            let response = try await openResponse(stream)
+            streams[stream]?.isMultiplexed = response.isMultiplexed
+            var parser = EventStreamParser()
+            var events: [EventStreamParser.Event] = []
+            for try await chunk in response.body {
+                guard streams[stream] != nil else { return }
+                streams[stream]?.hasHeard = true
+                try parser.receive(chunk, into: &events)
+                for event in events { take(event, from: stream) }
+                events.removeAll(keepingCapacity: true)
+            }
+            lost(stream, .broken("the node ended the stream"))
+        } catch let error as PresenceError {
+            lost(stream, error.status == 0 && error.code == .unreachable ? .broken(error.detail) : .refused(error))
+        } catch {
+            lost(stream, .broken("\(error)"))
+        }
+    }
+
+    private func openResponse(_ stream: Int) async throws -> TransportResponse {
+        guard let address = streams[stream]?.address else { throw PresenceError.cancelled }
+        var query = "platform=\(percentEncoded(configuration.platform))"
+        if !configuration.deviceID.isEmpty { query += "&deviceID=\(percentEncoded(configuration.deviceID))" }
+        if let status = loginStatus, !status.isEmpty { query += "&customStatus=\(percentEncoded(status))" }
+        let url = "\(configuration.addresses[address])/v1/events?\(query)"
+        let token = try await currentToken(after: nil)
+        var request = TransportRequest(url: url, token: token, lastEventID: lastEventID)
+        var response = try await transport.send(request, timeout: configuration.connectTimeout)
+        if response.status == 401 {
+            request.token = try await currentToken(after: token)
+            response = try await transport.send(request, timeout: configuration.connectTimeout)
+        }
+        guard response.status == 200 else { throw try await refusal(response) }
+        return response
+    }
+
+    private func take(_ text: EventStreamParser.Event, from stream: Int) {
+        let event: ServerEvent
+        do {
+            guard let known = try ServerEvent(text) else { return }
+            event = known
+        } catch {
+            eventsNotUnderstood += 1
+            return
+        }
+        if case .connected(let opened) = event { connected(stream, opened) }
+        if case .userStatusChanged(let statuses) = event, stream == machine.current || stream == machine.retiring {
+            let untold = view.tell(statuses)
+            if !untold.isEmpty { broadcaster.send(.userStatusChanged(untold)) }
+        }
+        guard stream == machine.current else { return }
+        if let id = text.id { lastEventID = id }
+        switch event {
+        case .connected, .userStatusChanged: break
+        case .subscriptionSyncCompleted(let type):
+            obey(machine.synced(stream))
+            broadcaster.send(.subscriptionSyncCompleted(type))
+        case .subscriptionChangedOnOtherDevices(let change): broadcaster.send(.subscriptionChangedOnOtherDevices(change))
+        case .kickedOffline(let reason):
+            // The answer to one's own logout ends the session.
+            if machine.isLeaving { return }
+            broadcaster.send(.kickedOffline(reason: reason))
+            obey(machine.end(.kickedOffline(reason)))
+        case .reconnectHint(let delay): obey(machine.hinted(stream, after: delay, using: &random))
+        }
+    }
+
+    private func connected(_ stream: Int, _ opened: Session) {
+        guard stream == machine.pending else { return }
+        loginStatus = nil
+        streams[stream]?.deadline?.cancel()
+        streams[stream]?.session = opened
+        lastSessionID = opened.sessionID
+        callAddress = streams[stream]?.address ?? callAddress
+        timer?.cancel()
+        obey(machine.connected(stream, node: opened.node))
+        broadcaster.send(.connected(opened))
+        watch?.cancel()
+        watch = Task { await watch(stream, every: .seconds(2 * max(opened.heartbeatInterval, 1))) }
+        answerLogins(.success(opened))
+    }
+
+    private func lost(_ stream: Int, _ failure: SessionMachine.Failure) {
+        guard streams[stream] != nil else { return }
+        drop(stream)
+        obey(machine.lost(stream, failure, using: &random))
+    }
+
+    // MARK: Silence
+
+    /// A node gives a sign of life at each heartbeat: over HTTP/1.1 a comment, over HTTP/2 a PING, which is not seen here. A stream that is
+    /// silent for two of them is lost; over HTTP/2, if a call on the same connection is not answered either.
+    private func watch(_ stream: Int, every interval: Duration) async {
+        while streams[stream] != nil {
+            streams[stream]?.hasHeard = false
+            do { try await configuration.clock.sleep(for: interval) } catch { return }
+            guard let state = streams[stream], stream == machine.current else { return }
+            if state.hasHeard { continue }
+            if state.isMultiplexed, await answers(at: state.address) { continue }
+            guard !Task.isCancelled else { return }
+            transport.renewConnections()
+            lost(stream, .broken("silent for \(interval)"))
+        }
+    }
+
+    private func answers(at address: Int) async -> Bool {
+        guard let user = session?.userID else { return true }
+        do {
+            _ = try await sendOnce("getUserStatus", JSON.encode(Wire.Users(userIDs: [user])), address: address, token: token ?? "")
+            return true
+        } catch let error as PresenceError {
+            return error.status != 0
+        } catch {
+            return false
+        }
+    }
+}
+
+extension ConnectionReason {
+    /// What a login that ends so throws.
+    fileprivate var loginError: PresenceError {
+        switch self {
+        case .refused(let error): error
+        case .connectionLost(let detail): .unreachable(detail)
+        case .kickedOffline(let reason): .closed("kicked offline: \(reason)")
+        case .loggedOut: .closed("logged out")
+        case .login, .sessionOpened, .closed: .closed("the client is closed")
+        }
+    }
+}

@@ -1,0 +1,44 @@
+/// Is called for what a client is told, one event after the other, on a background thread.
+///
+/// A slow listener delays only itself: what it has not been told yet is replaced by what is newer.
+public protocol PresenceListener: AnyObject, Sendable {
+    /// A session was opened, for the first time or again.
+    func onConnected(_ session: Session)
+    /// The own status, that of a friend, or that of a user one follows has changed; each user once, whole records.
+    func onUserStatusChanged(_ userStatusList: [UserStatus])
+    /// Everything that the session follows has been told.
+    func onSubscriptionSyncCompleted(_ type: SubscribeType)
+    /// Another device of the same user has subscribed or unsubscribed.
+    func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange)
+    /// The node has ended the session; the client does not come back by itself.
+    func onKickedOffline(reason: String)
+    /// The connection is in another state.
+    func onConnectionStateChanged(_ change: ConnectionChange)
+}
+
+/// Every method may be left out.
+extension PresenceListener {
+    /// Does nothing.
+    public func onConnected(_ session: Session) {}
+    /// Does nothing.
+    public func onUserStatusChanged(_ userStatusList: [UserStatus]) {}
+    /// Does nothing.
+    public func onSubscriptionSyncCompleted(_ type: SubscribeType) {}
+    /// Does nothing.
+    public func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange) {}
+    /// Does nothing.
+    public func onKickedOffline(reason: String) {}
+    /// Does nothing.
+    public func onConnectionStateChanged(_ change: ConnectionChange) {}
+
+    func receive(_ event: PresenceEvent) {
+        switch event {
+        case .connected(let session): onConnected(session)
+        case .userStatusChanged(let statuses): onUserStatusChanged(statuses)
+        case .subscriptionSyncCompleted(let type): onSubscriptionSyncCompleted(type)
+        case .subscriptionChangedOnOtherDevices(let change): onSubscriptionChangedOnOtherDevices(change)
+        case .kickedOffline(let reason): onKickedOffline(reason: reason)
+        case .connectionStateChanged(let change): onConnectionStateChanged(change)
+        }
+    }
+}

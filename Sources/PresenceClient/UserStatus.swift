@@ -1,0 +1,93 @@
+/// The general status of a user; set by the system only.
+public enum StatusType: String, Sendable, Codable {
+    /// At least one session is open.
+    case online = "ONLINE"
+    /// The connection was lost without a logout.
+    case offline = "OFFLINE"
+    /// Never logged in, or logged out.
+    case unlogined = "UNLOGINED"
+}
+
+/// All that may be known of a user: one whole, versioned value. Times are milliseconds since 1970 (UTC), 0 for never.
+public struct UserStatus: Sendable, Hashable, Codable, Identifiable {
+    /// A numeric status that the user published.
+    public struct Event: Sendable, Hashable, Codable {
+        /// 10000 and above.
+        public var value: Int64
+        /// Free text of the app.
+        public var ext: String
+        /// When it ends.
+        public var expiresAt: Int64
+
+        /// - Parameters: see the properties.
+        public init(value: Int64, ext: String = "", expiresAt: Int64 = 0) {
+            self.value = value
+            self.ext = ext
+            self.expiresAt = expiresAt
+        }
+    }
+
+    /// Whose status it is.
+    public var userID: String
+    /// The general status.
+    public var statusType: StatusType
+    /// The custom status; empty when none is set.
+    public var customStatus: String
+    /// Platforms with a session, each once.
+    public var onlinePlatforms: [String]
+    /// The numeric status that the user published last, if it has not ended.
+    public var event: Event?
+    /// The last change of anything here.
+    public var lastUpdateTime: Int64
+    /// The last change of ``statusType`` or ``onlinePlatforms``.
+    public var lastOnlineStatusUpdateTime: Int64
+    /// The last change of ``customStatus``.
+    public var lastCustomStatusUpdateTime: Int64
+    /// The last proof of life.
+    public var lastSeenTime: Int64
+    /// Opaque; for one user a larger text is newer, on whichever node it was read.
+    public var version: String
+
+    /// The user's ID: a user has one status.
+    public var id: String { userID }
+
+    /// - Parameters: see the properties.
+    public init(userID: String, statusType: StatusType, customStatus: String = "", onlinePlatforms: [String] = [], version: String) {
+        self.userID = userID
+        self.statusType = statusType
+        self.customStatus = customStatus
+        self.onlinePlatforms = onlinePlatforms
+        lastUpdateTime = 0
+        lastOnlineStatusUpdateTime = 0
+        lastCustomStatusUpdateTime = 0
+        lastSeenTime = 0
+        self.version = version
+    }
+
+    /// Reads the JSON of a node. What it leaves out because a policy hides it has its empty value.
+    public init(from decoder: any Decoder) throws {
+        let fields = try decoder.container(keyedBy: CodingKeys.self)
+        userID = try fields.decode(String.self, forKey: .userID)
+        statusType = try fields.decode(StatusType.self, forKey: .statusType)
+        version = try fields.decode(String.self, forKey: .version)
+        customStatus = try fields.decodeIfPresent(String.self, forKey: .customStatus) ?? ""
+        onlinePlatforms = try fields.decodeIfPresent([String].self, forKey: .onlinePlatforms) ?? []
+        event = try fields.decodeIfPresent(Event.self, forKey: .event)
+        lastUpdateTime = try fields.decodeIfPresent(Int64.self, forKey: .lastUpdateTime) ?? 0
+        lastOnlineStatusUpdateTime = try fields.decodeIfPresent(Int64.self, forKey: .lastOnlineStatusUpdateTime) ?? 0
+        lastCustomStatusUpdateTime = try fields.decodeIfPresent(Int64.self, forKey: .lastCustomStatusUpdateTime) ?? 0
+        lastSeenTime = try fields.decodeIfPresent(Int64.self, forKey: .lastSeenTime) ?? 0
+    }
+}
+
+/// What a subscription is about.
+public enum SubscribeType: Int, Sendable, Codable {
+    /// Online status and custom status: what this client is for.
+    case onlineStatus = 1
+    /// The user's profile.
+    case userProfile = 2
+    /// The online status of every friend.
+    case friendOnlineStatus = 3
+    /// The profile of every friend.
+    case friendUserProfile = 4
+}

@@ -1,0 +1,104 @@
+import PresenceClient
+
+/// RongCloud's subscription calls (`documents/001…`), over a ``PresenceClient/PresenceClient``.
+///
+/// Every call answers (status, …) as the document's completions do. Where users failed one by one, the status is the first one's code.
+public final class RCCoreClient: Sendable {
+    /// What this stands on, for what the document does not know.
+    public let client: PresenceClient
+
+    /// - Parameter configuration: its limits become ``PresenceClient/CallLimits/rongcloud``.
+    public init(_ configuration: ClientConfiguration) throws {
+        var configuration = configuration
+        configuration.limits = .rongcloud
+        client = try PresenceClient(configuration)
+    }
+
+    /// Connects as the user that the token names.
+    public func connect() async -> (status: RCErrorCode, userId: String?) {
+        do { return (RC_SUCCESS, try await client.login().userID) } catch { return (RCErrorCode(error), nil) }
+    }
+
+    /// Logs out.
+    public func logout() async -> RCErrorCode {
+        do {
+            try await client.logout()
+            return RC_SUCCESS
+        } catch { return RCErrorCode(error) }
+    }
+
+    /// Calls `delegate` from now on; to be set before ``connect()``.
+    public func addSubscribeEventDelegate(_ delegate: any RCSubscribeEventDelegate) { client.addListener(Bridge(delegate), for: delegate) }
+
+    /// Calls `delegate` no more.
+    public func removeSubscribeEventDelegate(_ delegate: any RCSubscribeEventDelegate) { client.removeListener(delegate) }
+
+    /// Follows users.
+    public func subscribeEvent(_ request: RCSubscribeEventRequest) async -> (status: RCErrorCode, failedUserIds: [String]?) {
+        let expiry = request.expiry > 0 ? Duration.seconds(request.expiry) : nil
+        do {
+            let answer = try await client.subscribeUserStatus(
+                request.userIds, expiry: expiry, subscribeType: request.subscribeType.wire)
+            return Self.result(answer.errorUserList)
+        } catch { return (RCErrorCode(error), request.userIds) }
+    }
+
+    /// Follows users no more.
+    public func unSubscribeEvent(_ request: RCSubscribeEventRequest) async -> (status: RCErrorCode, failedUserIds: [String]?) {
+        do { return Self.result(try await client.unsubscribeUserStatus(request.userIds)) } catch {
+            return (RCErrorCode(error), request.userIds)
+        }
+    }
+
+    /// The subscriptions to the users of the request.
+    public func querySubscribeEvent(
+        _ request: RCSubscribeEventRequest
+    ) async -> (status: RCErrorCode, subscribeEvents: [RCSubscribeInfoEvent]?) {
+        guard !request.userIds.isEmpty else { return (RCErrorCode(rawValue: PresenceError.Code.badParameter.rawValue), nil) }
+        do {
+            let page = try await client.getSubscribedUserStatus(request.userIds)
+            return (RC_SUCCESS, page.subscriptions.map { RCSubscribeInfoEvent($0) })
+        } catch { return (RCErrorCode(error), nil) }
+    }
+
+    /// A page of all subscriptions.
+    ///
+    /// - Parameters:
+    ///   - pageSize: 1 to 200.
+    ///   - startIndex: 0 first, then the count of rows already returned.
+    public func querySubscribeEvent(
+        _ request: RCSubscribeEventRequest, pageSize: Int, startIndex: Int
+    ) async -> (status: RCErrorCode, subscribeEvents: [RCSubscribeInfoEvent]?) {
+        do {
+            let page = try await client.getSubscribedUserStatus(offset: startIndex, limit: pageSize)
+            return (RC_SUCCESS, page.subscriptions.map { RCSubscribeInfoEvent($0) })
+        } catch { return (RCErrorCode(error), nil) }
+    }
+
+    private static func result(_ errors: [UserError]) -> (status: RCErrorCode, failedUserIds: [String]?) {
+        guard let first = errors.first else { return (RC_SUCCESS, nil) }
+        return (RCErrorCode(rawValue: first.code.rawValue), errors.map(\.userID))
+    }
+
+    private final class Bridge: PresenceListener {
+        private let delegate: any RCSubscribeEventDelegate
+
+        init(_ delegate: any RCSubscribeEventDelegate) { self.delegate = delegate }
+
+        func onUserStatusChanged(_ userStatusList: [UserStatus]) { delegate.onEventChange(userStatusList.map { RCSubscribeInfoEvent($0) }) }
+
+        func onSubscriptionSyncCompleted(_ type: SubscribeType) {
+            delegate.onSubscriptionSyncCompleted(RCSubscribeType(rawValue: type.rawValue) ?? .onlineStatus)
+        }
+
+        func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange) {
+            let made = change.subscribed.map { RCSubscribeEvent(userId: $0, subscribeType: .onlineStatus, operationType: .subscribe) }
+            let ended = change.unsubscribed.map { RCSubscribeEvent(userId: $0, subscribeType: .onlineStatus, operationType: .unsubscribe) }
+            delegate.onSubscriptionChangedOnOtherDevices(made + ended)
+        }
+    }
+}
+
+extension RCErrorCode {
+    fileprivate init(_ error: PresenceError) { self.init(rawValue: error.code.rawValue) }
+}

@@ -1,0 +1,94 @@
+import PresenceClient
+import Synchronization
+
+/// Tencent's user status calls (`documents/000…`), over a ``PresenceClient/PresenceClient``.
+///
+/// A call that fails for one user of many fails as a whole (T37); what concerns the others has been done all the same.
+public final class V2TIMManager: Sendable {
+    /// What this stands on, for what the document does not know.
+    public let client: PresenceClient
+    private let loginUser = Mutex<String?>(nil)
+
+    /// - Parameter configuration: its limits become ``PresenceClient/CallLimits/tencent``.
+    public init(_ configuration: ClientConfiguration) throws {
+        var configuration = configuration
+        configuration.limits = .tencent
+        client = try PresenceClient(configuration)
+    }
+
+    /// Logs in as the user that the token names.
+    public func login() async throws(V2TIMError) {
+        let session = try await call { () async throws(PresenceError) in try await self.client.login() }
+        loginUser.withLock { $0 = session.userID }
+    }
+
+    /// Logs out: UNLOGINED.
+    public func logout() async throws(V2TIMError) {
+        loginUser.withLock { $0 = nil }
+        try await call { () async throws(PresenceError) in try await self.client.logout() }
+    }
+
+    /// Who is logged in; nil for nobody.
+    public func getLoginUser() -> String? { loginUser.withLock { $0 } }
+
+    /// Calls `listener` from now on.
+    public func addIMSDKListener(_ listener: any V2TIMSDKListener) { client.addListener(Bridge(listener), for: listener) }
+
+    /// Calls `listener` no more.
+    public func removeIMSDKListener(_ listener: any V2TIMSDKListener) { client.removeListener(listener) }
+
+    /// Sets the own custom status; nil or empty clears it.
+    public func setSelfStatus(_ status: V2TIMUserStatus) async throws(V2TIMError) {
+        _ = try await call { () async throws(PresenceError) in try await self.client.setSelfStatus(status.customStatus) }
+    }
+
+    /// The status of users, oneself included.
+    public func getUserStatus(_ userIDList: [String]) async throws(V2TIMError) -> [V2TIMUserStatus] {
+        let answer = try await call { () async throws(PresenceError) in try await self.client.getUserStatus(userIDList) }
+        if let error = V2TIMError(answer.errorUserList) { throw error }
+        return answer.userStatusList.map { V2TIMUserStatus($0) }
+    }
+
+    /// Follows users; beyond the quota the earliest subscribed are removed.
+    public func subscribeUserStatus(_ userIDList: [String]) async throws(V2TIMError) {
+        let answer = try await call { () async throws(PresenceError) in try await self.client.subscribeUserStatus(userIDList) }
+        if let error = V2TIMError(answer.errorUserList) { throw error }
+    }
+
+    /// Follows users no more; with an empty list, nobody any more.
+    public func unsubscribeUserStatus(_ userIDList: [String]) async throws(V2TIMError) {
+        let errors = try await call { () async throws(PresenceError) -> [UserError] in
+            if !userIDList.isEmpty { return try await self.client.unsubscribeUserStatus(userIDList) }
+            try await self.client.unsubscribeAllUserStatus()
+            return []
+        }
+        if let error = V2TIMError(errors) { throw error }
+    }
+
+    private func call<Answer>(_ body: () async throws(PresenceError) -> Answer) async throws(V2TIMError) -> Answer {
+        do { return try await body() } catch { throw V2TIMError(error) }
+    }
+
+    private final class Bridge: PresenceListener {
+        private let listener: any V2TIMSDKListener
+
+        init(_ listener: any V2TIMSDKListener) { self.listener = listener }
+
+        func onUserStatusChanged(_ userStatusList: [UserStatus]) {
+            listener.onUserStatusChanged(userStatusList.map { V2TIMUserStatus($0) })
+        }
+
+        func onKickedOffline(reason: String) { listener.onKickedOffline() }
+
+        func onConnectionStateChanged(_ change: ConnectionChange) {
+            switch (change.state, change.reason) {
+            case (.connecting, _), (.reconnecting, _): listener.onConnecting()
+            case (.connected, _): listener.onConnectSuccess()
+            case (.disconnected, .refused(let error)): listener.onConnectFailed(error.code.rawValue, error.detail)
+            case (.disconnected, .connectionLost(let detail)):
+                listener.onConnectFailed(PresenceError.Code.unreachable.rawValue, detail)
+            case (.disconnected, _): break
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import PresenceClient
+
+/// The general status, as Tencent's document names it.
+public enum V2TIMUserStatusType: Int, Sendable {
+    /// `V2TIM_USER_STATUS_UNKNOWN`: nothing is known.
+    case unknown = 0
+    /// `V2TIM_USER_STATUS_ONLINE`: logged in.
+    case online = 1
+    /// `V2TIM_USER_STATUS_OFFLINE`: the connection was lost without a logout.
+    case offline = 2
+    /// `V2TIM_USER_STATUS_UNLOGINED`: never logged in, or logged out.
+    case unlogined = 3
+}
+
+/// The document's spelling of ``V2TIMUserStatusType/unknown``.
+public let V2TIM_USER_STATUS_UNKNOWN = V2TIMUserStatusType.unknown
+/// The document's spelling of ``V2TIMUserStatusType/online``.
+public let V2TIM_USER_STATUS_ONLINE = V2TIMUserStatusType.online
+/// The document's spelling of ``V2TIMUserStatusType/offline``.
+public let V2TIM_USER_STATUS_OFFLINE = V2TIMUserStatusType.offline
+/// The document's spelling of ``V2TIMUserStatusType/unlogined``.
+public let V2TIM_USER_STATUS_UNLOGINED = V2TIMUserStatusType.unlogined
+
+/// A user's general and custom status; of the user, not of a device.
+public struct V2TIMUserStatus: Sendable, Equatable {
+    /// Whose.
+    public private(set) var userID: String
+    /// Set by the system only.
+    public private(set) var statusType: V2TIMUserStatusType
+    /// Set by the user; nil or empty clears it.
+    public var customStatus: String?
+
+    /// A status to set.
+    public init(customStatus: String? = nil) {
+        userID = ""
+        statusType = .unknown
+        self.customStatus = customStatus
+    }
+
+    init(_ status: UserStatus) {
+        userID = status.userID
+        statusType =
+            switch status.statusType {
+            case .online: .online
+            case .offline: .offline
+            case .unlogined: .unlogined
+            }
+        customStatus = status.customStatus
+    }
+}
+
+/// Every call ends in success or in this: no list of users that failed (T37).
+public struct V2TIMError: Error, Sendable, Equatable {
+    /// The stable code.
+    public let code: Int
+    /// What was wrong.
+    public let desc: String
+
+    init(_ error: PresenceError) {
+        code = error.code.rawValue
+        desc = error.detail
+    }
+
+    /// The first user that failed stands for the call.
+    init?(_ errors: [UserError]) {
+        guard let first = errors.first else { return nil }
+        code = first.code.rawValue
+        desc = errors.count == 1 ? "\(first.userID): \(first.reason)" : "\(first.userID) and \(errors.count - 1) more: \(first.reason)"
+    }
+}
+
+/// Is called for what changes; every method may be left out.
+public protocol V2TIMSDKListener: AnyObject, Sendable {
+    /// Own statuses, friends' and strangers'; recognise the own one by ``V2TIMManager/getLoginUser()``.
+    func onUserStatusChanged(_ userStatusList: [V2TIMUserStatus])
+    /// A connection is being made.
+    func onConnecting()
+    /// Connected.
+    func onConnectSuccess()
+    /// The first connection could not be made.
+    func onConnectFailed(_ code: Int, _ desc: String)
+    /// A node has ended the session.
+    func onKickedOffline()
+}
+
+extension V2TIMSDKListener {
+    /// Does nothing.
+    public func onUserStatusChanged(_ userStatusList: [V2TIMUserStatus]) {}
+    /// Does nothing.
+    public func onConnecting() {}
+    /// Does nothing.
+    public func onConnectSuccess() {}
+    /// Does nothing.
+    public func onConnectFailed(_ code: Int, _ desc: String) {}
+    /// Does nothing.
+    public func onKickedOffline() {}
+}

@@ -1,0 +1,135 @@
+import PresenceClient
+import Synchronization
+
+/// ZEGOCLOUD's user status calls (`documents/003…`), over a ``PresenceClient/PresenceClient``.
+///
+/// Where the document's callback has a list of users that failed beside an error, a call returns the list and throws the error.
+public final class ZIM: Sendable {
+    /// What this stands on, for what the document does not know.
+    public let client: PresenceClient
+    private let userID = Mutex<String?>(nil)
+
+    /// - Parameter configuration: its limits become ``PresenceClient/CallLimits/zim``.
+    public init(_ configuration: ClientConfiguration) throws {
+        var configuration = configuration
+        configuration.limits = .zim
+        client = try PresenceClient(configuration)
+    }
+
+    /// Logs in as the user that the token names.
+    public func login(config: ZIMLoginConfig = ZIMLoginConfig()) async throws(ZIMError) {
+        let session = try await call { () async throws(PresenceError) in
+            try await self.client.login(customStatus: config.customStatus.isEmpty ? nil : config.customStatus)
+        }
+        learn(ownID: session.userID)
+    }
+
+    /// Logs out.
+    public func logout() async throws(ZIMError) {
+        try await call { () async throws(PresenceError) in try await self.client.logout() }
+    }
+
+    /// Calls `handler`, and no other, from now on; nil for nobody.
+    public func setEventHandler(_ handler: (any ZIMEventHandler)?) {
+        client.removeListener(self)
+        if let handler { client.addListener(Bridge(self, handler), for: self) }
+    }
+
+    /// Sets the own custom status; returns it.
+    @discardableResult public func updateUserCustomStatus(_ customStatus: String) async throws(ZIMError) -> String {
+        try await call { () async throws(PresenceError) in try await self.client.setSelfStatus(customStatus).customStatus }
+    }
+
+    /// Follows users for a while; beyond 3,000 the earliest subscribed are overwritten.
+    public func subscribeUsersStatus(
+        _ userIDs: [String], config: ZIMUserStatusSubscribeConfig
+    ) async throws(ZIMError) -> [ZIMErrorUserInfo] {
+        let duration = Duration.seconds(60 * config.subscriptionDuration)
+        let answer = try await call { () async throws(PresenceError) in try await self.client.subscribeUserStatus(userIDs, expiry: duration)
+        }
+        return answer.errorUserList.map { ZIMErrorUserInfo($0) }
+    }
+
+    /// Follows users no more.
+    public func unsubscribeUsersStatus(_ userIDs: [String]) async throws(ZIMError) -> [ZIMErrorUserInfo] {
+        try await call { () async throws(PresenceError) in try await self.client.unsubscribeUserStatus(userIDs) }
+            .map { ZIMErrorUserInfo($0) }
+    }
+
+    /// Asks once.
+    public func queryUsersStatusByUserIDs(
+        _ userIDs: [String]
+    ) async throws(ZIMError) -> (userStatusList: [ZIMUserStatus], errorUserList: [ZIMErrorUserInfo]) {
+        let answer = try await call { () async throws(PresenceError) in try await self.client.getUserStatus(userIDs) }
+        let own = ownID
+        return (answer.userStatusList.map { ZIMUserStatus($0, ownID: own) }, answer.errorUserList.map { ZIMErrorUserInfo($0) })
+    }
+
+    /// The own subscriptions: all, or those to the named users; others are silently absent.
+    public func querySubscribedUserStatusList(
+        _ config: ZIMSubscribedUserStatusQueryConfig
+    ) async throws(ZIMError) -> [ZIMUserStatusSubscription] {
+        let page = try await call { () async throws(PresenceError) in try await self.client.getSubscribedUserStatus(config.userIDs) }
+        let own = ownID
+        return page.subscriptions.map { ZIMUserStatusSubscription($0, ownID: own) }
+    }
+
+    fileprivate var ownID: String? { userID.withLock { $0 } }
+
+    fileprivate func learn(ownID: String) { userID.withLock { $0 = ownID } }
+
+    private func call<Answer>(_ body: () async throws(PresenceError) -> Answer) async throws(ZIMError) -> Answer {
+        do { return try await body() } catch { throw ZIMError(error) }
+    }
+}
+
+private final class Bridge: PresenceListener {
+    private let handler: any ZIMEventHandler
+    private let zim: Weak
+
+    private final class Weak: Sendable {
+        weak let zim: ZIM?
+
+        init(_ zim: ZIM) { self.zim = zim }
+    }
+
+    init(_ zim: ZIM, _ handler: any ZIMEventHandler) {
+        self.zim = Weak(zim)
+        self.handler = handler
+    }
+
+    func onConnected(_ session: Session) { zim.zim?.learn(ownID: session.userID) }
+
+    func onUserStatusChanged(_ userStatusList: [UserStatus]) {
+        guard let zim = zim.zim else { return }
+        let own = zim.ownID
+        handler.zim(zim, userStatusUpdated: userStatusList.map { ZIMUserStatus($0, ownID: own) })
+    }
+
+    func onConnectionStateChanged(_ change: ConnectionChange) {
+        guard let zim = zim.zim else { return }
+        let state: ZIMConnectionState =
+            switch change.state {
+            case .disconnected: .disconnected
+            case .connecting: .connecting
+            case .connected: .connected
+            case .reconnecting: .reconnecting
+            }
+        var data: [String: String] = [:]
+        let event: ZIMConnectionEvent
+        switch change.reason {
+        case .sessionOpened: event = .success
+        case .login, .loggedOut, .closed: event = .activeLogin
+        case .connectionLost(let detail):
+            event = change.state == .disconnected ? .loginTimeout : .loginInterrupted
+            data["reason"] = detail
+        case .refused(let error):
+            event = error.code == .notLoggedIn ? .tokenExpired : .loginInterrupted
+            data["reason"] = error.description
+        case .kickedOffline(let reason):
+            event = .kickedOut
+            data["reason"] = reason
+        }
+        handler.zim(zim, connectionStateChanged: state, event: event, extendedData: data)
+    }
+}

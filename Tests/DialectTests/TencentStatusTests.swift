@@ -1,0 +1,85 @@
+import NodeFixture
+import PresenceClient
+import TencentStatus
+import Testing
+
+/// The samples of `documents/000…`, line by line.
+@Suite(.timeLimit(.minutes(1))) struct TencentStatusTests {
+    private final class SDKListener: V2TIMSDKListener {
+        let manager: V2TIMManager
+        let own = Box<V2TIMUserStatus>()
+        let others = Box<V2TIMUserStatus>()
+        let connections = Box<String>()
+
+        init(_ manager: V2TIMManager) { self.manager = manager }
+
+        func onUserStatusChanged(_ userStatusList: [V2TIMUserStatus]) {
+            let myselfUserID = manager.getLoginUser()
+            for userStatus in userStatusList {
+                if userStatus.userID == myselfUserID {
+                    own.add([userStatus])
+                } else {
+                    others.add([userStatus])
+                }
+            }
+        }
+
+        func onConnecting() { connections.add(["connecting"]) }
+        func onConnectSuccess() { connections.add(["success"]) }
+    }
+
+    @Test func theSamplesOfTheDocumentRun() async throws {
+        let fixture = try await Fixture.start()
+        let manager = try V2TIMManager(try await fixture.configuration(of: "ann"))
+        let listener = SDKListener(manager)
+        manager.addIMSDKListener(listener)
+        try await manager.login()
+
+        // Setting self status.
+        var status = V2TIMUserStatus()
+        status.customStatus = "listening to music"
+        try await manager.setSelfStatus(status)
+        try await fixture.until("the own listener is told (T9)") { listener.own.all.last?.customStatus == "listening to music" }
+
+        // Querying one's own status, and others'.
+        let loginUserID = try #require(manager.getLoginUser())
+        let own = try await manager.getUserStatus([loginUserID])
+        #expect(own.map(\.statusType) == [V2TIM_USER_STATUS_ONLINE] && own.first?.customStatus == "listening to music")
+        let result = try await manager.getUserStatus(["userid1", "userid2", "userid3"])
+        #expect(result.map(\.userID) == ["userid1", "userid2", "userid3"])
+        #expect(result.allSatisfy { $0.statusType == V2TIM_USER_STATUS_UNLOGINED })
+
+        // Subscribing, status change notification, unsubscribing.
+        try await manager.subscribeUserStatus(["userid1", "userid2", "userid3"])
+        let other = try V2TIMManager(try await fixture.configuration(of: "userid1"))
+        try await other.login()
+        try await other.setSelfStatus(V2TIMUserStatus(customStatus: "on the call"))
+        try await fixture.until("the others' listener is told (T31)") {
+            listener.others.all.contains { $0.statusType == V2TIM_USER_STATUS_ONLINE && $0.customStatus == "on the call" }
+        }
+        try await manager.unsubscribeUserStatus(["userid1", "userid2", "userid3"])
+        try await manager.unsubscribeUserStatus([])
+
+        // Clearing.
+        status.customStatus = nil
+        try await manager.setSelfStatus(status)
+        try await fixture.until("the own listener is told (T10)") { listener.own.all.last?.customStatus == "" }
+        try await other.logout()
+        try await manager.logout()
+        #expect(manager.getLoginUser() == nil && listener.connections.all == ["connecting", "success"])
+        try await fixture.stop()
+    }
+
+    @Test func aCallFailsAsAWhole() async throws {
+        let fixture = try await Fixture.start()
+        let manager = try V2TIMManager(try await fixture.configuration(of: "ann"))
+        let error = await #expect(throws: V2TIMError.self) { try await manager.subscribeUserStatus(["bob", "ann"]) }
+        #expect(error?.code == 6017 && error?.desc.hasPrefix("ann: ") == true)
+        let bad = await #expect(throws: V2TIMError.self) { try await manager.getUserStatus(["bob", "bad\u{1}", "bad\u{2}"]) }
+        #expect(bad?.code == 7003 && bad?.desc.contains("and 1 more") == true)
+        let long = V2TIMUserStatus(customStatus: String(repeating: "x", count: 257))
+        await #expect(throws: V2TIMError.self) { try await manager.setSelfStatus(long) }
+        await manager.client.close()
+        try await fixture.stop()
+    }
+}

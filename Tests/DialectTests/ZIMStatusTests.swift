@@ -1,0 +1,81 @@
+import NodeFixture
+import PresenceClient
+import Testing
+import ZIMStatus
+
+/// The samples of `documents/003…`, line by line.
+@Suite(.timeLimit(.minutes(1))) struct ZIMStatusTests {
+    private final class Handler: ZIMEventHandler {
+        let statuses = Box<ZIMUserStatus>()
+        let states = Box<ZIMConnectionState>()
+        let events = Box<ZIMConnectionEvent>()
+
+        func zim(_ zim: ZIM, userStatusUpdated userStatusList: [ZIMUserStatus]) { statuses.add(userStatusList) }
+
+        func zim(_ zim: ZIM, connectionStateChanged state: ZIMConnectionState, event: ZIMConnectionEvent, extendedData: [String: String]) {
+            states.add([state])
+            events.add([event])
+        }
+
+        func newest(_ user: String) -> ZIMUserStatus? { statuses.all.last { $0.userID == user } }
+    }
+
+    @Test func theSamplesOfTheDocumentRun() async throws {
+        let fixture = try await Fixture.start()
+        let zim = try ZIM(try await fixture.configuration(of: "ann"))
+        let handler = Handler()
+        zim.setEventHandler(handler)
+
+        // Set on login, update.
+        var config = ZIMLoginConfig()
+        config.customStatus = "Busy"
+        try await zim.login(config: config)
+        try await fixture.until("the own record has the status of the login") { handler.newest("ann")?.customStatus == "Busy" }
+        #expect(try await zim.updateUserCustomStatus("Do Not Disturb") == "Do Not Disturb")
+        try await fixture.until("and the update") { handler.newest("ann")?.customStatus == "Do Not Disturb" }
+        let own = try #require(handler.newest("ann"))
+        #expect(own.onlineStatus == .unknown && own.lastUpdateTime == 0 && own.onlinePlatforms == ["ios"], "Z22")
+
+        // Subscribe to user status.
+        let subscribeConfig = ZIMUserStatusSubscribeConfig(subscriptionDuration: 60)
+        #expect(try await zim.subscribeUsersStatus(["userIdA", "userIdB"], config: subscribeConfig) == [])
+        let partly = try await zim.subscribeUsersStatus(["userIdA", "ann"], config: subscribeConfig)
+        #expect(partly.map(\.userID) == ["ann"] && partly.map(\.reason) == [6017], "Z13")
+        await #expect(throws: ZIMError.self) {
+            try await zim.subscribeUsersStatus(["userIdA"], config: ZIMUserStatusSubscribeConfig(subscriptionDuration: 43_201))
+        }
+        let other = try ZIM(try await fixture.configuration(of: "userIdA"))
+        try await other.login()
+        try await other.updateUserCustomStatus("away")
+        try await fixture.until("the change is told (Z14)") { handler.newest("userIdA")?.customStatus == "away" }
+        let told = try #require(handler.newest("userIdA"))
+        #expect(told.onlineStatus == .online && told.onlinePlatforms == ["ios"] && told.lastUpdateTime > 0)
+        #expect(told.lastOnlineStatusUpdateTime > 0 && told.lastCustomStatusUpdateTime >= told.lastOnlineStatusUpdateTime)
+
+        // Query user status (Z18).
+        let queried = try await zim.queryUsersStatusByUserIDs(["userIdA", "userIdB", "bad\u{1}"])
+        #expect(queried.userStatusList.map(\.onlineStatus) == [.online, .logout])
+        #expect(queried.errorUserList.map(\.reason) == [7003])
+
+        // Query the subscription list: some, all.
+        let listConfig = ZIMSubscribedUserStatusQueryConfig(userIDs: ["userIdA", "stranger"])
+        let some = try await zim.querySubscribedUserStatusList(listConfig)
+        #expect(some.map(\.userStatus.userID) == ["userIdA"] && some[0].subscribeExpiredTime > told.lastUpdateTime)
+        #expect(try await zim.querySubscribedUserStatusList(ZIMSubscribedUserStatusQueryConfig()).count == 2)
+
+        // Unsubscribe; the platforms of a second device (Z21); the connection's states (Z23).
+        #expect(try await zim.unsubscribeUsersStatus(["userIdA", "userIdB"]) == [])
+        var second = try await fixture.configuration(of: "ann")
+        second.platform = "windows"
+        let desk = try ZIM(second)
+        try await desk.login()
+        try await fixture.until("both platforms are told") { handler.newest("ann")?.onlinePlatforms == ["ios", "windows"] }
+        try await desk.logout()
+        try await other.logout()
+        try await zim.logout()
+        try await fixture.until("the end is told") { handler.states.all.last == .disconnected }
+        #expect(handler.states.all == [.connecting, .connected, .disconnected])
+        #expect(handler.events.all == [.activeLogin, .success, .activeLogin])
+        try await fixture.stop()
+    }
+}

@@ -1,0 +1,174 @@
+import NodeFixture
+import PresenceNode
+import PresenceWire
+import Testing
+
+@testable import PresenceClient
+
+/// Against real nodes, in this process.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct NodeTests {
+    @Test func aChangeOfAFollowedUserReachesSequenceListenerAndView() async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        let ann = try await fixture.client("ann", nodes: [0])
+        let bob = try await fixture.client("bob", nodes: [2])
+        let changes = ann.onUserStatusChanged
+        let listener = RecordingListener()
+        ann.addListener(listener)
+        let session = try await ann.login()
+        #expect(session.userID == "ann" && session.node == "n0")
+        try await ann.subscribeUserStatus(["bob"])
+        try await bob.login()
+        let set = try await bob.setSelfStatus("in a meeting")
+        #expect(await changes.first { $0.customStatus == "in a meeting" } == set)
+        #expect(await ann.status(of: "bob") == set)
+        try await bob.logout()
+        #expect(await changes.first { $0.userID == "bob" && $0.statusType == .unlogined } != nil)
+        try await fixture.until("the listener was told the same") { listener.newest["bob"]?.statusType == .unlogined }
+        #expect(
+            listener.events.prefix(2) == [
+                .connectionStateChanged(.init(.connecting, .login)), .connectionStateChanged(.init(.connected, .sessionOpened)),
+            ])
+        #expect(listener.events.contains(.connected(session)) && listener.events.contains(.subscriptionSyncCompleted(.onlineStatus)))
+        ann.removeListener(listener)
+        let told = listener.events.count
+        try await ann.setSelfStatus("nobody listens")
+        _ = await changes.first { $0.customStatus == "nobody listens" }
+        #expect(listener.events.count == told)
+        try await ann.logout()
+        #expect(await ann.connectionState == .disconnected)
+        try await fixture.stop()
+    }
+
+    @Test func everyOperationAnswersPerUser() async throws {
+        let fixture = try await Fixture.start()
+        let ann = try await fixture.client("ann")
+        let set = try await ann.setSelfStatus("busy", expiry: .seconds(60))
+        #expect(set.userID == "ann" && set.customStatus == "busy")
+        let answer = try await ann.getUserStatus(["ann", "bob", "bad\u{1}"])
+        #expect(answer.userStatusList.map(\.userID) == ["ann", "bob"] && answer.asOf > 0)
+        #expect(answer.errorUserList.map(\.code) == [.badUserID])
+        #expect(try await ann.setSelfStatus(nil).customStatus == "")
+
+        let subscribed = try await ann.subscribeUserStatus(["bob", "carl", "ann"], expiry: .seconds(3_600), sync: true)
+        #expect(subscribed.errorUserList.map(\.userID) == ["ann"] && subscribed.evicted == [])
+        #expect(subscribed.userStatusList?.map(\.userID) == ["bob", "carl"])
+        let page = try await ann.getSubscribedUserStatus(["carl", "dora"])
+        #expect(page.subscriptions.map(\.userID) == ["carl"] && page.subscriptions[0].expiresAt != nil)
+        #expect(try await ann.unsubscribeUserStatus(["carl"]) == [])
+        #expect(try await ann.getSubscribedUserStatus().subscriptions.map(\.userID) == ["bob"])
+        try await ann.unsubscribeAllUserStatus()
+        #expect(try await ann.getSubscribedUserStatus() == SubscriptionPage())
+
+        let refused = await #expect(throws: PresenceError.self) {
+            try await ann.setSelfStatus(String(repeating: "x", count: 257))
+        }
+        #expect(refused?.code == .badParameter && refused?.status == 400 && refused?.detail.contains("customStatus") == true)
+        await ann.close()
+        await #expect(throws: PresenceError.self) { try await ann.getUserStatus(["ann"]) }
+        try await fixture.stop()
+    }
+
+    @Test func longListsAreSeveralCalls() async throws {
+        let fixture = try await Fixture.start()
+        let ann = try await fixture.client("ann") {
+            $0.limits = CallLimits(queryUsersMax: 2, subscribeUsersMax: 2, unsubscribeUsersMax: 2, pageRowsMax: 2)
+        }
+        let users = (0..<5).map { "u\($0)" }
+        let subscribed = try await ann.subscribeUserStatus(users + ["ann"], sync: true)
+        #expect(subscribed.userStatusList?.map(\.userID) == users && subscribed.errorUserList.map(\.userID) == ["ann"])
+        #expect(try await ann.getSubscribedUserStatus().subscriptions.map(\.userID).sorted() == users)
+        #expect(try await ann.getSubscribedUserStatus(users + ["other"]).total == 5)
+        let answer = try await ann.getUserStatus(users + ["bad\u{1}"])
+        #expect(answer.userStatusList.map(\.userID) == users && answer.errorUserList.count == 1)
+        #expect(try await ann.unsubscribeUserStatus(users) == [])
+        #expect(try await ann.getSubscribedUserStatus().total == 0)
+        await ann.close()
+        try await fixture.stop()
+    }
+
+    @Test func anExpiredTokenIsRenewed() async throws {
+        let fixture = try await Fixture.start()
+        let mint = try await TokenMint()
+        let asked = Counter()
+        let provider: ClientConfiguration.TokenProvider = {
+            try await mint.token(user: "ann", seconds: asked.next() % 2 == 1 ? -10 : 60)
+        }
+        let ann = try await fixture.client("ann") { $0.token = provider }
+        try await ann.login()
+        #expect(asked.count == 2)
+        try await ann.setSelfStatus("still the same token")
+        #expect(asked.count == 2)
+        await ann.close()
+        // Also by a call, and once for all that wait.
+        let other = try await fixture.client("ann") { $0.token = provider }
+        async let first = other.setSelfStatus("a")
+        async let second = other.setSelfStatus("b")
+        _ = try await (first, second)
+        #expect(asked.count == 4)
+        await other.close()
+        let stale = try await fixture.client("ann") { $0.token = { try await mint.token(user: "ann", seconds: -10) } }
+        let error = await #expect(throws: PresenceError.self) { try await stale.login() }
+        #expect(error?.code == .notLoggedIn && error?.status == 401)
+        await stale.close()
+        try await fixture.stop()
+    }
+
+    @Test func whoIsKickedDoesNotComeBackByItself() async throws {
+        let fixture = try await Fixture.start(nodes: 2)
+        let phone = try await fixture.client("ann", nodes: [0])
+        let desk = try await fixture.client("ann", nodes: [1])
+        try await phone.login()
+        try await desk.login()
+        let events = phone.events
+        try await desk.logout(everywhere: true)
+        var seen: [PresenceEvent] = []
+        for await event in events {
+            seen.append(event)
+            if case .connectionStateChanged = event { break }
+        }
+        #expect(seen.contains(.kickedOffline(reason: "logout")))
+        #expect(seen.last == .connectionStateChanged(.init(.disconnected, .kickedOffline("logout"))))
+        try await fixture.until("ann is unlogined") { try await desk.getUserStatus(["ann"]).userStatusList.first?.statusType == .unlogined }
+        try await phone.login()
+        #expect(await phone.connectionState == .connected)
+        await phone.close()
+        await desk.close()
+        try await fixture.stop()
+    }
+
+    @Test func aLoginThatReachesNobodyFails() async throws {
+        let fixture = try await Fixture.start()
+        let ann = try await fixture.client("ann") { configuration in
+            configuration.addresses = ["http://127.0.0.1:1"]
+            configuration.loginAttemptsMax = 3
+        }
+        let changes = ann.connectionChanges
+        let error = await #expect(throws: PresenceError.self) { try await ann.login() }
+        #expect(error?.code == .unreachable)
+        let call = await #expect(throws: PresenceError.self) { try await ann.getUserStatus(["bob"]) }
+        #expect(call?.code == .unreachable)
+        await ann.close()
+        let states = await changes.reduce(into: [ConnectionState]()) { $0.append($1.state) }
+        #expect(states == [.connecting, .disconnected])
+        try await fixture.stop()
+    }
+
+    @Test func closingIsOfflineAndLogoutIsUnlogined() async throws {
+        let fixture = try await Fixture.start { $0.core.offlineGrace = .zero }
+        let bob = try await fixture.client("bob")
+        try await bob.login()
+        try await bob.subscribeUserStatus(["ann"])
+        let changes = bob.onUserStatusChanged
+        var ann = try await fixture.client("ann") { $0.customStatus = "on the train & away" }
+        try await ann.login()
+        #expect(await changes.first { $0.statusType == .online }?.customStatus == "on the train & away")
+        await ann.close()
+        #expect(await changes.first { $0.userID == "ann" && $0.statusType != .online }?.statusType == .offline)
+        ann = try await fixture.client("ann")
+        try await ann.login()
+        try await ann.logout()
+        #expect(await changes.first { $0.statusType == .unlogined }?.userID == "ann")
+        await bob.close()
+        try await fixture.stop()
+    }
+}

@@ -1,0 +1,132 @@
+import Testing
+
+@testable import PresenceClient
+
+/// What a client makes again, and when: against a node that answers as the test says, in a time that passes as the test says.
+@Suite(.timeLimit(.minutes(1))) struct PatienceTests {
+    private let clock = ManualClock()
+
+    private func client(addresses: Int = 2, _ script: @escaping TransportDouble.Script) -> (PresenceClient, TransportDouble) {
+        var configuration = ClientConfiguration(addresses: (0..<addresses).map { "http://n\($0)" }) { "token" }
+        configuration.clock = clock
+        configuration.random = Least()
+        configuration.callTimeout = .seconds(100)
+        configuration.connectTimeout = .seconds(200)
+        let transport = TransportDouble(script)
+        return (PresenceClient(configuration, transport: transport), transport)
+    }
+
+    private static let users = #"{"userStatusList":[],"errorUserList":[],"asOf":7}"#
+
+    @Test func aCallWaitsAsLongAsTheNodeAsks() async throws {
+        let (client, transport) = client { number, _ in
+            number == 1 ? .problem(429, 7008, retryAfter: 4) : number == 2 ? .problem(503, 50001) : .answer(200, Self.users)
+        }
+        async let answer = client.getUserStatus(["bob"])
+        let wait = await clock.sleeper { $0 < .seconds(100) }
+        #expect(wait == .seconds(4))
+        #expect(transport.requests.count == 1)
+        clock.advance(by: wait)
+        #expect(try await answer.asOf == 7)
+        // The one that was called too often is asked again, the one that does not reach the owner is not.
+        #expect(transport.requests.map(\.url) == ["n0", "n0", "n1"].map { "http://\($0)/v1/getUserStatus" })
+    }
+
+    @Test func cancellingEndsTheWait() async throws {
+        let (client, transport) = client { _, _ in .problem(503, 50002, retryAfter: 9) }
+        let call = Task { try await client.getUserStatus(["bob"]) }
+        _ = await clock.sleeper { $0 < .seconds(100) }
+        call.cancel()
+        let error = await #expect(throws: PresenceError.self) { try await call.value }
+        #expect(error?.code == .cancelled && transport.requests.count == 1)
+    }
+
+    @Test func anEventIsNotPublishedTwice() async throws {
+        let (client, transport) = client { _, _ in nil }
+        let error = await #expect(throws: PresenceError.self) { try await client.publishEvent(10_001) }
+        #expect(error?.code == .unreachable && transport.requests.count == 1)
+        // What is the same when it is done twice is tried at every address.
+        await #expect(throws: PresenceError.self) { try await client.setSelfStatus("busy") }
+        #expect(transport.requests.count == 5)
+    }
+
+    @Test func anEventIsPublishedAsTheContractSays() async throws {
+        let status = #"{"userID":"ann","statusType":"ONLINE","version":"01","event":{"value":10001,"ext":"x","expiresAt":9}}"#
+        let (client, transport) = client { _, _ in .answer(200, #"{"eventID":12,"userStatus":\#(status)}"#) }
+        let answer = try await client.publishEvent(10_001, ext: "x", expiry: .seconds(60), sendToOnlineUsersOnly: false, syncEnabled: true)
+        #expect(answer.eventID == "12" && answer.userStatus.event == UserStatus.Event(value: 10_001, ext: "x", expiresAt: 9))
+        let body = String(decoding: transport.requests[0].body ?? [], as: UTF8.self)
+        for part in [#""value":10001"#, #""ext":"x""#, #""expiry":60"#, #""sendToOnlineUsersOnly":false"#, #""syncEnabled":true"#] {
+            #expect(body.contains(part), "\(body)")
+        }
+    }
+
+    @Test func aLaterBatchThatFailsIsToldPerUser() async throws {
+        let users = (0..<450).map { "u\($0)" }
+        let (client, _) = client { number, _ in
+            number == 1 ? .answer(200, #"{"errorUserList":[],"evicted":["old"]}"#) : .problem(400, 6017)
+        }
+        let answer = try await client.subscribeUserStatus(users)
+        #expect(answer.evicted == ["old"] && answer.errorUserList.map(\.userID) == Array(users[200...]))
+        #expect(Set(answer.errorUserList.map(\.code)) == [.badParameter])
+    }
+
+    @Test(arguments: [false, true]) func aStreamThatIsSilentIsLeft(isMultiplexed: Bool) async throws {
+        let (client, transport) = client { number, request in
+            // Under HTTP/2 a call on the same connection proves it dead or alive: alive first, then dead.
+            if request.body != nil { return number == 2 ? .answer(200, Self.users) : nil }
+            return .connected(node: "n\(number)", isMultiplexed: isMultiplexed)
+        }
+        try await client.login()
+        let changes = client.connectionChanges
+        for _ in 0..<(isMultiplexed ? 2 : 1) {
+            _ = await clock.sleeper { $0 == .seconds(60) }
+            clock.advance(by: .seconds(60))
+        }
+        var states: [ConnectionState] = []
+        for await change in changes {
+            states.append(change.state)
+            if change.state == .reconnecting { clock.advance(by: .seconds(1)) }
+            if change.state == .connected { break }
+        }
+        #expect(states == [.reconnecting, .connected] && transport.renewalsCount == 1)
+        let streams = transport.requests.filter { $0.body == nil }
+        #expect(streams.map(\.lastEventID) == [nil, "5"] && streams[1].url.hasPrefix("http://n1/"))
+        await client.close()
+    }
+
+    @Test func aNodeThatSaysNothingIsNotWaitedForForEver() async throws {
+        let (client, transport) = client { number, _ in number == 1 ? .stream(":\n\n") : .connected(node: "n1") }
+        async let session = client.login()
+        _ = await clock.sleeper { $0 == .seconds(200) }
+        clock.advance(by: .seconds(200))
+        #expect(try await session.node == "n1" && transport.requests.count == 2)
+        await client.close()
+    }
+
+    @Test func aLogoutWhileTheSessionIsLostNamesItAllTheSame() async throws {
+        let (client, transport) = client { number, request in
+            number == 1 ? .connected(node: "n0") : request.body == nil ? nil : .answer(200, "{}")
+        }
+        try await client.login()
+        let changes = client.connectionChanges
+        _ = await clock.sleeper { $0 == .seconds(60) }
+        clock.advance(by: .seconds(60))
+        for await change in changes where change.state == .reconnecting { break }
+        try await client.logout()
+        let last = try #require(transport.requests.last)
+        #expect(last.url.hasSuffix("/v1/logout") && String(decoding: last.body ?? [], as: UTF8.self) == #"{"sessionID":"s"}"#)
+        #expect(await client.connectionState == .disconnected)
+        await client.close()
+    }
+
+    @Test func aCancelledLoginGivesUp() async throws {
+        let (client, _) = client { _, _ in .stream(":\n\n") }
+        let login = Task { try await client.login() }
+        _ = await clock.sleeper { $0 == .seconds(200) }
+        login.cancel()
+        let error = await #expect(throws: PresenceError.self) { try await login.value }
+        #expect(error?.code == .cancelled)
+        while await client.connectionState != .disconnected { await Task.yield() }
+    }
+}

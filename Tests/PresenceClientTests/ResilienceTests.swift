@@ -1,0 +1,143 @@
+import Foundation
+import NodeFixture
+import PresenceNode
+import PresenceWire
+import Testing
+
+@testable import PresenceClient
+
+/// Nodes that go while clients are logged in.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct ResilienceTests {
+    private func expectViewsToEqualOwners(_ fixture: Fixture, _ client: PresenceClient, users: [String], node: Int) async throws {
+        let body = "{\"userIDs\":[\(users.map { "\"\($0)\"" }.joined(separator: ","))]}"
+        try await fixture.until("the view equals what the owners say") {
+            let known = try await fixture.call("getUserStatus", body, as: "somebody", node: node).json["userStatusList"]?.elements ?? []
+            guard known.count == users.count else { return false }
+            for record in known {
+                guard let user = record["userID"]?.text, let status = await client.status(of: user),
+                    status.version == record["version"]?.text, status.statusType.rawValue == record["statusType"]?.text,
+                    status.customStatus == record["customStatus"]?.text
+                else { return false }
+            }
+            return true
+        }
+    }
+
+    /// The node cuts every stream without a word.
+    @Test func aClientComesBackElsewhereAndMissesNothing() async throws {
+        let fixture = try await Fixture.start(nodes: 3) { $0.drainTimeout = .zero }
+        let users = (0..<12).map { "u\($0)" }
+        let ann = try await fixture.client("ann") {
+            $0.addresses = Array($0.addresses[1...] + $0.addresses[..<1])
+            $0.random = Least()
+        }
+        let watcher = try await fixture.client("watcher", nodes: [0])
+        try await watcher.login()
+        try await watcher.subscribeUserStatus(["ann"])
+        let seen = RecordingListener()
+        watcher.addListener(seen)
+        let states = ann.connectionChanges
+        #expect(try await ann.login().node == "n1")
+        try await ann.subscribeUserStatus(users)
+        for user in users { #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"before"}"#, as: user).status == 200) }
+        async let stopping: Void = fixture.nodes[1].stop()
+        for user in users { #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"after"}"#, as: user).status == 200) }
+        try await stopping
+        try await fixture.until("ann is back") { await ann.session.map { $0.node != "n1" } ?? false }
+        try await expectViewsToEqualOwners(fixture, ann, users: users, node: 2)
+        #expect(await ann.statuses.values.filter { $0.customStatus == "after" }.count == users.count)
+        await ann.close()
+        let told = await states.reduce(into: [ConnectionState]()) { $0.append($1.state) }
+        #expect(told.starts(with: [.connecting, .connected]))
+        #expect(!seen.statuses.contains { $0.userID == "ann" && $0.statusType == .offline })
+        await watcher.close()
+        for node in [0, 2] { try await fixture.nodes[node].stop() }
+    }
+
+    @Test func aClientOfAKilledProcessComesBackElsewhere() async throws {
+        let fixture = try await Fixture.start(nodes: 2)
+        let process = try NodeProcess(joining: fixture)
+        defer { process.kill() }
+        try await fixture.until("the process is a member") {
+            try await fixture.nodes[0].metricsText().contains("rollcall_members{state=\"alive\"} 3\n")
+        }
+        let users = (0..<12).map { "u\($0)" }
+        let ann = try await fixture.client("ann") { configuration in
+            configuration.addresses.insert("http://127.0.0.1:\(NodeProcess.portOfThisRun)", at: 0)
+            configuration.random = Least()
+        }
+        #expect(try await ann.login().node == "process")
+        try await ann.subscribeUserStatus(users)
+        let states = ann.connectionChanges
+        process.kill()
+        for await change in states where change.state == .connected { break }
+        for user in users {
+            try await fixture.until("the owner of \(user) is there") {
+                try await fixture.call("setSelfStatus", #"{"customStatus":"after"}"#, as: user).status == 200
+            }
+        }
+        try await expectViewsToEqualOwners(fixture, ann, users: users, node: 1)
+        #expect(await ann.statuses.values.filter { $0.customStatus == "after" }.count == users.count)
+        await ann.close()
+        try await fixture.stop()
+    }
+
+    /// With `offlineGrace` zero a gap of any length would be seen.
+    @Test(arguments: [false, true]) func aNodeThatDrainsIsLeftWithoutAGap(underTLS: Bool) async throws {
+        let folder = TemporaryFolder()
+        let certificate = underTLS ? try await SelfSignedCertificate(in: folder) : nil
+        let fixture = try await Fixture.start(nodes: 3, in: folder) { configuration in
+            configuration.core.offlineGrace = .zero
+            configuration.drainTimeout = .seconds(5)
+            configuration.tlsCertificate = certificate?.path
+            configuration.tlsKey = certificate?.keyPath
+        }
+        let watcher = try await fixture.client("watcher", nodes: [0], under: certificate)
+        let told = RecordingListener()
+        watcher.addListener(told)
+        try await watcher.login()
+        let users = (0..<4).map { "u\($0)" }
+        try await watcher.subscribeUserStatus(users)
+        var clients: [PresenceClient] = []
+        for user in users {
+            let client = try await fixture.client(user, nodes: [1, 2, 0], under: certificate) { $0.random = Least() }
+            #expect(try await client.login().node == "n1")
+            try await client.subscribeUserStatus(users)
+            clients.append(client)
+        }
+        #expect(await clients[0].isMultiplexed == underTLS)
+        try await fixture.until("the watcher sees all") { Set(users).isSubset(of: Set(told.newest.keys)) }
+        let changes = clients.map(\.connectionChanges)
+        try await fixture.nodes[1].stop()
+        for client in clients {
+            let session = await client.session
+            #expect(session?.node == "n2")
+        }
+        try await clients[3].setSelfStatus("last")
+        try await fixture.until("the watcher sees the last") { told.newest["u3"]?.customStatus == "last" }
+        #expect(told.statuses.filter { $0.statusType != .online && $0.version > "1" && users.contains($0.userID) }.map(\.userID) == [])
+        for client in clients { await client.close() }
+        // Nothing was reported but the end: the apps of these clients noticed nothing.
+        for change in changes { #expect(await change.reduce(into: []) { $0.append($1) } == [ConnectionChange(.disconnected, .closed)]) }
+        await watcher.close()
+        for node in [0, 2] { try await fixture.nodes[node].stop() }
+    }
+
+    @Test func aLoneNodeThatRestartsIsFoundAgain() async throws {
+        let configure: (inout NodeConfiguration) -> Void = { $0.listen.port = NodeProcess.portOfThisRun }
+        var fixture = try await Fixture.start(configure)
+        let ann = try await fixture.client("ann")
+        try await ann.login()
+        try await ann.subscribeUserStatus(["bob"])
+        let changes = ann.connectionChanges
+        let folder = fixture.folder
+        try await fixture.stop()
+        for await change in changes where change.state == .reconnecting { break }
+        fixture = try await Fixture.start(in: folder, configure)
+        for await change in changes where change.state == .connected { break }
+        #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"hello"}"#, as: "bob").status == 200)
+        try await fixture.until("ann hears of bob") { await ann.status(of: "bob")?.customStatus == "hello" }
+        await ann.close()
+        try await fixture.stop()
+    }
+}

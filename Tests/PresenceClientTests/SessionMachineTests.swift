@@ -1,0 +1,161 @@
+import Testing
+
+@testable import PresenceClient
+
+@Suite struct SessionMachineTests {
+    var random = SplitMix(state: 7)
+    var machine = SessionMachine(
+        addressesCount: 3, firstAddress: 1, backoff: Backoff(initial: .milliseconds(100), max: .seconds(1)), loginAttemptsMax: 3)
+
+    private mutating func connect() {
+        #expect(machine.begin() == [.report(ConnectionChange(.connecting, .login)), .open(stream: 1, address: 1)])
+        #expect(machine.connected(1, node: "b") == [.report(ConnectionChange(.connected, .sessionOpened))])
+        #expect(machine.synced(1) == [])
+    }
+
+    private func delay(_ effects: [SessionMachine.Effect]) -> Duration? {
+        for case .wake(let delay) in effects { return delay }
+        return nil
+    }
+
+    @Test mutating func aLostSessionIsSoughtAtTheNextAddressForEver() {
+        connect()
+        let lost = machine.lost(1, .broken("x"), using: &random)
+        #expect(lost.first == .report(ConnectionChange(.reconnecting, .connectionLost("x"))))
+        #expect(delay(lost)! <= .milliseconds(100))
+        #expect(machine.woke() == [.open(stream: 2, address: 2)])
+        for stream in 2...40 {
+            let lost = machine.lost(stream, .broken("x"), using: &random)
+            #expect(lost.count == 1 && delay(lost)! <= .seconds(1))
+            #expect(machine.woke() == [.open(stream: stream + 1, address: (stream + 1) % 3)])
+        }
+        #expect(machine.state == .reconnecting)
+        #expect(machine.connected(41, node: "c") == [.report(ConnectionChange(.connected, .sessionOpened))])
+    }
+
+    @Test mutating func aWaitThatIsNotWantedAnyMoreOpensNothing() {
+        connect()
+        _ = machine.lost(1, .broken("x"), using: &random)
+        #expect(machine.end(.closed) == [.report(ConnectionChange(.disconnected, .closed)), .end])
+        #expect(machine.woke() == [])
+        #expect(machine.end(.closed) == [])
+    }
+
+    @Test mutating func aFirstLoginFailsAfterItsAttempts() {
+        _ = machine.begin()
+        _ = machine.lost(1, .broken("x"), using: &random)
+        _ = machine.woke()
+        _ = machine.lost(2, .broken("y"), using: &random)
+        _ = machine.woke()
+        #expect(machine.lost(3, .broken("z"), using: &random) == [.report(ConnectionChange(.disconnected, .connectionLost("z"))), .end])
+        #expect(machine.begin().last == .open(stream: 4, address: 0))
+    }
+
+    @Test mutating func anAnswerThatCannotChangeEndsIt() {
+        connect()
+        let error = PresenceError(code: .notLoggedIn, status: 401, detail: "expired")
+        #expect(machine.lost(1, .refused(error), using: &random).contains(.report(ConnectionChange(.disconnected, .refused(error)))))
+    }
+
+    @Test mutating func aRefusalThatNamesATimeIsWaitedOut() {
+        connect()
+        let error = PresenceError(code: .overloaded, status: 503, detail: "", retryAfter: .seconds(7))
+        let wait = delay(machine.lost(1, .refused(error), using: &random))!
+        #expect(wait >= .seconds(7) && wait <= .seconds(7) + .milliseconds(100))
+    }
+
+    @Test mutating func aHintOpensTheNextStreamAndDropsTheOldOneWhenAllIsTold() {
+        connect()
+        #expect(machine.hinted(1, after: .milliseconds(30), using: &random) == [.wake(after: .milliseconds(30))])
+        #expect(machine.hinted(1, after: .zero, using: &random) == [])
+        #expect(machine.woke() == [.open(stream: 2, address: 2)])
+        #expect(machine.connected(2, node: "c") == [])
+        #expect(machine.retiring == 1 && machine.current == 2 && machine.state == .connected)
+        #expect(machine.synced(2) == [.cancel(stream: 1)])
+        #expect(machine.lost(1, .broken("late"), using: &random) == [])
+        #expect(machine.state == .connected)
+    }
+
+    @Test mutating func theLeavingNodesStreamServesOnWhenTheNewOneBreaks() {
+        connect()
+        _ = machine.hinted(1, after: .zero, using: &random)
+        _ = machine.woke()
+        _ = machine.connected(2, node: "c")
+        let effects = machine.lost(2, .broken("x"), using: &random)
+        #expect(effects.count == 1 && delay(effects) != nil)
+        #expect(machine.current == 1 && machine.state == .connected)
+        #expect(machine.woke() == [.open(stream: 3, address: 0)])
+        // Now it is gone, too; the one on its way is waited for.
+        #expect(machine.lost(1, .broken("y"), using: &random) == [.report(ConnectionChange(.reconnecting, .connectionLost("y")))])
+        #expect(machine.connected(3, node: "a") == [.report(ConnectionChange(.connected, .sessionOpened))])
+    }
+
+    @Test mutating func aStreamThatIsLostBeforeItsHintIsFollowedDoesNotGoBackThere() {
+        connect()
+        _ = machine.hinted(1, after: .seconds(5), using: &random)
+        let effects = machine.lost(1, .broken("x"), using: &random)
+        #expect(delay(effects)! <= .milliseconds(100))
+        #expect(machine.woke() == [.open(stream: 2, address: 2)])
+    }
+
+    /// The node ends the stream before it answers the logout.
+    @Test mutating func whoIsLeavingDoesNotComeBack() {
+        connect()
+        #expect(machine.leave() == [])
+        #expect(machine.hinted(1, after: .zero, using: &random) == [])
+        #expect(machine.lost(1, .broken("kicked"), using: &random) == [])
+        #expect(machine.woke() == [])
+        #expect(machine.end(.loggedOut) == [.report(ConnectionChange(.disconnected, .loggedOut)), .end])
+        #expect(machine.begin().last == .open(stream: 2, address: 1))
+        #expect(machine.leave() == [.cancel(stream: 2)])
+        _ = machine.end(.loggedOut)
+    }
+
+    @Test mutating func whoLeavesWhileItFollowsAHintEndsTheOldStreamFirst() {
+        connect()
+        _ = machine.hinted(1, after: .zero, using: &random)
+        _ = machine.woke()
+        _ = machine.connected(2, node: "c")
+        #expect(machine.leave() == [.cancel(stream: 1)])
+        #expect(machine.end(.loggedOut).first == .cancel(stream: 2))
+    }
+
+    /// One address before all nodes can lead back to the one that is leaving, which hints at once.
+    @Test mutating func hintsThatLeadBackAreFollowedMoreAndMoreSlowly() {
+        connect()
+        var waits: [Duration] = []
+        for stream in 1...60 {
+            let effects = machine.hinted(stream, after: .zero, using: &random)
+            waits.append(delay(effects)!)
+            _ = machine.woke()
+            _ = machine.connected(stream + 1, node: "b")
+            _ = machine.synced(stream + 1)
+        }
+        #expect(waits[0] == .zero && waits.max()! > .milliseconds(800) && waits.max()! <= .seconds(1))
+        _ = machine.hinted(61, after: .zero, using: &random)
+        _ = machine.woke()
+        _ = machine.connected(62, node: "c")
+        #expect(machine.hinted(62, after: .zero, using: &random) == [.wake(after: .zero)])
+    }
+}
+
+@Suite struct CallRetryTests {
+    private func delay(_ code: PresenceError.Code, _ asked: Duration? = nil, attempt: Int = 0, isRepeatable: Bool = true) -> Duration? {
+        var random = SplitMix(state: 3)
+        let error = PresenceError(code: code, status: 503, detail: "", retryAfter: asked)
+        return CallRetry().delay(after: error, attempt: attempt, isRepeatable: isRepeatable, using: &random)
+    }
+
+    @Test func onlyWhatIsSafeIsMadeAgain() {
+        #expect(delay(.ownerUnreachable) != nil && delay(.ownerUnreachable, isRepeatable: false) != nil)
+        #expect(delay(.unreachable) != nil && delay(.unreachable, isRepeatable: false) == nil)
+        for code in [PresenceError.Code.badParameter, .switchedOff, .notInPlan, .cancelled, .badAnswer] { #expect(delay(code) == nil) }
+        #expect(delay(.ownerUnreachable, attempt: 3) == nil)
+    }
+
+    @Test func theNodesTimeIsKept() {
+        #expect(delay(.calledTooOften, .seconds(4))! >= .seconds(4))
+        #expect(delay(.overloaded, .seconds(10)) != nil)
+        #expect(delay(.calledTooOften, .seconds(60)) == nil)
+    }
+}

@@ -1,0 +1,118 @@
+import Testing
+
+@testable import PresenceClient
+
+/// What a client keeps: its view, what readers are still to be told, and how lists are cut.
+@Suite struct StateTests {
+    private func status(_ user: String, _ version: String, _ custom: String = "") -> UserStatus {
+        UserStatus(userID: user, statusType: .online, customStatus: custom, version: version)
+    }
+
+    @Test func theViewNeverGoesBack() {
+        var view = StatusView(usersMax: 10)
+        #expect(view.tell([status("a", "02"), status("b", "01")]).count == 2)
+        #expect(view.tell([status("a", "01"), status("a", "02"), status("b", "0a")]) == [status("b", "0a")])
+        view.learn([status("a", "01")])
+        #expect(view["a"]?.version == "02" && view["b"]?.version == "0a")
+    }
+
+    @Test func listenersAreToldWhatAnAnswerToldFirst() {
+        var view = StatusView(usersMax: 10)
+        view.learn([status("a", "08")])
+        #expect(view.tell([status("a", "07")]) == [status("a", "08")])
+        #expect(view.tell([status("a", "08")]) == [])
+    }
+
+    @Test func aFullViewForgetsThoseThatChangedLongestAgo() {
+        var view = StatusView(usersMax: 16)
+        view.learn((0..<16).map { status("u\($0)", "01") })
+        view.learn([status("u0", "02"), status("new", "01")])
+        #expect(view.count == 14 && view["u0"] != nil && view["new"] != nil && view["u1"] == nil)
+    }
+
+    @Test func aReaderThatSleepsIsToldTheNewestOfEachUser() {
+        var mailbox = Mailbox(usersMax: 10)
+        mailbox.add(.userStatusChanged([status("a", "01"), status("b", "01")]))
+        mailbox.add(.subscriptionSyncCompleted(.onlineStatus))
+        mailbox.add(.userStatusChanged([status("a", "02")]))
+        #expect(mailbox.take() == .userStatusChanged([status("a", "02"), status("b", "01")]))
+        #expect(mailbox.take() == .subscriptionSyncCompleted(.onlineStatus))
+        #expect(mailbox.take() == nil && mailbox.isEmpty)
+    }
+
+    @Test func aMailboxIsBounded() {
+        var mailbox = Mailbox(usersMax: 3, eventsMax: 4)
+        for number in 0..<1_000 {
+            mailbox.add(.userStatusChanged([status("u\(number)", "01")]))
+            mailbox.add(.connectionStateChanged(ConnectionChange(.reconnecting, .connectionLost("\(number)"))))
+        }
+        mailbox.add(.kickedOffline(reason: "last"))
+        var taken: [PresenceEvent] = []
+        while let event = mailbox.take() { taken.append(event) }
+        #expect(taken.count == 4 && taken.last == .kickedOffline(reason: "last"))
+        #expect(taken.first == .userStatusChanged(["u997", "u998", "u999"].map { status($0, "01") }))
+    }
+
+    @Test func changesOnOtherDevicesAreMerged() {
+        var mailbox = Mailbox(usersMax: 3)
+        mailbox.add(.subscriptionChangedOnOtherDevices(SubscriptionChange(subscribed: ["a", "b"])))
+        mailbox.add(.subscriptionChangedOnOtherDevices(SubscriptionChange(subscribed: ["c"], unsubscribed: ["a"])))
+        #expect(mailbox.take() == .subscriptionChangedOnOtherDevices(SubscriptionChange(subscribed: ["b", "c"], unsubscribed: ["a"])))
+        #expect(mailbox.isEmpty)
+    }
+
+    @Test func listsAreCutAndNamedOnce() {
+        #expect(["a", "b", "a", "c"].batches(of: 2) == [["a", "b"], ["c"]])
+        #expect(["a", "b"].batches(of: 2) == [["a", "b"]])
+        #expect([String]().batches(of: 2) == [[]])
+    }
+
+    @Test func theWaitIsDrawnBelowACeilingThatDoublesAndEnds() {
+        let backoff = Backoff(initial: .milliseconds(100), max: .seconds(1))
+        #expect((0...5).map { backoff.ceiling(attempt: $0) } == [100, 200, 400, 800, 1_000, 1_000].map { .milliseconds($0) })
+        #expect(backoff.ceiling(attempt: .max) == .seconds(1))
+        var random = SplitMix(state: 1)
+        let delays = (0..<1_000).map { _ in backoff.delay(attempt: 2, using: &random) }
+        #expect(delays.allSatisfy { $0 >= .zero && $0 <= .milliseconds(400) })
+        #expect(delays.contains { $0 < .milliseconds(40) } && delays.contains { $0 > .milliseconds(360) })
+    }
+
+    @Test func queriesAreEncoded() {
+        #expect(percentEncoded("aZ09-_.~ &=ü") == "aZ09-_.~%20%26%3D%C3%BC")
+        #expect(Duration.milliseconds(1_500).wholeSeconds == 2)
+    }
+
+    @Test func aFeedEndsForWhoeverWaits() async {
+        let broadcaster = Broadcaster(usersMax: 10)
+        let feed: Feed<PresenceEvent> = broadcaster.feed { $0 }
+        async let all = feed.reduce(into: [PresenceEvent]()) { $0.append($1) }
+        broadcaster.send(.kickedOffline(reason: "x"))
+        broadcaster.finish()
+        #expect(await all == [.kickedOffline(reason: "x")])
+        var late = (broadcaster.feed { $0 } as Feed<PresenceEvent>).makeAsyncIterator()
+        #expect(await late.next() == nil)
+    }
+
+    @Test func aCancelledReaderStopsWaiting() async {
+        let broadcaster = Broadcaster(usersMax: 10)
+        let feed: Feed<PresenceEvent> = broadcaster.feed { $0 }
+        let task = Task {
+            var iterator = feed.makeAsyncIterator()
+            return await iterator.next()
+        }
+        task.cancel()
+        #expect(await task.value == nil)
+    }
+}
+
+/// SplitMix64: the same draws in every run.
+struct SplitMix: RandomNumberGenerator, Sendable {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
