@@ -10,7 +10,10 @@ extension SimulatedCluster {
         guard options.isCalm, isSound, !isHealed else { return }
         let presence = truth.presences[user]
         guard told.statusType != "ONLINE", presence.openCount > 0, let since = presence.continuousSince else { return }
-        if time - since > .milliseconds(6_000), time > presence.excusedUntil {
+        // Who reads late reads what was so.
+        let toldOf = min(time, .milliseconds(Int(told.lastUpdateTime - Self.epoch)))
+        guard toldOf >= since else { return }
+        if time - since > .milliseconds(6_000), toldOf > presence.excusedUntil {
             violate(
                 .noFlap,
                 "user-\(clients[client].user) is told that user-\(user) is \(told.statusType), who has been there for \((time - since).milliseconds) ms"

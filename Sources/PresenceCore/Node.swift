@@ -279,6 +279,9 @@ public struct Node {
         case .watch(let watches): watch(watches, from: peer, at: now)
         case .unwatch(let users): owners.unwatch(users, from: peer)
         case .request(let request):
+            if case .explain(let other, .view) = request.operation {
+                return send(.answer(id: request.id, explanation(of: request, about: other, .view, at: now)), to: peer)
+            }
             guard decides(request.user, for: peer) else { return }
             guard request.subjects.allSatisfy({ decides($0) }) else { return send(.misrouted([request.user]), to: peer) }
             if request.operation.isDurable, let refusal = refusalOfChange(of: request.user) {
@@ -289,6 +292,8 @@ public struct Node {
             case .setPolicy where !peers.isMajority, .kick where !peers.isMajority:
                 send(.answer(id: request.id, .refused(.unavailable)), to: peer)
             case .setPolicy(let change): setPolicy(of: String(request.user.app), change, id: request.id, from: peer, at: now)
+            case .explain(let other, let part):
+                send(.answer(id: request.id, explanation(of: request, about: other, part, at: now)), to: peer)
             case .kick(let reason): kick(request, reason: reason, from: peer, at: now)
             default: owners.perform(request, from: peer, at: now, into: &outbox)
             }

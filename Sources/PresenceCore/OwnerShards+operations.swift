@@ -25,7 +25,7 @@ extension OwnerShards {
             outbox.answersWhenStored.append((peer, request.id, .done))
         case .subscriptions(let only, let offset, let limit):
             outbox.answer(request.id, subscriptions(of: request.user, only: only, offset: offset, limit: limit), to: peer)
-        case .setPolicy, .kick: preconditionFailure("what all nodes keep is the node's to change")
+        case .setPolicy, .kick, .explain: preconditionFailure("what all nodes keep is the node's to change")
         case .records(let users):
             outbox.answer(request.id, .records(users.map { record(of: $0) }), to: peer)
         }

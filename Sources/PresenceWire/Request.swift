@@ -45,6 +45,8 @@ public enum OwnerOperation: Hashable, Sendable {
     case records([UserID])
     /// Ends one session or, with nil, all of the user's.
     case logout(SessionID?)
+    /// What the receiver knows of why one user is shown to the other as it is; the other user is named here.
+    case explain(UserID, Explained)
     /// Ends all sessions of the user, and makes void what tokens there are (X5).
     case kick(reason: String)
     /// Changes the policy of the user's app, as JSON: see ``AppPolicy/changed(by:)``.
@@ -54,8 +56,18 @@ public enum OwnerOperation: Hashable, Sendable {
     public var isDurable: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick: true
-        case .subscriptions, .records, .logout: false
+        case .subscriptions, .records, .logout, .explain: false
         }
+    }
+
+    /// Which part of an explanation is asked for.
+    public enum Explained: UInt8, Hashable, Sendable {
+        /// By the owner of the user who is seen: the request's user.
+        case target = 1
+        /// By the owner of the user who looks: the request's user.
+        case viewer = 2
+        /// By any node, about the streams of the request's user.
+        case view = 3
     }
 
     /// A user to follow.
@@ -82,6 +94,8 @@ public enum Answer: Hashable, Sendable {
     case subscriptions([Subscription], total: Int)
     /// To `records`; users that the sender does not own are left out and follow in a ``Message/misrouted(_:)``.
     case records([Record])
+    /// To `explain`: a JSON object.
+    case explained(OwnerOperation.Explained, [UInt8])
     /// Nothing was changed.
     case refused(Refusal)
 }

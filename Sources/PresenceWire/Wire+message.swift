@@ -226,6 +226,10 @@ extension WireWriter {
             text(ext)
             signed(seconds)
             tag((isForOnlineOnly ? 1 : 0) | (isSynced ? 2 : 0))
+        case .explain(let other, let part):
+            tag(10)
+            user(other)
+            tag(part.rawValue)
         case .kick(let reason):
             tag(9)
             text(reason)
@@ -252,6 +256,10 @@ extension WireWriter {
         case .records(let records):
             tag(5)
             list(records) { $0.record($1) }
+        case .explained(let part, let json):
+            tag(7)
+            tag(part.rawValue)
+            text(String(decoding: json, as: UTF8.self))
         case .refused(let refusal):
             tag(6)
             unsigned(UInt64(refusal.code))
@@ -430,10 +438,17 @@ extension WireReader {
             let (value, ext, seconds, flags) = (try signed(), try text(bytesMax: Limits.eventBytesMax), try signed(), try tag())
             guard flags < 4 else { throw .unknownTag(flags) }
             return .publishEvent(value: value, ext: ext, seconds: seconds, isForOnlineOnly: flags & 1 != 0, isSynced: flags & 2 != 0)
+        case 10: return .explain(try user(), try explained())
         case 9: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case 7: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         case let other: throw .unknownTag(other)
         }
+    }
+
+    private mutating func explained() throws(DecodeError) -> OwnerOperation.Explained {
+        let code = try tag()
+        guard let part = OwnerOperation.Explained(rawValue: code) else { throw .unknownTag(code) }
+        return part
     }
 
     private mutating func answer() throws(DecodeError) -> Answer {
@@ -445,6 +460,7 @@ extension WireReader {
             let page = try list { reader throws(DecodeError) in try reader.subscription() }
             return .subscriptions(page, total: Int(clamping: try unsigned()))
         case 5: return .records(try list { reader throws(DecodeError) in try reader.record() })
+        case 7: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         case 6:
             let code = Int(clamping: try unsigned())
             return .refused(Refusal(code: code, detail: try text(bytesMax: 1024)))

@@ -75,4 +75,27 @@ import Testing
         #expect(try await fixture.nodes[0].metricsText().contains("rollcall_calls_too_often_total 1\n"))
         try await fixture.stop()
     }
+
+    @Test func anExplanationNamesTheSessionsTheSubscriptionAndTheVersionsOnTheWay() async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        let ann = try await fixture.events("ann", node: 0)
+        let bob = try await fixture.events("bob", node: 1, query: "platform=web")
+        #expect(try await fixture.call("subscribeUserStatus", #"{"userIDs":["ann"]}"#, as: "bob", node: 2).status == 200)
+        let ask = { try await admin("explain", #"{"viewer":"bob","target":"ann"}"#, of: fixture, node: 2).json }
+        try await fixture.until("bob's node holds what ann's owner has") {
+            let said = try await ask()
+            let version = said["ownerOfTarget"]?["userStatus"]?["version"]?.text
+            let shown = said["nodes"]?.elements.first { $0["viewerSessions"]?.number == 1 }
+            return said["ownerOfTarget"]?["sessions"]?.elements.count == 1 && shown?["versionHeld"]?.text == version
+        }
+        let said = try await ask()
+        #expect(said["ownerOfTarget"]?["because"]?.elements.map(\.text) == ["a session is open: ios on n0"])
+        #expect(said["ownerOfTarget"]?["watchedByNodes"]?.elements.contains(.string("n1")) == true)
+        #expect(said["ownerOfViewer"]?["because"]?.elements.first?.text?.hasPrefix("the viewer follows the target since ") == true)
+        #expect(said["ownerOfViewer"]?["sessions"]?.elements.map { $0["node"]?.text } == ["n1"])
+        #expect(said["nodes"]?.elements.count == 3)
+        #expect(try await admin("explain", #"{"viewer":"bob"}"#, of: fixture).status == 400)
+        _ = (ann, bob)
+        try await fixture.stop()
+    }
 }
