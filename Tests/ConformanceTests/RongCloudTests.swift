@@ -36,7 +36,9 @@ extension ConformanceTests {
                 #expect(try await on.call("subscribeUserStatus", users(["bob"]), node: node).code == 0)
                 #expect(try await off.call("subscribeUserStatus", users(["bob"]), node: node).code == 72001)
             }
-            let refused = await try RCCoreClient(off.configuration(of: "ann")).subscribeEvent(RCSubscribeEventRequest(userIds: ["bob"]))
+            let core = try RCCoreClient(off.configuration(of: "ann"))
+            let refused = await core.subscribeEvent(RCSubscribeEventRequest(userIds: ["bob"]))
+            await core.client.close()
             #expect(refused.status == RCErrorCode(rawValue: 72001) && refused.failedUserIds == ["bob"])
         }
 
