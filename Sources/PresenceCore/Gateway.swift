@@ -355,8 +355,10 @@ public struct Gateway {
     /// Whether a session is to be told of a user whom it follows from now on, of whom it was told the version `told` before.
     private func isDue(_ record: Record, of user: UserIndex, told: Version?, to session: SessionIndex) -> Bool {
         let isLogin = !self[session].isSynced && self[session].floor == .zero && user != self[session].user
-        // N21: clients take everybody for offline when they come.
-        if isLogin, record.statusType != .online, policy(of: record.user).replay == .online { return false }
+        // N21: clients take everybody for offline when they come. They know nothing of events, though (N13).
+        if isLogin, record.statusType != .online, record.forLatecomers.event == nil, policy(of: record.user).replay == .online {
+            return false
+        }
         return told.map { record.isUntold(since: $0) } ?? true
     }
 
