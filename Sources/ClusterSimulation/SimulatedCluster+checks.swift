@@ -96,9 +96,12 @@ extension SimulatedCluster {
     }
 
     /// Whether a client holds what a node told just before it ended, or while its disk took nothing, and none of the others has heard: the
-    /// next change is newer. A cluster of one is not excused: it gives new versions to all that it finds.
+    /// next change is newer. A cluster of one is not excused, because it gives new versions to all that it finds: unless its clock went back
+    /// while it was down, and its disk had not been told how far ahead the clock was.
     private func isLastWord(_ told: SimulatedClient.Told) -> Bool {
-        guard nodes.count > 1, let source = told.source, let death = nodes[source.node].deaths[source.run] else { return false }
+        guard nodes.count > 1 || options.faults.isSuperset(of: [.clocks, .disks]), let source = told.source,
+            let death = nodes[source.node].deaths[source.run]
+        else { return false }
         return death - source.at < .milliseconds(Self.lastWordMilliseconds) || source.hasFullDisk
     }
 

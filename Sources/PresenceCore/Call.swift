@@ -11,6 +11,8 @@ public enum Call: Equatable, Sendable {
     case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int)
     /// Nil for every session.
     case logout(SessionID?)
+    /// Ends all sessions of the caller, whose tokens are void from now on.
+    case kick(reason: String)
     /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
     case setAppPolicy([UInt8])
 }

@@ -121,6 +121,8 @@ public struct Gateway {
     /// By app; ``standard`` for the others.
     private var policies: [String: Policy] = [:]
     private var standard = Policy()
+    /// Since when the tokens of a user are void; as many as the node keeps.
+    private var voidTokens: [UserID: Milliseconds] = [:]
     /// Up to when all that this node shows is known to be complete; the `id` of each event.
     private var position: Milliseconds = 0
 
@@ -237,6 +239,7 @@ public struct Gateway {
         case .untold(let interest): tellAgain(interest)
         case .end(let session, let reason): end(session, reason: reason)
         case .policy(let app, let policy): follow(policy, of: app)
+        case .kicked(let user, let before, let reason): kick(user, before: before, reason: reason)
         case .position(let milliseconds): position = max(position, milliseconds)
         }
     }
@@ -326,6 +329,10 @@ public struct Gateway {
         let told = isOfList ? [] : added.compactMap { added in added.told.map { (user: added.user, version: $0) } }
         if !told.isEmpty { self[session].toldByAnswer = told.filter { !follows($0.user, session) } }
         follow(added, by: session)
+        if interest.isNews, !interest.isWhole, self[session].id != interest.asker, self[session].hasInterest {
+            let subscribed = interest.added.map(\.target)
+            push(EventText.subscriptionsChanged(subscribed, interest.removed, id: position(of: session)), to: session)
+        }
         release(removed)
     }
 
@@ -337,6 +344,16 @@ public struct Gateway {
         let followed = self[index].targets.map(\.user)
         for target in followed { unfollow(target, by: index) }
         release(followed)
+    }
+
+    private mutating func kick(_ user: UserID, before: Milliseconds, reason: String) {
+        voidTokens[user] = before
+        for session in users.index(of: user).map({ users[$0].sessions }) ?? [] { end(self[session].id, reason: reason) }
+    }
+
+    /// Whether a token of a user that was issued at this time is void, because the user was kicked since.
+    public func isVoid(_ user: UserID, issuedAt: Milliseconds) -> Bool {
+        !voidTokens.isEmpty && issuedAt < voidTokens[user] ?? .min
     }
 
     // MARK: Policies

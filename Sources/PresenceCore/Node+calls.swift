@@ -28,10 +28,11 @@ extension Node {
         case .getUserStatus(let users): gather(users, for: index, at: now)
         case .subscribeUserStatus(let targets, _, let sync, _):
             if sync { gather(targets, for: index, at: now) } else { subscribe(index) }
-        case .unsubscribeUserStatus(let targets): ask(.unsubscribe(targets), of: caller, for: index)
+        case .unsubscribeUserStatus(let targets): ask(.unsubscribe(targets, session: asker(of: index)), of: caller, for: index)
         case .getSubscribedUserStatus(let only, let offset, let limit):
             ask(.subscriptions(only: only, offset: offset, limit: limit), of: caller, for: index)
         case .logout(let session): ask(.logout(session), of: caller, for: index)
+        case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyKeeper(of: String(caller.app)), for: index)
         }
         run(at: now)
@@ -92,7 +93,13 @@ extension Node {
         let told = targets.indices.map { place in
             OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : untold)
         }
-        ask(.subscribe(told, seconds: seconds, subscribeType: type, session: askers.first), of: pending.caller, for: index)
+        ask(.subscribe(told, seconds: seconds, subscribeType: type, session: asker(of: index)), of: pending.caller, for: index)
+    }
+
+    /// The session that asks, if this node knows which one it is.
+    private func asker(of index: PendingCalls.CallIndex) -> SessionID? {
+        guard let askers = calls[index]?.askers, askers.count == 1 else { return nil }
+        return askers[0]
     }
 
     /// An owner has answered a request.
@@ -135,7 +142,7 @@ extension Node {
         case .getSubscribedUserStatus:
             finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total))
         case .subscribeUserStatus: subscribe(index)
-        case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setAppPolicy: break
+        case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setAppPolicy, .kick: break
         }
     }
 

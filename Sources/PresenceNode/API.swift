@@ -208,7 +208,7 @@ extension Policy {
     /// Throws where the app's plan does not cover a call (T36, Z1), or a switch is off (T16, T19, R1, N25). One's own status is free (T13, T15).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
         switch call {
-        case .setSelfStatus, .logout, .setAppPolicy, .getUserStatus([subject]), .getUserStatus([]): return
+        case .setSelfStatus, .logout, .setAppPolicy, .kick, .getUserStatus([subject]), .getUserStatus([]): return
         case .publishEvent: break
         case .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus:
             if plan == .basic {

@@ -6,7 +6,7 @@ import PresenceWire
 /// The operators' operations of contract §5, `POST /admin/v1/<operation>` on the ops port: for tokens with role `admin` only.
 final class AdminAPI {
     /// An operation; its name is the word in the path.
-    enum Operation: String, CaseIterable { case clusterStatus, drain, getAppPolicy, setAppPolicy }
+    enum Operation: String, CaseIterable { case clusterStatus, drain, getAppPolicy, kick, queryOnlineStatus, setAppPolicy }
 
     private let eventLoop: any EventLoop
     private let authenticator: Authenticator
@@ -87,9 +87,35 @@ final class AdminAPI {
         case .getAppPolicy:
             let app = try app(of: body, caller)
             json.policy(shell.node.appPolicy(app), of: app)
+        case .kick: return try kick(body, caller, then: respond)
+        case .queryOnlineStatus: return try query(body, caller, then: respond)
         case .setAppPolicy: return try setPolicy(try app(of: body, caller), body, caller, then: respond)
         }
         respond(.success(json.bytes))
+    }
+
+    /// Answered when all nodes that are alive know of it: then no older token is taken anywhere.
+    private func kick(_ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
+        let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
+        guard let id = try fields.text("userID", bytesMax: 1_024), Limits.isValidName(id) else { throw .userID("userID") }
+        let reason = try fields.text("reason", bytesMax: Limits.nameBytesMax) ?? "kicked"
+        shell.perform(.kick(reason: reason), caller: UserID(id, besides: caller.user)) { answer in
+            if case .refused(let refusal) = answer { return respond(.failure(Problem(refusal))) }
+            respond(.success(Array("{}".utf8)))
+        }
+    }
+
+    /// The records of users as they are, whatever the app's policy shows to others (X1).
+    private func query(_ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
+        let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
+        let found = try fields.requiredUsers("userIDs", besides: caller.user, countMax: Limits.queryUsersMax)
+        shell.perform(.getUserStatus(found.users), caller: caller.user) { answer in
+            var json = JSONWriter(reserving: 1_024)
+            do throws(Problem) {
+                try API.write(answer, to: .getUserStatus, errors: found.errors, policy: Policy(), into: &json)
+                respond(.success(json.bytes))
+            } catch { respond(.failure(error)) }
+        }
     }
 
     /// The app that is meant: the caller's. Nothing crosses from one app to another (contract §2).

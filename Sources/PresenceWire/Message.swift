@@ -224,6 +224,10 @@ public struct Interest: Hashable, Sendable {
     public var isWhole: Bool
     public var added: [Followed]
     public var removed: [UserID]
+    /// The user asked for it on one device, and the others are told (R14).
+    public var isNews = false
+    /// The session that asked, which need not be told.
+    public var asker: SessionID?
 
     public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
         self.user = user

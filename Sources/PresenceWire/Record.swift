@@ -123,9 +123,13 @@ public struct Row: Hashable, Sendable {
         case clock = 4
         /// The policy of an app; kept by each node, written by one.
         case policy = 5
+        /// Since when a user's tokens are void; kept by each node, written by one.
+        case kick = 6
 
         /// Whether it is a fact of a user, which replicas keep too.
         public var isOfUser: Bool { self == .status || self == .subscription }
+        /// Whether every node keeps it, whoever wrote it.
+        public var isForAll: Bool { self == .policy || self == .kick }
     }
 
     public var user: UserID

@@ -34,23 +34,26 @@ public enum OwnerOperation: Hashable, Sendable {
     case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool)
     /// Follows `targets`, each with the version that the caller is told in the answer.
     ///
-    /// `session` is the one that asks, where the asking node knows only one of the user: its stream need not tell what the answer told.
+    /// `session` is the one that asks, where the asking node knows only one of the user: its stream need not tell what the answer told,
+    /// nor that there was a call (R14).
     case subscribe([Target], seconds: Int64?, subscribeType: UInt8, session: SessionID?)
     /// Follows them no longer; nil for everybody.
-    case unsubscribe([UserID]?)
+    case unsubscribe([UserID]?, session: SessionID?)
     /// One page of the list, or those of `only` that are in it.
     case subscriptions(only: [UserID]?, offset: Int, limit: Int)
     /// These users' records.
     case records([UserID])
     /// Ends one session or, with nil, all of the user's.
     case logout(SessionID?)
+    /// Ends all sessions of the user, and makes void what tokens there are (X5).
+    case kick(reason: String)
     /// Changes the policy of the user's app, as JSON: see ``AppPolicy/changed(by:)``.
     case setPolicy([UInt8])
 
     /// Whether what it changes must outlive a node: refused where only one disk can be reached.
     public var isDurable: Bool {
         switch self {
-        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy: true
+        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick: true
         case .subscriptions, .records, .logout: false
         }
     }
@@ -73,7 +76,7 @@ public enum Answer: Hashable, Sendable {
     case record(Record)
     /// To `subscribe`: who was removed to make room (T21), and for whom there is none (R7).
     case subscribed(evicted: [UserID], refused: [UserID] = [])
-    /// To `unsubscribe`, `logout` and `setPolicy`.
+    /// To `unsubscribe`, `logout`, `kick` and `setPolicy`.
     case done
     /// To `subscriptions`.
     case subscriptions([Subscription], total: Int)
