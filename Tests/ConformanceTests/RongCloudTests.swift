@@ -10,18 +10,28 @@ extension ConformanceTests {
     @Suite(.serialized) struct RongCloudTests {
         /// Keeps what the document's delegate is told.
         final class Delegate: RCSubscribeEventDelegate {
-            private let told = Mutex<(calls: [[RCSubscribeInfoEvent]], synced: [RCSubscribeType], mainThreadCalls: Int)>(([], [], 0))
+            private struct Told {
+                var calls: [[RCSubscribeInfoEvent]] = []
+                var synced: [RCSubscribeType] = []
+                var changed: [RCSubscribeEvent] = []
+                var mainThreadCalls = 0
+            }
+
+            private let told = Mutex(Told())
 
             var calls: [[RCSubscribeInfoEvent]] { told.withLock { $0.calls } }
             var synced: [RCSubscribeType] { told.withLock { $0.synced } }
+            /// What other devices have subscribed (+) and unsubscribed (-).
+            var changed: [String] {
+                told.withLock { $0.changed.map { ($0.operationType == .subscribe ? "+" : "-") + $0.userId } }
+            }
             var mainThreadCalls: Int { told.withLock { $0.mainThreadCalls } }
 
             func onEventChange(_ subscribeEvents: [RCSubscribeInfoEvent]) { note { $0.calls.append(subscribeEvents) } }
             func onSubscriptionSyncCompleted(_ type: RCSubscribeType) { note { $0.synced.append(type) } }
+            func onSubscriptionChangedOnOtherDevices(_ subscribeEvents: [RCSubscribeEvent]) { note { $0.changed += subscribeEvents } }
 
-            private func note(
-                _ change: (inout sending (calls: [[RCSubscribeInfoEvent]], synced: [RCSubscribeType], mainThreadCalls: Int)) -> Void
-            ) {
+            private func note(_ change: (inout Told) -> Void) {
                 let isMain = Thread.isMainThread
                 told.withLock { told in
                     change(&told)
@@ -160,6 +170,32 @@ extension ConformanceTests {
             #expect(leaving.calls.count == before)
             #expect(staying.mainThreadCalls == 0 && leaving.mainThreadCalls == 0)
             #expect(await core.logout() == RC_SUCCESS)
+        }
+
+        @Test("R14 What one device subscribes and unsubscribes, the user's other devices are told") func otherDevices() async throws {
+            let app = try await App("rongcloud")
+            let delegates = [Delegate(), Delegate()]
+            var devices: [RCCoreClient] = []
+            for (node, delegate) in delegates.enumerated() {
+                let device = try RCCoreClient(app.configuration(of: "ann", nodes: [node + 1]))
+                device.addSubscribeEventDelegate(delegate)
+                #expect(await device.connect().status == RC_SUCCESS)
+                devices.append(device)
+            }
+            try await app.cluster.until("both are synced") { delegates.allSatisfy { $0.synced == [.onlineStatus] } }
+            let request = RCSubscribeEventRequest(userIds: ["bob", "carl"], expiry: 60)
+            #expect(await devices[0].subscribeEvent(request).status == RC_SUCCESS)
+            try await app.cluster.until("the other is told of both") { delegates[1].changed == ["+bob", "+carl"] }
+            let ended = await devices[1].unSubscribeEvent(RCSubscribeEventRequest(userIds: ["bob"]))
+            #expect(ended.status == RC_SUCCESS)
+            try await app.cluster.until("the first is told of the end") { delegates[0].changed == ["-bob"] }
+            // Who has made a call is told nothing of it.
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"after"}"#).code == 0)
+            try await app.cluster.until("both are told what came after") {
+                delegates.allSatisfy { $0.calls.joined().contains { $0.userStatus.customStatus == "after" } }
+            }
+            #expect(delegates.map(\.changed) == [["-bob"], ["+bob", "+carl"]])
+            for device in devices { #expect(await device.logout() == RC_SUCCESS) }
         }
 
         @Test("R12 Nobody is told that a subscription has ended, nor of what comes after") func silentExpiry() async throws {
