@@ -78,6 +78,8 @@ public struct Gateway {
         var targets: [Target] = []
         /// Records up to here need not be told: the position that the client resumes from.
         var floor: Version
+        /// Events of before are not for the session, which was not there (N13): it began then, or resumes from then.
+        let eventsSince: Milliseconds
         /// What was told of followed users whose record is not known yet.
         var awaited: [UserIndex: Version?] = [:]
         /// What the stream left out because the answer to a call tells it; up to the next such call.
@@ -145,7 +147,8 @@ public struct Gateway {
         let resumeFrom = resumeFrom.flatMap { $0 <= now.wall ? $0 : nil }
         // Where this node was cut off from others it may show what those who gave the position did not know.
         let floor = resumeFrom.map { Version(milliseconds: max(min($0, position), 0), counter: 0, node: 0) } ?? .zero
-        let session = Session(id: attach.session, user: user, floor: floor)
+        let session = Session(
+            id: attach.session, user: user, floor: floor, eventsSince: floor == .zero ? now.wall : floor.milliseconds)
         let index: SessionIndex
         if let reused = free.popLast() {
             index = reused
@@ -372,8 +375,9 @@ public struct Gateway {
     /// Whether a session is to be told of a user whom it follows from now on, of whom it was told the version `told` before.
     private func isDue(_ record: Record, of user: UserIndex, told: Version?, to session: SessionIndex) -> Bool {
         let isLogin = !self[session].isSynced && self[session].floor == .zero && user != self[session].user
-        // N21: clients take everybody for offline when they come.
-        if isLogin, record.statusType != .online, policy(of: record.user).replay == .online { return false }
+        // N21: clients take everybody for offline when they come. They know nothing of events, though (N13).
+        let event = record.forLatecomers(since: self[session].eventsSince).event
+        if isLogin, record.statusType != .online, event == nil, policy(of: record.user).replay == .online { return false }
         return told.map { record.isUntold(since: $0) } ?? true
     }
 
@@ -440,13 +444,13 @@ public struct Gateway {
         }
         let own = self[session].user
         let policy = policy(of: users.user(at: own))
-        let isLatecomer = !self[session].isSynced
+        let (isSynced, eventsSince) = (self[session].isSynced, self[session].eventsSince)
         let indices = policy.statusEnabled ? indices : indices.filter { $0 == own }
         var start = 0
         while start < indices.count {
             let end = min(start + EventText.recordsPerEventMax, indices.count)
             let records = indices[start..<end].compactMap { user in
-                (isLatecomer ? users[user].record?.forLatecomers : users[user].record)?.shown(by: policy)
+                (isSynced ? users[user].record : users[user].record?.forLatecomers(since: eventsSince))?.shown(by: policy)
             }
             push(EventText.statusChanged(records, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)

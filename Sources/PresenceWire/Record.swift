@@ -91,9 +91,9 @@ public struct Record: Hashable, Sendable {
         return shown
     }
 
-    /// The same without an event that is not for those who come later (N13).
-    public var forLatecomers: Record {
-        guard event?.isForOnlineOnly == true else { return self }
+    /// The same without an event that is not for those who come later (N13), for one who came at `time`.
+    public func forLatecomers(since time: Milliseconds) -> Record {
+        guard let event, event.isForOnlineOnly, event.id.milliseconds < time else { return self }
         var shown = self
         shown.event = nil
         return shown
