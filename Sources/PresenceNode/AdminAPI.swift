@@ -23,10 +23,14 @@ final class AdminAPI {
 
     /// Answers a request whose path begins with `/admin/v1/`.
     func requestReceived(_ request: HTTPRequest, operation name: String, on connection: HTTPServerConnection) {
-        guard request.method == .post, let operation = Operation(rawValue: name) else {
+        guard let operation = Operation(rawValue: name) else {
             let names = Operation.allCases.map(\.rawValue).joined(separator: ", ")
             let problem = Problem(status: 404, code: 6017, detail: "no such operation; POST /admin/v1/ and one of \(names)")
             return respond(problem, request.stream, connection)
+        }
+        guard request.method == .post else {
+            return respond(
+                Problem(status: 405, code: 6017, detail: "\(name) is called with POST"), request.stream, connection, allow: "POST")
         }
         let header = String(decoding: request.authorization, as: UTF8.self)
         guard header.lowercased().hasPrefix("bearer ") else {
@@ -78,6 +82,7 @@ final class AdminAPI {
     private typealias Completion = (Result<[UInt8], Problem>) -> Void
 
     private func perform(_ operation: Operation, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
+        let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
         var json = JSONWriter(reserving: 512)
         switch operation {
         case .clusterStatus: json.clusterStatus(shell.node.clusterStatus)
@@ -85,16 +90,15 @@ final class AdminAPI {
             let isDraining = drain()
             json.object { $0.member("isDraining", isDraining) }
         case .getAppPolicy:
-            let app = try app(of: body, caller)
+            let app = try app(of: fields, caller)
             json.policy(shell.node.appPolicy(app), of: app)
-        case .setAppPolicy: return try setPolicy(try app(of: body, caller), body, caller, then: respond)
+        case .setAppPolicy: return try setPolicy(try app(of: fields, caller), body, caller, then: respond)
         }
         respond(.success(json.bytes))
     }
 
     /// The app that is meant: the caller's. Nothing crosses from one app to another (contract §2).
-    private func app(of body: [UInt8], _ caller: Caller) throws(Problem) -> String {
-        let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
+    private func app(of fields: Fields, _ caller: Caller) throws(Problem) -> String {
         let own = caller.user.appName
         guard let app = try fields.text("app", bytesMax: Limits.nameBytesMax), app != own else { return own }
         throw .parameter("app: the token is for the app \"\(own)\"; \"\(app)\" needs one of its own")
@@ -102,7 +106,8 @@ final class AdminAPI {
 
     /// Answered when all nodes that are alive have the policy on their disks; by then they follow it.
     private func setPolicy(_ app: String, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
-        shell.perform(.setAppPolicy(body), caller: caller.user) { [shell] answer in
+        let change = body.isEmpty ? Array("{}".utf8) : body
+        shell.perform(.setAppPolicy(change), caller: caller.user) { [shell] answer in
             if case .refused(let refusal) = answer { return respond(.failure(Problem(refusal))) }
             var json = JSONWriter(reserving: 1_024)
             json.policy(shell.node.appPolicy(app), of: app)
@@ -110,9 +115,12 @@ final class AdminAPI {
         }
     }
 
-    private func respond(_ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection) {
+    private func respond(_ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, allow: StaticString? = nil) {
         connection.respond(
-            to: stream, HTTPResponse(status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json)))
+            to: stream,
+            HTTPResponse(
+                status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter,
+                allow: allow))
     }
 }
 
