@@ -55,7 +55,7 @@ extension OpenAPI {
 
         static func described(_ schema: JSONValue, _ description: String?) -> JSONValue {
             guard let description, case .object(let members) = schema else { return schema }
-            return .object(members + [.init(name: "description", value: .string(description))])
+            return .object(members.filter { $0.name != "description" } + [.init(name: "description", value: .string(description))])
         }
 
         static let integer: JSONValue = ["type": "integer"]
