@@ -42,7 +42,8 @@ actor ContactList {
     }
 
     func setStatus(_ text: String) async throws {
-        do { try await client.setSelfStatus(text) } catch  where error.code == .badParameter {
+        do { try await client.setSelfStatus(text) } catch {
+            guard error.code == .badParameter else { throw error }
             print("too long: \(error.detail)")
         }
     }
