@@ -132,10 +132,8 @@ extension JSONValue {
         if let min = self["minimum"]?.integer { probes += [(.integer(min), true), (.integer(min - 1), false)] }
         if let max = self["maximum"]?.integer { probes += [(.integer(max), true), (.integer(max + 1), false)] }
         if let max = self["x-utf8BytesMax"]?.integer {
-            probes += [
-                (.string(String(repeating: "é", count: Int(max / 2))), true),
-                (.string(String(repeating: "é", count: Int(max / 2 + 1))), false),
-            ]
+            let longest = String(repeating: "é", count: Int(max / 2)) + (max % 2 == 1 ? "x" : "")
+            probes += [(.string(longest), true), (.string(longest + "x"), false)]
         }
         if let max = self["maxItems"]?.integer { probes += [(.users(max), true), (.users(max + 1), false)] }
         if let min = self["minItems"]?.integer { probes += [(.users(min), true)] + (min > 0 ? [(.users(min - 1), false)] : []) }
