@@ -149,6 +149,13 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
+            name: "ConformanceTests",
+            dependencies: [
+                "PresenceClient", "TencentStatus", "RongCloudStatus", "CommsEaseStatus", "ZIMStatus", "NodeFixture", "PresenceNode",
+                "PresenceWire", "HTTP2",
+            ] + nio,
+            swiftSettings: strict),
+        .testTarget(
             name: "ClusterTests",
             dependencies: [
                 "NodeFixture", "PresenceNode", "LoadSimulator", "HTTP2", "PresenceWire", .product(name: "Logging", package: "swift-log"),

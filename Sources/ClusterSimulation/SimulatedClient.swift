@@ -55,6 +55,7 @@ struct SimulatedClient {
         /// Who told it, and when.
         var source: Source?
 
+        var lastUpdateTime: Milliseconds { if case .integer(let time) = status["lastUpdateTime"] { time } else { 0 } }
         var statusType: String { if case .string(let name) = status["statusType"] { name } else { "" } }
         var description: String { "\(statusType) \"\(customStatus)\" \(version)" }
         var customStatus: String { if case .string(let text) = status["customStatus"] { text } else { "" } }

@@ -10,7 +10,10 @@ extension SimulatedCluster {
         guard options.isCalm, isSound, !isHealed else { return }
         let presence = truth.presences[user]
         guard told.statusType != "ONLINE", presence.openCount > 0, let since = presence.continuousSince else { return }
-        if time - since > .milliseconds(6_000), time > presence.excusedUntil {
+        // Who reads late reads what was so.
+        let toldOf = min(time, .milliseconds(Int(told.lastUpdateTime - Self.epoch)))
+        guard toldOf >= since else { return }
+        if time - since > .milliseconds(6_000), toldOf > presence.excusedUntil {
             violate(
                 .noFlap,
                 "user-\(clients[client].user) is told that user-\(user) is \(told.statusType), who has been there for \((time - since).milliseconds) ms"
@@ -96,9 +99,12 @@ extension SimulatedCluster {
     }
 
     /// Whether a client holds what a node told just before it ended, or while its disk took nothing, and none of the others has heard: the
-    /// next change is newer. A cluster of one is not excused: it gives new versions to all that it finds.
+    /// next change is newer. A cluster of one is not excused, because it gives new versions to all that it finds: unless its clock went back
+    /// while it was down, and its disk had not been told how far ahead the clock was.
     private func isLastWord(_ told: SimulatedClient.Told) -> Bool {
-        guard nodes.count > 1, let source = told.source, let death = nodes[source.node].deaths[source.run] else { return false }
+        guard nodes.count > 1 || options.faults.isSuperset(of: [.clocks, .disks]), let source = told.source,
+            let death = nodes[source.node].deaths[source.run]
+        else { return false }
         return death - source.at < .milliseconds(Self.lastWordMilliseconds) || source.hasFullDisk
     }
 

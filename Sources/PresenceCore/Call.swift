@@ -11,8 +11,18 @@ public enum Call: Equatable, Sendable {
     case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int)
     /// Nil for every session.
     case logout(SessionID?)
+    /// Why the caller is shown what it is shown of a user.
+    case explain(UserID)
+    /// Ends all sessions of the caller, whose tokens are void from now on.
+    case kick(reason: String)
     /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
     case setAppPolicy([UInt8])
+}
+
+/// A part of an explanation, as a JSON object.
+public struct Explanation: Equatable, Sendable {
+    public let part: OwnerOperation.Explained
+    public let json: [UInt8]
 }
 
 /// What a client is answered.
@@ -25,6 +35,8 @@ public enum CallAnswer: Equatable, Sendable {
     case subscriptions([Subscription], records: [Record?], total: Int)
     case done
     case refused(Refusal)
+    /// To `explain`: the parts that have come, each a JSON object.
+    case explained([Explanation])
     /// Too many calls (7008); one after so many seconds is taken.
     case tooOften(retryAfter: Int)
 }
@@ -55,6 +67,8 @@ struct PendingCalls {
         var openCount = 0
         /// The oldest proof of life among the owners asked.
         var asOf: Milliseconds = .max
+        /// To `explain`: what has come.
+        var explanations: [Explanation] = []
         /// What the streams leave out, because the answer will tell it.
         var toldByAnswer: Interest?
     }

@@ -20,6 +20,16 @@ public enum EventText {
         event("event: onSubscriptionSyncCompleted\nid: ", id: position, reserving: 128) { $0.member("subscribeType", 1) }
     }
 
+    /// `onSubscriptionChangedOnOtherDevices` (R14).
+    public static func subscriptionsChanged(_ subscribed: [UserID], _ unsubscribed: [UserID], id position: Milliseconds) -> [UInt8] {
+        event("event: onSubscriptionChangedOnOtherDevices\nid: ", id: position, reserving: 256) { json in
+            json.key("subscribed")
+            json.array { json in for user in subscribed { json.string(user.id) } }
+            json.key("unsubscribed")
+            json.array { json in for user in unsubscribed { json.string(user.id) } }
+        }
+    }
+
     /// `onKickedOffline`.
     public static func kickedOffline(reason: String, id position: Milliseconds) -> [UInt8] {
         event("event: onKickedOffline\nid: ", id: position, reserving: 128) { $0.member("reason", reason) }

@@ -78,6 +78,8 @@ public struct Gateway {
         var targets: [Target] = []
         /// Records up to here need not be told: the position that the client resumes from.
         var floor: Version
+        /// Events of before are not for the session, which was not there (N13): it began then, or resumes from then.
+        let eventsSince: Milliseconds
         /// What was told of followed users whose record is not known yet.
         var awaited: [UserIndex: Version?] = [:]
         /// What the stream left out because the answer to a call tells it; up to the next such call.
@@ -119,6 +121,8 @@ public struct Gateway {
     /// By app; ``standard`` for the others.
     private var policies: [String: Policy] = [:]
     private var standard = Policy()
+    /// Since when the tokens of a user are void; as many as the node keeps.
+    private var voidTokens: [UserID: Milliseconds] = [:]
     /// Up to when all that this node shows is known to be complete; the `id` of each event.
     private var position: Milliseconds = 0
 
@@ -143,7 +147,8 @@ public struct Gateway {
         let resumeFrom = resumeFrom.flatMap { $0 <= now.wall ? $0 : nil }
         // Where this node was cut off from others it may show what those who gave the position did not know.
         let floor = resumeFrom.map { Version(milliseconds: max(min($0, position), 0), counter: 0, node: 0) } ?? .zero
-        let session = Session(id: attach.session, user: user, floor: floor)
+        let session = Session(
+            id: attach.session, user: user, floor: floor, eventsSince: floor == .zero ? now.wall : floor.milliseconds)
         let index: SessionIndex
         if let reused = free.popLast() {
             index = reused
@@ -234,6 +239,7 @@ public struct Gateway {
         case .untold(let interest): tellAgain(interest)
         case .end(let session, let reason): end(session, reason: reason)
         case .policy(let app, let policy): follow(policy, of: app)
+        case .kicked(let user, let before, let reason): kick(user, before: before, reason: reason)
         case .position(let milliseconds): position = max(position, milliseconds)
         }
     }
@@ -323,6 +329,10 @@ public struct Gateway {
         let told = isOfList ? [] : added.compactMap { added in added.told.map { (user: added.user, version: $0) } }
         if !told.isEmpty { self[session].toldByAnswer = told.filter { !follows($0.user, session) } }
         follow(added, by: session)
+        if interest.isNews, !interest.isWhole, self[session].id != interest.asker, self[session].hasInterest {
+            let subscribed = interest.added.map(\.target)
+            push(EventText.subscriptionsChanged(subscribed, interest.removed, id: position(of: session)), to: session)
+        }
         release(removed)
     }
 
@@ -334,6 +344,16 @@ public struct Gateway {
         let followed = self[index].targets.map(\.user)
         for target in followed { unfollow(target, by: index) }
         release(followed)
+    }
+
+    private mutating func kick(_ user: UserID, before: Milliseconds, reason: String) {
+        voidTokens[user] = before
+        for session in users.index(of: user).map({ users[$0].sessions }) ?? [] { end(self[session].id, reason: reason) }
+    }
+
+    /// Whether a token of a user that was issued at this time is void, because the user was kicked since.
+    public func isVoid(_ user: UserID, issuedAt: Milliseconds) -> Bool {
+        !voidTokens.isEmpty && issuedAt < voidTokens[user] ?? .min
     }
 
     // MARK: Policies
@@ -355,8 +375,9 @@ public struct Gateway {
     /// Whether a session is to be told of a user whom it follows from now on, of whom it was told the version `told` before.
     private func isDue(_ record: Record, of user: UserIndex, told: Version?, to session: SessionIndex) -> Bool {
         let isLogin = !self[session].isSynced && self[session].floor == .zero && user != self[session].user
-        // N21: clients take everybody for offline when they come.
-        if isLogin, record.statusType != .online, policy(of: record.user).replay == .online { return false }
+        // N21: clients take everybody for offline when they come. They know nothing of events, though (N13).
+        let event = record.forLatecomers(since: self[session].eventsSince).event
+        if isLogin, record.statusType != .online, event == nil, policy(of: record.user).replay == .online { return false }
         return told.map { record.isUntold(since: $0) } ?? true
     }
 
@@ -423,13 +444,13 @@ public struct Gateway {
         }
         let own = self[session].user
         let policy = policy(of: users.user(at: own))
-        let isLatecomer = !self[session].isSynced
+        let (isSynced, eventsSince) = (self[session].isSynced, self[session].eventsSince)
         let indices = policy.statusEnabled ? indices : indices.filter { $0 == own }
         var start = 0
         while start < indices.count {
             let end = min(start + EventText.recordsPerEventMax, indices.count)
             let records = indices[start..<end].compactMap { user in
-                (isLatecomer ? users[user].record?.forLatecomers : users[user].record)?.shown(by: policy)
+                (isSynced ? users[user].record : users[user].record?.forLatecomers(since: eventsSince))?.shown(by: policy)
             }
             push(EventText.statusChanged(records, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)

@@ -28,10 +28,12 @@ extension Node {
         case .getUserStatus(let users): gather(users, for: index, at: now)
         case .subscribeUserStatus(let targets, _, let sync, _):
             if sync { gather(targets, for: index, at: now) } else { subscribe(index) }
-        case .unsubscribeUserStatus(let targets): ask(.unsubscribe(targets), of: caller, for: index)
+        case .unsubscribeUserStatus(let targets): ask(.unsubscribe(targets, session: asker(of: index)), of: caller, for: index)
         case .getSubscribedUserStatus(let only, let offset, let limit):
             ask(.subscriptions(only: only, offset: offset, limit: limit), of: caller, for: index)
         case .logout(let session): ask(.logout(session), of: caller, for: index)
+        case .explain(let target): explain(target, to: caller, for: index)
+        case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyKeeper(of: String(caller.app)), for: index)
         }
         run(at: now)
@@ -58,7 +60,7 @@ extension Node {
         return record
     }
 
-    private mutating func ask(_ operation: OwnerOperation, of user: UserID, for call: PendingCalls.CallIndex, isRepeated: Bool = false) {
+    mutating func ask(_ operation: OwnerOperation, of user: UserID, for call: PendingCalls.CallIndex, isRepeated: Bool = false) {
         let peer = owner(of: user)
         let request = calls.send(operation, of: user, for: call, to: peer, isRepeated: isRepeated)
         send(.request(request), to: peer)
@@ -92,7 +94,13 @@ extension Node {
         let told = targets.indices.map { place in
             OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : untold)
         }
-        ask(.subscribe(told, seconds: seconds, subscribeType: type, session: askers.first), of: pending.caller, for: index)
+        ask(.subscribe(told, seconds: seconds, subscribeType: type, session: asker(of: index)), of: pending.caller, for: index)
+    }
+
+    /// The session that asks, if this node knows which one it is.
+    private func asker(of index: PendingCalls.CallIndex) -> SessionID? {
+        guard let askers = calls[index]?.askers, askers.count == 1 else { return nil }
+        return askers[0]
     }
 
     /// An owner has answered a request.
@@ -109,6 +117,9 @@ extension Node {
             calls[sent.call]?.page = page
             calls[sent.call]?.total = total
             gather(page.map(\.target), for: sent.call, at: now)
+        case .explained(let part, let json):
+            calls[sent.call]?.explanations.append(Explanation(part: part, json: json))
+            advance(sent.call, at: now)
         case .records(let records):
             if peer != 0 { calls[sent.call]?.asOf = min(pending.asOf, peers[peer].knownUpTo) }
             fill(records, into: sent.call)
@@ -135,7 +146,8 @@ extension Node {
         case .getSubscribedUserStatus:
             finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total))
         case .subscribeUserStatus: subscribe(index)
-        case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setAppPolicy: break
+        case .explain: finish(index, .explained(pending.explanations))
+        case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setAppPolicy, .kick: break
         }
     }
 
@@ -171,6 +183,8 @@ extension Node {
 
     /// Sends a request again, to whoever owns its users now.
     private mutating func repeatRequest(_ sent: PendingCalls.Sent) {
+        // A node that is gone shows nobody anything.
+        if case .explain(_, .view) = sent.request.operation { return }
         guard case .records(let users) = sent.request.operation else {
             return ask(sent.request.operation, of: sent.request.user, for: sent.call, isRepeated: true)
         }
@@ -186,6 +200,7 @@ extension Node {
             finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf))
         case .getSubscribedUserStatus where !pending.records.isEmpty:
             finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total))
+        case .explain where !pending.explanations.isEmpty: finish(index, .explained(pending.explanations))
         default: finish(index, .refused(.unavailable))
         }
     }

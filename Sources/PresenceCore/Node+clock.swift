@@ -43,7 +43,7 @@ extension Node {
     /// All rows have been taken back: nobody else can know anything newer if this node is alone.
     public mutating func loaded(at now: Now) {
         if !joins { renewAlone(at: now) }
-        for message in policiesAtStart() { tell(message, mask: .max) }
+        for message in messagesAtStart() { tell(message, mask: .max) }
     }
 
     /// A cluster of one has told what it had not written when it died: all that it says now is newer than that.

@@ -20,7 +20,7 @@ extension Node {
 
     /// Tells `peer` all that this node hosts of its users; what is not said is over.
     mutating func resync(_ peer: PeerIndex, at now: Now) {
-        send(owners.policies.rows, to: peer)
+        send(rowsForAll, to: peer)
         resync(peer, ranges: .max)
         retryRequests(at: now) { $0.peer == peer }
     }

@@ -12,9 +12,9 @@ extension Node {
         return Array(peers.indices.dropFirst().filter { peers[$0].isAlive && peers[$0].isDraining }.prefix(Ring.replicasMax - 1))
     }
 
-    /// Of each of these groups of nodes one at least must have a row before what it says is answered: a replica, and of a policy everybody.
+    /// Of each of these groups of nodes one at least must have a row before what it says is answered: a replica, and of what is for all everybody.
     func keepers(of row: Row) -> [[PeerIndex]] {
-        guard row.kind == .policy else { return [replicas(of: row.user)] }
+        guard row.kind.isForAll else { return [replicas(of: row.user)] }
         return peers.indices.dropFirst().filter { peers[$0].isAlive }.map { [$0] }
     }
 
@@ -29,8 +29,7 @@ extension Node {
         guard !outbox.rows.isEmpty || !outbox.answersWhenStored.isEmpty || !outbox.acknowledgementsWhenStored.isEmpty else { return }
         nextTicket += 1
         let hasAnswers = !outbox.answersWhenStored.isEmpty
-        let isPolicyOurs = outbox.rows.contains { $0.kind == .policy } && hasAnswers
-        let owned = outbox.rows.filter { ($0.kind.isOfUser || ($0.kind == .policy && isPolicyOurs)) && owner(of: $0.user) == 0 }
+        let owned = outbox.rows.filter { ($0.kind.isOfUser || ($0.kind.isForAll && hasAnswers)) && owner(of: $0.user) == 0 }
         var write = PendingWrites.Write(
             ticket: nextTicket, answers: outbox.answersWhenStored, interests: outbox.interestsWhenStored,
             acknowledgements: outbox.acknowledgementsWhenStored,
@@ -107,7 +106,7 @@ extension Node {
     mutating func receive(_ rows: [Row], ticket: UInt64, from peer: PeerIndex, at now: Now) {
         // What cannot be read or believed is not acknowledged: the sender is not told that its rows are safe here.
         do throws(RowError) {
-            try receive(policies: rows.filter { $0.kind == .policy }, at: now)
+            try receive(rowsForAll: rows.filter(\.kind.isForAll), at: now)
             let isOwned = { [placement, handoff] (user: UserID) in placement.owner(of: user) == 0 && handoff.isWarm(user.slot) }
             let facts = rows.filter { $0.kind.isOfUser }
             guard ticket != 0 else {

@@ -80,6 +80,8 @@ public struct Node {
     let joins: Bool
     var writes = PendingWrites()
     var rates = RateLimits()
+    var kicks = Kicks()
+    var nextKickSweep = Instant(nanoseconds: 0)
     var lease = ClockLease()
     var nextTicket: UInt64
     var disk = Disk()
@@ -148,6 +150,7 @@ public struct Node {
         switch row.kind {
         case .member: try remember(row, at: now)
         case .policy: try load(policy: row)
+        case .kick: if try row.kick().expiresAt > now.wall { _ = kicks.merge(try row.kick(), of: row.user) }
         case .clock: if owners.accepts(row.version, at: now) { lease.loadedFrom = try row.writtenAt() }
         case .status, .subscription: try owners.load(row, at: now)
         }
@@ -192,6 +195,7 @@ public struct Node {
         writeInBulk { owners, outbox in owners.writeRenewed(into: &outbox) }
         let dropped = fanOut.sweep(at: now)
         for (peer, users) in grouped(dropped) { send(.unwatch(users), to: peer) }
+        forgetKicks(at: now)
         retryMisrouted(at: now)
         advanceHandoff(at: now)
         tickCalls(at: now)
@@ -275,15 +279,24 @@ public struct Node {
         case .watch(let watches): watch(watches, from: peer, at: now)
         case .unwatch(let users): owners.unwatch(users, from: peer)
         case .request(let request):
+            if case .explain(let other, .view) = request.operation {
+                return send(.answer(id: request.id, explanation(of: request, about: other, .view, at: now)), to: peer)
+            }
             guard decides(request.user, for: peer) else { return }
             guard request.subjects.allSatisfy({ decides($0) }) else { return send(.misrouted([request.user]), to: peer) }
             if request.operation.isDurable, let refusal = refusalOfChange(of: request.user) {
                 return send(.answer(id: request.id, .refused(refusal)), to: peer)
             }
-            if case .setPolicy(let change) = request.operation {
-                return setPolicy(of: String(request.user.app), change, id: request.id, from: peer, at: now)
+            switch request.operation {
+            // A smaller side of a split decides nothing for all.
+            case .setPolicy where !peers.isMajority, .kick where !peers.isMajority:
+                send(.answer(id: request.id, .refused(.unavailable)), to: peer)
+            case .setPolicy(let change): setPolicy(of: String(request.user.app), change, id: request.id, from: peer, at: now)
+            case .explain(let other, let part):
+                send(.answer(id: request.id, explanation(of: request, about: other, part, at: now)), to: peer)
+            case .kick(let reason): kick(request, reason: reason, from: peer, at: now)
+            default: owners.perform(request, from: peer, at: now, into: &outbox)
             }
-            owners.perform(request, from: peer, at: now, into: &outbox)
         case .beginSync(let epoch, let ranges): owners.beginSync(from: peer, OwnerShards.Round(epoch: epoch, ranges: ranges))
         case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
         case .delta(let record):

@@ -60,6 +60,12 @@ public struct NodeStatistics: Equatable, Sendable {
     public let relaysDropped: UInt64
     /// Records asked of their owner because nobody had passed them on.
     public let relaysMissed: UInt64
+    /// Calls refused because they came too often (7008).
+    public let callsTooOften: UInt64
+    /// Users who were kicked, as long as it is remembered.
+    public let kicks: Int
+    /// Apps with a policy of their own.
+    public let policies: Int
     public let peers: [PeerStatistics]
 }
 
@@ -76,6 +82,7 @@ extension Node {
             slotsOwned: placement.slotsOwned, slotsCold: handoff.coldCount, callsWaiting: calls.count, misrouted: misroutedCount,
             viewDigestsSent: viewDigests.sent, viewDigestDifferences: viewDigests.differences, relaysSent: relayCounters.sent,
             relaysPassedOn: relayCounters.passedOn, relaysDropped: relayCounters.dropped, relaysMissed: relayCounters.missed,
+            callsTooOften: rates.refusedCount, kicks: kicks.count, policies: owners.policies.apps.count,
             peers: peers.dropFirst().map { state in
                 NodeStatistics.PeerStatistics(
                     id: state.peer.id, state: state.memberState, deltasSent: state.link.counters.deltasSent,

@@ -17,15 +17,15 @@ extension OwnerShards {
             let plan = Following(targets: targets, seconds: seconds, type: type, session: session, repeatedSince: since)
             let result = subscribe(request.user, plan, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .subscribed(evicted: result.evicted, refused: result.refused)))
-        case .unsubscribe(let targets):
-            unsubscribe(request.user, targets, at: now, into: &outbox)
+        case .unsubscribe(let targets, let session):
+            unsubscribe(request.user, targets, by: session, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .done))
         case .logout(let session):
             logout(request.user, session, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .done))
         case .subscriptions(let only, let offset, let limit):
             outbox.answer(request.id, subscriptions(of: request.user, only: only, offset: offset, limit: limit), to: peer)
-        case .setPolicy: preconditionFailure("the policy of an app is the node's to set")
+        case .setPolicy, .kick, .explain: preconditionFailure("what all nodes keep is the node's to change")
         case .records(let users):
             outbox.answer(request.id, .records(users.map { record(of: $0) }), to: peer)
         }
@@ -92,7 +92,8 @@ extension OwnerShards {
         let followed = kept.map {
             Interest.Followed(target: $0.user, told: isAlone || $0.told == .max ? $0.told : nil, since: version.milliseconds)
         }
-        let interest = change(of: user, added: followed, removed: evicted.map(\.target))
+        var interest = change(of: user, added: followed, removed: evicted.map(\.target))
+        name(plan.session, in: &interest, of: user)
         outbox.interestsWhenStored += sessionPeers.map { ($0, interest) }
         // What an earlier attempt wrote may be nowhere else yet.
         outbox.rows += (changed + evicted + done.added + done.evicted).map { Row($0, of: id) }
@@ -118,10 +119,10 @@ extension OwnerShards {
         return interest
     }
 
-    private mutating func unsubscribe(_ id: UserID, _ targets: [UserID]?, at now: Now, into outbox: inout Outbox) {
+    private mutating func unsubscribe(_ id: UserID, _ targets: [UserID]?, by session: SessionID?, at now: Now, into outbox: inout Outbox) {
         let user = index(of: id)
         let version = clock.next(at: now.wall)
-        drop(users[user].subscriptions.remove(targets, version: version), of: user, into: &outbox)
+        drop(users[user].subscriptions.remove(targets, version: version), of: user, by: .some(session), into: &outbox)
         // Those removed before may be so on this disk alone, because an earlier attempt failed.
         let earlier = users[user].subscriptions.tombstones(of: targets).filter { $0.version != version }
         outbox.rows += earlier.map { Row($0, of: id) }
@@ -198,12 +199,20 @@ extension OwnerShards {
         drop(evicted, of: user, into: &outbox)
     }
 
-    mutating func drop(_ removed: [Subscription], of user: Index, into outbox: inout Outbox) {
+    /// - Parameter session: the session that asked; nil when nobody has asked.
+    mutating func drop(_ removed: [Subscription], of user: Index, by session: SessionID?? = nil, into outbox: inout Outbox) {
         guard !removed.isEmpty else { return }
         noteFacts(of: user)
-        let interest = change(of: user, added: [], removed: removed.map(\.target))
+        var interest = change(of: user, added: [], removed: removed.map(\.target))
+        if let session { name(session, in: &interest, of: user) }
         for peer in users[user].sessionPeers { outbox.send(.interest(interest), to: peer) }
         outbox.rows += removed.map { Row($0, of: users.user(at: user)) }
+    }
+
+    /// The user's devices but the one that asked are told of the call (R14).
+    private func name(_ session: SessionID?, in interest: inout Interest, of user: Index) {
+        interest.asker = session
+        interest.isNews = users[user].sessions.contains { $0.id != session }
     }
 
     private func change(of user: Index, added: [Interest.Followed], removed: [UserID]) -> Interest {

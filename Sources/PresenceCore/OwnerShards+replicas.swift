@@ -31,7 +31,7 @@ extension OwnerShards {
             switch row.kind {
             case .status: receive(try Record(row), at: user, now: now, into: &outbox)
             case .subscription: receive(try Subscription(row), row, at: user, now: now, into: &outbox)
-            case .member, .clock, .policy: throw RowError(row, "is no fact of a user")
+            case .member, .clock, .policy, .kick: throw RowError(row, "is no fact of a user")
             }
             if isAwaited, outbox.rows.count == rowsCount { rewrite(row, of: user, into: &outbox) }
             if !users[user].isReplica { schedule(user, at: now) }

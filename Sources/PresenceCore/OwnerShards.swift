@@ -299,7 +299,7 @@ struct OwnerShards {
         case .subscription:
             guard accepts(row.version, at: now) else { return }
             _ = users[user].subscriptions.merge(try Subscription(row).learnt(at: clock.milliseconds(at: now.wall)))
-        case .member, .clock, .policy: throw RowError(row, "no fact of a user")
+        case .member, .clock, .policy, .kick: throw RowError(row, "no fact of a user")
         }
         noteFacts(of: user)
         schedule(user, at: now)

@@ -56,9 +56,10 @@ extension Node {
         owners.policies.entry(app).map { ($0.app, $0.version) }
     }
 
-    /// Has the gateways hear of all policies; before they serve anybody.
-    func policiesAtStart() -> [NodeMessage] {
+    /// What the gateways are to know before they serve anybody.
+    func messagesAtStart() -> [NodeMessage] {
         [.policy(app: nil, owners.policies.standard)]
+            + kicks.all.map { .kicked($0.user, before: $0.entry.before, reason: $0.entry.reason) }
             + owners.policies.apps.compactMap { app in owners.policies.entry(app).map { .policy(app: app, $0.app.policy) } }
     }
 
@@ -77,9 +78,16 @@ extension Node {
         outbox.answersWhenStored.append((peer, id, .done))
     }
 
-    /// Takes over policies that another node knows.
-    mutating func receive(policies rows: [Row], at now: Now) throws(RowError) {
+    /// All that every node is to know.
+    var rowsForAll: [Row] { owners.policies.rows + kicks.rows }
+
+    /// Takes over what another node knows of what all are to know.
+    mutating func receive(rowsForAll rows: [Row], at now: Now) throws(RowError) {
         for row in rows where owners.accepts(row.version, at: now) {
+            guard row.kind == .policy else {
+                apply(try row.kick(), of: row.user, at: now)
+                continue
+            }
             let entry: Policies.Entry
             do throws(PolicyError) {
                 entry = Policies.Entry(app: try AppPolicy(try row.policy()), version: row.version)

@@ -144,6 +144,7 @@ struct API {
     ) throws(Problem) {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
+        case .explained: preconditionFailure("explain is an administrator's call")
         case .tooOften(let retryAfter): throw .tooOften(operation.name, retryAfter: retryAfter)
         case .done: json.object { json in if operation != .logout { json.member("errorUserList", errors) } }
         case .userStatus(let record):
@@ -208,7 +209,7 @@ extension Policy {
     /// Throws where the app's plan does not cover a call (T36, Z1), or a switch is off (T16, T19, R1, N25). One's own status is free (T13, T15).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
         switch call {
-        case .setSelfStatus, .logout, .setAppPolicy, .getUserStatus([subject]), .getUserStatus([]): return
+        case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain, .getUserStatus([subject]), .getUserStatus([]): return
         case .publishEvent: break
         case .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus:
             if plan == .basic {

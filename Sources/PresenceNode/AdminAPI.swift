@@ -6,7 +6,7 @@ import PresenceWire
 /// The operators' operations of contract §5, `POST /admin/v1/<operation>` on the ops port: for tokens with role `admin` only.
 final class AdminAPI {
     /// An operation; its name is the word in the path.
-    enum Operation: String, CaseIterable { case clusterStatus, drain, getAppPolicy, setAppPolicy }
+    enum Operation: String, CaseIterable { case clusterStatus, drain, explain, getAppPolicy, kick, queryOnlineStatus, setAppPolicy }
 
     private let eventLoop: any EventLoop
     private let authenticator: Authenticator
@@ -92,9 +92,50 @@ final class AdminAPI {
         case .getAppPolicy:
             let app = try app(of: fields, caller)
             json.policy(shell.node.appPolicy(app), of: app)
+        case .explain: return try explain(fields, caller, then: respond)
+        case .kick: return try kick(fields, caller, then: respond)
+        case .queryOnlineStatus: return try query(fields, caller, then: respond)
         case .setAppPolicy: return try setPolicy(try app(of: fields, caller), body, caller, then: respond)
         }
         respond(.success(json.bytes))
+    }
+
+    /// Answered when all nodes that are alive know of it: then no older token is taken anywhere.
+    private func kick(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
+        guard let id = try fields.text("userID", bytesMax: 1_024), Limits.isValidName(id) else { throw .userID("userID") }
+        let reason = try fields.text("reason", bytesMax: Limits.nameBytesMax) ?? "kicked"
+        shell.perform(.kick(reason: reason), caller: UserID(id, besides: caller.user)) { answer in
+            if case .refused(let refusal) = answer { return respond(.failure(Problem(refusal))) }
+            respond(.success(Array("{}".utf8)))
+        }
+    }
+
+    /// Why a viewer is shown what it is shown of a target: what each node that knows a part of it says.
+    private func explain(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
+        guard let viewer = try fields.text("viewer", bytesMax: 1_024), Limits.isValidName(viewer) else { throw .userID("viewer") }
+        guard let target = try fields.text("target", bytesMax: 1_024), Limits.isValidName(target) else { throw .userID("target") }
+        let app = caller.user.appName
+        shell.perform(.explain(UserID(target, besides: caller.user)), caller: UserID(viewer, besides: caller.user)) { [shell] answer in
+            guard case .explained(let parts) = answer else {
+                guard case .refused(let refusal) = answer else { preconditionFailure("explain is answered with \(answer)") }
+                return respond(.failure(Problem(refusal)))
+            }
+            var json = JSONWriter(reserving: 2_048)
+            json.explanation(parts, viewer: viewer, target: target, policy: shell.node.appPolicy(app)?.policy.preset ?? .rollcall)
+            respond(.success(json.bytes))
+        }
+    }
+
+    /// The records of users as they are, whatever the app's policy shows to others (X1).
+    private func query(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
+        let found = try fields.requiredUsers("userIDs", besides: caller.user, countMax: Limits.queryUsersMax)
+        shell.perform(.getUserStatus(found.users), caller: caller.user) { answer in
+            var json = JSONWriter(reserving: 1_024)
+            do throws(Problem) {
+                try API.write(answer, to: .getUserStatus, errors: found.errors, policy: Policy(), into: &json)
+                respond(.success(json.bytes))
+            } catch { respond(.failure(error)) }
+        }
     }
 
     /// The app that is meant: the caller's. Nothing crosses from one app to another (contract §2).
@@ -125,6 +166,21 @@ final class AdminAPI {
 }
 
 extension JSONWriter {
+    /// - Parameter parts: by owners and nodes, in the order in which they came.
+    fileprivate mutating func explanation(
+        _ parts: [Explanation], viewer: String, target: String, policy: Policy.Preset
+    ) {
+        object { json in
+            json.member("viewer", viewer)
+            json.member("target", target)
+            json.member("preset", policy.rawValue)
+            if let part = parts.first(where: { $0.part == .target }) { json.member("ownerOfTarget", json: part.json) }
+            if let part = parts.first(where: { $0.part == .viewer }) { json.member("ownerOfViewer", json: part.json) }
+            json.key("nodes")
+            json.array { json in for part in parts where part.part == .view { json.value(part.json) } }
+        }
+    }
+
     fileprivate mutating func policy(_ known: (policy: AppPolicy, version: Version)?, of app: String) {
         object { json in
             json.member("app", app)

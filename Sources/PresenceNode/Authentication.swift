@@ -9,8 +9,11 @@ public struct Caller: Hashable, Sendable {
     public var isAdmin: Bool
     /// When the token ends.
     public var expiresAt: Milliseconds
+    /// When the token was made; 0 for one that does not say so.
+    public var issuedAt: Milliseconds
 
-    public init(user: UserID, isAdmin: Bool, expiresAt: Milliseconds) {
+    public init(user: UserID, isAdmin: Bool, expiresAt: Milliseconds, issuedAt: Milliseconds = 0) {
+        self.issuedAt = issuedAt
         self.user = user
         self.isAdmin = isAdmin
         self.expiresAt = expiresAt
@@ -30,6 +33,8 @@ struct TokenClaims: JWTPayload {
     var role: String?
     var exp: ExpirationClaim
     var nbf: NotBeforeClaim?
+    /// When it was made, with the fraction that RFC 7519 §2 allows.
+    var iat: Double?
 
     func verify(using algorithm: some JWTAlgorithm) async throws {}
 }
@@ -119,7 +124,9 @@ public final class Authenticator: Sendable {
         guard Limits.isValidName(claims.sub), Limits.isValidName(app) else {
             throw AuthenticationError(reason: "sub and app must be 1 to 64 bytes without control characters")
         }
-        return Caller(user: UserID(app: app, id: claims.sub), isAdmin: claims.role == "admin", expiresAt: expiresAt)
+        return Caller(
+            user: UserID(app: app, id: claims.sub), isAdmin: claims.role == "admin", expiresAt: expiresAt,
+            issuedAt: claims.iat.flatMap { Milliseconds(exactly: ($0 * 1_000).rounded()) } ?? 0)
     }
 
     /// A claim's time. One beyond what 64 bits hold is the far future or past: a caller writes what it likes into its token.
@@ -152,7 +159,8 @@ public struct TokenMint: Sendable {
     public func token(user: String, app: String = "default", isAdmin: Bool = false, seconds: Int = 86_400) async throws -> String {
         let claims = TokenClaims(
             sub: user, app: app, role: isAdmin ? "admin" : nil,
-            exp: ExpirationClaim(value: Date(timeIntervalSinceNow: TimeInterval(seconds))), nbf: nil)
+            exp: ExpirationClaim(value: Date(timeIntervalSinceNow: TimeInterval(seconds))), nbf: nil,
+            iat: (Date().timeIntervalSince1970 * 1_000).rounded(.down) / 1_000)
         return try await keys.sign(claims)
     }
 }

@@ -166,13 +166,17 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     /// The caller of a token that was checked before on this connection or loop.
     private func knownCaller(_ header: UnsafeBufferPointer<UInt8>, on connection: HTTPServerConnection, at now: Now) -> Caller? {
-        if let known = connection.applicationState as? VerifiedToken, header.equals(known.header), known.caller.expiresAt > now.wall {
+        if let known = connection.applicationState as? VerifiedToken, header.equals(known.header), known.caller.expiresAt > now.wall,
+            !isVoid(known.caller)
+        {
             return known.caller
         }
-        guard let token = tokens.token(Array(header), at: now.wall) else { return nil }
+        guard let token = tokens.token(Array(header), at: now.wall), !isVoid(token.caller) else { return nil }
         connection.applicationState = token
         return token.caller
     }
+
+    private func isVoid(_ caller: Caller) -> Bool { gateway.isVoid(caller.user, issuedAt: caller.issuedAt) }
 
     private func authenticate(
         _ request: HTTPRequest, on connection: HTTPServerConnection, operation: API.Operation?, work: Work?,
@@ -199,6 +203,10 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     private func finish(_ pending: PendingAuthentication, _ result: Result<Caller, AuthenticationError>) {
         switch result {
+        case .success(let caller) where isVoid(caller):
+            ended(pending.work)
+            let detail = "the user was kicked after the token was issued (iat); log in anew"
+            respond(.notLoggedIn(detail), to: pending.stream, on: pending.connection, operation: pending.operation)
         case .success(let caller):
             tokens.add(VerifiedToken(header: pending.header, caller: caller))
             pending.body(caller, pending.stream)

@@ -110,6 +110,9 @@ struct MetricsSnapshot {
         }
         metrics.gauge("rollcall_members", "Members of the cluster as this node sees them.", states)
         metrics.gauge("rollcall_slots_owned", "Slots of the ring that this node owns.", Double(node.slotsOwned))
+        metrics.counter("rollcall_calls_too_often_total", "Calls refused with 7008, because a user called too often.", node.callsTooOften)
+        metrics.gauge("rollcall_kicks", "Users who were kicked and whose older tokens are void.", Double(node.kicks))
+        metrics.gauge("rollcall_policies", "Apps with a policy of their own.", Double(node.policies))
         metrics.gauge("rollcall_slots_cold", "Owned slots that wait for what other nodes hold of them.", Double(node.slotsCold))
         metrics.gauge("rollcall_users_kept", "Users whose facts are kept for another owner.", Double(node.usersKept))
         metrics.gauge("rollcall_writes_waiting", "Changes whose answers wait for disks.", Double(node.writesWaiting))

@@ -31,6 +31,29 @@ extension OpenAPI {
                         besides: [.init(name: "additionalProperties", value: false)])),
             ]),
             answer: Schema.reference("AppPolicy")),
+        Operation(
+            name: "queryOnlineStatus", summary: "The records of users as they are, whatever the app's policy shows to others.",
+            request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.queryUsersMax))]), isBodyRequired: true,
+            answer: Schema.object([
+                Schema.required("userStatusList", Schema.statuses), Schema.required("errorUserList", Schema.errors),
+                Schema.required("asOf", Schema.time),
+            ])),
+        Operation(
+            name: "kick", summary: "Ends a user's sessions; tokens that were issued before are not taken any more.",
+            request: Schema.object([
+                Schema.required("userID", Schema.reference("UserID")),
+                Schema.optional("reason", Schema.text(bytesMax: Limits.nameBytesMax, "Told by onKickedOffline.")),
+            ]), isBodyRequired: true, answer: ["type": "object"]),
+        Operation(
+            name: "explain", summary: "Why a viewer is shown what it is shown of a target: what each node that knows a part says.",
+            request: Schema.object([
+                Schema.required("viewer", Schema.reference("UserID")), Schema.required("target", Schema.reference("UserID")),
+            ]), isBodyRequired: true,
+            answer: Schema.object([
+                Schema.required("viewer", Schema.reference("UserID")), Schema.required("target", Schema.reference("UserID")),
+                Schema.required("preset", preset), Schema.sometimes("ownerOfTarget", ["type": "object"]),
+                Schema.sometimes("ownerOfViewer", ["type": "object"]), Schema.required("nodes", Schema.list(of: ["type": "object"])),
+            ])),
     ]
 
     private static let preset: JSONValue = ["type": "string", "enum": .array(Policy.Preset.allCases.map { .string($0.rawValue) })]

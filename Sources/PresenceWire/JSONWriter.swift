@@ -133,6 +133,13 @@ public struct JSONWriter: Sendable {
         needsComma = true
     }
 
+    /// A value that is JSON already.
+    public mutating func value(_ json: [UInt8]) {
+        comma()
+        bytes.append(contentsOf: json)
+        needsComma = true
+    }
+
     /// A member whose value is JSON already.
     public mutating func member(_ name: StaticString, json: [UInt8]) {
         key(name)

@@ -204,7 +204,8 @@ public struct Interest: Hashable, Sendable {
     /// One followed user.
     public struct Followed: Hashable, Sendable {
         public var target: UserID
-        /// The version that the follower was told in the answer to the call; nil when it was told none.
+        /// The version that the follower was told in the answer to the call; nil when it was told none, the largest when it is to be told
+        /// only of changes.
         public var told: Version?
         /// Since when the owner knows of it, on its version clock: who resumes from an earlier position was not told of the target.
         public var since: Milliseconds
@@ -223,6 +224,10 @@ public struct Interest: Hashable, Sendable {
     public var isWhole: Bool
     public var added: [Followed]
     public var removed: [UserID]
+    /// The user asked for it on one device, and the others are told (R14).
+    public var isNews = false
+    /// The session that asked, which need not be told.
+    public var asker: SessionID?
 
     public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
         self.user = user
@@ -234,10 +239,11 @@ public struct Interest: Hashable, Sendable {
 }
 
 extension Interest {
-    /// The same when the answer to the call, and what it would have told, has not reached the follower.
+    /// The same when the answer to the call, and what it would have told, has not reached the follower. What nobody asked to be told
+    /// (N8) is not told now either.
     public var toldNothing: Interest {
         var interest = self
-        for place in interest.added.indices { interest.added[place].told = nil }
+        for place in interest.added.indices where interest.added[place].told != .max { interest.added[place].told = nil }
         return interest
     }
 }

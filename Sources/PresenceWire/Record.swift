@@ -91,9 +91,9 @@ public struct Record: Hashable, Sendable {
         return shown
     }
 
-    /// The same without an event that is not for those who come later (N13).
-    public var forLatecomers: Record {
-        guard event?.isForOnlineOnly == true else { return self }
+    /// The same without an event that is not for those who come later (N13), for one who came at `time`.
+    public func forLatecomers(since time: Milliseconds) -> Record {
+        guard let event, event.isForOnlineOnly, event.id.milliseconds < time else { return self }
         var shown = self
         shown.event = nil
         return shown
@@ -123,9 +123,13 @@ public struct Row: Hashable, Sendable {
         case clock = 4
         /// The policy of an app; kept by each node, written by one.
         case policy = 5
+        /// Since when a user's tokens are void; kept by each node, written by one.
+        case kick = 6
 
         /// Whether it is a fact of a user, which replicas keep too.
         public var isOfUser: Bool { self == .status || self == .subscription }
+        /// Whether every node keeps it, whoever wrote it.
+        public var isForAll: Bool { self == .policy || self == .kick }
     }
 
     public var user: UserID

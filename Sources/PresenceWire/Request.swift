@@ -34,25 +34,40 @@ public enum OwnerOperation: Hashable, Sendable {
     case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool)
     /// Follows `targets`, each with the version that the caller is told in the answer.
     ///
-    /// `session` is the one that asks, where the asking node knows only one of the user: its stream need not tell what the answer told.
+    /// `session` is the one that asks, where the asking node knows only one of the user: its stream need not tell what the answer told,
+    /// nor that there was a call (R14).
     case subscribe([Target], seconds: Int64?, subscribeType: UInt8, session: SessionID?)
     /// Follows them no longer; nil for everybody.
-    case unsubscribe([UserID]?)
+    case unsubscribe([UserID]?, session: SessionID?)
     /// One page of the list, or those of `only` that are in it.
     case subscriptions(only: [UserID]?, offset: Int, limit: Int)
     /// These users' records.
     case records([UserID])
     /// Ends one session or, with nil, all of the user's.
     case logout(SessionID?)
+    /// What the receiver knows of why one user is shown to the other as it is; the other user is named here.
+    case explain(UserID, Explained)
+    /// Ends all sessions of the user, and makes void what tokens there are (X5).
+    case kick(reason: String)
     /// Changes the policy of the user's app, as JSON: see ``AppPolicy/changed(by:)``.
     case setPolicy([UInt8])
 
     /// Whether what it changes must outlive a node: refused where only one disk can be reached.
     public var isDurable: Bool {
         switch self {
-        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy: true
-        case .subscriptions, .records, .logout: false
+        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick: true
+        case .subscriptions, .records, .logout, .explain: false
         }
+    }
+
+    /// Which part of an explanation is asked for.
+    public enum Explained: UInt8, Hashable, Sendable {
+        /// By the owner of the user who is seen: the request's user.
+        case target = 1
+        /// By the owner of the user who looks: the request's user.
+        case viewer = 2
+        /// By any node, about the streams of the request's user.
+        case view = 3
     }
 
     /// A user to follow.
@@ -73,12 +88,14 @@ public enum Answer: Hashable, Sendable {
     case record(Record)
     /// To `subscribe`: who was removed to make room (T21), and for whom there is none (R7).
     case subscribed(evicted: [UserID], refused: [UserID] = [])
-    /// To `unsubscribe`, `logout` and `setPolicy`.
+    /// To `unsubscribe`, `logout`, `kick` and `setPolicy`.
     case done
     /// To `subscriptions`.
     case subscriptions([Subscription], total: Int)
     /// To `records`; users that the sender does not own are left out and follow in a ``Message/misrouted(_:)``.
     case records([Record])
+    /// To `explain`: a JSON object.
+    case explained(OwnerOperation.Explained, [UInt8])
     /// Nothing was changed.
     case refused(Refusal)
 }

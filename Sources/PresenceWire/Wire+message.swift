@@ -173,6 +173,8 @@ extension WireWriter {
             writer.signed(followed.since)
         }
         users(interest.removed)
+        tag(interest.isNews ? 1 : 0)
+        optional(interest.asker) { $0.session($1) }
     }
 
     private mutating func subscription(_ subscription: Subscription) {
@@ -203,9 +205,10 @@ extension WireWriter {
             optional(seconds) { $0.signed($1) }
             tag(subscribeType)
             optional(session) { $0.session($1) }
-        case .unsubscribe(let targets):
+        case .unsubscribe(let targets, let session):
             tag(3)
             optional(targets) { $0.users($1) }
+            optional(session) { $0.session($1) }
         case .subscriptions(let only, let offset, let limit):
             tag(4)
             optional(only) { $0.users($1) }
@@ -223,6 +226,13 @@ extension WireWriter {
             text(ext)
             signed(seconds)
             tag((isForOnlineOnly ? 1 : 0) | (isSynced ? 2 : 0))
+        case .explain(let other, let part):
+            tag(10)
+            user(other)
+            tag(part.rawValue)
+        case .kick(let reason):
+            tag(9)
+            text(reason)
         case .setPolicy(let change):
             tag(7)
             text(String(decoding: change, as: UTF8.self))
@@ -246,6 +256,10 @@ extension WireWriter {
         case .records(let records):
             tag(5)
             list(records) { $0.record($1) }
+        case .explained(let part, let json):
+            tag(7)
+            tag(part.rawValue)
+            text(String(decoding: json, as: UTF8.self))
         case .refused(let refusal):
             tag(6)
             unsigned(UInt64(refusal.code))
@@ -361,7 +375,10 @@ extension WireReader {
         let added = try list { reader throws(DecodeError) in
             Interest.Followed(target: try reader.user(), told: try reader.optionalVersion(), since: try reader.signed())
         }
-        return Interest(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
+        var interest = Interest(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
+        interest.isNews = try flag()
+        interest.asker = try optional { reader throws(DecodeError) in try reader.session() }
+        return interest
     }
 
     private mutating func slot() throws(DecodeError) -> Slot { Slot(try number(max: UInt64(Slot.max))) }
@@ -411,7 +428,7 @@ extension WireReader {
             return .subscribe(
                 targets, seconds: try seconds(), subscribeType: try tag(),
                 session: try optional { reader throws(DecodeError) in try reader.session() })
-        case 3: return .unsubscribe(try userList())
+        case 3: return .unsubscribe(try userList(), session: try optional { reader throws(DecodeError) in try reader.session() })
         case 4:
             let only = try userList()
             return .subscriptions(only: only, offset: Int(clamping: try unsigned()), limit: Int(clamping: try unsigned()))
@@ -421,9 +438,17 @@ extension WireReader {
             let (value, ext, seconds, flags) = (try signed(), try text(bytesMax: Limits.eventBytesMax), try signed(), try tag())
             guard flags < 4 else { throw .unknownTag(flags) }
             return .publishEvent(value: value, ext: ext, seconds: seconds, isForOnlineOnly: flags & 1 != 0, isSynced: flags & 2 != 0)
+        case 10: return .explain(try user(), try explained())
+        case 9: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case 7: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         case let other: throw .unknownTag(other)
         }
+    }
+
+    private mutating func explained() throws(DecodeError) -> OwnerOperation.Explained {
+        let code = try tag()
+        guard let part = OwnerOperation.Explained(rawValue: code) else { throw .unknownTag(code) }
+        return part
     }
 
     private mutating func answer() throws(DecodeError) -> Answer {
@@ -435,6 +460,7 @@ extension WireReader {
             let page = try list { reader throws(DecodeError) in try reader.subscription() }
             return .subscriptions(page, total: Int(clamping: try unsigned()))
         case 5: return .records(try list { reader throws(DecodeError) in try reader.record() })
+        case 7: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         case 6:
             let code = Int(clamping: try unsigned())
             return .refused(Refusal(code: code, detail: try text(bytesMax: 1024)))

@@ -8,8 +8,8 @@ import PresenceWire
 /// `rollcall cluster …`: for operators.
 struct ClusterCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cluster", abstract: "Look at a cluster, and drain a node.",
-        subcommands: [MembersCommand.self, RingCommand.self, DrainCommand.self])
+        commandName: "cluster", abstract: "Look at a cluster, drain a node, and ask why somebody is shown as online.",
+        subcommands: [MembersCommand.self, RingCommand.self, DrainCommand.self, ExplainCommand.self])
 }
 
 /// Where the node's ops port is, and who asks.
@@ -18,7 +18,7 @@ struct OpsOptions: ParsableArguments {
     @Option(help: "A token with role admin (default: one made with the development key).") var token: String?
 
     /// Carries out an operator's operation and returns its answer.
-    func call(_ operation: String) async throws -> JSONValue {
+    func call(_ operation: String, _ body: [UInt8] = Array("{}".utf8)) async throws -> JSONValue {
         guard let url = URL(string: ops), let host = url.host, url.scheme == "http" else {
             throw ValidationError("--ops: \"\(ops)\" is not http://HOST:PORT")
         }
@@ -28,7 +28,8 @@ struct OpsOptions: ParsableArguments {
         do {
             response = try await HTTPExchange.send(
                 .post, host: host, port: url.port ?? 7602, path: "/admin/v1/\(operation)",
-                headers: [("authorization", "Bearer \(bearer ?? "")")], body: "{}", on: MultiThreadedEventLoopGroup.singleton.next())
+                headers: [("authorization", "Bearer \(bearer ?? "")")], body: String(decoding: body, as: UTF8.self),
+                on: MultiThreadedEventLoopGroup.singleton.next())
         } catch { throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable) }
         guard response.status == 200, let answer = try? JSONReader.read(response.body) else {
             throw CommandFailure(description: response.text, code: 1)
@@ -74,5 +75,37 @@ struct DrainCommand: AsyncParsableCommand {
             throw CommandFailure(description: "there is no other node that could take over", code: 1)
         }
         Terminal.line("draining")
+    }
+}
+
+/// `rollcall cluster explain`.
+struct ExplainCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "explain", abstract: "Why a viewer is shown what it is shown of a user: the answer to \"why is she shown online?\".")
+    @OptionGroup var ops: OpsOptions
+    @Option(help: "Who looks.") var viewer: String
+    @Option(help: "Who is seen.") var target: String
+
+    func run() async throws {
+        var body = JSONWriter()
+        body.object { json in
+            json.member("viewer", viewer)
+            json.member("target", target)
+        }
+        let said = try await ops.call("explain", body.bytes)
+        let owner = said["ownerOfTarget"]
+        let status = owner?["userStatus"]
+        Terminal.line(
+            "\(target) is \(status?["statusType"]?.text ?? "?"), says the owner, \(owner?["node"]?.text ?? "a node that did not answer")")
+        for reason in owner?["because"]?.elements ?? [] { Terminal.line("  because \(reason.text ?? "?")") }
+        for reason in said["ownerOfViewer"]?["because"]?.elements ?? [] { Terminal.line("to \(viewer): \(reason.text ?? "?")") }
+        let version = status?["version"]?.text
+        for node in said["nodes"]?.elements ?? [] {
+            guard case .integer(let sessions)? = node["viewerSessions"], sessions > 0 else { continue }
+            let held = node["versionHeld"]?.text
+            let state = held == version ? "the owner's version" : "version \(held ?? "?"), the owner has \(version ?? "?")"
+            Terminal.line(
+                "\(node["node"]?.text ?? "?"), with \(sessions) streams of \(viewer), shows \(node["statusHeld"]?.text ?? "?"): \(state)")
+        }
     }
 }

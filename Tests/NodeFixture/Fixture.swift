@@ -6,7 +6,7 @@ import PresenceNode
 import PresenceWire
 
 /// Nodes in this process, on free ports, with data in a folder of their own.
-package struct Fixture {
+package struct Fixture: Sendable {
     package let nodes: [RollcallNode]
     package let folder: TemporaryFolder
     package var directory: String { folder.path }

@@ -82,6 +82,35 @@ import Testing
         #expect(gateway.output.payloads.count == 1)
     }
 
+    /// Opens another session of bob's, publishes an event of ann's and completes the login; returns the values that the session is told of.
+    private mutating func eventsToldAtLogin(publishedAfter wait: Milliseconds, resumingFrom position: Milliseconds?) -> [Int64] {
+        gateway.receive(.position(now.wall - 5_000))
+        let attach = Attach(session: SessionID(stamp: 2, node: 1), user: user("bob"), platform: "web")
+        let latest = gateway.open(attach, resumeFrom: position, at: now)
+        var published = record("ann", now.wall + wait)
+        published.event = PublishedEvent(value: 10_001, ext: "", expiresAt: .max, id: published.version)
+        let followed = [Interest.Followed(target: user("ann"), told: .zero, since: 1)]
+        gateway.receive(.deliver(published))
+        gateway.receive(
+            .interest(Interest(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
+        return gateway.output.pushes.filter { $0.session == latest }.flatMap { push -> [Int64] in
+            let lines = String(decoding: gateway.output.payloads[Int(push.payload)], as: UTF8.self).split(separator: "\n")
+            let data = (try? JSONReader.read(Array(lines[2].dropFirst(6).utf8))) ?? .null
+            return (data["userStatusList"]?.elements ?? []).compactMap {
+                if case .integer(let value) = $0["event"]?["value"] { value } else { nil }
+            }
+        }
+    }
+
+    @Test(arguments: [
+        (-1 as Milliseconds, nil as Milliseconds?, [] as [Int64]), (0, nil, [10_001]), (-1, -2_000, [10_001]), (-6_000, -2_000, []),
+    ])
+    mutating func whoIsBeingToldOfThoseItFollowsMissesNoEvent(wait: Milliseconds, position: Milliseconds?, told: [Int64]) {
+        // N13: who has come later than the event is not told, unless it resumes from an earlier position.
+        let values = eventsToldAtLogin(publishedAfter: wait, resumingFrom: position.map { now.wall + $0 })
+        #expect(values == told)
+    }
+
     @Test mutating func aClosedSessionIsToldNothingAndItsUsersAreForgotten() {
         gateway.close(session, cause: .lost, lastSeen: now.wall)
         #expect(gateway.output.toNode.contains(.unwant([user("bob"), user("ann"), user("carl")])))

@@ -31,10 +31,18 @@ import Testing
                 id: 2, user: ann, operation: .subscribe([.init(user: ann, told: version)], seconds: 60, subscribeType: 1, session: session),
                 begunAt: version, isRepeated: true)
         ),
-        .request(Request(id: 3, user: ann, operation: .unsubscribe(nil))),
+        .request(Request(id: 3, user: ann, operation: .unsubscribe(nil, session: session))),
         .request(Request(id: 4, user: ann, operation: .subscriptions(only: [ann], offset: 3, limit: 200))),
         .request(Request(id: 5, user: ann, operation: .records([ann]))),
         .request(Request(id: 6, user: ann, operation: .logout(session))),
+        .request(
+            Request(
+                id: 7, user: ann,
+                operation: .publishEvent(value: 10_000, ext: "e", seconds: 60, isForOnlineOnly: false, isSynced: true))),
+        .request(Request(id: 8, user: ann, operation: .kick(reason: "banned"))),
+        .request(Request(id: 9, user: ann, operation: .setPolicy(Array(#"{"preset":"zim"}"#.utf8)))),
+        .request(Request(id: 10, user: ann, operation: .explain(ann, .view))),
+        .answer(id: 10, .explained(.view, Array("{}".utf8))), .answer(id: 9, .subscribed(evicted: [], refused: [ann])),
         .delta(record), .watched([Watched(user: ann, record: nil), Watched(user: ann, record: record)]),
         .interest(
             Interest(

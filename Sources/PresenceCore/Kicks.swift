@@ -1,0 +1,101 @@
+import PresenceWire
+
+/// Until when the tokens of users who were kicked are void: what was issued before is not taken any more, on any node (X5).
+struct Kicks {
+    /// Users at a time; beyond it the one whose entry ends first is forgotten.
+    static let countMax = 100_000
+    /// How long a kick is remembered: tokens should not be valid for longer. 30 days.
+    static let horizon: Milliseconds = 30 * 86_400_000
+
+    struct Entry {
+        /// Tokens issued before are void.
+        let before: Milliseconds
+        /// What the sessions are told.
+        let reason: String
+        let version: Version
+
+        var expiresAt: Milliseconds { before + Kicks.horizon }
+    }
+
+    private var entries: [UserID: Entry] = [:]
+
+    var count: Int { entries.count }
+
+    /// Takes over what is newer. Returns whether it was.
+    mutating func merge(_ entry: Entry, of user: UserID) -> Bool {
+        guard entry.version > entries[user]?.version ?? .zero else { return false }
+        if entries.count >= Self.countMax, let first = entries.min(by: { ($0.value.before, $0.key) < ($1.value.before, $1.key) }) {
+            entries[first.key] = nil
+        }
+        entries[user] = entry
+        return true
+    }
+
+    /// Forgets what is over.
+    mutating func forget(at wall: Milliseconds) {
+        // order does not matter: each is looked at for itself.
+        entries = entries.filter { $0.value.expiresAt > wall }
+    }
+
+    /// All entries, by user.
+    var all: [(user: UserID, entry: Entry)] { entries.keys.sorted().compactMap { user in entries[user].map { (user, $0) } } }
+
+    var rows: [Row] { all.map { Row(kick: $0.entry, of: $0.user) } }
+}
+
+extension Row {
+    /// The durable form of a kick, for every node.
+    init(kick entry: Kicks.Entry, of user: UserID) {
+        var json = JSONWriter(reserving: 120)
+        json.object { json in
+            json.member("before", entry.before)
+            json.member("reason", entry.reason)
+        }
+        self.init(user: user, kind: .kick, key: "", version: entry.version, value: json.bytes, expiresAt: entry.expiresAt)
+    }
+
+    func kick() throws(RowError) -> Kicks.Entry {
+        guard let value, let json = try? JSONReader.read(value), case .integer(let before) = json["before"] else {
+            throw RowError(self, "no time of a kick")
+        }
+        guard case .string(let reason) = json["reason"] else { throw RowError(self, "no reason of a kick") }
+        return Kicks.Entry(before: before, reason: reason, version: version)
+    }
+}
+
+extension Node {
+    /// Ends all sessions of a user of whom this node is the owner, and makes void what tokens there are.
+    mutating func kick(_ request: Request, reason: String, from peer: PeerIndex, at now: Now) {
+        let entry = Kicks.Entry(before: now.wall, reason: reason, version: owners.clock.next(at: now.wall))
+        owners.kick(request.user, at: now, into: &outbox)
+        apply(entry, of: request.user, at: now)
+        outbox.answersWhenStored.append((peer, request.id, .done))
+    }
+
+    /// A gateway that has sessions of the user ends them.
+    mutating func apply(_ entry: Kicks.Entry, of user: UserID, at now: Now) {
+        guard kicks.merge(entry, of: user) else { return }
+        outbox.rows.append(Row(kick: entry, of: user))
+        for attach in sessions.sessions(of: user) { sessions.end(attach.session, of: user) }
+        tell(.kicked(user, before: entry.before, reason: entry.reason), mask: .max)
+    }
+
+    /// Once an hour.
+    mutating func forgetKicks(at now: Now) {
+        guard now.instant >= nextKickSweep else { return }
+        nextKickSweep = now.instant + .seconds(3_600)
+        kicks.forget(at: now.wall)
+    }
+}
+
+extension OwnerShards {
+    /// The gateways end the streams when they hear of the kick.
+    mutating func kick(_ id: UserID, at now: Now, into outbox: inout Outbox) {
+        let user = index(of: id)
+        countLogouts(users[user].sessions.count)
+        users[user].sessions = []
+        users[user].doubtDeadline = nil
+        users[user].statusAfterLast = .unlogined
+        settle(user, isLogout: true, at: now, into: &outbox)
+    }
+}

@@ -1,0 +1,115 @@
+import PresenceWire
+
+/// Why a viewer is shown what it is shown of a user: said by those who know it, each its part (issue 4, `explain`).
+extension Node {
+    /// Asks the target's owner, the viewer's owner, and every node that may hold a stream of the viewer.
+    mutating func explain(_ target: UserID, to viewer: UserID, for call: PendingCalls.CallIndex) {
+        ask(.explain(viewer, .target), of: target, for: call)
+        ask(.explain(target, .viewer), of: viewer, for: call)
+        for peer in peers.indices where peer == 0 || peers[peer].isAlive {
+            send(.request(calls.send(.explain(target, .view), of: viewer, for: call, to: peer, isRepeated: false)), to: peer)
+        }
+    }
+
+    /// This node's part.
+    func explanation(of request: Request, about other: UserID, _ part: OwnerOperation.Explained, at now: Now) -> Answer {
+        var json = JSONWriter(reserving: 1_024)
+        json.object { json in
+            json.member("node", selfPeer.id.rawValue)
+            switch part {
+            case .target: writeTarget(request.user, viewer: other, into: &json, at: now)
+            case .viewer: writeViewer(request.user, target: other, into: &json, at: now)
+            case .view: writeView(of: other, viewer: request.user, into: &json)
+            }
+        }
+        return .explained(part, json.bytes)
+    }
+
+    private func writeTarget(_ target: UserID, viewer: UserID, into json: inout JSONWriter, at now: Now) {
+        let user = owners.index(ofKnown: target).map { owners.users[$0] } ?? OwnedUser(record: Record(blank: target))
+        json.member("userID", target.id)
+        json.key("userStatus")
+        json.userStatus(user.record)
+        write(user.sessions, into: &json, at: now)
+        json.key("watchedByNodes")
+        json.array { json in for peer in user.watchers { json.string(peers[peer].peer.id.rawValue) } }
+        if let doubt = user.doubtDeadline { json.member("doubtedForMilliseconds", max((doubt - now.instant).wholeMilliseconds, 0)) }
+        json.key("because")
+        json.array { json in for reason in reasons(of: user, at: now) { json.string(reason) } }
+    }
+
+    /// In words.
+    private func reasons(of user: OwnedUser, at now: Now) -> [String] {
+        let record = user.record
+        if record.version == .zero { return ["nothing was ever written about the user: UNLOGINED"] }
+        var reasons = user.sessions.map { session in
+            let place = "\(session.platform) on \(peers[session.peer].peer.id)"
+            guard let until = session.missedUntil else { return "a session is open: \(place)" }
+            return "a session was lost, and is waited for another \(max((until - now.instant).wholeMilliseconds, 0)) ms: \(place)"
+        }
+        if let doubt = user.doubtDeadline, user.sessions.isEmpty {
+            let left = max((doubt - now.instant).wholeMilliseconds, 0)
+            reasons.append("this node has just become the owner; the ONLINE it found is believed for another \(left) ms")
+        }
+        guard reasons.isEmpty else { return reasons }
+        switch record.statusType {
+        case .online: return ["no session is known, and nothing is waited for: the next look ends the ONLINE"]
+        case .offline: return ["the last session was lost at \(record.lastOnlineStatusUpdateTime) and did not come back within its grace"]
+        case .unlogined: return ["the user logged out, or was kicked, and has not come back"]
+        }
+    }
+
+    private func writeViewer(_ viewer: UserID, target: UserID, into json: inout JSONWriter, at now: Now) {
+        let user = owners.index(ofKnown: viewer).map { owners.users[$0] } ?? OwnedUser(record: Record(blank: viewer))
+        let policy = owners.policies.policy(of: viewer)
+        json.member("userID", viewer.id)
+        write(user.sessions, into: &json, at: now)
+        json.member("subscriptions", Int64(user.subscriptions.liveCount))
+        json.member("subscriptionsMax", policy.subscriptionsMax)
+        json.member("statusEnabled", policy.statusEnabled)
+        json.key("because")
+        json.array { json in
+            if viewer == target { json.string("one's own changes are always told") }
+            if !policy.statusEnabled { json.string("userStatus.enabled is off for the app: nobody is told of others") }
+            if let entry = user.subscriptions.entry(for: target) {
+                let end = entry.expiresAt.map { ", until \($0)" } ?? ""
+                json.string("the viewer follows the target since \(entry.subscribedAt)\(end)")
+            } else if let removed = user.subscriptions.tombstones(of: [target]).first {
+                json.string(
+                    "the viewer does not follow the target any more: removed, evicted or expired at \(removed.version.milliseconds)")
+            } else if viewer != target {
+                json.string("the viewer does not follow the target")
+            }
+        }
+    }
+
+    private func write(_ sessions: [OwnedSession], into json: inout JSONWriter, at now: Now) {
+        json.key("sessions")
+        json.array { json in
+            for session in sessions {
+                json.object { json in
+                    json.member("sessionID", session.id.description)
+                    json.member("platform", session.platform)
+                    json.member("deviceID", session.deviceID)
+                    json.member("node", peers[session.peer].peer.id.rawValue)
+                    if let until = session.missedUntil {
+                        json.member("waitedForMilliseconds", max((until - now.instant).wholeMilliseconds, 0))
+                    }
+                }
+            }
+        }
+    }
+
+    /// What this node's gateways show.
+    private func writeView(of target: UserID, viewer: UserID, into json: inout JSONWriter) {
+        let held = fanOut.recordHeld(of: target)
+        json.member("viewerSessions", Int64(sessions.sessions(of: viewer).count))
+        json.member("versionHeld", (held?.version ?? .zero).text)
+        json.member("statusHeld", (held?.statusType ?? .unlogined).name)
+        json.member("isConfirmed", fanOut.record(of: target) != nil)
+        let owner = owner(of: target)
+        json.member("ownerByThisNode", peers[owner].peer.id.rawValue)
+        json.member("lastProofOfLifeOfOwner", owner == 0 ? position : peers[owner].knownUpTo)
+        json.member("completeUpTo", position)
+    }
+}

@@ -1,0 +1,101 @@
+import HTTP2
+import NIOPosix
+import NodeFixture
+import PresenceNode
+import PresenceWire
+import Testing
+
+/// The back end's operations of contract §5, on the ops ports of three nodes.
+@Suite struct AdminTests {
+    func admin(
+        _ operation: String, _ body: String, of fixture: Fixture, node: Int = 0, app: String = "default"
+    ) async throws -> (status: Int, json: JSONValue) {
+        let token = try await TokenMint().token(user: "operator", app: app, isAdmin: true)
+        let response = try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: fixture.nodes[node].ports.ops, path: "/admin/v1/\(operation)",
+            headers: [("authorization", "Bearer \(token)")], body: body, on: MultiThreadedEventLoopGroup.singleton.next())
+        return (response.status, try JSONReader.read(response.body))
+    }
+
+    @Test func aPolicyIsFollowedByEveryNodeOnceItIsAnswered() async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        let answer = try await admin("setAppPolicy", #"{"preset":"tencent","settings":{"userStatus.enabled":false}}"#, of: fixture, node: 1)
+        #expect(answer.status == 200)
+        #expect(answer.json["settings"]?["subscription.maxPerSubscriber"]?.number == 200)
+        for node in 0..<3 {
+            let refused = try await fixture.call("getUserStatus", #"{"userIDs":["bob"]}"#, node: node)
+            #expect(refused.status == 403)
+            #expect(refused.json["code"]?.number == 72001)
+            #expect(try await fixture.call("getUserStatus", #"{"userIDs":["ann"]}"#, node: node).status == 200)
+            #expect(try await admin("getAppPolicy", "{}", of: fixture, node: node).json == answer.json)
+        }
+        let unknown = try await admin("setAppPolicy", #"{"settings":{"quota":3}}"#, of: fixture, node: 2)
+        #expect(unknown.status == 400)
+        #expect(unknown.json["detail"]?.text?.hasPrefix("quota: no such setting") == true)
+        #expect(try await admin("getAppPolicy", "{}", of: fixture).json == answer.json)
+        #expect(try await admin("setAppPolicy", #"{"app":"other","preset":"zim"}"#, of: fixture).status == 400)
+        try await fixture.stop()
+    }
+
+    @Test func whoIsKickedMustComeWithALaterToken() async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        let token = try await TokenMint().token(user: "ann")
+        let call = { (token: String, node: Int) in
+            try await HTTPExchange.send(
+                .post, host: "127.0.0.1", port: fixture.nodes[node].ports.client, path: "/v1/getUserStatus",
+                headers: [("authorization", "Bearer \(token)")], body: #"{"userIDs":["ann"]}"#,
+                on: MultiThreadedEventLoopGroup.singleton.next()
+            ).status
+        }
+        var stream = try await fixture.events("ann", node: 2).makeAsyncIterator()
+        _ = try await stream.next()
+        for node in 0..<3 { #expect(try await call(token, node) == 200) }
+        #expect(try await admin("kick", #"{"userID":"ann","reason":"banned"}"#, of: fixture, node: 1).status == 200)
+        var said = ""
+        while let part = try await stream.next() { said += String(decoding: part, as: UTF8.self) }
+        #expect(said.contains("event: onKickedOffline"))
+        #expect(said.contains(#""reason":"banned""#))
+        for node in 0..<3 { #expect(try await call(token, node) == 401) }
+        let later = try await TokenMint().token(user: "ann")
+        for node in 0..<3 { #expect(try await call(later, node) == 200) }
+        let found = try await admin("queryOnlineStatus", #"{"userIDs":["ann"]}"#, of: fixture, node: 2).json
+        #expect(found["userStatusList"]?.elements.map { $0["statusType"]?.text } == ["UNLOGINED"])
+        try await fixture.stop()
+    }
+
+    @Test func theTwentyFirstQueryInFiveSecondsIsRefusedAndABackEndsIsNot() async throws {
+        let fixture = try await Fixture.start()
+        var last = (status: 0, json: JSONValue.null)
+        for _ in 0..<21 { last = try await fixture.call("getUserStatus", #"{"userIDs":["bob"]}"#) }
+        #expect(last.status == 429)
+        #expect(last.json["code"]?.number == 7008)
+        #expect((1...5).contains(last.json["retryAfter"]?.number ?? 0))
+        #expect(try await fixture.call("getUserStatus", #"{"userIDs":["bob"]}"#, as: "carl").status == 200)
+        for _ in 0..<21 { #expect(try await admin("queryOnlineStatus", #"{"userIDs":["bob"]}"#, of: fixture).status == 200) }
+        #expect(try await fixture.nodes[0].metricsText().contains("rollcall_calls_too_often_total 1\n"))
+        try await fixture.stop()
+    }
+
+    @Test func anExplanationNamesTheSessionsTheSubscriptionAndTheVersionsOnTheWay() async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        let ann = try await fixture.events("ann", node: 0)
+        let bob = try await fixture.events("bob", node: 1, query: "platform=web")
+        #expect(try await fixture.call("subscribeUserStatus", #"{"userIDs":["ann"]}"#, as: "bob", node: 2).status == 200)
+        let ask = { try await admin("explain", #"{"viewer":"bob","target":"ann"}"#, of: fixture, node: 2).json }
+        try await fixture.until("bob's node holds what ann's owner has") {
+            let said = try await ask()
+            let version = said["ownerOfTarget"]?["userStatus"]?["version"]?.text
+            let shown = said["nodes"]?.elements.first { $0["viewerSessions"]?.number == 1 }
+            return said["ownerOfTarget"]?["sessions"]?.elements.count == 1 && shown?["versionHeld"]?.text == version
+        }
+        let said = try await ask()
+        #expect(said["ownerOfTarget"]?["because"]?.elements.map(\.text) == ["a session is open: ios on n0"])
+        #expect(said["ownerOfTarget"]?["watchedByNodes"]?.elements.contains(.string("n1")) == true)
+        #expect(said["ownerOfViewer"]?["because"]?.elements.first?.text?.hasPrefix("the viewer follows the target since ") == true)
+        #expect(said["ownerOfViewer"]?["sessions"]?.elements.map { $0["node"]?.text } == ["n1"])
+        #expect(said["nodes"]?.elements.count == 3)
+        #expect(try await admin("explain", #"{"viewer":"bob"}"#, of: fixture).status == 400)
+        _ = (ann, bob)
+        try await fixture.stop()
+    }
+}

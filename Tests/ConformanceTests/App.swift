@@ -1,0 +1,140 @@
+import HTTP2
+import NIOPosix
+import NodeFixture
+import PresenceClient
+import PresenceNode
+import PresenceWire
+import Synchronization
+import Testing
+
+/// An app of one test: its users and its policy are nobody else's.
+struct App: Sendable {
+    let name: String
+    let cluster: Fixture
+    private static let made = Mutex(0)
+    private static let mint = Task { try await TokenMint() }
+
+    /// - Parameters:
+    ///   - preset: the document's.
+    ///   - settings: what overrides it, as JSON.
+    init(_ preset: String, _ settings: String = "{}") async throws {
+        cluster = try #require(ClusterTrait.cluster)
+        let number = Self.made.withLock { made in
+            made += 1
+            return made
+        }
+        name = "app\(number)"
+        let answer = try await admin("setAppPolicy", "{\"preset\":\"\(preset)\",\"settings\":\(settings)}")
+        try #require(answer.status == 200, "\(answer.json)")
+    }
+
+    func token(_ user: String, isAdmin: Bool = false) async throws -> String {
+        try await Self.mint.value.token(user: user, app: name, isAdmin: isAdmin)
+    }
+
+    /// Calls an operation as `user`, on a node.
+    func call(_ operation: String, _ body: String, as user: String = "ann", node: Int = 0) async throws -> Answer {
+        let port = cluster.nodes[node].ports.client
+        return try await send(port, "/v1/\(operation)", body, try await token(user))
+    }
+
+    /// Calls an operator's operation with the app's admin token.
+    func admin(_ operation: String, _ body: String, node: Int = 0) async throws -> Answer {
+        let port = cluster.nodes[node].ports.ops
+        return try await send(port, "/admin/v1/\(operation)", body, try await token("operator", isAdmin: true))
+    }
+
+    /// Changes single settings; the answer comes when all nodes follow.
+    func set(_ settings: String, node: Int = 0) async throws {
+        let answer = try await admin("setAppPolicy", "{\"settings\":\(settings)}", node: node)
+        try #require(answer.status == 200, "\(answer.json)")
+    }
+
+    private func send(_ port: Int, _ path: String, _ body: String, _ token: String) async throws -> Answer {
+        let response = try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: port, path: path, headers: [("authorization", "Bearer \(token)")], body: body,
+            on: MultiThreadedEventLoopGroup.singleton.next())
+        return Answer(status: response.status, json: try JSONReader.read(response.body))
+    }
+
+    /// Logs `user` in on a node, and waits until all that it follows has been told.
+    func login(_ user: String, node: Int = 0, query: String = "platform=ios") async throws -> Session {
+        let session = Session(
+            HTTPExchange.stream(
+                host: "127.0.0.1", port: cluster.nodes[node].ports.client, path: "/v1/events?\(query)",
+                headers: [("authorization", "Bearer \(try await token(user))")], on: MultiThreadedEventLoopGroup.singleton.next()))
+        try await session.until("\(user) is logged in") { events in
+            events.contains { $0.name == "onSubscriptionSyncCompleted" || $0.name == "ended" }
+        }
+        if let failure = session.events.first(where: { $0.name == "failed" }) {
+            throw Fixture.HTTPFailure(description: failure.json.text ?? "")
+        }
+        return session
+    }
+
+    /// The status of `target` as `user` sees it.
+    func status(of target: String, as user: String = "watcher", node: Int = 0) async throws -> JSONValue {
+        let answer = try await call("getUserStatus", "{\"userIDs\":[\"\(target)\"]}", as: user, node: node)
+        return try #require(answer.statuses.first, "\(answer.json)")
+    }
+
+    /// Waits until `target` has a general status, as `user` sees it.
+    func until(_ target: String, is type: String, node: Int = 0) async throws {
+        try await cluster.until("\(target) is \(type)") { try await status(of: target, as: target, node: node).general == type }
+    }
+
+    /// Whom `user` follows, in the order of their names.
+    func followed(by user: String = "ann", node: Int = 0) async throws -> [String] {
+        let answer = try await call("getSubscribedUserStatus", "{}", as: user, node: node)
+        try #require(answer.status == 200, "\(answer.json)")
+        return answer["subscriptions"].elements.compactMap { $0["userID"]?.text }
+    }
+
+    /// How many `user` follows.
+    func followedCount(by user: String = "ann") async throws -> Int64? {
+        try await call("getSubscribedUserStatus", #"{"limit":1}"#, as: user)["total"].number
+    }
+
+    /// The settings that are in force, as a node tells them.
+    func policy(node: Int = 0) async throws -> Answer { try await admin("getAppPolicy", "{}", node: node) }
+
+    /// How `user` reaches the nodes with a dialect's client.
+    func configuration(of user: String, nodes: [Int] = [0, 1, 2]) -> ClientConfiguration {
+        var configuration = ClientConfiguration(addresses: nodes.map { "http://127.0.0.1:\(cluster.nodes[$0].ports.client)" }) {
+            try await token(user)
+        }
+        configuration.platform = "ios"
+        return configuration
+    }
+}
+
+/// What a call was answered.
+struct Answer: Sendable {
+    let status: Int
+    let json: JSONValue
+
+    subscript(_ name: String) -> JSONValue { json[name] ?? .null }
+    /// The stable code of contract §3; 0 for success.
+    var code: Int64 { status == 200 ? 0 : self["code"].number ?? -1 }
+    var detail: String { self["detail"].text ?? "" }
+    var statuses: [JSONValue] { self["userStatusList"].elements }
+    /// `errorUserList` as "user code".
+    var errors: [String] { self["errorUserList"].elements.map { "\($0["userID"]?.text ?? "?") \($0["code"]?.number ?? -1)" } }
+}
+
+extension JSONValue {
+    /// Of a `UserStatus`.
+    var general: String? { self["statusType"]?.text }
+    var custom: String? { self["customStatus"]?.text }
+    var user: String? { self["userID"]?.text }
+    var platforms: [String] { self["onlinePlatforms"]?.elements.compactMap(\.text) ?? [] }
+    var event: Int64? { self["event"]?["value"]?.number }
+}
+
+/// `{"userIDs":["u0",…]}`, with more fields if there are any.
+func users(_ names: some Sequence<String>, _ more: String = "") -> String {
+    "{\"userIDs\":[" + names.map { "\"\($0)\"" }.joined(separator: ",") + "]" + (more.isEmpty ? "" : "," + more) + "}"
+}
+
+/// u000, u001, …
+func many(_ range: Range<Int>) -> [String] { range.map { "u" + String(repeating: "0", count: max(4 - "\($0)".count, 0)) + "\($0)" } }

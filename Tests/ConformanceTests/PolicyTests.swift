@@ -1,0 +1,121 @@
+import NodeFixture
+import PresenceWire
+import Testing
+
+extension ConformanceTests {
+    /// What an administrator changes on a running cluster (contract §6).
+    @Suite(.serialized) struct PolicyTests {
+        @Test("All nodes follow a change within a second, and who is no longer allowed is told nothing after its answer")
+        func change() async throws {
+            let app = try await App("tencent")
+            let watchers = [try await app.login("w0", node: 0), try await app.login("w1", node: 1), try await app.login("w2", node: 2)]
+            // The target's own sessions show when the gateways of each node have had a change.
+            let own = [try await app.login("bob", node: 0), try await app.login("bob", node: 1), try await app.login("bob", node: 2)]
+            for node in 0..<3 { #expect(try await app.call("subscribeUserStatus", users(["bob"]), as: "w\(node)", node: node).code == 0) }
+            for round in 0..<3 {
+                try await setBob("allowed\(round)", app, node: round)
+                for session in watchers + own { try await session.status(of: "bob") { $0.custom == "allowed\(round)" } }
+                let start = ContinuousClock.now
+                try await app.set(#"{"userStatus.enabled":false}"#, node: round)
+                for node in 0..<3 { #expect(try await app.call("getUserStatus", users(["bob"]), as: "w0", node: node).code == 72001) }
+                #expect(ContinuousClock.now - start < .seconds(1))
+                try await setBob("secret\(round)", app, node: (round + 1) % 3)
+                for session in own { try await session.status(of: "bob") { $0.custom == "secret\(round)" } }
+                for (node, session) in watchers.enumerated() {
+                    #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"\(round)\"}", as: "w\(node)", node: round).code == 0)
+                    try await session.status(of: "w\(node)") { $0.custom == "\(round)" }
+                    #expect(session.statuses(of: "bob").last?.custom == "allowed\(round)")
+                }
+                try await setBob("", app, node: round)
+                try await app.set(#"{"userStatus.enabled":true}"#, node: (round + 2) % 3)
+            }
+            for session in watchers {
+                try await session.status(of: "bob") { $0.custom == "" }
+                #expect(session.statuses(of: "bob").allSatisfy { $0.custom?.hasPrefix("secret") == false })
+            }
+        }
+
+        private func setBob(_ text: String, _ app: App, node: Int) async throws {
+            #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"\(text)\"}", as: "bob", node: node).code == 0)
+        }
+
+        @Test("A smaller quota evicts from the lists that are there, and a larger one gives room again") func smallerQuota() async throws {
+            let app = try await App("zim", #"{"rate.query":false}"#)
+            for name in ["c", "b", "a"] {
+                #expect(try await app.call("subscribeUserStatus", users([name], #""expiry":60"#), node: 1).code == 0)
+            }
+            try await app.set(#"{"subscription.maxPerSubscriber":2}"#, node: 2)
+            try await app.cluster.until("the earliest is evicted") { try await app.followed() == ["a", "b"] }
+        }
+
+        @Test("Changes of two administrators at once are both kept, and all nodes agree") func twoAdministrators() async throws {
+            let app = try await App("tencent")
+            for round in 1..<6 {
+                let first = "{\"settings\":{\"subscription.batchMax\":\(round)}}"
+                let second = "{\"settings\":{\"query.batchMax\":\(round)}}"
+                async let one = app.admin("setAppPolicy", first, node: 0)
+                async let other = app.admin("setAppPolicy", second, node: round % 3)
+                let answers = try await [one, other]
+                #expect(answers.map(\.status) == [200, 200])
+                var versions: Set<String> = []
+                for node in 0..<3 {
+                    let policy = try await app.policy(node: node)
+                    #expect(policy["settings"]["subscription.batchMax"]?.number == Int64(round))
+                    #expect(policy["settings"]["query.batchMax"]?.number == Int64(round))
+                    versions.insert(policy["version"].text ?? "")
+                }
+                #expect(versions.count == 1)
+            }
+        }
+
+        @Test("One setting that two administrators change at once has the value of one of them on all nodes") func sameSetting()
+            async throws
+        {
+            let app = try await App("tencent")
+            for round in 1..<6 {
+                async let one = app.set("{\"query.batchMax\":\(round)}", node: 1)
+                async let other = app.set("{\"query.batchMax\":\(round + 100)}", node: 2)
+                _ = try await (one, other)
+                var values: Set<Int64> = []
+                for node in 0..<3 { values.insert(try await app.policy(node: node)["settings"]["query.batchMax"]?.number ?? 0) }
+                #expect(values.count == 1 && values.isSubset(of: [Int64(round), Int64(round + 100)]))
+            }
+        }
+
+        @Test(
+            "What cannot be used is named, and nothing is changed",
+            arguments: [
+                (#"{"preset":"tencant"}"#, "preset"), (#"{"preset":7}"#, "preset"),
+                (#"{"preset":"zim","settings":{"subscription.maxPerUser":5}}"#, "subscription.maxPerUser"),
+                (#"{"settings":{"query.batchMax":50,"customStatus.maxBytes":257}}"#, "customStatus.maxBytes"),
+                (#"{"settings":{"query.batchMax":501}}"#, "query.batchMax"), (#"{"settings":{"query.batchMax":0}}"#, "query.batchMax"),
+                (#"{"settings":{"query.batchMax":"50"}}"#, "query.batchMax"),
+                (#"{"settings":{"userStatus.enabled":"off"}}"#, "userStatus.enabled"),
+                (#"{"settings":{"plan":"gold"}}"#, "plan"), (#"{"settings":{"rate.query":{"calls":0,"seconds":5}}}"#, "rate.query"),
+                (#"{"settings":{"subscription.ttlMin":100,"subscription.ttlMax":99}}"#, "subscription.ttlMin"),
+                (#"{"settings":[]}"#, "settings"), (#"{"settings":{"query.batchMax":50}"#, "body"), ("[]", "body"),
+            ])
+        func unusable(body: String, named: String) async throws {
+            let app = try await App("tencent", #"{"query.batchMax":7}"#)
+            let before = try await app.policy()
+            for node in 0..<3 {
+                let answer = try await app.admin("setAppPolicy", body, node: node)
+                #expect(answer.status == 400 && answer.code == 6017 && answer.detail.hasPrefix("\(named):"), "\(answer.json)")
+                #expect(try await app.policy(node: node).json == before.json)
+            }
+        }
+
+        @Test("Only an administrator, and only of this app, changes its policy") func credentials() async throws {
+            let app = try await App("tencent")
+            let other = try await App("zim")
+            let body = "{\"app\":\"\(app.name)\",\"preset\":\"rollcall\"}"
+            let answer = try await other.admin("setAppPolicy", body)
+            #expect(answer.code == 6017 && answer.detail.hasPrefix("app:"))
+            let url = "http://127.0.0.1:\(app.cluster.nodes[0].ports.ops)/admin/v1/setAppPolicy"
+            let header = "Authorization: Bearer \(try await app.token("ann"))"
+            let refused = try await run("curl", ["-s", "-H", header, "-d", body, url])
+            #expect(refused.output.contains(#""code":6014"#), "\(refused.output)")
+            #expect(try await app.policy(node: 1)["preset"].text == "tencent")
+        }
+    }
+}

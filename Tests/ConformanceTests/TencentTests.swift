@@ -1,0 +1,232 @@
+import Foundation
+import Glibc
+import NodeFixture
+import PresenceWire
+import TencentStatus
+import Testing
+
+extension ConformanceTests {
+    /// `documents/000…`, preset `tencent`.
+    @Suite(.serialized) struct TencentTests {
+        @Test("T1 A user has a general status, which nobody can set, and a custom status") func twoStatuses() async throws {
+            let app = try await App("tencent")
+            let session = try await app.login("ann", node: 1)
+            let answer = try await app.call("setSelfStatus", #"{"customStatus":"on the call","statusType":"OFFLINE"}"#, node: 2)
+            #expect(answer["userStatus"].general == "ONLINE" && answer["userStatus"].custom == "on the call")
+            let seen = try await app.status(of: "ann")
+            #expect(seen.general == "ONLINE" && seen.custom == "on the call")
+            session.close()
+        }
+
+        @Test("T2 T3 T5 T7 UNLOGINED before the first login and after logout, OFFLINE at once after a lost connection")
+        func generalStatuses() async throws {
+            let app = try await App("tencent")
+            #expect(try await app.status(of: "bob").general == "UNLOGINED")
+            let ann = try await app.login("ann", node: 0)
+            #expect(try await app.call("subscribeUserStatus", users(["bob"])).code == 0)
+            var bob = try await app.login("bob", node: 2)
+            try await ann.status(of: "bob") { $0.general == "ONLINE" }
+            let lostAt = Int64(Date().timeIntervalSince1970 * 1_000)
+            bob.close()
+            let lost = try await ann.status(of: "bob") { $0.general == "OFFLINE" }
+            // Without a grace: a preset with one would wait 2 s.
+            #expect((lost["lastOnlineStatusUpdateTime"]?.number ?? .max) - lostAt < 1_500)
+            bob = try await app.login("bob", node: 1)
+            #expect(try await app.call("logout", "{}", as: "bob", node: 2).code == 0)
+            try await ann.status(of: "bob") { $0.general == "UNLOGINED" }
+            #expect(ann.statuses(of: "bob").compactMap(\.general).filter { $0 == "OFFLINE" }.count == 1)
+            #expect(try await app.status(of: "bob", node: 1).general == "UNLOGINED")
+        }
+
+        @Test("T4 A process that is stopped but alive stays ONLINE, one that is killed is OFFLINE") func inTheBackground() async throws {
+            let app = try await App("tencent")
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            let url = "http://127.0.0.1:\(app.cluster.nodes[1].ports.client)/v1/events?platform=android"
+            process.arguments = ["curl", "-s", "-N", "-H", "Authorization: Bearer \(try await app.token("ann"))", url]
+            process.standardOutput = FileHandle.nullDevice
+            try process.run()
+            try await app.until("ann", is: "ONLINE")
+            kill(process.processIdentifier, SIGSTOP)
+            #expect(try await app.status(of: "ann", node: 2).general == "ONLINE")
+            kill(process.processIdentifier, SIGKILL)
+            try await app.until("ann", is: "OFFLINE", node: 2)
+        }
+
+        @Test("T8 The status is the user's: no device shows, and one of two may end") func statusOfTheUser() async throws {
+            let app = try await App("tencent")
+            let phone = try await app.login("ann", node: 0, query: "platform=ios&deviceID=phone")
+            let desk = try await app.login("ann", node: 2, query: "platform=windows&deviceID=desk")
+            let seen = try await app.status(of: "ann", node: 1)
+            #expect(seen.general == "ONLINE" && seen.platforms == [] && seen["deviceID"] == nil)
+            phone.close()
+            // Only where platforms are told can one see that the phone is gone.
+            try await app.set(#"{"device.exposePlatforms":true,"rate.query":false}"#)
+            try await app.cluster.until("the phone is gone") { try await app.status(of: "ann", node: 1).platforms == ["windows"] }
+            #expect(try await app.status(of: "ann", node: 1).general == "ONLINE")
+            #expect(desk.statuses(of: "ann").allSatisfy { $0.general == "ONLINE" })
+            desk.close()
+            try await app.until("ann", is: "OFFLINE")
+        }
+
+        @Test("T9 T10 T33 T34 Setting and clearing reach the own listener, on all own clients, with whole statuses")
+        func ownListener() async throws {
+            let app = try await App("tencent")
+            let sessions = [try await app.login("ann", node: 0), try await app.login("ann", node: 1), try await app.login("ann", node: 2)]
+            for (text, node) in [("listening to music", 0), ("", 1), ("again", 2)] {
+                #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"\(text)\"}", node: node).code == 0)
+                for session in sessions { try await session.until("\"\(text)\" is told") { $0.last?.custom("ann") == text } }
+            }
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":null}"#).code == 0)
+            for session in sessions { try await session.until("null is told") { $0.last?.custom("ann") == "" } }
+            #expect(sessions.allSatisfy { $0.statuses(of: "ann").last?.general == "ONLINE" })
+            #expect(try await app.status(of: "ann", node: 1).custom == "")
+        }
+
+        @Test("T11 OFFLINE clears the custom status, and the notice says so") func offlineClears() async throws {
+            let app = try await App("tencent")
+            let ann = try await app.login("ann", node: 0)
+            #expect(try await app.call("subscribeUserStatus", users(["bob"])).code == 0)
+            let bob = try await app.login("bob", node: 1)
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"busy"}"#, as: "bob", node: 2).code == 0)
+            try await ann.status(of: "bob") { $0.custom == "busy" }
+            bob.close()
+            let lost = try await ann.status(of: "bob") { $0.general == "OFFLINE" }
+            #expect(lost.custom == "")
+            #expect(try await app.status(of: "bob", node: 2).custom == "")
+        }
+
+        @Test("T12 100 bytes of custom status, of whatever characters; not 101, nor at login") func customStatusBytes() async throws {
+            let app = try await App("tencent")
+            let edge = String(repeating: "é", count: 50)
+            #expect(edge.utf8.count == 100)
+            #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"\(edge)\"}")["userStatus"].custom == edge)
+            for long in [edge + "x", String(repeating: "漢", count: 33) + "é", String(repeating: "x", count: 101)] {
+                #expect(long.utf8.count == 101)
+                let answer = try await app.call("setSelfStatus", "{\"customStatus\":\"\(long)\"}")
+                #expect(answer.code == 6017 && answer.detail.hasPrefix("customStatus:"))
+            }
+            #expect(try await app.status(of: "ann", node: 1).custom == edge)
+            let refused = await #expect(throws: Fixture.HTTPFailure.self) {
+                try await app.login("ann", query: "platform=ios&customStatus=" + String(repeating: "x", count: 101))
+            }
+            #expect(refused?.description.contains(#""code":6017"#) == true)
+            #expect(try await app.status(of: "ann", node: 1).custom == edge)
+        }
+
+        @Test("T13 T15 T36 One's own status needs no plan and no switch, as often as one likes") func oneself() async throws {
+            let app = try await App("tencent", #"{"plan":"basic","userStatus.enabled":false}"#)
+            for number in 0..<25 {
+                #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"\(number)\"}", node: number % 3).code == 0)
+                let own = try await app.call("getUserStatus", users(["ann"]), node: 1)
+                #expect(own.code == 0 && own.statuses.map(\.custom) == ["\(number)"])
+            }
+            try await expectRefused(app, 7013)
+        }
+
+        @Test("T16 T19 T20 T24 T36 With the switch off other users' statuses are refused with 72001") func switchOff() async throws {
+            let app = try await App("tencent", #"{"userStatus.enabled":false}"#)
+            try await expectRefused(app, 72001)
+            try await app.set(#"{"userStatus.enabled":true,"plan":"basic"}"#)
+            try await expectRefused(app, 7013)
+            try await app.set(#"{"plan":"premium"}"#)
+            #expect(try await app.followed() == [])
+            for operation in ["getUserStatus", "subscribeUserStatus", "unsubscribeUserStatus"] {
+                #expect(try await app.call(operation, users(["bob"]), node: 1).code == 0)
+            }
+        }
+
+        private func expectRefused(_ app: App, _ code: Int64) async throws {
+            for (number, operation) in ["getUserStatus", "subscribeUserStatus", "unsubscribeUserStatus"].enumerated() {
+                let answer = try await app.call(operation, users(["bob"]), node: number)
+                #expect(answer.code == code && answer.status == 403, "\(operation): \(answer.json)")
+                #expect(try await app.call(operation, users(["ann", "bob"]), node: number).code == code)
+            }
+            #expect(try await app.call("unsubscribeUserStatus", #"{"all":true}"#).code == code)
+        }
+
+        @Test("T14 A query tells both statuses of each user, wherever their owners are") func query() async throws {
+            let app = try await App("tencent")
+            let names = many(0..<12)
+            var sessions: [Session] = []
+            for (number, name) in names.enumerated() where number % 3 > 0 {
+                sessions.append(try await app.login(name, node: number % 3))
+                #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"I am \(name)\"}", as: name).code == 0)
+                if number % 3 == 2 { #expect(try await app.call("logout", "{}", as: name, node: 1).code == 0) }
+            }
+            for node in 0..<3 {
+                let found = try await app.call("getUserStatus", users(names), node: node).statuses
+                #expect(found.map(\.user) == names)
+                #expect(found.map(\.general) == names.indices.map { ["UNLOGINED", "ONLINE", "UNLOGINED"][$0 % 3] })
+                #expect(found.enumerated().allSatisfy { $1.custom == ($0 % 3 == 0 ? "" : "I am \(names[$0])") })
+            }
+        }
+
+        @Test(
+            "T17 T22 T24 The 21st call in 5 s is answered 7008 with the time to wait, each operation for itself",
+            arguments: ["getUserStatus", "subscribeUserStatus", "unsubscribeUserStatus"])
+        func rate(operation: String) async throws {
+            let app = try await App("tencent")
+            let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+                for _ in 0..<20 { group.addTask { try await app.call(operation, users(["bob"]), node: 1) } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(answers.map(\.code) == Array(repeating: 0, count: 20))
+            let url = "http://127.0.0.1:\(app.cluster.nodes[1].ports.client)/v1/\(operation)"
+            let header = "Authorization: Bearer \(try await app.token("ann"))"
+            let refused = try await run("curl", ["-s", "-i", "-H", header, "-d", users(["bob"]), url])
+            #expect(refused.output.hasPrefix("HTTP/1.1 429 "), "\(refused.output)")
+            let parts = refused.output.components(separatedBy: "\r\n\r\n")
+            let json = try JSONReader.read(Array(try #require(parts.last).utf8))
+            let wait = try #require(json["retryAfter"]?.number)
+            #expect(json["code"]?.number == 7008 && (1...5).contains(wait))
+            #expect(parts[0].lowercased().contains("retry-after: \(wait)"))
+            // Others are counted apart: other operations, other users, and one's own status.
+            #expect(try await app.call(operation == "getUserStatus" ? "subscribeUserStatus" : "getUserStatus", users(["bob"])).code == 0)
+            #expect(try await app.call(operation, users(["bob"]), as: "carl", node: 1).code == 0)
+            #expect(try await app.call("getUserStatus", users(["ann"]), node: 1).code == 0)
+        }
+
+        @Test(
+            "T18 T23 T24 500 users a query, 100 a subscribe or unsubscribe call; one more is refused",
+            arguments: [("getUserStatus", 500), ("subscribeUserStatus", 100), ("unsubscribeUserStatus", 100)])
+        func batches(operation: String, countMax: Int) async throws {
+            let app = try await App("tencent")
+            let edge = try await app.call(operation, users(many(0..<countMax)), node: 2)
+            #expect(edge.code == 0)
+            if operation == "getUserStatus" { #expect(edge.statuses.count == 500) }
+            if operation == "subscribeUserStatus" { #expect(try await app.followedCount() == 100) }
+            let over = try await app.call(operation, users(many(1_000..<1_001 + countMax)), node: 2)
+            #expect(over.code == 6017 && over.detail.contains("at most \(countMax)"))
+            if operation == "subscribeUserStatus" { #expect(try await app.followedCount() == 100) }
+        }
+
+        @Test("T21 The 201st subscription removes the earliest, and succeeds") func quota() async throws {
+            let app = try await App("tencent")
+            let ann = try await app.login("ann", node: 0)
+            for batch in [["first"], ["second"], many(0..<100), many(100..<198)] {
+                let answer = try await app.call("subscribeUserStatus", users(batch), node: 1)
+                #expect(answer.code == 0 && answer["evicted"].elements == [])
+            }
+            #expect(try await app.followedCount() == 200)
+            let answer = try await app.call("subscribeUserStatus", users(["last"]), node: 2)
+            #expect(answer.code == 0 && answer["evicted"].elements.map(\.text) == ["first"] && answer.errors == [])
+            #expect(try await app.followedCount() == 200)
+            // Whom it removed is told no more; the second is.
+            let control = try await app.login("eve", node: 0)
+            #expect(try await app.call("subscribeUserStatus", users(["first"]), as: "eve").code == 0)
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"unseen"}"#, as: "first", node: 2).code == 0)
+            try await control.status(of: "first") { $0.custom == "unseen" }
+            for (name, node) in [("second", 1), ("last", 2)] {
+                #expect(try await app.call("setSelfStatus", #"{"customStatus":"seen"}"#, as: name, node: node).code == 0)
+                try await ann.status(of: name) { $0.custom == "seen" }
+            }
+            #expect(ann.statuses(of: "first").allSatisfy { $0.custom != "unseen" })
+        }
+    }
+}
+
+extension Session.Event {
+    /// The custom status that it tells of `user`.
+    func custom(_ user: String) -> String? { json["userStatusList"]?.elements.last { $0.user == user }?.custom }
+}

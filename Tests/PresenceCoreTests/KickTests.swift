@@ -1,0 +1,100 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+@Suite struct KickTests {
+    var cluster = TestCluster(nodes: 3)
+
+    func areTokensVoid(of user: String, issuedAt: Milliseconds) -> [Bool] {
+        cluster.processes.map { $0.gateway.isVoid(UserID(app: "default", id: user), issuedAt: issuedAt) }
+    }
+
+    mutating func kick(_ user: String, on node: Int = 0) -> CallAnswer? {
+        cluster.call(.kick(reason: "banned"), by: user, on: node)
+        cluster.advance(.milliseconds(100))
+        return cluster.lastAnswer(on: node)
+    }
+
+    @Test(arguments: 0..<3) mutating func aKickEndsAllSessionsOfTheUserAndNoOther(node: Int) {
+        let phone = cluster.login("ann", on: 0)
+        let browser = cluster.login("ann", on: 1, platform: "web")
+        let bob = cluster.login("bob", on: 2)
+        cluster.subscribe("bob", to: ["ann"], on: 2)
+        #expect(kick("ann", on: node) == .done)
+        for client in [phone, browser] {
+            #expect(cluster.clients[client].events.last?.name == "onKickedOffline")
+            #expect(cluster.clients[client].events.last?.data["reason"] == .string("banned"))
+        }
+        #expect(cluster.statuses(told: bob, of: "ann").last == "UNLOGINED")
+        #expect(cluster.record(of: "ann").statusType == .unlogined)
+        #expect(cluster.clients[bob].events.allSatisfy { $0.name != "onKickedOffline" })
+    }
+
+    @Test mutating func tokensIssuedBeforeAreVoidOnEveryNodeAlsoAfterItsRestartAndLaterOnesAreNot() throws {
+        let before = cluster.now.wall
+        cluster.advance(.milliseconds(50))
+        #expect(kick("ann") == .done)
+        #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
+        #expect(areTokensVoid(of: "ann", issuedAt: cluster.now.wall) == [false, false, false])
+        #expect(areTokensVoid(of: "bob", issuedAt: before) == [false, false, false])
+        cluster.kill(1)
+        cluster.advance(.seconds(4))
+        try cluster.restart(1)
+        cluster.advance(.seconds(1))
+        #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
+    }
+
+    @Test mutating func aNodeThatWasAwayLearnsOfAKick() throws {
+        cluster.kill(2)
+        cluster.advance(.seconds(4))
+        let before = cluster.now.wall
+        cluster.advance(.milliseconds(50))
+        #expect(kick("ann") == .done)
+        try cluster.restart(2)
+        cluster.advance(.seconds(4))
+        #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
+    }
+}
+
+@Suite struct OtherDevicesTests {
+    var cluster = TestCluster(nodes: 3)
+
+    func changes(told client: Int) -> [JSONValue] {
+        cluster.clients[client].events.filter { $0.name == "onSubscriptionChangedOnOtherDevices" }.map(\.data)
+    }
+
+    private func list(_ users: String...) -> JSONValue { .array(users.map(JSONValue.string)) }
+
+    @Test mutating func otherDevicesAreToldOfACallAndTheOneThatCalledIsNot() {
+        let phone = cluster.login("bob", on: 0)
+        let browser = cluster.login("bob", on: 1, platform: "web")
+        cluster.subscribe("bob", to: ["ann", "carl"], on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(changes(told: phone).isEmpty)
+        #expect(changes(told: browser).map { $0["subscribed"] } == [list("ann", "carl")])
+        cluster.call(.unsubscribeUserStatus([UserID(app: "default", id: "ann")]), by: "bob", on: 1)
+        cluster.advance(.milliseconds(100))
+        #expect(changes(told: phone).map { $0["unsubscribed"] } == [list("ann")])
+        #expect(changes(told: browser).count == 1)
+    }
+
+    @Test mutating func aSubscriptionThatEndsByItselfIsNotToldAsACall() {
+        let phone = cluster.login("bob", on: 0)
+        let browser = cluster.login("bob", on: 1, platform: "web")
+        cluster.subscribe("bob", to: ["ann"], on: 0, seconds: 60)
+        cluster.advance(.seconds(70), step: .milliseconds(500))
+        #expect(changes(told: phone).isEmpty)  // R12
+        #expect(changes(told: browser).count == 1)
+    }
+
+    @Test mutating func aLaterDeviceIsToldTheListAndNoCalls() {
+        cluster.login("ann", on: 2)
+        cluster.login("bob", on: 0)
+        cluster.subscribe("bob", to: ["ann"], on: 0)
+        let browser = cluster.login("bob", on: 1, platform: "web")
+        cluster.advance(.milliseconds(100))
+        #expect(changes(told: browser).isEmpty)
+        #expect(cluster.clients[browser].view["ann"] != nil)
+    }
+}
