@@ -31,6 +31,8 @@ test: deps test-deps lint
 	@echo "== deploy"
 	Tests/Deploy/check
 	Tests/Deploy/prometheus
+	@echo "== fuzz"
+	ROLLCALL=.build/debug/rollcall Tests/Fuzz/api
 	@echo "== chaos, short"
 	$(MAKE) --no-print-directory chaos-short
 

@@ -23,10 +23,14 @@ final class AdminAPI {
 
     /// Answers a request whose path begins with `/admin/v1/`.
     func requestReceived(_ request: HTTPRequest, operation name: String, on connection: HTTPServerConnection) {
-        guard request.method == .post, let operation = Operation(rawValue: name) else {
+        guard let operation = Operation(rawValue: name) else {
             let names = Operation.allCases.map(\.rawValue).joined(separator: ", ")
             let problem = Problem(status: 404, code: 6017, detail: "no such operation; POST /admin/v1/ and one of \(names)")
             return respond(problem, request.stream, connection)
+        }
+        guard request.method == .post else {
+            return respond(
+                Problem(status: 405, code: 6017, detail: "\(name) is called with POST"), request.stream, connection, allow: "POST")
         }
         let header = String(decoding: request.authorization, as: UTF8.self)
         guard header.lowercased().hasPrefix("bearer ") else {
@@ -78,6 +82,7 @@ final class AdminAPI {
     private typealias Completion = (Result<[UInt8], Problem>) -> Void
 
     private func perform(_ operation: Operation, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
+        let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
         var json = JSONWriter(reserving: 512)
         switch operation {
         case .clusterStatus: json.clusterStatus(shell.node.clusterStatus)
@@ -85,19 +90,18 @@ final class AdminAPI {
             let isDraining = drain()
             json.object { $0.member("isDraining", isDraining) }
         case .getAppPolicy:
-            let app = try app(of: body, caller)
+            let app = try app(of: fields, caller)
             json.policy(shell.node.appPolicy(app), of: app)
-        case .explain: return try explain(body, caller, then: respond)
-        case .kick: return try kick(body, caller, then: respond)
-        case .queryOnlineStatus: return try query(body, caller, then: respond)
-        case .setAppPolicy: return try setPolicy(try app(of: body, caller), body, caller, then: respond)
+        case .explain: return try explain(fields, caller, then: respond)
+        case .kick: return try kick(fields, caller, then: respond)
+        case .queryOnlineStatus: return try query(fields, caller, then: respond)
+        case .setAppPolicy: return try setPolicy(try app(of: fields, caller), body, caller, then: respond)
         }
         respond(.success(json.bytes))
     }
 
     /// Answered when all nodes that are alive know of it: then no older token is taken anywhere.
-    private func kick(_ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
-        let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
+    private func kick(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
         guard let id = try fields.text("userID", bytesMax: 1_024), Limits.isValidName(id) else { throw .userID("userID") }
         let reason = try fields.text("reason", bytesMax: Limits.nameBytesMax) ?? "kicked"
         shell.perform(.kick(reason: reason), caller: UserID(id, besides: caller.user)) { answer in
@@ -107,8 +111,7 @@ final class AdminAPI {
     }
 
     /// Why a viewer is shown what it is shown of a target: what each node that knows a part of it says.
-    private func explain(_ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
-        let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
+    private func explain(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
         guard let viewer = try fields.text("viewer", bytesMax: 1_024), Limits.isValidName(viewer) else { throw .userID("viewer") }
         guard let target = try fields.text("target", bytesMax: 1_024), Limits.isValidName(target) else { throw .userID("target") }
         let app = caller.user.appName
@@ -124,8 +127,7 @@ final class AdminAPI {
     }
 
     /// The records of users as they are, whatever the app's policy shows to others (X1).
-    private func query(_ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
-        let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
+    private func query(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
         let found = try fields.requiredUsers("userIDs", besides: caller.user, countMax: Limits.queryUsersMax)
         shell.perform(.getUserStatus(found.users), caller: caller.user) { answer in
             var json = JSONWriter(reserving: 1_024)
@@ -137,8 +139,7 @@ final class AdminAPI {
     }
 
     /// The app that is meant: the caller's. Nothing crosses from one app to another (contract §2).
-    private func app(of body: [UInt8], _ caller: Caller) throws(Problem) -> String {
-        let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
+    private func app(of fields: Fields, _ caller: Caller) throws(Problem) -> String {
         let own = caller.user.appName
         guard let app = try fields.text("app", bytesMax: Limits.nameBytesMax), app != own else { return own }
         throw .parameter("app: the token is for the app \"\(own)\"; \"\(app)\" needs one of its own")
@@ -146,7 +147,8 @@ final class AdminAPI {
 
     /// Answered when all nodes that are alive have the policy on their disks; by then they follow it.
     private func setPolicy(_ app: String, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
-        shell.perform(.setAppPolicy(body), caller: caller.user) { [shell] answer in
+        let change = body.isEmpty ? Array("{}".utf8) : body
+        shell.perform(.setAppPolicy(change), caller: caller.user) { [shell] answer in
             if case .refused(let refusal) = answer { return respond(.failure(Problem(refusal))) }
             var json = JSONWriter(reserving: 1_024)
             json.policy(shell.node.appPolicy(app), of: app)
@@ -154,9 +156,12 @@ final class AdminAPI {
         }
     }
 
-    private func respond(_ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection) {
+    private func respond(_ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, allow: StaticString? = nil) {
         connection.respond(
-            to: stream, HTTPResponse(status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json)))
+            to: stream,
+            HTTPResponse(
+                status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter,
+                allow: allow))
     }
 }
 

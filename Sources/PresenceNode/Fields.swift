@@ -27,9 +27,9 @@ struct Fields {
         }
     }
 
-    /// A whole number in `range`, nil where it is absent or null.
+    /// A whole number in `range`, nil where it is absent or null. `60.0` and `6e1` are whole, too: who writes JSON may not choose.
     func integer(_ name: String, in range: ClosedRange<Int64>) throws(Problem) -> Int64? {
-        switch object[name] {
+        switch object[name]?.withWholeNumber {
         case nil, .null: return nil
         case .integer(let value) where range.contains(value): return value
         case .integer(let value):

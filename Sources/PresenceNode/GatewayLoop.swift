@@ -76,9 +76,14 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         }
         let path = UnsafeBufferPointer(rebasing: request.target.prefix { $0 != UInt8(ascii: "?") })
         if path.equals(Self.eventsPath) { return eventStreamRequested(request, on: connection) }
-        if path.equals(Self.openAPIPath), request.method == .get {
+        if path.equals(Self.openAPIPath) {
+            guard request.method == .get else {
+                return respond(
+                    Problem(status: 405, code: 6017, detail: "the description is read with GET"), to: request.stream, on: connection,
+                    allow: "GET")
+            }
             return connection.respond(
-                to: request.stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(string: OpenAPI.document)))
+                to: request.stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: OpenAPI.bytes)))
         }
         guard let operation = API.operation(ofPath: path) else {
             let names = API.Operation.allCases.map(\.name).joined(separator: ", ")

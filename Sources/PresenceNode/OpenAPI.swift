@@ -1,22 +1,116 @@
+import PresenceWire
+
 /// The project's own description of the API, served as `GET /openapi.json` (contract, preamble).
+///
+/// Numbers come from ``PresenceWire/Limits`` and ``PresenceWire/Policy``; an operation is one ``Operation`` of a list, and a test looks for
+/// those that are missing. `Tests/Fuzz/api` compares the rest with what a node answers.
 enum OpenAPI {
-    static let document = """
-        {"openapi":"3.1.0","info":{"title":"Rollcall","version":"1","description":"Who is online, on which devices, with what status, and who must be told. Times are integer milliseconds since 1970 (UTC), durations integer seconds."},
-        "components":{"securitySchemes":{"bearer":{"type":"http","scheme":"bearer","bearerFormat":"JWT"}},
-        "responses":{"problem":{"description":"Rejected; nothing was changed.","content":{"application/problem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}}}},
-        "schemas":{"UserID":{"type":"string","minLength":1,"maxLength":64},
-        "Problem":{"type":"object","required":["type","title","status","detail","code"],"properties":{"type":{"type":"string"},"title":{"type":"string"},"status":{"type":"integer"},"detail":{"type":"string"},"code":{"type":"integer"},"retryAfter":{"type":"integer"}}},
-        "UserError":{"type":"object","required":["userID","code","reason"],"properties":{"userID":{"type":"string"},"code":{"type":"integer"},"reason":{"type":"string"}}},
-        "UserStatus":{"type":"object","required":["userID","statusType","customStatus","onlinePlatforms","lastUpdateTime","lastOnlineStatusUpdateTime","lastCustomStatusUpdateTime","lastSeenTime","version"],"properties":{"userID":{"$ref":"#/components/schemas/UserID"},"statusType":{"enum":["ONLINE","OFFLINE","UNLOGINED"]},"customStatus":{"type":"string"},"onlinePlatforms":{"type":"array","items":{"type":"string"}},"lastUpdateTime":{"type":"integer"},"lastOnlineStatusUpdateTime":{"type":"integer"},"lastCustomStatusUpdateTime":{"type":"integer"},"lastSeenTime":{"type":"integer"},"version":{"type":"string"}}}}},
-        "security":[{"bearer":[]}],
-        "paths":{
-        "/v1/events":{"get":{"operationId":"events","summary":"Opens the event stream: the open stream is the session.","parameters":[{"name":"platform","in":"query","schema":{"type":"string","maxLength":32}},{"name":"deviceID","in":"query","schema":{"type":"string","maxLength":128}},{"name":"customStatus","in":"query","schema":{"type":"string","maxLength":256}},{"name":"Last-Event-ID","in":"header","schema":{"type":"string"}}],"responses":{"200":{"description":"onConnected, onUserStatusChanged, onSubscriptionSyncCompleted, onKickedOffline","content":{"text/event-stream":{}}},"400":{"$ref":"#/components/responses/problem"},"401":{"$ref":"#/components/responses/problem"}}}},
-        "/v1/setSelfStatus":{"post":{"operationId":"setSelfStatus","requestBody":{"content":{"application/json":{"schema":{"type":"object","properties":{"customStatus":{"type":["string","null"],"maxLength":256},"expiry":{"type":"integer","minimum":1,"maximum":2592000}}}}}},"responses":{"200":{"description":"The record as it is now.","content":{"application/json":{"schema":{"type":"object","required":["userStatus"],"properties":{"userStatus":{"$ref":"#/components/schemas/UserStatus"}}}}}},"400":{"$ref":"#/components/responses/problem"},"401":{"$ref":"#/components/responses/problem"},"503":{"$ref":"#/components/responses/problem"}}}},
-        "/v1/getUserStatus":{"post":{"operationId":"getUserStatus","requestBody":{"required":true,"content":{"application/json":{"schema":{"type":"object","required":["userIDs"],"properties":{"userIDs":{"type":"array","minItems":1,"maxItems":500,"items":{"type":"string"}}}}}}},"responses":{"200":{"description":"Records, and users that failed.","content":{"application/json":{"schema":{"type":"object","required":["userStatusList","errorUserList","asOf"],"properties":{"userStatusList":{"type":"array","items":{"$ref":"#/components/schemas/UserStatus"}},"errorUserList":{"type":"array","items":{"$ref":"#/components/schemas/UserError"}},"asOf":{"type":"integer"}}}}}},"400":{"$ref":"#/components/responses/problem"},"401":{"$ref":"#/components/responses/problem"},"503":{"$ref":"#/components/responses/problem"}}}},
-        "/v1/subscribeUserStatus":{"post":{"operationId":"subscribeUserStatus","requestBody":{"required":true,"content":{"application/json":{"schema":{"type":"object","required":["userIDs"],"properties":{"userIDs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string"}},"expiry":{"type":"integer","minimum":60,"maximum":2592000},"sync":{"type":"boolean"},"subscribeType":{"type":"integer","minimum":1,"maximum":1}}}}}},"responses":{"200":{"description":"Users that failed, users evicted, and with sync their records.","content":{"application/json":{"schema":{"type":"object","required":["errorUserList","evicted"],"properties":{"errorUserList":{"type":"array","items":{"$ref":"#/components/schemas/UserError"}},"evicted":{"type":"array","items":{"type":"string"}},"userStatusList":{"type":"array","items":{"$ref":"#/components/schemas/UserStatus"}}}}}}},"400":{"$ref":"#/components/responses/problem"},"401":{"$ref":"#/components/responses/problem"},"503":{"$ref":"#/components/responses/problem"}}}},
-        "/v1/unsubscribeUserStatus":{"post":{"operationId":"unsubscribeUserStatus","requestBody":{"required":true,"content":{"application/json":{"schema":{"type":"object","properties":{"userIDs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string"}},"all":{"type":"boolean"}}}}}},"responses":{"200":{"description":"Users that failed.","content":{"application/json":{"schema":{"type":"object","required":["errorUserList"],"properties":{"errorUserList":{"type":"array","items":{"$ref":"#/components/schemas/UserError"}}}}}}},"400":{"$ref":"#/components/responses/problem"},"401":{"$ref":"#/components/responses/problem"},"503":{"$ref":"#/components/responses/problem"}}}},
-        "/v1/getSubscribedUserStatus":{"post":{"operationId":"getSubscribedUserStatus","requestBody":{"content":{"application/json":{"schema":{"type":"object","properties":{"userIDs":{"type":"array","maxItems":500,"items":{"type":"string"}},"offset":{"type":"integer","minimum":0},"limit":{"type":"integer","minimum":1,"maximum":200}}}}}},"responses":{"200":{"description":"Subscriptions, by target.","content":{"application/json":{"schema":{"type":"object","required":["subscriptions","total"],"properties":{"subscriptions":{"type":"array","items":{"type":"object","required":["userID","subscribeType","subscribedAt","userStatus"],"properties":{"userID":{"type":"string"},"subscribeType":{"type":"integer"},"subscribedAt":{"type":"integer"},"expiresAt":{"type":"integer"},"userStatus":{"$ref":"#/components/schemas/UserStatus"}}}},"total":{"type":"integer"}}}}}},"400":{"$ref":"#/components/responses/problem"},"401":{"$ref":"#/components/responses/problem"},"503":{"$ref":"#/components/responses/problem"}}}},
-        "/v1/logout":{"post":{"operationId":"logout","requestBody":{"content":{"application/json":{"schema":{"type":"object","properties":{"sessionID":{"type":"string"}}}}}},"responses":{"200":{"description":"Done.","content":{"application/json":{"schema":{"type":"object"}}}},"400":{"$ref":"#/components/responses/problem"},"401":{"$ref":"#/components/responses/problem"},"503":{"$ref":"#/components/responses/problem"}}}}
-        }}
-        """
+    /// A call `POST <prefix>/<name>` with a JSON object.
+    struct Operation {
+        let name: String
+        let summary: String
+        /// The schema of the body.
+        let request: JSONValue
+        /// Whether a call without a body is refused, because the request has fields that must be there.
+        var isBodyRequired = false
+        let answer: JSONValue
+        /// What else it is answered, besides what every operation is.
+        var refusals: [Refused] = []
+    }
+
+    /// An answer that is no success; the name of its component.
+    enum Refused: String, CaseIterable {
+        case badParameter, notLoggedIn, notAllowed, bodyTooSlow, bodyTooLong, tooOften, headerTooLarge, unavailable
+
+        var status: Int {
+            switch self {
+            case .badParameter: 400
+            case .notLoggedIn: 401
+            case .notAllowed: 403
+            case .bodyTooSlow: 408
+            case .bodyTooLong: 413
+            case .tooOften: 429
+            case .headerTooLarge: 431
+            case .unavailable: 503
+            }
+        }
+
+        /// What any call may be answered.
+        static let byEveryCall: [Refused] = [.badParameter, .notLoggedIn, .bodyTooSlow, .bodyTooLong, .headerTooLarge, .unavailable]
+    }
+
+    /// The whole.
+    static let document: JSONValue = [
+        "openapi": "3.1.0", "info": info, "servers": [["url": "/", "description": "The clients' port of this node."]],
+        "tags": [
+            ["name": "status", "description": "For clients, SDKs and an app's back end."],
+            ["name": "operators", "description": "On the ops port; tokens with role \"admin\"."],
+            ["name": "probes", "description": "On the ops port; without a token."],
+        ],
+        "security": [["bearer": []]], "paths": .object(paths),
+        "components": [
+            "securitySchemes": [
+                "bearer": [
+                    "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+                    "description": "Claims: sub (user ID), app (default \"default\"), exp; role \"admin\" marks an app's back end.",
+                ]
+            ],
+            "headers": .object(headers), "responses": .object(responses), "schemas": .object(schemas),
+        ],
+    ]
+
+    /// ``document`` as it is sent.
+    static let bytes: [UInt8] = {
+        var json = JSONWriter(reserving: 32 << 10)
+        json.value(document)
+        return json.bytes
+    }()
+
+    private static let info: JSONValue = [
+        "title": "Rollcall", "version": "1", "license": ["name": "Apache-2.0", "identifier": "Apache-2.0"],
+        "summary": "Who is online, on which devices, with what status, and who must be told.",
+        "description": """
+        Times are integer milliseconds since 1970 (UTC), durations integer seconds, bodies UTF-8 JSON; unknown fields are ignored, and \
+        null is the same as no field. Limits are those of the preset "rollcall": an app's policy may set narrower ones (getAppPolicy). \
+        Where a length is in bytes, maxLength bounds the characters and x-utf8BytesMax the bytes.
+        """,
+    ]
+
+    private static var paths: [JSONValue.Member] {
+        [path("/v1/events", ["get": events])]
+            + operations.map { path("/v1/\($0.name)", ["post": call($0, tag: "status")]) }
+            + operatorOperations.map { path("/admin/v1/\($0.name)", ["servers": opsServers, "post": call($0, tag: "operators")]) }
+            + probes.map { path($0.path, ["servers": opsServers, "get": $0.description]) }
+            + [path("/openapi.json", ["get": ownDescription])]
+    }
+
+    private static func path(_ path: String, _ item: JSONValue) -> JSONValue.Member { JSONValue.Member(name: path, value: item) }
+
+    private static let opsServers: JSONValue = [
+        [
+            "url": "http://{host}:{port}", "description": "The ops port.",
+            "variables": ["host": ["default": "127.0.0.1"], "port": ["default": "7602"]],
+        ]
+    ]
+
+    private static func call(_ operation: Operation, tag: String) -> JSONValue {
+        [
+            "operationId": .string(operation.name), "summary": .string(operation.summary), "tags": [.string(tag)],
+            "requestBody": [
+                "required": .bool(operation.isBodyRequired), "content": ["application/json": ["schema": operation.request]],
+            ],
+            "responses": answers(
+                ["description": "Done.", "content": ["application/json": ["schema": operation.answer]]], operation.refusals),
+        ]
+    }
+
+    /// The answers of an operation, by status.
+    static func answers(_ success: JSONValue, _ refusals: [Refused]) -> JSONValue {
+        let refusals = Refused.allCases.filter { (Refused.byEveryCall + refusals).contains($0) }
+        return .object(
+            [JSONValue.Member(name: "200", value: success)]
+                + refusals.map { refused in
+                    JSONValue.Member(name: "\(refused.status)", value: ["$ref": "#/components/responses/\(refused.rawValue)"])
+                })
+    }
 }

@@ -20,6 +20,12 @@ final class OpsListener: HTTPServerDelegate {
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         let path = String(decoding: request.target.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
         let stream = request.stream
+        if let status = request.refusedStatus {
+            let detail = status == 413 ? "the body is too long" : "the header is too large"
+            let problem = Problem(status: status, code: 6017, detail: detail)
+            return connection.respond(
+                to: stream, HTTPResponse(status: status, contentType: .problem, body: ByteBuffer(bytes: problem.json)))
+        }
         switch (request.method, path) {
         case (.get, "/healthz"): respond(200, "ok\n", stream, connection)
         case (.get, "/readyz"):
@@ -34,12 +40,15 @@ final class OpsListener: HTTPServerDelegate {
             }
         case (_, let path) where path.hasPrefix("/admin/v1/"):
             admin.requestReceived(request, operation: String(path.dropFirst("/admin/v1/".count)), on: connection)
+        case (_, "/healthz"), (_, "/readyz"), (_, "/metrics"): respond(405, "\(path) is read with GET\n", stream, connection, allow: "GET")
         default: respond(404, "GET /metrics, /healthz or /readyz; POST /admin/v1/<operation>\n", stream, connection)
         }
     }
 
-    private func respond(_ status: Int, _ text: String, _ stream: StreamID, _ connection: HTTPServerConnection) {
-        connection.respond(to: stream, HTTPResponse(status: status, contentType: .text, body: ByteBuffer(string: text)))
+    private func respond(
+        _ status: Int, _ text: String, _ stream: StreamID, _ connection: HTTPServerConnection, allow: StaticString? = nil
+    ) {
+        connection.respond(to: stream, HTTPResponse(status: status, contentType: .text, body: ByteBuffer(string: text), allow: allow))
     }
 
     func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {}

@@ -21,6 +21,11 @@ public enum JSONValue: Equatable, Sendable {
         }
     }
 
+    /// The same number as an integer where it is a whole one of 64 bits (`60.0`, `6e1`); any other value as it is.
+    public var withWholeNumber: JSONValue {
+        if case .number(let number) = self, let whole = Int64(exactly: number) { .integer(whole) } else { self }
+    }
+
     /// The member called `name` of an object.
     public subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }

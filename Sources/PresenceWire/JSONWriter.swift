@@ -48,6 +48,13 @@ public struct JSONWriter: Sendable {
         needsComma = false
     }
 
+    /// A number or `null` as it is written.
+    mutating func literal(_ text: String) {
+        comma()
+        bytes.append(contentsOf: text.utf8)
+        needsComma = true
+    }
+
     /// A truth value.
     public mutating func bool(_ value: Bool) {
         comma()

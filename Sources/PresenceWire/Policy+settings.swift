@@ -80,7 +80,7 @@ extension Policy {
     /// Changes one setting. Throws what is wrong with its name or its value.
     public mutating func set(_ name: String, to value: JSONValue) throws(PolicyError) {
         guard let setting = Self.settings.first(where: { $0.name == name }) else { throw .noSetting(name) }
-        switch (setting.kind, value) {
+        switch (setting.kind, value.withWholeNumber) {
         case (.bool(let path), .bool(let value)): self[keyPath: path] = value
         case (.bool, _): throw PolicyError(setting: name, problem: "must be true or false")
         case (.integer(let path, let range), .integer(let value)) where range.contains(value): self[keyPath: path] = value
@@ -124,8 +124,9 @@ extension Policy.Rate {
     /// `{"calls":20,"seconds":5}`; `false` for none.
     fileprivate init?(_ value: JSONValue, of name: String) throws(PolicyError) {
         if value == .bool(false) { return nil }
-        guard case .integer(let calls) = value["calls"], case .integer(let seconds) = value["seconds"], (1...10_000).contains(calls),
-            (1...3_600).contains(seconds)
+        guard case .integer(let calls) = value["calls"]?.withWholeNumber,
+            case .integer(let seconds) = value["seconds"]?.withWholeNumber,
+            Self.callsRange.contains(calls), Self.secondsRange.contains(seconds)
         else {
             throw PolicyError(
                 setting: name, problem: "must be {\"calls\": 1...10000, \"seconds\": 1...3600}, or false for as many as one likes")
@@ -179,7 +180,7 @@ public struct AppPolicy: Equatable, Sendable {
         overrides.removeAll { $0.name == member.name }
         guard member.value != .null else { return }
         let place = overrides.firstIndex { $0.name > member.name } ?? overrides.count
-        overrides.insert(member, at: place)
+        overrides.insert(JSONValue.Member(name: member.name, value: member.value.withWholeNumber), at: place)
     }
 
     /// The preset and what overrides it, as a durable row keeps it.

@@ -1,5 +1,5 @@
 /// The general status, set by the system only (T1, T2).
-public enum StatusType: UInt8, Sendable {
+public enum StatusType: UInt8, CaseIterable, Sendable {
     /// Never logged in, or logged out.
     case unlogined = 0
     /// The connection was lost without a logout.

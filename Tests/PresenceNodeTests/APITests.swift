@@ -33,4 +33,13 @@ import Testing
             #expect(try JSONReader.read(json.bytes)["asOf"] == .integer(5))
         }
     }
+
+    /// JSON knows no integers, only numbers: 60.0 is as whole as 60 (found by Tests/Fuzz/api).
+    @Test func aWholeNumberMayBeWrittenWithAFraction() throws {
+        let call = try parse(.subscribeUserStatus, #"{"userIDs":["bob"],"expiry":60.0}"#).call
+        #expect(call == .subscribeUserStatus([UserID(app: "default", id: "bob")], seconds: 60, sync: false, subscribeType: 1))
+        #expect(throws: Problem.self) { try parse(.subscribeUserStatus, #"{"userIDs":["bob"],"expiry":60.5}"#) }
+        #expect(throws: Problem.self) { try parse(.publishEvent, #"{"value":1e300}"#) }
+        #expect(try parse(.publishEvent, #"{"value":1.5e4}"#).call == parse(.publishEvent, #"{"value":15000}"#).call)
+    }
 }

@@ -1,0 +1,89 @@
+import PresenceWire
+
+extension OpenAPI {
+    /// `GET /v1/events`.
+    static let events: JSONValue = [
+        "operationId": "events", "summary": "Opens the event stream: the open stream is the session.", "tags": ["status"],
+        "description": """
+        The user is ONLINE while at least one stream is open. It ends as lost (OFFLINE) when its connection does, and by logout \
+        (UNLOGINED). Data of an event is JSON on one line; comments (lines that begin with a colon) keep HTTP/1.1 connections alive.
+        """,
+        "parameters": [
+            parameter(
+                "platform",
+                [
+                    "type": "string", "minLength": 1, "maxLength": .integer(Int64(Limits.platformBytesMax)),
+                    "pattern": "^[A-Za-z0-9._-]+$", "description": "What others see among onlinePlatforms.",
+                ]),
+            parameter(
+                "deviceID",
+                [
+                    "type": "string", "maxLength": .integer(Int64(Limits.deviceBytesMax)),
+                    "x-utf8BytesMax": .integer(Int64(Limits.deviceBytesMax)), "pattern": #"^[^\u0000-\u001F\u007F-\u009F]*$"#,
+                ]),
+            parameter("customStatus", Schema.text(bytesMax: Policy().customStatusBytesMax, "Set at login.")),
+            parameter(
+                "Last-Event-ID", in: "header",
+                Schema.described(Schema.string, "The id of the last event of another stream: resumes there. Another text resumes nothing.")),
+        ],
+        "responses": answers(
+            ["description": "The stream.", "content": ["text/event-stream": ["schema": ["oneOf": .array(streamEvents.map(\.envelope))]]]],
+            []),
+    ]
+
+    private static func parameter(_ name: String, in place: String = "query", _ schema: JSONValue) -> JSONValue {
+        ["name": .string(name), "in": .string(place), "required": false, "schema": schema]
+    }
+
+    /// A server-sent event and the schema of its data.
+    struct StreamEvent {
+        let name: String
+        let summary: String
+        let data: JSONValue
+
+        /// The event as it stands in the stream.
+        var envelope: JSONValue {
+            Schema.object(
+                [
+                    Schema.required("event", ["type": "string", "const": .string(name)]),
+                    Schema.required("id", ["type": "string", "pattern": "^[0-9]+$"]),
+                    Schema.required(
+                        "data",
+                        ["type": "string", "contentMediaType": "application/json", "contentSchema": Schema.reference(name)]),
+                ], besides: [.init(name: "description", value: .string(summary))])
+        }
+    }
+
+    /// All events of the stream.
+    static let streamEvents: [StreamEvent] = [
+        StreamEvent(
+            name: "onConnected", summary: "Always first.",
+            data: Schema.object([
+                Schema.required("sessionID", ["type": "string", "pattern": "^[0-9a-f]{24}$"]),
+                Schema.required("userID", Schema.reference("UserID")), Schema.required("node", Schema.string),
+                Schema.required("heartbeatInterval", Schema.described(Schema.integer, "Seconds.")),
+                Schema.required(
+                    "heartbeatTimeout", Schema.described(Schema.integer, "Seconds of silence after which the session is lost.")),
+                Schema.required("serverTime", Schema.time),
+            ])),
+        StreamEvent(
+            name: "onUserStatusChanged", summary: "Whole records: one's own, and those one follows.",
+            data: Schema.object([Schema.required("userStatusList", Schema.statuses)])),
+        StreamEvent(
+            name: "onSubscriptionSyncCompleted", summary: "Everything the session follows has now been told.",
+            data: Schema.object([Schema.required("subscribeType", Schema.integer)])),
+        StreamEvent(
+            name: "onSubscriptionChangedOnOtherDevices", summary: "Another session of the user has changed what the user follows.",
+            data: Schema.object([
+                Schema.required("subscribed", Schema.list(of: Schema.reference("UserID"))),
+                Schema.required("unsubscribed", Schema.list(of: Schema.reference("UserID"))),
+            ])),
+        StreamEvent(
+            name: "onKickedOffline", summary: "The stream ends after it.", data: Schema.object([Schema.required("reason", Schema.string)])),
+        StreamEvent(
+            name: "onReconnectHint", summary: "This node is leaving: open another stream, then drop this one.",
+            data: Schema.object([
+                Schema.required("reason", Schema.string), Schema.required("afterMilliseconds", ["type": "integer", "minimum": 0]),
+            ])),
+    ]
+}

@@ -1,0 +1,102 @@
+import PresenceWire
+
+extension OpenAPI {
+    private static let standard = Policy()
+    private static let expiry = Schema.integer(standard.subscriptionSecondsMin...standard.subscriptionSecondsMax, "Seconds.")
+    private static let asUser = Schema.optional(
+        "asUser", Schema.described(Schema.reference("UserID"), "Whom the call is about; for tokens with role \"admin\" only."))
+
+    /// The operations of ``API``.
+    static let operations: [Operation] = [
+        setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout,
+    ]
+
+    private static let setSelfStatus = Operation(
+        name: "setSelfStatus", summary: "Sets the own custom status; empty or null clears it.",
+        request: Schema.object([
+            Schema.optional("customStatus", Schema.text(bytesMax: standard.customStatusBytesMax)),
+            Schema.optional("expiry", Schema.integer(Limits.customStatusSeconds, "Seconds; without it until it is cleared.")), asUser,
+        ]),
+        answer: Schema.object([Schema.required("userStatus", Schema.reference("UserStatus"))]), refusals: [.tooOften])
+
+    private static let publishEvent = Operation(
+        name: "publishEvent", summary: "Publishes a numeric status of the app's own.",
+        request: Schema.object([
+            Schema.required("value", Schema.integer(Limits.eventValueMin...Int64(Int32.max), "Smaller values are the system's.")),
+            Schema.optional("ext", Schema.text(bytesMax: Limits.eventBytesMax)),
+            Schema.optional("expiry", Schema.integer(Limits.eventSeconds, "Seconds; \(Limits.eventSeconds.upperBound) by default.")),
+            Schema.optional("sendToOnlineUsersOnly", Schema.described(Schema.bool, "True by default; false: also who logs in later.")),
+            Schema.optional("syncEnabled", Schema.described(Schema.bool, "True by default: the own other sessions are told, too.")), asUser,
+        ]), isBodyRequired: true,
+        answer: Schema.object([
+            Schema.required("eventID", Schema.string), Schema.required("userStatus", Schema.reference("UserStatus")),
+        ]),
+        refusals: [.notAllowed, .tooOften])
+
+    private static let getUserStatus = Operation(
+        name: "getUserStatus", summary: "Asks for the status of users as it is now.",
+        request: Schema.object([Schema.required("userIDs", Schema.users(max: standard.queryUsersMax)), asUser]), isBodyRequired: true,
+        answer: Schema.object([
+            Schema.required("userStatusList", Schema.statuses), Schema.required("errorUserList", Schema.errors),
+            Schema.required("asOf", Schema.described(Schema.time, "The time up to which the answering node knows the answer to be right.")),
+        ]),
+        refusals: [.notAllowed, .tooOften])
+
+    private static let subscribeUserStatus = Operation(
+        name: "subscribeUserStatus", summary: "Follows users: their changes arrive on the event stream.",
+        request: Schema.object([
+            Schema.required("userIDs", Schema.users(max: standard.subscribeUsersMax)), Schema.optional("expiry", expiry),
+            Schema.optional("sync", Schema.described(Schema.bool, "Answer with the users' statuses; the stream then tells what is newer.")),
+            Schema.optional("subscribeType", Schema.integer(1...1)), asUser,
+        ]), isBodyRequired: true,
+        answer: Schema.object([
+            Schema.required("errorUserList", Schema.errors), Schema.required("evicted", Schema.list(of: Schema.reference("UserID"))),
+            Schema.sometimes("userStatusList", Schema.statuses),
+        ]),
+        refusals: [.notAllowed, .tooOften])
+
+    /// Either some users or all of them.
+    private static let unsubscribeUserStatus = Operation(
+        name: "unsubscribeUserStatus", summary: "Follows some users no more, or nobody.",
+        request: [
+            "anyOf": [
+                Schema.object([
+                    Schema.required("userIDs", Schema.users(max: standard.unsubscribeUsersMax)),
+                    Schema.sometimes("all", ["enum": [false, .null]]), asUser,
+                ]),
+                Schema.object([
+                    Schema.required("all", ["type": "boolean", "const": true]), Schema.sometimes("userIDs", ["type": "null"]), asUser,
+                ]),
+            ]
+        ], isBodyRequired: true,
+        answer: Schema.object([Schema.required("errorUserList", Schema.errors)]), refusals: [.notAllowed, .tooOften])
+
+    private static let getSubscribedUserStatus = Operation(
+        name: "getSubscribedUserStatus", summary: "Asks whom one follows.",
+        request: Schema.object([
+            Schema.optional("userIDs", Schema.users(min: 0, max: standard.queryUsersMax)),
+            Schema.optional("offset", Schema.integer(0...Int64(Int32.max), "Rows already returned.")),
+            Schema.optional("limit", Schema.integer(1...Int64(Limits.pageRowsMax), "Rows of the page; without it all.")), asUser,
+        ]),
+        answer: Schema.object([
+            Schema.required("subscriptions", Schema.list(of: Schema.reference("Subscription"))),
+            Schema.required("total", ["type": "integer", "minimum": 0]),
+        ]),
+        refusals: [.notAllowed, .tooOften])
+
+    private static let logout = Operation(
+        name: "logout", summary: "Ends a session of the user, or all of them: UNLOGINED.",
+        request: Schema.object([
+            Schema.optional(
+                "sessionID",
+                ["type": "string", "pattern": "^[0-9A-Fa-f]{24}$", "description": "As onConnected told it; without it every session."]),
+            asUser,
+        ]),
+        answer: ["type": "object"])
+
+    /// `GET /openapi.json`.
+    static let ownDescription: JSONValue = [
+        "operationId": "openAPI", "summary": "This document.", "tags": ["status"], "security": [],
+        "responses": ["200": ["description": "OpenAPI 3.1.", "content": ["application/json": ["schema": ["type": "object"]]]]],
+    ]
+}

@@ -1,0 +1,162 @@
+import PresenceWire
+
+extension OpenAPI {
+    /// Pieces of schemas. A field that may be left out may be null as well: the node takes both for the same.
+    enum Schema {
+        struct Field {
+            let name: String
+            let schema: JSONValue
+            let isRequired: Bool
+        }
+
+        static func required(_ name: String, _ schema: JSONValue) -> Field { Field(name: name, schema: schema, isRequired: true) }
+
+        /// A field of an answer that is there or not, but never null.
+        static func sometimes(_ name: String, _ schema: JSONValue) -> Field { Field(name: name, schema: schema, isRequired: false) }
+
+        /// A field of a request that may be absent or null.
+        static func optional(_ name: String, _ schema: JSONValue) -> Field {
+            Field(name: name, schema: nullable(schema), isRequired: false)
+        }
+
+        static func object(_ fields: [Field], besides: [JSONValue.Member] = []) -> JSONValue {
+            var members = [JSONValue.Member(name: "type", value: "object")]
+            let required = fields.filter(\.isRequired).map { JSONValue.string($0.name) }
+            if !required.isEmpty { members.append(.init(name: "required", value: .array(required))) }
+            members.append(.init(name: "properties", value: .object(fields.map { .init(name: $0.name, value: $0.schema) })))
+            return .object(members + besides)
+        }
+
+        static func nullable(_ schema: JSONValue) -> JSONValue {
+            guard case .object(var members) = schema, let place = members.firstIndex(where: { $0.name == "type" }), schema["enum"] == nil
+            else { return ["anyOf": [schema, ["type": "null"]]] }
+            members[place] = .init(name: "type", value: [members[place].value, "null"])
+            return .object(members)
+        }
+
+        /// A text of at most so many bytes of UTF-8.
+        static func text(bytesMax: some BinaryInteger, _ description: String? = nil) -> JSONValue {
+            let schema: JSONValue = ["type": "string", "maxLength": .integer(Int64(bytesMax)), "x-utf8BytesMax": .integer(Int64(bytesMax))]
+            return described(schema, description)
+        }
+
+        static func integer(_ range: ClosedRange<Int64>, _ description: String? = nil) -> JSONValue {
+            described(["type": "integer", "minimum": .integer(range.lowerBound), "maximum": .integer(range.upperBound)], description)
+        }
+
+        static func list(of schema: JSONValue) -> JSONValue { ["type": "array", "items": schema] }
+
+        /// Users of a call: those with a bad ID are in `errorUserList`, so any text will do.
+        static func users(min: Int64 = 1, max: some BinaryInteger) -> JSONValue {
+            ["type": "array", "minItems": .integer(min), "maxItems": .integer(Int64(max)), "items": ["type": "string"]]
+        }
+
+        static func reference(_ name: String) -> JSONValue { ["$ref": "#/components/schemas/\(name)"] }
+
+        static func described(_ schema: JSONValue, _ description: String?) -> JSONValue {
+            guard let description, case .object(let members) = schema else { return schema }
+            return .object(members.filter { $0.name != "description" } + [.init(name: "description", value: .string(description))])
+        }
+
+        static let integer: JSONValue = ["type": "integer"]
+        static let string: JSONValue = ["type": "string"]
+        static let bool: JSONValue = ["type": "boolean"]
+        static let time: JSONValue = ["type": "integer", "minimum": 0, "description": "Milliseconds since 1970 (UTC)."]
+        static let errors = list(of: reference("UserError"))
+        static let statuses = list(of: reference("UserStatus"))
+    }
+
+    // MARK: Components
+
+    static let headers: [JSONValue.Member] = [
+        .init(
+            name: "RetryAfter",
+            value: [
+                "description": "Seconds after which a retry makes sense; the same as retryAfter in the body.",
+                "schema": ["type": "integer", "minimum": 1],
+            ])
+    ]
+
+    static let responses: [JSONValue.Member] = [
+        refused(.badParameter, "A field breaks a rule: 6017; a user ID breaks its rule: 7003. The detail names the field and the rule."),
+        refused(.notLoggedIn, "No token, or one that is not taken: 6014."),
+        refused(.notAllowed, "The app's plan does not cover this call: 7013. The feature is switched off for the app: 72001."),
+        refused(.bodyTooSlow, "The request was not whole in time.", hasBody: false),
+        refused(.bodyTooLong, "The body is too long: 6017."),
+        refused(.tooOften, "Called too often: 7008.", retryAfter: true),
+        refused(.headerTooLarge, "The header is too large: 6017."),
+        refused(.unavailable, "The owner of a user cannot be reached now: 50001. Overloaded: 50002, with Retry-After.", retryAfter: false),
+    ]
+
+    /// - Parameter retryAfter: whether there always is such a header; nil when there never is.
+    private static func refused(
+        _ refused: Refused, _ description: String, hasBody: Bool = true, retryAfter: Bool? = nil
+    ) -> JSONValue.Member {
+        var members = [JSONValue.Member(name: "description", value: .string(description + (hasBody ? " Nothing was changed." : "")))]
+        if let retryAfter {
+            let header: JSONValue =
+                retryAfter
+                ? ["required": true, "description": "Seconds.", "schema": ["type": "integer", "minimum": 1]]
+                : ["$ref": "#/components/headers/RetryAfter"]
+            members.append(.init(name: "headers", value: ["Retry-After": header]))
+        }
+        if hasBody {
+            members.append(.init(name: "content", value: ["application/problem+json": ["schema": Schema.reference("Problem")]]))
+        }
+        return .init(name: refused.rawValue, value: .object(members))
+    }
+
+    static let schemas: [JSONValue.Member] =
+        [
+            .init(name: "UserID", value: userID), .init(name: "UserStatus", value: userStatus), .init(name: "Event", value: event),
+            .init(name: "Subscription", value: subscription), .init(name: "UserError", value: userError),
+            .init(name: "Problem", value: problem),
+            .init(name: "AppPolicy", value: appPolicy), .init(name: "ClusterMember", value: clusterMember),
+        ] + streamEvents.map { .init(name: $0.name, value: $0.data) }
+
+    private static let userID: JSONValue = [
+        "type": "string", "minLength": 1, "maxLength": .integer(Int64(Limits.nameBytesMax)),
+        "x-utf8BytesMax": .integer(Int64(Limits.nameBytesMax)), "pattern": #"^[^\u0000-\u001F\u007F-\u009F]+$"#,
+    ]
+
+    private static let userStatus = Schema.object([
+        Schema.required("userID", Schema.reference("UserID")),
+        Schema.required("statusType", ["enum": .array(StatusType.allCases.map { .string($0.name) })]),
+        Schema.required("customStatus", Schema.text(bytesMax: Limits.customStatusBytesMax)),
+        Schema.required("onlinePlatforms", Schema.list(of: Schema.text(bytesMax: Limits.platformBytesMax))),
+        Schema.sometimes("event", Schema.reference("Event")),
+        Schema.required("lastUpdateTime", Schema.time), Schema.required("lastOnlineStatusUpdateTime", Schema.time),
+        Schema.required("lastCustomStatusUpdateTime", Schema.time), Schema.required("lastSeenTime", Schema.time),
+        Schema.required(
+            "version", Schema.described(Schema.string, "Opaque; compared as text, the larger one of a user is newer, on whichever node.")),
+    ])
+
+    private static let event = Schema.object([
+        Schema.required("value", Schema.integer(Limits.eventValueMin...Int64(Int32.max))),
+        Schema.required("ext", Schema.text(bytesMax: Limits.eventBytesMax)), Schema.required("expiresAt", Schema.time),
+    ])
+
+    private static let subscription = Schema.object([
+        Schema.required("userID", Schema.reference("UserID")), Schema.required("subscribeType", Schema.integer),
+        Schema.required("subscribedAt", Schema.time), Schema.sometimes("expiresAt", Schema.time),
+        Schema.required("userStatus", Schema.reference("UserStatus")),
+    ])
+
+    private static let userError = Schema.object([
+        Schema.required("userID", Schema.string), Schema.required("code", Schema.integer), Schema.required("reason", Schema.string),
+    ])
+
+    private static let problem = Schema.object([
+        Schema.required("type", ["type": "string", "format": "uri-reference"]), Schema.required("title", Schema.string),
+        Schema.required("status", Schema.integer(400...599)), Schema.required("detail", Schema.string),
+        Schema.required(
+            "code",
+            Schema.described(
+                Schema.integer,
+                "Stable: 6014 not logged in, 6017 bad parameter, 7003 bad user ID, 7008 called too often, 7013 not in the plan, "
+                    + "72001 switched off, 50001 owner cannot be reached, 50002 overloaded.")),
+        Schema.sometimes("retryAfter", Schema.described(["type": "integer", "minimum": 1], "Seconds.")),
+        Schema.sometimes(
+            "errorUserList", Schema.described(Schema.errors, "The users because of whom the whole call failed (errors.shape wholeCall).")),
+    ])
+}

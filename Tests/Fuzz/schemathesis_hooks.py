@@ -1,0 +1,79 @@
+"""What a JSON schema cannot say about the API's requests, and a check that schemathesis has not: the data of events."""
+import json, os
+
+import jsonschema_rs
+import schemathesis
+
+CALLER = os.environ["FUZZ_CALLER"]
+
+
+def resolved(schema, root):
+    while "$ref" in schema:
+        target = root
+        for name in schema["$ref"].removeprefix("#/").split("/"):
+            target = target[name]
+        schema = target
+    return schema
+
+
+def fits(value, schema, root):
+    """False where a text is as many characters long as maxLength allows, but more bytes than x-utf8BytesMax does."""
+    schema = resolved(schema, root)
+    if not all(fits(value, alternative, root) for alternative in schema.get("anyOf", [])):
+        return False
+    bound = schema.get("x-utf8BytesMax")
+    if isinstance(value, str) and bound is not None:
+        return len(value) > bound or len(value.encode("utf-8", "replace")) <= bound
+    if isinstance(value, dict):
+        return all(fits(value[name], field, root) for name, field in schema.get("properties", {}).items() if name in value)
+    return True
+
+
+def is_for_this_caller(operation, body):
+    """False for what is refused because of who asks, or because of what was said before."""
+    if not isinstance(body, dict):
+        return True
+    if CALLER == "user" and isinstance(body.get("asUser"), str):
+        return False
+    if CALLER != "operator":
+        return True
+    if isinstance(body.get("app"), str) and body["app"] != "operated":
+        return False
+    settings = body.get("settings")
+    if operation != "setAppPolicy" or not isinstance(settings, dict):
+        return True
+    shortest, longest = (settings.get(f"subscription.ttl{end}", "absent") for end in ("Min", "Max"))
+    if isinstance(shortest, (int, float)) and isinstance(longest, (int, float)):
+        return shortest <= longest
+    return shortest == longest or not {type(shortest), type(longest)} <= {int, float, type(None), str}
+
+
+@schemathesis.hook
+def filter_case(context, case):
+    root, raw = case.operation.schema.raw_schema, case.operation.definition.raw
+    body = raw.get("requestBody")
+    if body and isinstance(case.body, dict):
+        if not fits(case.body, body["content"]["application/json"]["schema"], root):
+            return False
+    if not is_for_this_caller(raw["operationId"], case.body):
+        return False
+    for parameter in raw.get("parameters", []):
+        values = (case.query if parameter["in"] == "query" else case.headers) or {}
+        if parameter["name"] in values and not fits(values[parameter["name"]], parameter["schema"], root):
+            return False
+    return True
+
+
+@schemathesis.check
+def event_data_conformance(context, response, case):
+    """The data of an event is JSON that fits the schema of its event."""
+    if "text/event-stream" not in response.headers.get("content-type", [""])[0]:
+        return
+    root = case.operation.schema.raw_schema
+    for event in response.content.decode().split("\n\n")[:-1]:
+        fields = dict(line.split(": ", 1) for line in event.splitlines() if ": " in line and not line.startswith(":"))
+        if "event" not in fields:
+            continue
+        schema = {"$ref": f"#/components/schemas/{fields['event']}", "components": root["components"]}
+        errors = [error.message for error in jsonschema_rs.Draft202012Validator(schema).iter_errors(json.loads(fields["data"]))]
+        assert not errors, f"{fields['event']}: {errors[0]}"

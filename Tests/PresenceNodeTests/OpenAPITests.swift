@@ -1,0 +1,156 @@
+import PresenceCore
+import PresenceWire
+import Testing
+
+@testable import PresenceNode
+
+/// The description against the code. `Tests/Fuzz/api` compares it with what a node answers.
+@Suite struct OpenAPITests {
+    let document: JSONValue
+    let admin = Caller(user: UserID(app: "default", id: "ann"), isAdmin: true, expiresAt: .max)
+
+    init() throws { document = try JSONReader.read(OpenAPI.bytes) }
+
+    @Test func everyOperationOfTheCodeIsDescribedAndNoOther() {
+        #expect(OpenAPI.operations.map(\.name).sorted() == API.Operation.allCases.map(\.name).sorted())
+        #expect(OpenAPI.operatorOperations.map(\.name).sorted() == AdminAPI.Operation.allCases.map(\.rawValue).sorted())
+        for operation in API.Operation.allCases {
+            #expect(document["paths"]?["/v1/\(operation.name)"]?["post"]?["operationId"] == .string(operation.name))
+        }
+        #expect(document["paths"]?["/v1/events"]?["get"] != nil)
+    }
+
+    /// Each bound of a request's field is the one that the code keeps: the edge is taken, one past it is not.
+    @Test func limitsAreThoseOfTheCode() throws {
+        var bounds = 0
+        for operation in API.Operation.allCases {
+            let schema = try #require(OpenAPI.operations.first { $0.name == operation.name }?.request)
+            for alternative in schema.alternatives {
+                for field in alternative["properties"]?.members ?? [] {
+                    for probe in field.value.probes {
+                        let body = alternative.example(with: field.name, probe.value)
+                        let isAccepted = accepts(operation, body)
+                        #expect(isAccepted == probe.isAllowed, "\(operation.name): \(field.name)")
+                        bounds += 1
+                    }
+                }
+            }
+        }
+        #expect(bounds > 40)
+    }
+
+    private func accepts(_ operation: API.Operation, _ body: JSONValue) -> Bool {
+        var json = JSONWriter()
+        json.value(body)
+        return json.bytes.withUnsafeBufferPointer { bytes in
+            do throws(Problem) { _ = try API.parse(operation, body: bytes, caller: admin, policy: Policy()) } catch { return false }
+            return true
+        }
+    }
+
+    @Test func aUserStatusHasTheFieldsThatAreDescribed() throws {
+        var record = Record(blank: UserID(app: "default", id: "bob"))
+        record.event = PublishedEvent(value: 10_001, ext: "x", expiresAt: 5)
+        var json = JSONWriter()
+        json.userStatus(record)
+        let written = try JSONReader.read(json.bytes)
+        let schemas = try #require(document["components"]?["schemas"])
+        #expect(written.members.map(\.name) == schemas["UserStatus"]?["properties"]?.members.map(\.name))
+        #expect(written["event"]?.members.map(\.name) == schemas["Event"]?["properties"]?.members.map(\.name))
+    }
+
+    @Test func everySettingIsDescribed() {
+        let settings = document["components"]?["schemas"]?["AppPolicy"]?["properties"]?["settings"]
+        #expect(settings?["properties"]?.members.map(\.name) == Policy.settingNames)
+    }
+
+    // MARK: OpenAPI 3.1
+
+    @Test func theDocumentIsOpenAPI() throws {
+        #expect(document["openapi"] == "3.1.0")
+        #expect(document["info"]?["title"] != nil)
+        #expect(document["info"]?["version"] != nil)
+        var ids: Set<String> = []
+        for path in document["paths"]?.members ?? [] {
+            #expect(path.name.hasPrefix("/"))
+            for (method, operation) in path.value.members.map({ ($0.name, $0.value) }) where method != "servers" {
+                #expect(["get", "post"].contains(method))
+                let id = try #require(operation["operationId"]?.string)
+                #expect(ids.insert(id).inserted, "\(id) occurs twice")
+                let responses = try #require(operation["responses"]).members
+                #expect(responses.map(\.name).contains("200"))
+                for response in responses {
+                    let status = try #require(Int(response.name))
+                    #expect((100...599).contains(status))
+                    let isDescribed = response.value["$ref"] != nil || response.value["description"] != nil
+                    #expect(isDescribed, "\(id) \(response.name)")
+                }
+                for parameter in operation["parameters"]?.elements ?? [] {
+                    let place = try #require(parameter["in"]?.string)
+                    #expect(["query", "header"].contains(place))
+                    #expect(parameter["name"] != nil)
+                    #expect(parameter["schema"] != nil)
+                }
+            }
+        }
+    }
+
+    @Test func everyReferenceLeadsSomewhere() {
+        let references = document.references
+        #expect(references.count > 50)
+        for reference in references {
+            var place: JSONValue? = document
+            for name in reference.split(separator: "/").dropFirst() { place = place?[String(name)] }
+            #expect(reference.hasPrefix("#/"))
+            #expect(place != nil, "\(reference)")
+        }
+    }
+
+    @Test func theServedBytesAreTheDocument() { #expect(document == OpenAPI.document) }
+}
+
+extension JSONValue {
+    fileprivate var members: [Member] { if case .object(let members) = self { members } else { [] } }
+    fileprivate var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+    fileprivate var string: String? { if case .string(let text) = self { text } else { nil } }
+    fileprivate var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
+
+    fileprivate var references: [String] {
+        switch self {
+        case .object(let members): members.flatMap { $0.name == "$ref" ? [$0.value.string ?? "?"] : $0.value.references }
+        case .array(let elements): elements.flatMap(\.references)
+        default: []
+        }
+    }
+
+    /// The objects that a request's schema allows.
+    fileprivate var alternatives: [JSONValue] { self["anyOf"]?.elements ?? [self] }
+
+    /// Values at the edges of a schema, and one past them.
+    fileprivate var probes: [(value: JSONValue, isAllowed: Bool)] {
+        var probes: [(JSONValue, Bool)] = []
+        if let min = self["minimum"]?.integer { probes += [(.integer(min), true), (.integer(min - 1), false)] }
+        if let max = self["maximum"]?.integer { probes += [(.integer(max), true), (.integer(max + 1), false)] }
+        if let max = self["x-utf8BytesMax"]?.integer {
+            let longest = String(repeating: "é", count: Int(max / 2)) + (max % 2 == 1 ? "x" : "")
+            probes += [(.string(longest), true), (.string(longest + "x"), false)]
+        }
+        if let max = self["maxItems"]?.integer { probes += [(.users(max), true), (.users(max + 1), false)] }
+        if let min = self["minItems"]?.integer { probes += [(.users(min), true)] + (min > 0 ? [(.users(min - 1), false)] : []) }
+        if self["type"]?.elements.contains("null") == true { probes.append((.null, true)) }
+        return probes
+    }
+
+    private static func users(_ count: Int64) -> JSONValue { .array((0..<count).map { .string("u\($0)") }) }
+
+    /// A body with one field as given, and of the others those that must be there.
+    fileprivate func example(with name: String, _ value: JSONValue) -> JSONValue {
+        let required = (self["required"]?.elements ?? []).compactMap(\.string).filter { $0 != name }
+        let others = required.map { name -> Member in
+            let schema = self["properties"]?[name]
+            let example = schema?["const"] ?? schema?.probes.first { $0.isAllowed }?.value ?? .null
+            return Member(name: name, value: example)
+        }
+        return .object(others + [Member(name: name, value: value)])
+    }
+}
