@@ -63,13 +63,14 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func theTwentyFirstQueryInFiveSecondsIsRefusedAndABackEndsIsNot() async throws {
-        let fixture = try await Fixture.start()
+    @Test func theQueryBeyondTheRateIsRefusedAndABackEndsIsNot() async throws {
+        // A span that a busy machine does not leave behind: five seconds are tried in virtual time.
+        let fixture = try await Fixture.start { $0.core.policy.queryRate = Policy.Rate(calls: 20, seconds: 3_600) }
         var last = (status: 0, json: JSONValue.null)
         for _ in 0..<21 { last = try await fixture.call("getUserStatus", #"{"userIDs":["bob"]}"#) }
         #expect(last.status == 429)
         #expect(last.json["code"]?.number == 7008)
-        #expect((1...5).contains(last.json["retryAfter"]?.number ?? 0))
+        #expect((1...3_600).contains(last.json["retryAfter"]?.number ?? 0))
         #expect(try await fixture.call("getUserStatus", #"{"userIDs":["bob"]}"#, as: "carl").status == 200)
         for _ in 0..<21 { #expect(try await admin("queryOnlineStatus", #"{"userIDs":["bob"]}"#, of: fixture).status == 200) }
         #expect(try await fixture.nodes[0].metricsText().contains("rollcall_calls_too_often_total 1\n"))

@@ -37,9 +37,9 @@ package struct Fixture: Sendable {
         for node in nodes { try await node.stop() }
     }
 
-    /// Waits for a condition; fails after ten seconds.
+    /// Waits for a condition; fails after thirty seconds.
     package func until(_ claim: String, _ condition: () async throws -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(10)
+        let deadline = ContinuousClock.now + .seconds(30)
         while !(try await condition()) {
             if ContinuousClock.now > deadline { throw HTTPFailure(description: "never: \(claim)") }
             await Task.yield()
