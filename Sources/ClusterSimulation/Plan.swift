@@ -1,4 +1,5 @@
 import PresenceCore
+import PresenceWire
 
 /// One thing that happens at a moment, whatever the nodes do. A step that makes no sense when its time comes is left out: so any part
 /// of a plan is a plan, and a failing one can be made smaller.
@@ -20,6 +21,7 @@ public struct Step: Sendable, CustomStringConvertible {
         case query(user: Int, targets: [Int])
         case list(user: Int)
         case logoutEverywhere(user: Int)
+        case setVisibility(user: Int, mode: Visibility.Mode, listed: [Int], blocked: [Int], isInvisible: Bool)
         case kill(node: Int, downMilliseconds: Int)
         case drain(node: Int, downMilliseconds: Int)
         case reset(from: Int, to: Int)
@@ -37,6 +39,9 @@ public struct Step: Sendable, CustomStringConvertible {
     public let action: Action
 
     public var description: String { "at \(at) ms: \(action)" }
+
+    /// Whether a user may hide from another.
+    var hidesUser: Bool { if case .setVisibility = action { true } else { false } }
 }
 
 /// The steps of one history, in the order of their times.
@@ -54,7 +59,26 @@ public struct Plan: Sendable {
             let action = random.isOnce(in: 4) ? Self.fault(options, &random) : Self.work(options, &random)
             steps.append(Step(at: at, action: action))
         }
+        steps += Self.hiding(options)
         self.steps = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
+    }
+
+    /// In some histories users hide: drawn apart, so that the others are what they were before users could.
+    private static func hiding(_ options: SimulationOptions) -> [Step] {
+        var random = SplitMix64(seed: options.seed).split(5)
+        guard random.isOnce(in: 3) else { return [] }
+        return (0..<options.stepsCount / 6).map { _ in
+            let at = random.number(in: 0...options.activeMilliseconds)
+            let users = options.usersCount - 1
+            let some = { (random: inout SplitMix64) in (0..<random.number(in: 0...3)).map { _ in random.number(in: 0...users) } }
+            let mode = Visibility.Mode.allCases[random.number(in: 0...Visibility.Mode.allCases.count - 1)]
+            return Step(
+                at: at,
+                action: .setVisibility(
+                    user: random.number(in: 0...users), mode: mode, listed: some(&random),
+                    blocked: random.isOnce(in: 2) ? some(&random) : [],
+                    isInvisible: random.isOnce(in: 4)))
+        }
     }
 
     private static func work(_ options: SimulationOptions, _ random: inout SplitMix64) -> Step.Action {

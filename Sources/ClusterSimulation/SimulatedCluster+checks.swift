@@ -7,7 +7,7 @@ extension SimulatedCluster {
 
     /// A client was told a newer status of somebody.
     mutating func checkTold(_ told: SimulatedClient.Told, of user: Int, _ client: Int) {
-        guard options.isCalm, isSound, !isHealed else { return }
+        guard options.isCalm, isSound, !isHealed, !mayHide(user, from: clients[client].user) else { return }
         let presence = truth.presences[user]
         guard told.statusType != "ONLINE", presence.openCount > 0, let since = presence.continuousSince else { return }
         // Who reads late reads what was so.
@@ -21,6 +21,9 @@ extension SimulatedCluster {
         }
     }
 
+    /// Who hides from somebody is gone to that one.
+    private func mayHide(_ user: Int, from viewer: Int) -> Bool { truth.sights[user].hasHidden && user != viewer }
+
     /// Of each user's keepers all but one at most were there lately: then somebody knows everything that was acknowledged.
     private var isSound: Bool { time - crippledAt > .milliseconds(12_000) }
 
@@ -31,7 +34,8 @@ extension SimulatedCluster {
             truth.books[clients[client].user].isCertain, !truth.books[clients[client].user].isBusy
         else { return }
         for target in truth.books[clients[client].user].settledTargets(since: stream.openedAt, until: time)
-        where clients[client].view[target] == nil && isKnown(target, since: stream.openedAt) {
+        where clients[client].view[target] == nil && isKnown(target, since: stream.openedAt) && !mayHide(target, from: clients[client].user)
+        {
             violate(.syncCompletedIsTrue, "user-\(clients[client].user) follows user-\(target) and was not told")
         }
     }
@@ -46,7 +50,9 @@ extension SimulatedCluster {
     mutating func checkAsOf(_ records: [Record?], asOf: Milliseconds, by node: NodeID) {
         guard options.isCalm, isSound else { return }
         for record in records.compactMap({ $0 }) {
-            guard let user = userIndex(record.user.id), let newest = truth.newestAcknowledged(user)?.version else { continue }
+            guard let user = userIndex(record.user.id), !truth.sights[user].hasHidden,
+                let newest = truth.newestAcknowledged(user)?.version
+            else { continue }
             if newest.milliseconds < asOf, record.version < newest {
                 violate(.asOfIsTrue, "\(node) answers as of \(asOf) \(record.words), but \(newest.text) was acknowledged")
             }
@@ -82,12 +88,13 @@ extension SimulatedCluster {
 
     private mutating func checkView(_ client: Int, _ target: Int) {
         guard let owner = owner(of: target) else { return violate(.membersAgree, "nobody owns user-\(target)") }
-        let record = nodes[owner].kept(userID(target)).record
+        let record = nodes[owner].kept(userID(target)).record.shown(to: userID(clients[client].user))
         guard record.lastUpdateTime + 1_500 < nodes[owner].now(time).wall else { return }  // It changes just now.
         let view = clients[client].view[target]
-        if view == nil, record.version == .zero { return }
+        let hasHidden = truth.sights[target].hasHidden
+        if view == nil, record.version == .zero || (hasHidden && record.looksLike(Record(blank: record.user))) { return }
         if let view, view.version > record.version.text, isLastWord(view) { return }
-        guard view?.version == record.version.text else {
+        guard view?.version == record.version.text || (hasHidden && view?.looksLike(record) ?? false) else {
             return violate(
                 .viewsEqualRecords,
                 "user-\(clients[client].user) device \(clients[client].device) sees \(view.map { "\($0)" } ?? "nothing") of user-\(target), its owner \(nodes[owner].id) has \(record.words)"
@@ -144,6 +151,7 @@ extension SimulatedCluster {
             checkRecord(user, record)
             checkCustomStatus(user, record)
             checkAcknowledged(user, record)
+            checkRule(user, record)
             checkBook(user, subscriptions, owner: owner)
             checkReplicas(user, rest, owner: owner)
         }
@@ -243,7 +251,7 @@ extension SimulatedCluster {
         for node in nodes.indices where rest.keepers[user].contains(nodes[node].id) {
             let kept = rest.kept[node][user]
             if kept.record.version != right.record.version || kept.record.customStatus != right.record.customStatus
-                || kept.subscriptions != right.subscriptions
+                || kept.subscriptions != right.subscriptions || kept.record.privacy != right.record.privacy
             {
                 violate(
                     .replicasAgree,
@@ -251,6 +259,13 @@ extension SimulatedCluster {
                 )
             }
             guard kept.record.version > .zero else { continue }
+            let rule = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .visibility, key: "")]
+            if rule?.version != kept.record.privacy?.version {
+                violate(
+                    .replicasAgree,
+                    "the disk of \(nodes[node].id) says of who may see user-\(user) \(rule?.version.text ?? "nothing"), its memory \(kept.record.privacy?.version.text ?? "nothing")"
+                )
+            }
             let row = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .status, key: "")]
             if row?.version != kept.record.version {
                 violate(

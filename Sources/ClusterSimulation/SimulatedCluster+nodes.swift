@@ -82,7 +82,7 @@ extension SimulatedCluster {
         // Who has nothing but a full disk makes room before it starts: it could not remember what it tells.
         if nodes.count == 1 { nodes[node].disk.isFull = false }
         do { try nodes[node].start(at: nodes[node].now(time)) } catch { return violate(.messagesAreReadable, "\(error)") }
-        if nodes.count(where: \.isUp) < nodes.count { crippledAt = time }
+        if nodes.count(where: \.isUp) < nodes.count { cripple() }
         disturbedAt = time
         note(1, node, 0, "\(nodes[node].id) starts")
         for other in nodes.indices where other != node { attempt(link(node, other)) }
@@ -114,7 +114,7 @@ extension SimulatedCluster {
         guard nodes[node].isUp else { return }
         counts.kills += 1
         disturbedAt = time
-        if nodes.count(where: \.isUp) < nodes.count { crippledAt = time }
+        if nodes.count(where: \.isUp) < nodes.count { cripple() }
         note(2, node, 0, "\(nodes[node].id) is killed")
         nodes[node].deaths[nodes[node].run] = time
         for call in nodes[node].die(keepsGroup: random.isOnce(in: 2)) { unanswered(call) }
@@ -131,6 +131,12 @@ extension SimulatedCluster {
     }
 
     /// Somebody's record is written that says OFFLINE: that ends the custom status (T11).
+    /// Several nodes are down at once.
+    private mutating func cripple() {
+        crippledAt = time
+        truth.doubtSights()
+    }
+
     private mutating func noteOffline(_ rows: [Row]) {
         for row in rows where row.kind == .status {
             guard let user = userIndex(row.user.id), let record = try? Record(row), record.statusType == .offline else { continue }
@@ -361,6 +367,7 @@ extension SimulatedCluster {
         nodes[node].gateways[gateway].output = Gateway.Output()
         for push in output.pushes {
             guard let client = nodes[node].clients[gateway][Int(push.session)] else { continue }
+            checkSights(of: output.payloads[Int(push.payload)], for: client)
             self.push(output.payloads[Int(push.payload)], to: client)
         }
         for session in output.ended + output.cutOff {

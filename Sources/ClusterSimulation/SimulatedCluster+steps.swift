@@ -24,6 +24,10 @@ extension SimulatedCluster {
         case .query(let user, let targets): call(.getUserStatus(targets.map(userID)), by: user)
         case .list(let user): call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 200), by: user)
         case .logoutEverywhere(let user): logoutEverywhere(user)
+        case .setVisibility(let user, let mode, let listed, let blocked, let isInvisible):
+            let change = Visibility.Change(
+                mode: mode, isInvisible: isInvisible, listed: listed.map(userID), friends: [], blocked: blocked.map(userID))
+            call(.setVisibility(change), by: user)
         case .kill(let node, let downMilliseconds):
             if isFullAndAlone(node) { return }
             kill(node)
@@ -91,9 +95,14 @@ extension SimulatedCluster {
             guard !truth.books[user].isBusy else { return }
             truth.books[user].isBusy = true
         }
+        if case .setVisibility = call {
+            guard !truth.sights[user].isBusy else { return }
+            truth.sights[user].ask()
+        }
         let client = caller(user)
         guard let node = client.flatMap({ clients[$0].stream?.node }) ?? randomNode() else {
             if call.isOfBook { truth.books[user].isBusy = false }
+            if case .setVisibility = call { truth.sights[user].isBusy = false }
             return
         }
         var call = call
@@ -134,6 +143,7 @@ extension SimulatedCluster {
 
     /// Nobody will answer: what was asked for may have been done or not.
     mutating func unanswered(_ call: SimulatedCall) {
+        if case .setVisibility = call.call { truth.sights[call.user].isBusy = false }
         guard call.call.isOfBook else { return }
         truth.books[call.user].isBusy = false
         truth.books[call.user].doubt()
@@ -151,6 +161,7 @@ extension SimulatedCluster {
         if case .tooOften = answer {
             counts.refused += 1
             if call.call.isOfBook { truth.books[call.user].isBusy = false }
+            if case .setVisibility = call.call { truth.sights[call.user].isBusy = false }
             return
         }
         counts.acknowledged += 1
@@ -163,12 +174,20 @@ extension SimulatedCluster {
             truth.wishes[call.user].append(Truth.Wish(text: text, expires: seconds != nil, version: isAlone ? nil : record.version))
         case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, _, let records, _)):
             subscribed(call, targets, seconds, evicted: evicted)
+            checkSights(of: records ?? [], inAnswerTo: call)
             told(records ?? [], inAnswerTo: call)
         case (.unsubscribeUserStatus(let targets), .done):
             truth.books[call.user].isBusy = false
             truth.books[call.user].unsubscribe(targets?.compactMap { userIndex($0.id) })
-        case (.getUserStatus, .userStatusList(let records, _, let asOf)): checkAsOf(records, asOf: asOf, by: nodes[node].id)
-        case (.getSubscribedUserStatus, .subscriptions(let page, _, _)): checkList(page, of: call)
+        case (.getUserStatus, .userStatusList(let records, _, let asOf)):
+            checkSights(of: records, inAnswerTo: call)
+            checkAsOf(records, asOf: asOf, by: nodes[node].id)
+        case (.getSubscribedUserStatus, .subscriptions(let page, let records, _)):
+            checkSights(of: records, inAnswerTo: call)
+            checkList(page, of: call)
+        case (.setVisibility, .visibility(let rule)):
+            truth.sights[call.user].acknowledge(rule, at: time)
+            if isAlone { truth.sights[call.user].doubt() }
         case (.logout, .done): truth.presences[call.user].excusedUntil = time + .milliseconds(5_000)
         default: violate(.everyCallIsAnswered, "\(call.call) is answered with \(answer)")
         }

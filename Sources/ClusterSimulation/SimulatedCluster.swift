@@ -43,6 +43,8 @@ public struct SimulatedCluster {
     public internal(set) var counts = Counts()
     var nextToken: UInt64 = 0
     var isHealed = false
+    /// Users hide from one another in this history.
+    let hidesUsers: Bool
     /// When a node last started or ended, or everything was healed.
     var disturbedAt: Nanoseconds = 0
     /// When so many nodes were down at once that what was acknowledged may have been on none of the others.
@@ -114,6 +116,7 @@ public struct SimulatedCluster {
             SimulatedClient(user: index / SimulatedClient.devicesPerUser, device: index % SimulatedClient.devicesPerUser)
         }
         userIDs = (0..<options.usersCount).map { UserID(app: "default", id: "user-\($0)") }
+        hidesUsers = self.plan.steps.contains(where: \.hidesUser)
         truth = Truth(usersCount: options.usersCount, quota: options.settings.subscriptionsMax)
         // Each side of a split of four nodes or more takes changes of lists; together they are merged, not exact.
         if !options.faults.isDisjoint(with: [.partitions, .pauses]) { for user in truth.books.indices { truth.books[user].doubt() } }

@@ -30,10 +30,12 @@ struct Truth {
     var presences: [Presence]
     var wishes: [[Wish]]
     var books: [SubscriptionBook]
+    var sights: [Sight]
 
     init(usersCount: Int, quota: Int) {
         presences = Array(repeating: Presence(), count: usersCount)
         wishes = Array(repeating: [], count: usersCount)
+        sights = Array(repeating: Sight(), count: usersCount)
         books = Array(repeating: SubscriptionBook(quota: quota), count: usersCount)
     }
 
@@ -53,6 +55,9 @@ struct Truth {
         presences[user].tolerance = tolerance
         presences[user].wasAbsentAt = now
     }
+
+    /// What was acknowledged may have been on none of the nodes that are left.
+    mutating func doubtSights() { for user in sights.indices { sights[user].doubt() } }
 
     /// The newest status that the user was told is set.
     func newestAcknowledged(_ user: Int) -> Wish? {

@@ -22,6 +22,8 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case listsAreExact
         /// Nobody is told of users whom it does not follow.
         case onlyFollowedUsersAreTold
+        /// Nobody sees whom it may not (issue 4, "Privacy").
+        case nobodySeesWhomItMayNot
         /// All that was followed has been told when the stream says so.
         case syncCompletedIsTrue
         /// An answer is as new as it says.

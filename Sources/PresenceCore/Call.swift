@@ -11,6 +11,9 @@ public enum Call: Equatable, Sendable {
     case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int)
     /// Nil for every session.
     case logout(SessionID?)
+    /// Changes who may see the caller.
+    case setVisibility(Visibility.Change)
+    case getVisibility
     /// Why the caller is shown what it is shown of a user.
     case explain(UserID)
     /// Ends all sessions of the caller, whose tokens are void from now on.
@@ -35,6 +38,8 @@ public enum CallAnswer: Equatable, Sendable {
     case subscriptions([Subscription], records: [Record?], total: Int)
     case done
     case refused(Refusal)
+    /// To `setVisibility` and `getVisibility`.
+    case visibility(Visibility)
     /// To `explain`: the parts that have come, each a JSON object.
     case explained([Explanation])
     /// Too many calls (7008); one after so many seconds is taken.
@@ -52,6 +57,8 @@ struct PendingCalls {
         let gateway: Int
         let token: UInt64
         let caller: UserID
+        /// Who is shown the records that the answer tells; nil for the app's back end, which is shown all.
+        let viewer: UserID?
         let call: Call
         let deadline: Instant
         /// All that the call writes is newer.

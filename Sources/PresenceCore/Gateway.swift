@@ -255,6 +255,10 @@ public struct Gateway {
         if let event = record.event, !event.isSynced, event.id == record.version {
             watchers.removeAll { self[$0].user == user }  // N14
         }
+        // Who may not see the user is told nothing of what she does; who could until now is told what the others are shown.
+        if let old, old.hasPrivacy || record.hasPrivacy {
+            return deliver(record, after: old, of: user, to: watchers)
+        }
         var payload: Int32?
         for session in watchers {
             if isBlocked[Int(session)] {
@@ -271,6 +275,41 @@ public struct Gateway {
             output.pushes.append(Push(session: session, payload: shared))
             counters.recordsPushed += 1
             counters.changesPushed += 1
+            counters.eventsPushed += 1
+        }
+    }
+
+    /// Tells those to whom the user looks different by the new record: each face is encoded once.
+    private mutating func deliver(_ record: Record, after old: Record, of user: UserIndex, to watchers: [SessionIndex]) {
+        let policy = policy(of: record.user)
+        var record = record
+        // After a split somebody may have been shown what is newer than the face: that must not stay.
+        let isBehind = watchers.contains { session in
+            let viewer = users.user(at: self[session].user)
+            return record.shown(to: viewer).version < old.shown(to: viewer).version
+        }
+        let version = record.version
+        if isBehind { record.privacy?.raise(to: version) }
+        users[user].record = record
+        var payloads: [(face: Record, payload: Int32)] = []
+        for session in watchers {
+            let viewer = users.user(at: self[session].user)
+            let (before, after) = (old.shown(to: viewer), record.shown(to: viewer))
+            guard after.version > before.version, !record.changesPrivacy || !after.looksLike(before) else { continue }
+            if isBlocked[Int(session)] {
+                postpone(user, for: session)
+                continue
+            }
+            counters.changesPushed += 1
+            guard self[session].isSynced, self[session].heldPosition == nil else {
+                tell([user], to: session)
+                continue
+            }
+            let known = payloads.first { $0.face == after }?.payload
+            let shared = known ?? addPayload(EventText.statusChanged(CollectionOfOne(after.shown(by: policy)), id: position))
+            if known == nil { payloads.append((after, shared)) }
+            output.pushes.append(Push(session: session, payload: shared))
+            counters.recordsPushed += 1
             counters.eventsPushed += 1
         }
     }
@@ -306,7 +345,8 @@ public struct Gateway {
             let told = self[session].toldByAnswer
             self[session].toldByAnswer = []
             for (target, _) in told where self[session].awaited[target] != nil { self[session].awaited.updateValue(nil, forKey: target) }
-            tell(told.filter { users[$0.user].record?.version == $0.version }.map(\.user), to: session)
+            let own = users.user(at: self[session].user)
+            tell(told.filter { users[$0.user].record?.shown(to: own).version == $0.version }.map(\.user), to: session)
         }
     }
 
@@ -374,6 +414,7 @@ public struct Gateway {
 
     /// Whether a session is to be told of a user whom it follows from now on, of whom it was told the version `told` before.
     private func isDue(_ record: Record, of user: UserIndex, told: Version?, to session: SessionIndex) -> Bool {
+        let record = record.hasPrivacy ? record.shown(to: users.user(at: self[session].user)) : record
         let isLogin = !self[session].isSynced && self[session].floor == .zero && user != self[session].user
         // N21: clients take everybody for offline when they come. They know nothing of events, though (N13).
         let event = record.forLatecomers(since: self[session].eventsSince).event
@@ -443,14 +484,16 @@ public struct Gateway {
             return
         }
         let own = self[session].user
-        let policy = policy(of: users.user(at: own))
+        let viewer = users.user(at: own)
+        let policy = policy(of: viewer)
         let (isSynced, eventsSince) = (self[session].isSynced, self[session].eventsSince)
         let indices = policy.statusEnabled ? indices : indices.filter { $0 == own }
         var start = 0
         while start < indices.count {
             let end = min(start + EventText.recordsPerEventMax, indices.count)
-            let records = indices[start..<end].compactMap { user in
-                (isSynced ? users[user].record : users[user].record?.forLatecomers(since: eventsSince))?.shown(by: policy)
+            let records = indices[start..<end].compactMap { user -> Record? in
+                let record = users[user].record?.shown(to: viewer)
+                return (isSynced ? record : record?.forLatecomers(since: eventsSince))?.shown(by: policy)
             }
             push(EventText.statusChanged(records, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)

@@ -4,19 +4,24 @@ import PresenceWire
 extension Node {
     /// A client asks for an operation; the answer comes as an effect with the same `token`, at the latest after ``CoreSettings/callTimeout``.
     ///
-    /// - Parameter isBackEnd: the app's back end asks, which may do so as often as it likes.
-    public mutating func perform(_ call: Call, caller: UserID, isBackEnd: Bool = false, gateway: Int, token: UInt64, at now: Now) {
+    /// - Parameters:
+    ///   - isBackEnd: the app's back end asks, which may do so as often as it likes.
+    ///   - seesAll: what is told is told as it is, whoever may see it.
+    public mutating func perform(
+        _ call: Call, caller: UserID, isBackEnd: Bool = false, seesAll: Bool = false, gateway: Int, token: UInt64, at now: Now
+    ) {
+        let viewer = seesAll ? nil : caller
         if !isBackEnd, let seconds = waitOf(call, of: caller, at: now) {
             return effects.append(.answer(gateway: gateway, token: token, .tooOften(retryAfter: seconds)))
         }
-        if case .getUserStatus(let users) = call, answerAtOnce(users, gateway: gateway, token: token, at: now) { return }
+        if case .getUserStatus(let users) = call, answerAtOnce(users, viewer, gateway: gateway, token: token, at: now) { return }
         guard calls.count < settings.callsMax else {
             effects.append(.answer(gateway: gateway, token: token, .refused(.overloaded)))
             return
         }
         let index = calls.add(
             PendingCalls.Pending(
-                gateway: gateway, token: token, caller: caller, call: call, deadline: now.instant + settings.callTimeout,
+                gateway: gateway, token: token, caller: caller, viewer: viewer, call: call, deadline: now.instant + settings.callTimeout,
                 begunAt: owners.clock.current(at: now.wall), askers: sessions.askers(caller)))
         switch call {
         case .setSelfStatus(let customStatus, let seconds):
@@ -32,6 +37,8 @@ extension Node {
         case .getSubscribedUserStatus(let only, let offset, let limit):
             ask(.subscriptions(only: only, offset: offset, limit: limit), of: caller, for: index)
         case .logout(let session): ask(.logout(session), of: caller, for: index)
+        case .setVisibility(let change): ask(.setVisibility(change), of: caller, for: index)
+        case .getVisibility: ask(.visibility, of: caller, for: index)
         case .explain(let target): explain(target, to: caller, for: index)
         case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyKeeper(of: String(caller.app)), for: index)
@@ -40,24 +47,24 @@ extension Node {
     }
 
     /// Answers a query from what is here: records that this node owns or watches (design §2, FanOut).
-    private mutating func answerAtOnce(_ users: [UserID], gateway: Int, token: UInt64, at now: Now) -> Bool {
+    private mutating func answerAtOnce(_ users: [UserID], _ viewer: UserID?, gateway: Int, token: UInt64, at now: Now) -> Bool {
         var records: [Record?] = []
         records.reserveCapacity(users.count)
         var asOf = now.wall
         for user in users {
-            guard let record = recordHere(user, asOf: &asOf, at: now) else { return false }
+            guard let record = recordHere(user, viewer, asOf: &asOf, at: now) else { return false }
             records.append(record)
         }
         effects.append(.answer(gateway: gateway, token: token, .userStatusList(records, users: users, asOf: asOf)))
         return true
     }
 
-    private func recordHere(_ user: UserID, asOf: inout Milliseconds, at now: Now) -> Record? {
+    private func recordHere(_ user: UserID, _ viewer: UserID?, asOf: inout Milliseconds, at now: Now) -> Record? {
         let peer = owner(of: user)
-        if peer == 0 { return decides(user) ? owners.record(of: user) : nil }
+        if peer == 0 { return decides(user) ? owners.record(of: user).shown(to: viewer) : nil }
         guard peers[peer].isAlive, let record = fanOut.record(of: user) else { return nil }
         asOf = min(asOf, peers[peer].knownUpTo)
-        return record
+        return record.shown(to: viewer)
     }
 
     mutating func ask(_ operation: OwnerOperation, of user: UserID, for call: PendingCalls.CallIndex, isRepeated: Bool = false) {
@@ -68,18 +75,19 @@ extension Node {
 
     /// Collects the records of `users`, from here and from their owners, then goes on with ``advance(_:at:)``.
     private mutating func gather(_ users: [UserID], for call: PendingCalls.CallIndex, at now: Now) {
+        let viewer = calls[call]?.viewer
         var asOf = now.wall
         var records: [Record?] = []
         var missing: [UserID] = []
         for user in users {
-            let record = recordHere(user, asOf: &asOf, at: now)
+            let record = recordHere(user, viewer, asOf: &asOf, at: now)
             records.append(record)
             if record == nil { missing.append(user) }
         }
         calls[call]?.users = users
         calls[call]?.records = records
         calls[call]?.asOf = asOf
-        for (_, group) in grouped(missing) { ask(.records(group), of: group[0], for: call) }
+        for (_, group) in grouped(missing) { ask(.records(group, for: viewer), of: group[0], for: call) }
         advance(call, at: now)
     }
 
@@ -117,6 +125,7 @@ extension Node {
             calls[sent.call]?.page = page
             calls[sent.call]?.total = total
             gather(page.map(\.target), for: sent.call, at: now)
+        case .visibility(let privacy): finish(sent.call, .visibility(privacy.visibility))
         case .explained(let part, let json):
             calls[sent.call]?.explanations.append(Explanation(part: part, json: json))
             advance(sent.call, at: now)
@@ -147,7 +156,7 @@ extension Node {
             finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total))
         case .subscribeUserStatus: subscribe(index)
         case .explain: finish(index, .explained(pending.explanations))
-        case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setAppPolicy, .kick: break
+        case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setAppPolicy, .kick, .setVisibility, .getVisibility: break
         }
     }
 
@@ -185,10 +194,10 @@ extension Node {
     private mutating func repeatRequest(_ sent: PendingCalls.Sent) {
         // A node that is gone shows nobody anything.
         if case .explain(_, .view) = sent.request.operation { return }
-        guard case .records(let users) = sent.request.operation else {
+        guard case .records(let users, let viewer) = sent.request.operation else {
             return ask(sent.request.operation, of: sent.request.user, for: sent.call, isRepeated: true)
         }
-        for (_, group) in grouped(users) { ask(.records(group), of: group[0], for: sent.call) }
+        for (_, group) in grouped(users) { ask(.records(group, for: viewer), of: group[0], for: sent.call) }
     }
 
     /// The time of a call is up: what has come is answered, the rest is 50001.

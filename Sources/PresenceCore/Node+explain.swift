@@ -33,9 +33,22 @@ extension Node {
         write(user.sessions, into: &json, at: now)
         json.key("watchedByNodes")
         json.array { json in for peer in user.watchers { json.string(peers[peer].peer.id.rawValue) } }
+        if let privacy = user.record.privacy {
+            json.member("visibility", privacy.visibility.mode.rawValue)
+            json.member("invisible", privacy.visibility.isInvisible)
+            if let face = privacy.face(for: viewer), viewer != target {
+                json.key("shownToViewer")
+                json.userStatus(face)
+            }
+        }
         if let doubt = user.doubtDeadline { json.member("doubtedForMilliseconds", max((doubt - now.instant).wholeMilliseconds, 0)) }
         json.key("because")
-        json.array { json in for reason in reasons(of: user, at: now) { json.string(reason) } }
+        json.array { json in
+            for reason in reasons(of: user, at: now) { json.string(reason) }
+            if viewer != target, let face = user.record.privacy?.face(for: viewer) {
+                json.string("the target hides from the viewer, who is shown \(face.statusType.name) of \(face.lastOnlineStatusUpdateTime)")
+            }
+        }
     }
 
     /// In words.

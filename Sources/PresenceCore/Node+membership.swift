@@ -121,7 +121,11 @@ extension Node {
         let wasRestarted = wasAlive && card.generation > peers[peer].peer.generation
         // It went on meanwhile, and may have told clients up to when it knew of all, without what was asked of this side.
         let comesBack = state.isLive && !wasAlive && peers[peer].wasMember && card.generation == peers[peer].peer.generation
-        if comesBack { owners.relearn(at: now) }
+        if comesBack {
+            owners.relearn(at: now)
+            let (placement, handoff) = (placement, handoff)
+            owners.renewPrivacy(where: { placement.owner(of: $0) == 0 && handoff.isWarm($0) }, at: now, into: &outbox)
+        }
         peers[peer].peer = card
         peers[peer].state = state
         peers[peer].isDraining = isDraining
@@ -214,6 +218,7 @@ extension Node {
         beginHandoff(isChilled: isChilled || isMissed, at: now)
         (isChilled, isMissed) = (false, false)
         for write in writes.replan({ [self] in keepers(of: $0) }) { replicate(write.rows, ticket: write.ticket) }
+        for outcome in writes.forget(where: { [peers] in !peers[$0].isAlive }) { carryOut(outcome) }
         let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
         reregister(where: isMoved)
         retryRequests(at: now) { isMoved($0.request.user) }

@@ -58,12 +58,17 @@ extension Node {
         guard !peers[peer].registrations.isEmpty else { return }
         guard peers[peer].isLinked else { return peers[peer].registrations.reset() }
         var watches: [Watch] = []
+        var bytesCount = 0
         while peer == 0 || peers[peer].link.hasRoom, let next = peers[peer].registrations.next() {
             switch next {
             case .sessions(let user): if owner(of: user) == peer { attach(user, to: peer) }
             case .view(let user):
-                if owner(of: user) == peer, let watch = fanOut.watch(for: user, withRecord: true) { watches.append(watch) }
-                if watches.count == Self.watchesMax { flush(&watches, to: peer) }
+                guard owner(of: user) == peer, let watch = fanOut.watch(for: user, withRecord: true) else { continue }
+                watches.append(watch)
+                bytesCount += watch.record?.privacy?.bytesCount ?? 0
+                guard watches.count == Self.watchesMax || bytesCount > Link.batchBytesTarget else { continue }
+                flush(&watches, to: peer)
+                bytesCount = 0
             case .list(let user): if decides(user) { send(.interest(owners.list(of: user)), to: peer) }
             case .end(let epoch):
                 flush(&watches, to: peer)

@@ -6,6 +6,9 @@ extension Node {
     mutating func tell(_ record: Record, to watchers: [PeerIndex]) {
         if watchers.first == 0 { send(.delta(record), to: 0) }
         let others = watchers.filter { $0 != 0 && peers[$0].isLinked }
+        // Nobody shows it any more who may not: not even a node that has not told this one yet that it watches. It is told directly,
+        // because whoever waits for the answer waits for all.
+        if record.changesPrivacy { return peers.indices.dropFirst().forEach { send(.delta(record), to: $0) } }
         let relays = spread(record, to: others)
         guard relays < others.count, let user = owners.index(ofKnown: record.user) else { return }
         // Who was told by a new owner later than the record was written must not believe before that it has everything.

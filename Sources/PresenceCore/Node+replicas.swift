@@ -36,6 +36,10 @@ extension Node {
             rows: hasAnswers ? owned : [], deadline: now.instant + settings.replicationTimeout)
         if hasAnswers, isReplicated { write.needs = PendingWrites.needs(of: owned) { keepers(of: $0) } }
         replicate(owned, ticket: hasAnswers ? nextTicket : 0)
+        // On a link changes go before what is said: who answers this has heard of them.
+        if outbox.needsWitnesses { write.witnesses = peers.indices.dropFirst().filter { peers[$0].isAlive } }
+        outbox.needsWitnesses = false
+        for peer in write.witnesses { send(.replicate(ticket: nextTicket, []), to: peer) }
         writes.add(write)
         effects.append(.persist(outbox.rows, ticket: nextTicket, isUrgent: true))
         outbox.rows.removeAll(keepingCapacity: true)
@@ -84,7 +88,7 @@ extension Node {
 
     mutating func failOverdueWrites(at now: Now) { for outcome in writes.overdue(at: now.instant) { carryOut(outcome) } }
 
-    private mutating func carryOut(_ outcome: PendingWrites.Outcome) {
+    mutating func carryOut(_ outcome: PendingWrites.Outcome) {
         switch outcome {
         case .done(let write):
             for (peer, interest) in write.interests {
@@ -129,9 +133,16 @@ extension Node {
     }
 
     mutating func send(_ rows: [Row], to peer: PeerIndex) {
-        for start in stride(from: 0, to: rows.count, by: Message.replicateRowsMax) {
-            send(.replicate(ticket: 0, Array(rows[start..<min(start + Message.replicateRowsMax, rows.count)])), to: peer)
+        var page: [Row] = []
+        var bytesCount = 0
+        for row in rows {
+            page.append(row)
+            bytesCount += row.value?.count ?? 0
+            guard page.count == Message.replicateRowsMax || bytesCount > Message.replicateBytesMax else { continue }
+            send(.replicate(ticket: 0, page), to: peer)
+            (page, bytesCount) = ([], 0)
         }
+        if !page.isEmpty { send(.replicate(ticket: 0, page), to: peer) }
     }
 
     // MARK: Repair

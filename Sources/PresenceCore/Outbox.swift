@@ -17,6 +17,9 @@ struct Outbox {
     /// To be said once ``rows`` are on disk.
     var answersWhenStored: [(peer: PeerIndex, id: UInt64, answer: Answer)] = []
 
+    /// Those answers wait for every node that is alive, too: it has heard of ``changes``.
+    var needsWitnesses = false
+
     /// To be said just before those answers; when they fail, as if nothing had been told in them.
     var interestsWhenStored: [(peer: PeerIndex, interest: Interest)] = []
     /// To be said to an owner once ``rows``, which this node keeps for it, are on disk.

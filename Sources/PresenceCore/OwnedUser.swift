@@ -40,6 +40,9 @@ struct OwnedUser {
         for version in [record.version, record.customStatusVersion] {
             hash = StableHash.mix(StableHash.mix(nameHash ^ hash, version.stamp), UInt64(version.node))
         }
+        if let privacy = record.privacy {
+            hash = StableHash.mix(StableHash.mix(nameHash ^ hash, privacy.version.stamp), UInt64(privacy.version.node))
+        }
         return hash
     }
 
@@ -79,6 +82,7 @@ struct OwnedUser {
         var next = min(doubtDeadline ?? .farFuture, surplusDueAt ?? .farFuture)
         for session in sessions { next = min(next, session.missedUntil ?? .farFuture) }
         if record.customStatusExpiresAt > 0 { next = min(next, now.instant(of: record.customStatusExpiresAt)) }
+        if let expiry = record.privacy?.nextExpiry { next = min(next, now.instant(of: expiry)) }
         if let event = record.event { next = min(next, now.instant(of: event.expiresAt)) }
         if let expiry = subscriptions.nextExpiry { next = min(next, now.instant(of: expiry)) }
         return next

@@ -25,9 +25,13 @@ extension OwnerShards {
             outbox.answersWhenStored.append((peer, request.id, .done))
         case .subscriptions(let only, let offset, let limit):
             outbox.answer(request.id, subscriptions(of: request.user, only: only, offset: offset, limit: limit), to: peer)
+        case .setVisibility(let change):
+            setVisibility(request, change, at: now, into: &outbox)
+            outbox.answersWhenStored.append((peer, request.id, .visibility(record(of: request.user).privacy ?? Privacy())))
+        case .visibility: outbox.answer(request.id, .visibility(record(of: request.user).privacy ?? Privacy()), to: peer)
         case .setPolicy, .kick, .explain: preconditionFailure("what all nodes keep is the node's to change")
-        case .records(let users):
-            outbox.answer(request.id, .records(users.map { record(of: $0) }), to: peer)
+        case .records(let users, let viewer):
+            outbox.answer(request.id, .records(users.map { record(of: $0).shown(to: viewer) }), to: peer)
         }
     }
 

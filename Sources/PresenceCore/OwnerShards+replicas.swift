@@ -29,7 +29,8 @@ extension OwnerShards {
             if isNew { users[user].isReplica = !isOwned(row.user) }
             let rowsCount = outbox.rows.count
             switch row.kind {
-            case .status: receive(try Record(row), at: user, now: now, into: &outbox)
+            case .status: receive(try record(in: row, of: user), at: user, now: now, into: &outbox)
+            case .visibility: receive(try Privacy(row), at: user, now: now, into: &outbox)
             case .subscription: receive(try Subscription(row), row, at: user, now: now, into: &outbox)
             case .member, .clock, .policy, .kick: throw RowError(row, "is no fact of a user")
             }
@@ -41,17 +42,23 @@ extension OwnerShards {
 
     /// What is known here is not older than `row`.
     private func rewrite(_ row: Row, of user: Index, into outbox: inout Outbox) {
-        guard row.kind != .status || users[user].record.version > .zero else { return }
-        outbox.rows.append(row.kind == .status ? Row(users[user].record) : row)
+        let record = users[user].record
+        switch row.kind {
+        case .status: if record.version > .zero { outbox.rows.append(Row(record)) }
+        case .visibility: if let privacy = record.privacy { outbox.rows.append(Row(privacy, of: record.user)) }
+        default: outbox.rows.append(row)
+        }
     }
 
     private mutating func receive(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {
         guard users[user].isReplica else { return adopt(record, at: user, now: now, into: &outbox) }
-        let old = users[user].record.version
+        let old = users[user].record
         guard keep(record, at: user, now: now) else { return }
         let kept = users[user].record
-        outbox.rows.append(Row(kept))
-        if kept.version != record.version, kept.version != old { outbox.rowsForOwners.append(Row(kept)) }
+        var rows = [Row(kept)]
+        if let privacy = kept.privacy, privacy.version != old.privacy?.version { rows.append(Row(privacy, of: kept.user)) }
+        outbox.rows += rows
+        if kept.version != record.version, kept.version != old.version { outbox.rowsForOwners += rows }
     }
 
     private mutating func receive(_ entry: Subscription, _ row: Row, at user: Index, now: Now, into outbox: inout Outbox) {
@@ -94,6 +101,7 @@ extension OwnerShards {
         users[index].isReplica = false
         let time = clock.milliseconds(at: now.wall)
         users[index].record.knownSince = time
+        raisePrivacy(of: index, at: now, into: &outbox)
         // The gateways may not have heard of all: the owner before held targets back until they were on disk, or never knew them.
         users[index].subscriptions.relearn(at: time)
         if users[index].record.statusType == .online {
@@ -114,7 +122,9 @@ extension OwnerShards {
     /// Gives all records a new version: what was told of them before a crash may have been newer than what is here.
     mutating func renew(at now: Now) {
         for index in users.places where users.isLive(index) && users[index].record.version > .zero {
-            users[index].record.version = clock.next(at: now.wall)
+            let version = clock.next(at: now.wall)
+            users[index].record.version = version
+            users[index].record.privacy?.raise(to: version)
             users[index].record.knownSince = clock.milliseconds(at: now.wall)
             noteFacts(of: index)
         }
@@ -135,6 +145,7 @@ extension OwnerShards {
         let places = users.places
         for index in places.dropFirst(start).prefix(Self.renewedRowsMax) where users.isLive(index) && users[index].record.version > .zero {
             outbox.rows.append(Row(users[index].record))
+            if let privacy = users[index].record.privacy { outbox.rows.append(Row(privacy, of: users.user(at: index))) }
         }
         unwritten = start + Self.renewedRowsMax < places.count ? start + Self.renewedRowsMax : nil
     }
@@ -163,6 +174,7 @@ extension OwnerShards {
         for index in book.users(of: slot) {
             let user = users.user(at: index)
             if users[index].record.version > .zero { rows.append(Row(users[index].record)) }
+            if let privacy = users[index].record.privacy { rows.append(Row(privacy, of: user)) }
             rows += users[index].subscriptions.entries.map { Row($0, of: user) }
         }
         return rows

@@ -121,6 +121,7 @@ struct OwnerShards {
     /// A node wants to be told of users. Those it holds an older version of, or none, come with the answer.
     mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
         var watched: [Watched] = []
+        var bytesCount = 0
         watched.reserveCapacity(watches.count)
         for watch in watches {
             let user = index(of: watch.user)
@@ -130,6 +131,10 @@ struct OwnerShards {
             if isRenewed, users[user].record.version == .zero { renew(user, at: now, into: &outbox) }
             let record = users[user].record
             watched.append(Watched(user: watch.user, record: record.version > watch.held ? record : nil))
+            bytesCount += record.privacy?.bytesCount ?? 0
+            guard bytesCount > Link.batchBytesTarget else { continue }
+            outbox.send(.watched(watched), to: peer)
+            (watched, bytesCount) = ([], 0)
         }
         outbox.send(.watched(watched), to: peer)
     }
@@ -165,7 +170,7 @@ struct OwnerShards {
     /// another node has brought (`isNews`) is told in any case.
     mutating func settle(
         _ user: Index, customStatus: String? = nil, customStatusExpiresAt: Milliseconds = 0, event: Publication? = nil,
-        seenAt: Milliseconds? = nil,
+        visibility: VisibilityChange? = nil, seenAt: Milliseconds? = nil,
         isLogout: Bool = false, isNews: Bool = false, at now: Now, into outbox: inout Outbox
     ) {
         let old = users[user].record
@@ -188,12 +193,14 @@ struct OwnerShards {
         if customChanged { record.lastCustomStatusUpdateTime = now.wall }
         if !users[user].sessions.isEmpty { users[user].statusAfterLast = .offline }
         counters.usersOnline += (record.statusType == .online ? 1 : 0) - (old.statusType == .online ? 1 : 0)
-        if statusChanged || customChanged || event != nil {
-            record.lastUpdateTime = now.wall
+        let isChanged = statusChanged || customChanged || event != nil
+        if isChanged || visibility != nil || record.hasExpiredFace(at: now.wall) {
+            if isChanged { record.lastUpdateTime = now.wall }
             record.version = clock.next(at: now.wall)
             record.knownSince = 0
             if customChanged || event != nil { record.customStatusVersion = record.version }
             event?.change(&record, at: now)
+            changePrivacy(of: &record, to: visibility, face: isChanged ? record : old, at: now)
         }
         users[user].record = record
         noteFacts(of: user)
@@ -202,32 +209,47 @@ struct OwnerShards {
     }
 
     /// One delta to each node that watches, this one like any other, and one durable row.
-    private func tell(_ user: Index, into outbox: inout Outbox) {
+    func tell(_ user: Index, into outbox: inout Outbox) {
         let record = users[user].record
         outbox.changes.append((record, users[user].watchers))
         outbox.rows.append(Row(record))
+        // What was changed with the record is written with it.
+        if record.changesPrivacy, let privacy = record.privacy { outbox.rows.append(Row(privacy, of: record.user)) }
     }
 
     /// Takes over what a node holds of the user, if that is newer, and tells those who watch; an ONLINE that no session vouches for is
     /// doubted for the grace.
     mutating func adopt(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {
+        let old = users[user].record.privacy?.version
         guard keep(record, at: user, now: now) else { return }
         users[user].record.knownSince = clock.milliseconds(at: now.wall)
         settle(user, isNews: true, at: now, into: &outbox)
+        let kept = users[user].record
+        if let privacy = kept.privacy, privacy.version != old, !kept.changesPrivacy { outbox.rows.append(Row(privacy, of: kept.user)) }
     }
 
-    /// Keeps what is newer: the record, and by its own version the custom status. Where only one of the two is, because they were written
-    /// on two sides of a split, the two together are a new fact with a version of its own. Returns whether anything was newer.
+    /// Keeps what is newer: the record, and by versions of their own the custom status and who may see the user. Where only some of them
+    /// are, because they were written on two sides of a split, all together are a new fact with a version of its own. Returns whether
+    /// anything was newer.
     mutating func keep(_ record: Record, at user: Index, now: Now) -> Bool {
         let old = users[user].record
         let isNewer = record.version > old.version
         let isCustomNewer = record.customStatusVersion > old.customStatusVersion
-        guard isNewer || isCustomNewer else { return false }
-        guard accepts(max(record.version, record.customStatusVersion), at: now) else { return false }
+        let isPrivacyNewer = record.privacy.map { $0.isNewer(than: old.privacy) } ?? false
+        let isUnaware = old.privacy?.isUnknown(to: record) ?? false
+        guard isNewer || isCustomNewer || isPrivacyNewer || isUnaware else { return false }
+        guard accepts(max(record.version, record.customStatusVersion, record.privacy?.version ?? .zero), at: now) else { return false }
         var (kept, other) = isNewer ? (record, old) : (old, record)
-        if other.customStatusVersion > kept.customStatusVersion {
-            kept.takeCustomStatus(of: other)
-            kept.version = clock.next(at: now.wall)
+        let takesCustomStatus = other.customStatusVersion > kept.customStatusVersion
+        let takesPrivacy = other.privacy.map { $0.isNewer(than: kept.privacy) } ?? false
+        if takesCustomStatus { kept.takeCustomStatus(of: other) }
+        if takesPrivacy { kept.privacy = other.privacy }
+        // The newer rule may be in an older row, and what was shown without it newer than what is shown by it.
+        let raisesPrivacy = takesPrivacy || isUnaware || kept.privacy?.version ?? .zero < old.privacy?.version ?? .zero
+        if takesCustomStatus || raisesPrivacy {
+            let version = clock.next(at: now.wall)
+            kept.version = version
+            if raisesPrivacy { kept.privacy?.raise(to: version) }
         }
         kept.lastSeenTime = max(kept.lastSeenTime, other.lastSeenTime)
         users[user].record = kept
@@ -295,7 +317,10 @@ struct OwnerShards {
     mutating func load(_ row: Row, at now: Now) throws(RowError) {
         let user = index(of: row.user)
         switch row.kind {
-        case .status: _ = keep(try Record(row), at: user, now: now)
+        case .status: _ = keep(try record(in: row, of: user), at: user, now: now)
+        case .visibility:
+            guard accepts(row.version, at: now) else { return }
+            users[user].record.privacy = try Privacy(row)
         case .subscription:
             guard accepts(row.version, at: now) else { return }
             _ = users[user].subscriptions.merge(try Subscription(row).learnt(at: clock.milliseconds(at: now.wall)))

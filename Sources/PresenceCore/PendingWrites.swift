@@ -18,10 +18,12 @@ struct PendingWrites {
         let rows: [Row]
         /// One list for each user: any of these replicas is enough.
         var needs: [[PeerIndex]] = []
+        /// Each of these must have heard of it.
+        var witnesses: [PeerIndex] = []
         var isStored = false
         let deadline: Instant
 
-        var isComplete: Bool { isStored && needs.isEmpty }
+        var isComplete: Bool { isStored && needs.isEmpty && witnesses.isEmpty }
         var isOver: Bool { answers.isEmpty && acknowledgements.isEmpty && isStored }
     }
 
@@ -50,6 +52,7 @@ struct PendingWrites {
     mutating func replicated(_ ticket: UInt64, by peer: PeerIndex) -> Outcome? {
         guard let place = place(of: ticket) else { return nil }
         writes[place].needs.removeAll { $0.contains(peer) }
+        writes[place].witnesses.removeAll { $0 == peer }
         return complete(place)
     }
 
@@ -59,6 +62,16 @@ struct PendingWrites {
             writes[place].needs = Self.needs(of: writes[place].rows, needs)
         }
         return writes.filter { !$0.needs.isEmpty }
+    }
+
+    /// Who is gone shows nobody anything: returns what waited for nothing else.
+    mutating func forget(where isGone: (PeerIndex) -> Bool) -> [Outcome] {
+        var outcomes: [Outcome] = []
+        for place in writes.indices.reversed() where writes[place].witnesses.contains(where: isGone) {
+            writes[place].witnesses.removeAll(where: isGone)
+            if let outcome = complete(place) { outcomes.append(outcome) }
+        }
+        return outcomes.reversed()
     }
 
     /// Ends what has waited for too long.
@@ -88,6 +101,7 @@ struct PendingWrites {
         writes[place].interests = []
         writes[place].acknowledgements = []
         writes[place].needs = []
+        writes[place].witnesses = []
         while let first = writes.first, first.isOver { writes.removeFirst() }
         return write.answers.isEmpty && write.acknowledgements.isEmpty ? nil : outcome(write)
     }

@@ -5,7 +5,7 @@ import PresenceWire
 /// A user's calls are counted on the node that takes them. Users who have not called within the span cost nothing.
 struct RateLimits {
     /// The operations that are counted apart.
-    enum Kind: UInt8 { case setStatus, publish, query, subscribe, unsubscribe }
+    enum Kind: UInt8 { case setStatus, publish, setVisibility, query, subscribe, unsubscribe }
 
     private struct Key: Hashable {
         let user: UserID
@@ -58,11 +58,12 @@ extension Node {
             switch call {
             case .setSelfStatus: (.setStatus, policy.setStatusRate)
             case .publishEvent: (.publish, policy.setStatusRate)
+            case .setVisibility: (.setVisibility, policy.setStatusRate)
             case .getUserStatus(let users): (.query, users == [caller] ? nil : policy.queryRate)  // T15
             case .subscribeUserStatus: (.subscribe, policy.subscribeRate)
             case .unsubscribeUserStatus: (.unsubscribe, policy.subscribeRate)
             case .getSubscribedUserStatus: (.query, policy.queryRate)
-            case .logout, .setAppPolicy, .kick, .explain: (.query, nil)
+            case .logout, .setAppPolicy, .kick, .explain, .getVisibility: (.query, nil)
             }
         guard let rate else { return nil }
         return rates.ask(kind, of: caller, rate, at: now.instant)

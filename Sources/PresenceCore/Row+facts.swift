@@ -4,31 +4,7 @@ extension Row {
     /// The durable form of a user's record.
     init(_ record: Record) {
         var json = JSONWriter(reserving: 320)
-        json.object { json in
-            json.member("statusType", record.statusType.name)
-            json.member("customStatus", record.customStatus)
-            json.member("customStatusExpiresAt", record.customStatusExpiresAt)
-            json.member("customStatusVersion", record.customStatusVersion.text)
-            json.key("onlinePlatforms")
-            json.array { json in
-                for platform in record.onlinePlatforms { json.string(platform) }
-            }
-            if let event = record.event {
-                json.key("event")
-                json.object { json in
-                    json.member("value", event.value)
-                    json.member("ext", event.ext)
-                    json.member("expiresAt", event.expiresAt)
-                    json.member("id", event.id.text)
-                    json.member("isForOnlineOnly", event.isForOnlineOnly)
-                    json.member("isSynced", event.isSynced)
-                }
-            }
-            json.member("lastUpdateTime", record.lastUpdateTime)
-            json.member("lastOnlineStatusUpdateTime", record.lastOnlineStatusUpdateTime)
-            json.member("lastCustomStatusUpdateTime", record.lastCustomStatusUpdateTime)
-            json.member("lastSeenTime", record.lastSeenTime)
-        }
+        json.object { $0.facts(of: record) }
         self.init(user: record.user, kind: .status, key: "", version: record.version, value: json.bytes)
     }
 
@@ -42,6 +18,36 @@ extension Row {
         self.init(
             user: user, kind: .subscription, key: String(subscription.target.id), version: subscription.version,
             value: subscription.isRemoved ? nil : json.bytes, expiresAt: subscription.expiresAt)
+    }
+}
+
+extension JSONWriter {
+    /// The members of a record's durable form, without the user and the version.
+    mutating func facts(of record: Record) {
+        member("statusType", record.statusType.name)
+        member("customStatus", record.customStatus)
+        member("customStatusExpiresAt", record.customStatusExpiresAt)
+        member("customStatusVersion", record.customStatusVersion.text)
+        key("onlinePlatforms")
+        array { json in
+            for platform in record.onlinePlatforms { json.string(platform) }
+        }
+        if let event = record.event {
+            key("event")
+            object { json in
+                json.member("value", event.value)
+                json.member("ext", event.ext)
+                json.member("expiresAt", event.expiresAt)
+                json.member("id", event.id.text)
+                json.member("isForOnlineOnly", event.isForOnlineOnly)
+                json.member("isSynced", event.isSynced)
+            }
+        }
+        member("lastUpdateTime", record.lastUpdateTime)
+        member("lastOnlineStatusUpdateTime", record.lastOnlineStatusUpdateTime)
+        member("lastCustomStatusUpdateTime", record.lastCustomStatusUpdateTime)
+        member("lastSeenTime", record.lastSeenTime)
+        if let privacy = record.privacy { member("visibilityWrittenAt", privacy.writtenAt.text) }
     }
 }
 
@@ -95,10 +101,12 @@ public struct RowError: Error, Equatable, Sendable, CustomStringConvertible {
 
 extension Record {
     /// Reads a row of kind ``PresenceWire/Row/Kind/status``. Throws what is wrong with it.
-    public init(_ row: Row) throws(RowError) {
-        let json = try JSONValue(row)
+    public init(_ row: Row) throws(RowError) { try self.init(JSONValue(row), version: row.version, of: row) }
+
+    /// Reads what ``PresenceWire/JSONWriter/facts(of:)`` wrote.
+    init(_ json: JSONValue, version: Version, of row: Row) throws(RowError) {
         self.init(blank: row.user)
-        version = row.version
+        self.version = version
         guard let statusType = StatusType(name: json["statusType"]?.text ?? "") else { throw RowError(row, "no statusType") }
         self.statusType = statusType
         customStatus = json["customStatus"]?.text ?? ""
@@ -131,16 +139,16 @@ extension Subscription {
 }
 
 extension JSONValue {
-    fileprivate init(_ row: Row) throws(RowError) {
+    init(_ row: Row) throws(RowError) {
         guard let value = row.value else { throw RowError(row, "no value") }
         do { self = try JSONReader.read(value) } catch { throw RowError(row, "no JSON: \(error)") }
     }
 
-    fileprivate var text: String? {
+    var text: String? {
         if case .string(let text) = self { text } else { nil }
     }
 
-    fileprivate var wholeNumber: Int64? {
+    var wholeNumber: Int64? {
         if case .integer(let number) = self { number } else { nil }
     }
 }

@@ -6,7 +6,8 @@ import PresenceWire
 struct API {
     /// An operation; its name is the same word in the path, in the SDKs, and in the metrics' label.
     enum Operation: Int, CaseIterable, Sendable {
-        case setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout
+        case setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout,
+            setVisibility, getVisibility
 
         var name: String { "\(self)" }
     }
@@ -49,6 +50,8 @@ struct API {
         case .unsubscribeUserStatus: return try unsubscribe(fields, subject, policy)
         case .getSubscribedUserStatus: return try getSubscribed(fields, subject, policy)
         case .logout: return try logout(fields, subject)
+        case .setVisibility: return Parsed(call: .setVisibility(try visibility(fields, subject)), subject: subject, errors: [])
+        case .getVisibility: return Parsed(call: .getVisibility, subject: subject, errors: [])
         }
     }
 
@@ -136,6 +139,23 @@ struct API {
         return Parsed(call: .logout(session), subject: subject, errors: [])
     }
 
+    private static func visibility(_ fields: Fields, _ subject: UserID) throws(Problem) -> Visibility.Change {
+        var change = Visibility.Change(isInvisible: try fields.bool("invisible"))
+        if let name = try fields.text("visibility", bytesMax: Limits.platformBytesMax) {
+            guard let mode = Visibility.Mode(rawValue: name) else {
+                let names = Visibility.Mode.allCases.map(\.rawValue).joined(separator: ", ")
+                throw .parameter("visibility: \"\(name)\" is not one of \(names)")
+            }
+            change.mode = mode
+        }
+        if let found = try fields.users("userIDs", besides: subject, countMax: Limits.visibilityUsersMax) {
+            // A list that holds less than was meant would be another rule.
+            if let bad = found.errors.first { throw Problem(status: 400, code: bad.code, detail: bad.reason) }
+            change.listed = found.users
+        }
+        return change
+    }
+
     // MARK: Answers
 
     /// Writes the body of the answer to a call that was carried out. Throws for one that was refused.
@@ -147,6 +167,13 @@ struct API {
         case .explained: preconditionFailure("explain is an administrator's call")
         case .tooOften(let retryAfter): throw .tooOften(operation.name, retryAfter: retryAfter)
         case .done: json.object { json in if operation != .logout { json.member("errorUserList", errors) } }
+        case .visibility(let visibility):
+            json.object { json in
+                json.member("visibility", visibility.mode.rawValue)
+                json.key("userIDs")
+                json.array { json in for user in visibility.listed { json.string(user.id) } }
+                json.member("invisible", visibility.isInvisible)
+            }
         case .userStatus(let record):
             json.object { json in
                 if operation == .publishEvent { json.member("eventID", (record.event?.id ?? record.version).text) }
@@ -209,7 +236,9 @@ extension Policy {
     /// Throws where the app's plan does not cover a call (T36, Z1), or a switch is off (T16, T19, R1, N25). One's own status is free (T13, T15).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
         switch call {
-        case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain, .getUserStatus([subject]), .getUserStatus([]): return
+        case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain, .getUserStatus([subject]), .getUserStatus([]), .setVisibility,
+            .getVisibility:
+            return
         case .publishEvent: break
         case .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus:
             if plan == .basic {

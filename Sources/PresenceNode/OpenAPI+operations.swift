@@ -9,6 +9,7 @@ extension OpenAPI {
     /// The operations of ``API``.
     static let operations: [Operation] = [
         setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout,
+        setVisibility, getVisibility,
     ]
 
     private static let setSelfStatus = Operation(
@@ -93,6 +94,32 @@ extension OpenAPI {
             asUser,
         ]),
         answer: ["type": "object"])
+
+    private static let modes: JSONValue = [
+        "type": "string", "enum": .array(Visibility.Mode.allCases.map { .string($0.rawValue) }),
+        "description":
+            "Who may see the user. To all others she looks as if she had gone OFFLINE when she hid from them, and had stayed so.",
+    ]
+    private static let visibility = Schema.object([
+        Schema.required("visibility", modes), Schema.required("userIDs", Schema.list(of: Schema.reference("UserID"))),
+        Schema.required("invisible", Schema.bool),
+    ])
+
+    private static let setVisibility = Operation(
+        name: "setVisibility", summary: "Says who may see one's status; what is left out stays as it is.",
+        request: Schema.object([
+            Schema.optional("visibility", modes),
+            Schema.optional(
+                "userIDs",
+                Schema.described(
+                    ["type": "array", "maxItems": .integer(Int64(Limits.visibilityUsersMax)), "items": Schema.reference("UserID")],
+                    "Who may with \"list\".")),
+            Schema.optional("invisible", Schema.described(Schema.bool, "For now nobody may, whatever visibility says.")), asUser,
+        ]),
+        answer: visibility, refusals: [.tooOften])
+
+    private static let getVisibility = Operation(
+        name: "getVisibility", summary: "Asks who may see one's status.", request: Schema.object([asUser]), answer: visibility)
 
     /// `GET /openapi.json`.
     static let ownDescription: JSONValue = [

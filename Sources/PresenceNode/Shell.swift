@@ -126,7 +126,8 @@ final class Shell: @unchecked Sendable {
     func perform(_ call: Call, caller: UserID, then body: @escaping (CallAnswer) -> Void) {
         nextAdminToken += 1
         adminCalls[nextAdminToken] = body
-        node.perform(call, caller: caller, isBackEnd: true, gateway: Self.adminGateway, token: nextAdminToken, at: Clock.now())
+        node.perform(
+            call, caller: caller, isBackEnd: true, seesAll: true, gateway: Self.adminGateway, token: nextAdminToken, at: Clock.now())
         obey()
     }
 

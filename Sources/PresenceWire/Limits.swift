@@ -22,6 +22,8 @@ public enum Limits {
     public static let eventSeconds: ClosedRange<Int64> = 60...604_800
     /// Rows on one page of `getSubscribedUserStatus` (R10).
     public static let pageRowsMax = 200
+    /// Most users on each of the lists of who may see a user: they travel with every record of that user.
+    public static let visibilityUsersMax = 100
     /// Longest platform name and device ID, in bytes.
     public static let platformBytesMax = 32
     public static let deviceBytesMax = 128

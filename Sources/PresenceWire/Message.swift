@@ -80,6 +80,8 @@ extension Message {
     public static let offerSlotsMax = 4_096
     /// Most rows of one ``replicate(ticket:_:)`` that repairs or moves.
     public static let replicateRowsMax = 200
+    /// It is closed at this size.
+    public static let replicateBytesMax = 256 << 10
 }
 
 /// A node's address card.
@@ -103,7 +105,7 @@ public struct Peer: Hashable, Sendable {
 /// The first thing two nodes say to one another on a link.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
-    public static let protocolVersion: UInt64 = 5
+    public static let protocolVersion: UInt64 = 6
 
     public var protocolVersion: UInt64
     /// Nodes of another cluster refuse the link.

@@ -60,6 +60,27 @@ public struct Record: Hashable, Sendable {
     /// When the present owner began to answer for the record, if it did not write it: who was told earlier that all is complete may have
     /// missed it. Not kept on disk.
     public var knownSince: Milliseconds
+    private var privacyBox: Box?
+
+    /// Who may see the user; nil for everyone, where nothing was ever said about it. A fact of its own with a durable row of its own.
+    public var privacy: Privacy? {
+        get { privacyBox?.value }
+        set { privacyBox = newValue.map(Box.init) }
+    }
+
+    /// Whether anything was said about who may see the user.
+    public var hasPrivacy: Bool { privacyBox != nil }
+
+    /// Few users have one: the others' records stay small.
+    private final class Box: Hashable, Sendable {
+        let value: Privacy
+
+        init(_ value: Privacy) { self.value = value }
+
+        static func == (left: Box, right: Box) -> Bool { left === right || left.value == right.value }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(value) }
+    }
 
     /// What is true of a user nobody has written about: UNLOGINED, version zero.
     public init(blank user: UserID) {
@@ -76,6 +97,7 @@ public struct Record: Hashable, Sendable {
         lastCustomStatusUpdateTime = 0
         lastSeenTime = 0
         knownSince = 0
+        privacyBox = nil
     }
 
     /// Whether a client that was told everything up to `floor` may have missed this.
@@ -125,9 +147,11 @@ public struct Row: Hashable, Sendable {
         case policy = 5
         /// Since when a user's tokens are void; kept by each node, written by one.
         case kick = 6
+        /// Who may see the user, and what the others are shown; the key is empty.
+        case visibility = 7
 
         /// Whether it is a fact of a user, which replicas keep too.
-        public var isOfUser: Bool { self == .status || self == .subscription }
+        public var isOfUser: Bool { self == .status || self == .subscription || self == .visibility }
         /// Whether every node keeps it, whoever wrote it.
         public var isForAll: Bool { self == .policy || self == .kick }
     }

@@ -22,7 +22,7 @@ public struct Request: Hashable, Sendable {
 extension Request {
     /// The users that it is about.
     public var subjects: [UserID] {
-        if case .records(let users) = operation { users } else { [user] }
+        if case .records(let users, _) = operation { users } else { [user] }
     }
 }
 
@@ -41,8 +41,12 @@ public enum OwnerOperation: Hashable, Sendable {
     case unsubscribe([UserID]?, session: SessionID?)
     /// One page of the list, or those of `only` that are in it.
     case subscriptions(only: [UserID]?, offset: Int, limit: Int)
-    /// These users' records.
-    case records([UserID])
+    /// These users' records as they are shown to one user, or with nil as they are.
+    case records([UserID], for: UserID?)
+    /// Changes who may see the user.
+    case setVisibility(Visibility.Change)
+    /// Who may see the user.
+    case visibility
     /// Ends one session or, with nil, all of the user's.
     case logout(SessionID?)
     /// What the receiver knows of why one user is shown to the other as it is; the other user is named here.
@@ -55,8 +59,8 @@ public enum OwnerOperation: Hashable, Sendable {
     /// Whether what it changes must outlive a node: refused where only one disk can be reached.
     public var isDurable: Bool {
         switch self {
-        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick: true
-        case .subscriptions, .records, .logout, .explain: false
+        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .setVisibility: true
+        case .subscriptions, .records, .visibility, .logout, .explain: false
         }
     }
 
@@ -94,6 +98,8 @@ public enum Answer: Hashable, Sendable {
     case subscriptions([Subscription], total: Int)
     /// To `records`; users that the sender does not own are left out and follow in a ``Message/misrouted(_:)``.
     case records([Record])
+    /// To `setVisibility` and `visibility`: who may see the user now.
+    case visibility(Privacy)
     /// To `explain`: a JSON object.
     case explained(OwnerOperation.Explained, [UInt8])
     /// Nothing was changed.

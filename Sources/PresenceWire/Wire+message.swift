@@ -214,9 +214,14 @@ extension WireWriter {
             optional(only) { $0.users($1) }
             unsigned(UInt64(offset))
             unsigned(UInt64(limit))
-        case .records(let users):
+        case .records(let users, let viewer):
             tag(5)
             self.users(users)
+            optional(viewer) { $0.user($1) }
+        case .setVisibility(let change):
+            tag(11)
+            visibility(change)
+        case .visibility: tag(12)
         case .logout(let session):
             tag(6)
             optional(session) { $0.session($1) }
@@ -260,6 +265,9 @@ extension WireWriter {
             tag(7)
             tag(part.rawValue)
             text(String(decoding: json, as: UTF8.self))
+        case .visibility(let privacy):
+            tag(8)
+            self.privacy(privacy)
         case .refused(let refusal):
             tag(6)
             unsigned(UInt64(refusal.code))
@@ -432,7 +440,9 @@ extension WireReader {
         case 4:
             let only = try userList()
             return .subscriptions(only: only, offset: Int(clamping: try unsigned()), limit: Int(clamping: try unsigned()))
-        case 5: return .records(try users())
+        case 5: return .records(try users(), for: try optional { reader throws(DecodeError) in try reader.user() })
+        case 11: return .setVisibility(try visibilityChange())
+        case 12: return .visibility
         case 6: return .logout(try optional { reader throws(DecodeError) in try reader.session() })
         case 8:
             let (value, ext, seconds, flags) = (try signed(), try text(bytesMax: Limits.eventBytesMax), try signed(), try tag())
@@ -461,6 +471,7 @@ extension WireReader {
             return .subscriptions(page, total: Int(clamping: try unsigned()))
         case 5: return .records(try list { reader throws(DecodeError) in try reader.record() })
         case 7: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
+        case 8: return .visibility(try privacy())
         case 6:
             let code = Int(clamping: try unsigned())
             return .refused(Refusal(code: code, detail: try text(bytesMax: 1024)))

@@ -16,6 +16,12 @@ extension WireWriter {
 
     /// A whole record.
     public mutating func record(_ value: Record) {
+        face(value)
+        optional(value.privacy) { $0.privacy($1) }
+    }
+
+    /// A record without who may see the user.
+    mutating func face(_ value: Record) {
         user(value.user)
         version(value.version)
         tag(value.statusType.rawValue)
@@ -97,6 +103,13 @@ extension WireReader {
 
     /// See ``WireWriter/record(_:)``.
     public mutating func record() throws(DecodeError) -> Record {
+        var record = try face()
+        record.privacy = try optional { reader throws(DecodeError) in try reader.privacy() }
+        return record
+    }
+
+    /// See ``WireWriter/face(_:)``.
+    mutating func face() throws(DecodeError) -> Record {
         var record = Record(blank: try user())
         record.version = try version()
         let status = try tag()

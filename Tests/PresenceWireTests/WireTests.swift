@@ -19,6 +19,17 @@ import Testing
 
     static let session = SessionID(stamp: 77, node: 8)
     static let subscription = Subscription(target: ann, subscribedAt: 4, expiresAt: 9, version: version, isRemoved: true)
+    static let privacy: Privacy = {
+        var rule = Visibility()
+        rule.blocked = [ann]
+        let blocking = Privacy().changed(to: rule, writtenAt: version, face: record, at: version)
+        return blocking.changed(to: rule.changed(by: .init(mode: .nobody)), writtenAt: version, face: record, at: version)
+    }()
+    static let hiding: Record = {
+        var hiding = record
+        hiding.privacy = privacy
+        return hiding
+    }()
     static let messages: [Message] = [
         .beginSync(epoch: 1, ranges: .max), .relay(record, targets: [0, .max]), .relay(record, targets: []),
         .relayed([SlotHash(slot: 65_535, hash: 5)]), .viewDigest(ring: 9, first: 63, [0, .max]), .endSync(epoch: .max),
@@ -33,7 +44,10 @@ import Testing
         ),
         .request(Request(id: 3, user: ann, operation: .unsubscribe(nil, session: session))),
         .request(Request(id: 4, user: ann, operation: .subscriptions(only: [ann], offset: 3, limit: 200))),
-        .request(Request(id: 5, user: ann, operation: .records([ann]))),
+        .request(Request(id: 5, user: ann, operation: .records([ann], for: nil))),
+        .request(Request(id: 5, user: ann, operation: .records([ann], for: ann))),
+        .request(Request(id: 11, user: ann, operation: .setVisibility(.init(mode: .list, isInvisible: true, listed: [ann])))),
+        .request(Request(id: 12, user: ann, operation: .visibility)), .answer(id: 12, .visibility(privacy)), .delta(hiding),
         .request(Request(id: 6, user: ann, operation: .logout(session))),
         .request(
             Request(

@@ -1,0 +1,90 @@
+import PresenceCore
+import PresenceWire
+
+/// Who may see a user, as far as that is certain, and what those have been shown since who may not.
+struct Sight {
+    /// A change of the rule is under way.
+    var isBusy = false
+    /// The user has hidden from somebody at some time.
+    private(set) var hasHidden = false
+    /// What was acknowledged; nil while nobody can know which rule holds.
+    private(set) var rule: Visibility? = Visibility()
+    /// When it was acknowledged.
+    private(set) var since: Nanoseconds = 0
+    /// What each user who may not see this one was shown first since then.
+    private var shown: [Int: JSONValue] = [:]
+
+    mutating func ask() { (isBusy, hasHidden, rule, shown) = (true, true, nil, [:]) }
+
+    mutating func acknowledge(_ rule: Visibility, at now: Nanoseconds) { (isBusy, self.rule, since) = (false, rule, now) }
+
+    /// What was acknowledged may be gone.
+    mutating func doubt() { if hasHidden { (rule, shown) = (nil, [:]) } }
+
+    /// What is wrong with showing somebody, who may not see the user, a status; nil for nothing. `mayEnd` says that a text may end by itself.
+    mutating func problem(with status: JSONValue, shownTo viewer: Int, mayEnd: Bool) -> String? {
+        let seen = status.without("version")
+        if case .string("ONLINE") = status["statusType"] { return "she is shown as ONLINE" }
+        guard let before = shown[viewer], before != seen else {
+            shown[viewer] = seen
+            return nil
+        }
+        if mayEnd, status["customStatus"]?.text == "" {
+            shown[viewer] = seen
+            return nil
+        }
+        return "before it was \(before)"
+    }
+}
+
+/// Nobody sees whom it may not (design §9).
+extension SimulatedCluster {
+    /// Every node that is alive is reached in time, and what was acknowledged is not lost.
+    private var isSightCertain: Bool { options.faults.isDisjoint(with: [.partitions, .pauses]) }
+
+    /// Bytes that a gateway hands to a client's stream now.
+    mutating func checkSights(of payload: [UInt8], for client: Int) {
+        guard hidesUsers, isSightCertain, let event = SimulatedClient.Event(payload), event.name == "onUserStatusChanged" else { return }
+        for status in event.data["userStatusList"]?.elements ?? [] { checkSight(of: status, by: clients[client].user, askedAt: time) }
+    }
+
+    /// Records that an answer tells now.
+    mutating func checkSights(of records: [Record?], inAnswerTo call: SimulatedCall) {
+        guard hidesUsers, isSightCertain else { return }
+        let event = SimulatedClient.Event(EventText.statusChanged(records.compactMap(\.self), id: 1))
+        for status in event?.data["userStatusList"]?.elements ?? [] { checkSight(of: status, by: call.user, askedAt: call.at) }
+    }
+
+    private mutating func checkSight(of status: JSONValue, by viewer: Int, askedAt: Nanoseconds) {
+        guard let user = status["userID"]?.text.flatMap({ userIndex($0) }), user != viewer, let rule = truth.sights[user].rule,
+            askedAt >= truth.sights[user].since, !rule.lets(userID(viewer))
+        else { return }
+        let mayEnd = truth.wishes[user].contains(where: \.expires)
+        guard let problem = truth.sights[user].problem(with: status, shownTo: viewer, mayEnd: mayEnd) else { return }
+        violate(.nobodySeesWhomItMayNot, "user-\(viewer) is shown \(status), though user-\(user) hides from it: \(problem)")
+    }
+
+    /// After quiet the owner knows the rule.
+    mutating func checkRule(_ user: Int, _ record: Record) {
+        guard let rule = truth.sights[user].rule, !truth.sights[user].isBusy, !options.faults.contains(.clocks) else { return }
+        let known = record.privacy?.visibility ?? Visibility()
+        if known != rule { violate(.nothingAcknowledgedIsLost, "user-\(user) was told that \(rule) holds, its record says \(known)") }
+    }
+}
+
+extension SimulatedClient.Told {
+    /// A rule that changes nothing for a viewer is not told to it, though the version is another one. The time when a user was last seen
+    /// moves without being told.
+    func looksLike(_ record: Record) -> Bool {
+        let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(record), id: 1))
+        let right = event?.data["userStatusList"]?.elements.first
+        return right?.without("version", "lastSeenTime") == status.without("version", "lastSeenTime")
+    }
+}
+
+extension JSONValue {
+    fileprivate func without(_ names: String...) -> JSONValue {
+        guard case .object(let members) = self else { return self }
+        return .object(members.filter { !names.contains($0.name) })
+    }
+}

@@ -1,0 +1,113 @@
+import PresenceWire
+
+/// Who may see a user: decided by the owner, kept in the record, and obeyed wherever a record is shown (``PresenceWire/Record/shown(to:)-(UserID)``).
+extension OwnerShards {
+    /// A rule, and when the call began that asks for it.
+    struct VisibilityChange {
+        let visibility: Visibility
+        let writtenAt: Version
+    }
+
+    /// Answered when no node shows any more what may not be seen: see ``Outbox/needsWitnesses``.
+    ///
+    /// A call that comes so late that nobody waits for it any more, as to a node that stood still, does not undo a later one.
+    mutating func setVisibility(_ request: Request, _ change: Visibility.Change, at now: Now, into outbox: inout Outbox) {
+        _ = accepts(request.begunAt, at: now)
+        let user = index(of: request.user)
+        let privacy = users[user].record.privacy ?? Privacy()
+        let new = privacy.visibility.changed(by: change)
+        let isLate = clock.milliseconds(at: now.wall) - request.begunAt.milliseconds > settings.callTimeout.wholeMilliseconds
+        if new != privacy.visibility, !isLate || request.begunAt > privacy.writtenAt {
+            let writtenAt = request.begunAt > privacy.writtenAt ? request.begunAt : clock.next(at: now.wall)
+            settle(user, visibility: VisibilityChange(visibility: new, writtenAt: writtenAt), at: now, into: &outbox)
+        } else if users[user].record.version > .zero {
+            // What is so already may be on this disk alone, because an earlier attempt failed.
+            outbox.rows.append(Row(users[user].record))
+            if let privacy = users[user].record.privacy { outbox.rows.append(Row(privacy, of: request.user)) }
+        }
+        outbox.needsWitnesses = true
+    }
+
+    /// Brings what others are shown of a changed record in line with a new rule, and with the time.
+    ///
+    /// - Parameter face: the record with what has changed beside the rule.
+    func changePrivacy(of record: inout Record, to change: VisibilityChange?, face: Record, at now: Now) {
+        guard record.hasPrivacy || change != nil else { return }
+        var privacy = record.privacy ?? Privacy()
+        if let change {
+            let clears = policies.policy(of: record.user).offlineClearsCustomStatus
+            // Who sees the user again sees her come: nothing is dated before she was shown as gone.
+            if privacy.isOpened(by: change.visibility), record.statusType == .online {
+                (record.lastUpdateTime, record.lastOnlineStatusUpdateTime, record.lastCustomStatusUpdateTime) = (
+                    now.wall, now.wall, now.wall
+                )
+            }
+            let hidden = face.hidden(at: record.version, now.wall, clearsCustomStatus: clears)
+            privacy = privacy.changed(to: change.visibility, writtenAt: change.writtenAt, face: hidden, at: record.version)
+        }
+        privacy.expire(at: now.wall, version: record.version)
+        record.privacy = privacy
+    }
+
+    /// A record that a row of the disk or of another node tells. Who may see the user is told by a row of its own; a record that was
+    /// written without knowing the newest rule has none.
+    func record(in row: Row, of user: Index) throws(RowError) -> Record {
+        var record = try Record(row)
+        guard let privacy = users[user].record.privacy else { return record }
+        let known = try JSONValue(row)["visibilityWrittenAt"]?.text.flatMap { Version(text: $0) } ?? .zero
+        if known >= privacy.writtenAt { record.privacy = privacy }
+        return record
+    }
+
+    /// Another node knows a newer rule. With what is known here of the user it is a new fact.
+    mutating func receive(_ privacy: Privacy, at user: Index, now: Now, into outbox: inout Outbox) {
+        guard privacy.isNewer(than: users[user].record.privacy), accepts(privacy.version, at: now) else { return }
+        let old = users[user].record.privacy?.version ?? .zero
+        users[user].record.privacy = privacy
+        guard !users[user].isReplica else {
+            // The newer rule may be in an older row.
+            if privacy.version < old { users[user].record.privacy?.raise(to: clock.next(at: now.wall)) }
+            noteFacts(of: user)
+            guard let kept = users[user].record.privacy else { return }
+            outbox.rows.append(Row(kept, of: users.user(at: user)))
+            if kept.version != privacy.version { outbox.rowsForOwners.append(Row(kept, of: users.user(at: user))) }
+            return
+        }
+        renewPrivacy(of: user, at: now)
+        settle(user, isNews: true, at: now, into: &outbox)
+    }
+
+    /// A user who becomes this node's own: what may not be seen is newer than what was shown before.
+    mutating func raisePrivacy(of user: Index, at now: Now, into outbox: inout Outbox) {
+        guard let privacy = users[user].record.privacy, privacy.version > users[user].record.version else { return }
+        renewPrivacy(of: user, at: now)
+        noteFacts(of: user)
+        tell(user, into: &outbox)
+    }
+
+    /// The other side of a split may have shown, to those who may not see a user, what is newer than what they are shown here.
+    mutating func renewPrivacy(where decides: (Slot) -> Bool, at now: Now, into outbox: inout Outbox) {
+        for user in users.places where users.isLive(user) && users[user].record.hasPrivacy && decides(users[user].slot) {
+            renewPrivacy(of: user, at: now)
+            settle(user, isNews: true, at: now, into: &outbox)
+        }
+    }
+
+    private mutating func renewPrivacy(of user: Index, at now: Now) {
+        let version = clock.next(at: now.wall)
+        users[user].record.version = version
+        users[user].record.privacy?.raise(to: version)
+        users[user].record.knownSince = clock.milliseconds(at: now.wall)
+    }
+}
+
+extension Record {
+    /// Something that is shown to those who may not see the user has ended.
+    func hasExpiredFace(at wall: Milliseconds) -> Bool {
+        guard let expiry = privacy?.nextExpiry else { return false }
+        return expiry <= wall
+    }
+
+    /// This record is the first with a new rule of who may see the user, or with new faces.
+    var changesPrivacy: Bool { hasPrivacy && privacy?.version == version }
+}

@@ -1,0 +1,73 @@
+import PresenceWire
+
+extension Row {
+    /// The durable form of who may see a user, and of what the others are shown.
+    init(_ privacy: Privacy, of user: UserID) {
+        var json = JSONWriter(reserving: 320)
+        json.object { json in
+            json.member("visibility", privacy.visibility.mode.rawValue)
+            json.member("invisible", privacy.visibility.isInvisible)
+            json.member("userIDs", privacy.visibility.listed)
+            json.member("friends", privacy.visibility.friends)
+            json.member("blocked", privacy.visibility.blocked)
+            json.member("writtenAt", privacy.writtenAt.text)
+            json.key("faces")
+            json.array { json in
+                for face in privacy.faces {
+                    json.object { json in
+                        json.member("version", face.version.text)
+                        json.facts(of: face)
+                    }
+                }
+            }
+            json.member("named", privacy.named.map(\.user))
+            json.key("namedFaces")
+            json.array { json in for named in privacy.named { json.integer(Int64(named.face)) } }
+            if let others = privacy.others { json.member("others", Int64(others)) }
+        }
+        self.init(user: user, kind: .visibility, key: "", version: privacy.version, value: json.bytes)
+    }
+}
+
+extension Privacy {
+    /// Reads a row of kind ``PresenceWire/Row/Kind/visibility``. Throws what is wrong with it.
+    init(_ row: Row) throws(RowError) {
+        let json = try JSONValue(row)
+        var visibility = Visibility()
+        guard let mode = Visibility.Mode(rawValue: json["visibility"]?.text ?? "") else { throw RowError(row, "no visibility") }
+        visibility.mode = mode
+        visibility.isInvisible = json["invisible"] == .bool(true)
+        visibility.listed = json["userIDs"]?.users(besides: row.user) ?? []
+        visibility.friends = json["friends"]?.users(besides: row.user) ?? []
+        visibility.blocked = json["blocked"]?.users(besides: row.user) ?? []
+        guard let writtenAt = Version(text: json["writtenAt"]?.text ?? "") else { throw RowError(row, "no time of writing") }
+        var faces: [Record] = []
+        for face in json["faces"]?.elements ?? [] {
+            guard let version = Version(text: face["version"]?.text ?? "") else { throw RowError(row, "a face without a version") }
+            faces.append(try Record(face, version: version, of: row))
+        }
+        let places = json["namedFaces"]?.elements.compactMap(\.wholeNumber) ?? []
+        let named = zip(json["named"]?.users(besides: row.user) ?? [], places).map { Named(user: $0, face: Int(clamping: $1)) }
+        let others = json["others"]?.wholeNumber.map { Int(clamping: $0) }
+        guard
+            let privacy = Privacy(
+                visibility: visibility, writtenAt: writtenAt, version: row.version, faces: faces, named: named, others: others)
+        else { throw RowError(row, "it shows a face that is not there") }
+        self = privacy
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func member(_ name: StaticString, _ users: [UserID]) {
+        key(name)
+        array { json in for user in users { json.string(user.id) } }
+    }
+}
+
+extension JSONValue {
+    fileprivate var elements: [JSONValue] {
+        if case .array(let elements) = self { elements } else { [] }
+    }
+
+    fileprivate func users(besides neighbour: UserID) -> [UserID] { elements.compactMap { $0.text.map { UserID($0, besides: neighbour) } } }
+}

@@ -1,0 +1,69 @@
+extension WireWriter {
+    /// What is to be otherwise about who may see a user.
+    mutating func visibility(_ change: Visibility.Change) {
+        optional(change.mode) { $0.text($1.rawValue) }
+        optional(change.isInvisible) { $0.tag($1 ? 1 : 0) }
+        for list in [change.listed, change.friends, change.blocked] { optional(list) { $0.users($1) } }
+    }
+
+    /// Who may see a user, and what the others are shown.
+    mutating func privacy(_ privacy: Privacy) {
+        let visibility = privacy.visibility
+        text(visibility.mode.rawValue)
+        tag(visibility.isInvisible ? 1 : 0)
+        for list in [visibility.listed, visibility.friends, visibility.blocked] { users(list) }
+        version(privacy.writtenAt)
+        version(privacy.version)
+        list(privacy.faces) { $0.face($1) }
+        list(privacy.named) { writer, named in
+            writer.user(named.user)
+            writer.unsigned(UInt64(named.face))
+        }
+        optional(privacy.others) { $0.unsigned(UInt64($1)) }
+    }
+}
+
+extension WireReader {
+    /// See ``WireWriter/visibility(_:)``.
+    mutating func visibilityChange() throws(DecodeError) -> Visibility.Change {
+        Visibility.Change(
+            mode: try optional { reader throws(DecodeError) in try reader.mode() },
+            isInvisible: try optional { reader throws(DecodeError) in try reader.flag() }, listed: try names(), friends: try names(),
+            blocked: try names())
+    }
+
+    /// See ``WireWriter/privacy(_:)``.
+    mutating func privacy() throws(DecodeError) -> Privacy {
+        var visibility = Visibility()
+        visibility.mode = try mode()
+        visibility.isInvisible = try flag()
+        visibility.listed = try someNames()
+        visibility.friends = try someNames()
+        visibility.blocked = try someNames()
+        let writtenAt = try version()
+        let version = try version()
+        let faces = try list(countMax: Privacy.facesMax) { reader throws(DecodeError) in try reader.face() }
+        let named = try list { reader throws(DecodeError) in
+            Privacy.Named(user: try reader.user(), face: Int(clamping: try reader.unsigned()))
+        }
+        let others = try optional { reader throws(DecodeError) in Int(clamping: try reader.unsigned()) }
+        guard
+            let privacy = Privacy(
+                visibility: visibility, writtenAt: writtenAt, version: version, faces: faces, named: named, others: others)
+        else { throw .unknownTag(UInt8(clamping: faces.count)) }
+        return privacy
+    }
+
+    private mutating func mode() throws(DecodeError) -> Visibility.Mode {
+        guard let mode = Visibility.Mode(rawValue: try text(bytesMax: Limits.platformBytesMax)) else { throw .unknownTag(0) }
+        return mode
+    }
+
+    private mutating func someNames() throws(DecodeError) -> [UserID] {
+        try list(countMax: Limits.visibilityUsersMax) { reader throws(DecodeError) in try reader.user() }
+    }
+
+    private mutating func names() throws(DecodeError) -> [UserID]? {
+        try optional { reader throws(DecodeError) in try reader.someNames() }
+    }
+}

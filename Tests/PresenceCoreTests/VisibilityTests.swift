@@ -1,0 +1,252 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+@Suite struct VisibilityTests {
+    var cluster = TestCluster(nodes: 3)
+
+    @discardableResult
+    mutating func hide(_ name: String, _ change: Visibility.Change, on node: Int = 0) -> CallAnswer? {
+        cluster.call(.setVisibility(change), by: name, on: node)
+        cluster.advance(.milliseconds(50))
+        return cluster.lastAnswer(on: node)
+    }
+
+    mutating func status(of target: String, to viewer: String, on node: Int) -> Record? {
+        guard case .userStatusList(let records, _, _) = cluster.call(.getUserStatus([user(target)]), by: viewer, on: node) else {
+            return nil
+        }
+        return records[0]
+    }
+
+    @Test(arguments: [
+        Visibility.Change(mode: .nobody), .init(mode: .list, listed: [user("cid")]), .init(mode: .friends), .init(isInvisible: true),
+    ])
+    mutating func whoHidesIsGoneForThoseWhoMayNotSeeHerAtOnceAndNothingMoreIsTold(change: Visibility.Change) {
+        let ann = cluster.login("ann", on: 0, customStatus: "here")
+        let bob = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        #expect(cluster.statuses(told: bob, of: "ann") == ["ONLINE"])
+        hide("ann", change)
+        #expect(cluster.statuses(told: bob, of: "ann") == ["ONLINE", "OFFLINE"])
+        let hidden = status(of: "ann", to: "bob", on: 1)
+        #expect(hidden?.customStatus == "" && hidden?.onlinePlatforms == [] && hidden?.privacy == nil)
+        cluster.setStatus("ann", "secret", on: 0)
+        cluster.login("ann", on: 2, platform: "web")
+        cluster.close(ann, .loggedOut)
+        cluster.advance(.seconds(5))
+        #expect(cluster.statuses(told: bob, of: "ann") == ["ONLINE", "OFFLINE"])
+        for node in 0..<3 { #expect(status(of: "ann", to: "bob", on: node) == hidden) }
+    }
+
+    @Test mutating func whoIsSeenAgainIsSeenToComeAndNothingIsDatedBefore() {
+        cluster.login("ann", on: 0)
+        let bob = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        hide("ann", .init(mode: .nobody))
+        let hidden = cluster.clients[bob].view["ann"]!
+        cluster.advance(.seconds(1))
+        hide("ann", .init(mode: .everyone))
+        let seen = cluster.clients[bob].view["ann"]!
+        #expect(seen["statusType"] == .string("ONLINE"))
+        for time in ["lastUpdateTime", "lastOnlineStatusUpdateTime", "lastSeenTime"] {
+            #expect(seen[time]!.number >= hidden[time]!.number)
+        }
+        #expect(cluster.clients[bob].wentBack == 0)
+    }
+
+    @Test mutating func aListLetsThoseOnItSeeAndNobodyElseAndOneselfAlways() {
+        let phone = cluster.login("ann", on: 0)
+        let cid = cluster.login("cid", on: 1)
+        let bob = cluster.login("bob", on: 2)
+        for (name, node) in [("cid", 1), ("bob", 2)] { cluster.subscribe(name, to: ["ann"], on: node) }
+        hide("ann", .init(mode: .list, listed: [user("cid")]))
+        cluster.setStatus("ann", "for you", on: 0)
+        #expect(cluster.clients[cid].view["ann"]?["customStatus"] == .string("for you"))
+        #expect(cluster.clients[phone].view["ann"]?["customStatus"] == .string("for you"))
+        #expect(cluster.clients[bob].view["ann"]?["statusType"] == .string("OFFLINE"))
+        #expect(status(of: "ann", to: "ann", on: 2)?.statusType == .online)
+    }
+
+    @Test mutating func whoIsBlockedSeesNothingWhateverElseHolds() {
+        cluster.login("ann", on: 0)
+        let bob = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann"], on: 1)
+        hide("ann", .init(mode: .list, listed: [user("bob")], blocked: [user("bob")]))
+        #expect(cluster.statuses(told: bob, of: "ann") == ["ONLINE", "OFFLINE"])
+        hide("ann", .init(mode: .friends, friends: [user("bob")]))
+        hide("ann", .init(mode: .everyone))
+        cluster.setStatus("ann", "x", on: 0)
+        #expect(cluster.statuses(told: bob, of: "ann") == ["ONLINE", "OFFLINE"])
+        hide("ann", .init(blocked: []))
+        #expect(cluster.statuses(told: bob, of: "ann") == ["ONLINE", "OFFLINE", "ONLINE"])
+    }
+
+    @Test mutating func hiddenLooksLikeTrulyOfflineInEveryField() throws {
+        for name in ["ann", "twin"] {
+            cluster.login(name, on: 0, customStatus: "same")
+            cluster.call(.publishEvent(value: 10_001, ext: "e", seconds: 600, isForOnlineOnly: false, isSynced: true), by: name, on: 0)
+        }
+        cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: ["ann", "twin"], on: 1)
+        let twin = try #require(cluster.clients.firstIndex { $0.user == "twin" })
+        cluster.lose(twin)
+        cluster.advance(.seconds(2) - .milliseconds(50))
+        hide("ann", .init(mode: .nobody))
+        cluster.advance(.seconds(1))
+        let hidden = try #require(status(of: "ann", to: "bob", on: 1))
+        let gone = try #require(status(of: "twin", to: "bob", on: 1))
+        #expect(gone.statusType == .offline)
+        #expect(
+            hidden.statusType == gone.statusType && hidden.customStatus == gone.customStatus
+                && hidden.onlinePlatforms == gone.onlinePlatforms)
+        #expect(hidden.customStatusExpiresAt == gone.customStatusExpiresAt && hidden.event?.value == gone.event?.value)
+        #expect(hidden.lastUpdateTime == hidden.lastOnlineStatusUpdateTime && gone.lastUpdateTime == gone.lastOnlineStatusUpdateTime)
+        #expect(hidden.lastCustomStatusUpdateTime == hidden.lastUpdateTime && gone.lastCustomStatusUpdateTime == gone.lastUpdateTime)
+    }
+
+    @Test mutating func whatAFaceShowsEndsWhenItWouldHaveEnded() {
+        var settings = CoreSettings()
+        settings.policy = Policy(.zim)
+        cluster = TestCluster(nodes: 3, settings: settings)
+        cluster.login("ann", on: 0)
+        cluster.login("bob", on: 1)
+        cluster.setStatus("ann", "for a minute", on: 0, seconds: 60)
+        hide("ann", .init(mode: .nobody))
+        // ZIM's OFFLINE keeps the text (Z5).
+        #expect(status(of: "ann", to: "bob", on: 1)?.customStatus == "for a minute")
+        cluster.setStatus("ann", "secret", on: 0)
+        cluster.advance(.seconds(61), step: .milliseconds(500))
+        #expect(status(of: "ann", to: "bob", on: 1)?.customStatus == "")
+        #expect(status(of: "ann", to: "ann", on: 1)?.customStatus == "secret")
+    }
+
+    @Test mutating func theRuleOutlivesItsOwnerAndARestartOfAll() throws {
+        cluster.login("ann", on: (cluster.ownerIndex(of: "ann") + 1) % 3)
+        let owner = cluster.ownerIndex(of: "ann")
+        let other = (owner + 1) % 3
+        hide("ann", .init(mode: .nobody), on: other)
+        cluster.kill(owner)
+        cluster.advance(.seconds(4))
+        #expect(status(of: "ann", to: "bob", on: other)?.statusType == .offline)
+        #expect(cluster.call(.getVisibility, by: "ann", on: other) == .visibility(Visibility().changed(by: .init(mode: .nobody))))
+        for node in 0..<3 where node != owner { cluster.kill(node) }
+        for node in 0..<3 { try cluster.restart(node) }
+        cluster.advance(.seconds(20))
+        #expect(cluster.call(.getVisibility, by: "ann", on: 0) == .visibility(Visibility().changed(by: .init(mode: .nobody))))
+    }
+
+    @Test mutating func theAnswerWaitsForEveryNodeThatIsAlive() {
+        cluster.login("ann", on: 0)
+        cluster.losing = [(0, 1), (0, 2), (1, 2), (2, 1), (1, 0), (2, 0)].filter { $0.1 == 2 }
+        #expect(cluster.call(.setVisibility(.init(mode: .nobody)), by: "ann", on: 0) == nil || cluster.ownerIndex(of: "ann") == 2)
+    }
+}
+
+/// Issue 4, "Must show": random graphs of users, visibilities and changes; nobody is shown what it may not see, in any field, answer or push.
+@Suite struct VisibilityPropertyTests {
+    /// Users of one graph, and what each was shown first of whom it may not see.
+    private struct Graph {
+        let users: [String]
+        var clients: [Int] = []
+        var rules: [Visibility]
+        var shown: [[Record?]]
+        var told: [Int]
+
+        init(number: Int, size: Int) {
+            users = (0..<size).map { "g\(number)-\($0)" }
+            rules = Array(repeating: Visibility(), count: size)
+            shown = Array(repeating: Array(repeating: nil, count: size), count: size)
+            told = Array(repeating: 0, count: size)
+        }
+    }
+
+    @Test(arguments: 0..<10) func noRandomGraphLeaksAFieldAnAnswerOrAPush(part: Int) {
+        var cluster = TestCluster(nodes: 3)
+        var random = SplitMix64(seed: UInt64(part))
+        for number in 0..<100 { play(Graph(number: number, size: 3 + number % 4), in: &cluster, &random) }
+    }
+
+    private func play(_ start: Graph, in cluster: inout TestCluster, _ random: inout SplitMix64) {
+        var graph = start
+        for name in graph.users {
+            graph.clients.append(cluster.login(name, on: random.number(below: 3)))
+            cluster.subscribe(name, to: graph.users.filter { $0 != name }, on: random.number(below: 3))
+        }
+        for _ in 0..<12 {
+            step(&graph, in: &cluster, &random)
+            look(&graph, in: &cluster, &random)
+        }
+        for client in graph.clients { cluster.close(client, .loggedOut) }
+    }
+
+    private func step(_ graph: inout Graph, in cluster: inout TestCluster, _ random: inout SplitMix64) {
+        let actor = random.number(below: graph.users.count)
+        let (name, node) = (graph.users[actor], random.number(below: 3))
+        switch random.number(below: 8) {
+        case 0...3:
+            let some = { (random: inout SplitMix64) in graph.users.filter { _ in random.number(below: 3) == 0 }.map { user($0) } }
+            let change = Visibility.Change(
+                mode: Visibility.Mode.allCases[random.number(below: 4)], isInvisible: random.number(below: 4) == 0, listed: some(&random),
+                friends: some(&random), blocked: some(&random))
+            let old = graph.rules[actor]
+            cluster.call(.setVisibility(change), by: name, on: node)
+            graph.rules[actor] = old.changed(by: change)
+            #expect(cluster.lastAnswer(on: node) == .visibility(graph.rules[actor]))
+            for viewer in graph.users.indices
+            where graph.rules[actor].lets(user(graph.users[viewer])) || old.lets(user(graph.users[viewer])) {
+                graph.shown[viewer][actor] = nil
+            }
+        case 4: cluster.setStatus(name, "secret \(random.number(below: 1_000))", on: node)
+        case 5: cluster.call(.publishEvent(value: 10_000, ext: "e", seconds: 60, isForOnlineOnly: true, isSynced: true), by: name, on: node)
+        case 6: cluster.login(name, on: node, platform: "web")
+        default:
+            if let client = cluster.clients.lastIndex(where: { $0.user == name && $0.isOpen }) { cluster.close(client, .loggedOut) }
+            graph.clients.append(cluster.login(name, on: node, customStatus: "back"))
+        }
+    }
+
+    /// Every answer about a user who hides is the same as long as she hides, and shows nobody ONLINE; and no push tells anything else.
+    private func look(_ graph: inout Graph, in cluster: inout TestCluster, _ random: inout SplitMix64) {
+        for viewer in graph.users.indices {
+            let asked = graph.users.map { user($0) }
+            guard
+                case .userStatusList(let records, _, _) = cluster.call(
+                    .getUserStatus(asked), by: graph.users[viewer], on: random.number(below: 3))
+            else { continue }  // Called too often.
+            for target in graph.users.indices where target != viewer {
+                guard let record = records[target] else { continue }
+                check(record, of: target, by: viewer, &graph)
+            }
+        }
+        for viewer in graph.users.indices {
+            for client in cluster.clients.indices
+            where cluster.clients[client].user == graph.users[viewer] && cluster.clients[client].isOpen {
+                for target in graph.users.indices where target != viewer {
+                    guard let seen = cluster.clients[client].view[graph.users[target]], let right = graph.shown[viewer][target] else {
+                        continue
+                    }
+                    #expect(seen["statusType"] == .string(right.statusType.name), "\(graph.users[viewer]) looks at \(graph.users[target])")
+                    #expect(seen["customStatus"] == .string(right.customStatus))
+                    #expect(seen["version"]?.textValue ?? "" <= right.version.text)
+                }
+            }
+        }
+    }
+
+    private func check(_ record: Record, of target: Int, by viewer: Int, _ graph: inout Graph) {
+        #expect(!record.hasPrivacy)
+        guard !graph.rules[target].lets(user(graph.users[viewer])) else { return }
+        #expect(record.statusType != .online && record.onlinePlatforms.isEmpty)
+        if let right = graph.shown[viewer][target] {
+            #expect(record == right, "\(graph.users[viewer]) looks at \(graph.users[target])")
+        } else {
+            graph.shown[viewer][target] = record
+        }
+    }
+}
+
+extension SplitMix64 {
+    fileprivate mutating func number(below bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
+}
