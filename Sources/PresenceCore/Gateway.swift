@@ -121,7 +121,7 @@ public struct Gateway {
     /// By app; ``standard`` for the others.
     private var policies: [String: Policy] = [:]
     private var standard = Policy()
-    /// Since when the tokens of a user are void; as many as the node keeps.
+    /// Since when the tokens of a user are void; those that the node remembers, which says what it forgets.
     private var voidTokens: [UserID: Milliseconds] = [:]
     /// Up to when all that this node shows is known to be complete; the `id` of each event.
     private var position: Milliseconds = 0
@@ -240,6 +240,7 @@ public struct Gateway {
         case .end(let session, let reason): end(session, reason: reason)
         case .policy(let app, let policy): follow(policy, of: app)
         case .kicked(let user, let before, let reason): kick(user, before: before, reason: reason)
+        case .forgetKicks(let users): for user in users { voidTokens[user] = nil }
         case .position(let milliseconds): position = max(position, milliseconds)
         }
     }

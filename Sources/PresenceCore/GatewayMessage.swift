@@ -24,6 +24,8 @@ public enum NodeMessage: Equatable, Sendable {
     case end(SessionID, reason: String)
     /// A user's sessions end, and tokens issued before this time are void.
     case kicked(UserID, before: Milliseconds, reason: String)
+    /// These kicks are not remembered any more.
+    case forgetKicks([UserID])
     /// The policy of an app, or with nil that of all others.
     case policy(app: String?, Policy)
     /// All that this node shows is complete up to this time.

@@ -22,8 +22,9 @@ struct OwnedUser {
     var doubtDeadline: Instant?
     /// What the user is when no session is left: by how the last one ended (T2, T7).
     var statusAfterLast = StatusType.offline
-    /// When what two sides of a split knew together is put right: a list that is too long, a custom status that outlived its OFFLINE.
-    var surplusDueAt: Instant?
+    /// When the user is looked at because what is known of it may break a rule: a list longer than its quota, a custom status that outlived
+    /// its OFFLINE. Two sides of a split have brought that together, or the policy has changed; nil when nothing is suspected.
+    var repairDueAt: Instant?
     /// When this user is looked at next; an older entry in the queue of reviews is void.
     var reviewAt = Instant.farFuture
 
@@ -76,7 +77,7 @@ struct OwnedUser {
 
     /// The earliest moment at which something about this user ends by itself.
     func nextDeadline(at now: Now) -> Instant {
-        var next = min(doubtDeadline ?? .farFuture, surplusDueAt ?? .farFuture)
+        var next = min(doubtDeadline ?? .farFuture, repairDueAt ?? .farFuture)
         for session in sessions { next = min(next, session.missedUntil ?? .farFuture) }
         if record.customStatusExpiresAt > 0 { next = min(next, now.instant(of: record.customStatusExpiresAt)) }
         if let event = record.event { next = min(next, now.instant(of: event.expiresAt)) }

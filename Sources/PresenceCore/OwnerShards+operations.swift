@@ -187,12 +187,12 @@ extension OwnerShards {
     /// after the last part has come: before, what is too much may be what another part removes.
     mutating func noteSurplus(_ user: Index, at now: Now) {
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
-        users[user].surplusDueAt = now.instant + settings.takeoverTimeout
+        users[user].repairDueAt = now.instant + settings.takeoverTimeout
     }
 
     mutating func evictSurplus(_ user: Index, at now: Now, into outbox: inout Outbox) {
-        guard let due = users[user].surplusDueAt, due <= now.instant else { return }
-        users[user].surplusDueAt = nil
+        guard let due = users[user].repairDueAt, due <= now.instant else { return }
+        users[user].repairDueAt = nil
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
         let evicted = users[user].subscriptions.evict(downTo: subscriptionsMax(of: user), version: clock.next(at: now.wall))
         countEvictions(evicted.count)

@@ -55,6 +55,30 @@ import Testing
         cluster.advance(.seconds(4))
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
     }
+
+    @Test mutating func whatANodeForgetsOfKicksItsGatewaysForgetToo() {
+        for index in cluster.processes.indices { cluster.processes[index].node.kicks.countMax = 2 }
+        let before = cluster.now.wall
+        for user in ["ann", "bob", "bob", "carl"] {
+            cluster.advance(.milliseconds(50))
+            #expect(kick(user) == .done)
+        }
+        #expect(cluster.processes.map(\.node.kicks.count) == [2, 2, 2])
+        #expect(areTokensVoid(of: "ann", issuedAt: before) == [false, false, false])
+        #expect(areTokensVoid(of: "bob", issuedAt: before) == [true, true, true])
+        #expect(areTokensVoid(of: "carl", issuedAt: before) == [true, true, true])
+    }
+
+    @Test mutating func aKickIsRememberedForThirtyDays() {
+        cluster = TestCluster(nodes: 1)
+        let before = cluster.now.wall
+        cluster.advance(.milliseconds(50))
+        #expect(kick("ann") == .done)
+        cluster.advance(.seconds(30 * 86_400 - 3_700), step: .seconds(100))
+        #expect(areTokensVoid(of: "ann", issuedAt: before) == [true])
+        cluster.advance(.seconds(7_400), step: .seconds(100))
+        #expect(areTokensVoid(of: "ann", issuedAt: before) == [false])
+    }
 }
 
 @Suite struct OtherDevicesTests {
