@@ -45,15 +45,14 @@ public enum EventText {
 
     /// `onConnected`; intervals in seconds.
     public static func connected(
-        session: SessionID, user: UserID, node: NodeID, heartbeatInterval: Duration, heartbeatTimeout: Duration, now: Now,
-        id position: Milliseconds
+        session: SessionID, user: UserID, node: NodeID, heartbeat: Heartbeat, now: Now, id position: Milliseconds
     ) -> [UInt8] {
         event("event: onConnected\nid: ", id: position, reserving: 256) { json in
             json.member("sessionID", session.description)
             json.member("userID", user.id)
             json.member("node", node.rawValue)
-            json.member("heartbeatInterval", heartbeatInterval.components.seconds)
-            json.member("heartbeatTimeout", heartbeatTimeout.components.seconds)
+            json.member("heartbeatInterval", heartbeat.interval.components.seconds)
+            json.member("heartbeatTimeout", heartbeat.timeout.components.seconds)
             json.member("serverTime", now.wall)
         }
     }

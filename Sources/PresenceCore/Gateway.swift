@@ -110,7 +110,7 @@ public struct Gateway {
     /// Counts since the start.
     public private(set) var counters = Counters()
     private let node: NodeID
-    private let settings: GatewaySettings
+    let settings: GatewaySettings
     private var users = UserTable<Watched>()
     private var sessions: [Session?] = []
     private var isBlocked: [Bool] = []
@@ -163,8 +163,8 @@ public struct Gateway {
         users[user].sessions.append(index)
         push(
             EventText.connected(
-                session: attach.session, user: attach.user, node: node, heartbeatInterval: settings.heartbeatInterval,
-                heartbeatTimeout: settings.heartbeatTimeout, now: now, id: resumeFrom ?? 0),
+                session: attach.session, user: attach.user, node: node, heartbeat: heartbeat(of: attach.user, on: attach.platform),
+                now: now, id: resumeFrom ?? 0),
             to: index)
         follow([(user, floor)], by: index)
         if let leavingReason {

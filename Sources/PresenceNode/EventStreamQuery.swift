@@ -30,7 +30,7 @@ struct EventStreamQuery: Equatable {
     private mutating func set(_ name: String, _ value: String) throws(Problem) {
         switch name {
         case "platform":
-            guard (1...Limits.platformBytesMax).contains(value.utf8.count), value.utf8.allSatisfy(\.isTokenByte) else {
+            guard Limits.isValidPlatform(value) else {
                 throw .parameter("platform: must be 1 to \(Limits.platformBytesMax) letters, digits, '-', '_' or '.'")
             }
             platform = value
@@ -65,16 +65,5 @@ struct EventStreamQuery: Equatable {
         }
         guard let decoded = String(validating: bytes, as: UTF8.self) else { throw .parameter("\(field): is not UTF-8") }
         return decoded
-    }
-}
-
-extension UInt8 {
-    fileprivate var isTokenByte: Bool {
-        switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-            UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
-            true
-        default: false
-        }
     }
 }

@@ -9,6 +9,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private struct Seat {
         let connection: HTTPServerConnection
         let stream: StreamID
+        let heartbeat: Heartbeat
         /// The login in progress; nil once its owner has answered, or did not for so long that it counts no more.
         var login: Work?
     }
@@ -338,8 +339,10 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             session: session, user: caller.user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus)
         let seat = gateway.open(attach, resumeFrom: resumeFrom, at: Clock.now())
         while seats.count <= Int(seat) { seats.append(nil) }
-        seats[Int(seat)] = Seat(connection: connection, stream: stream, login: work)
+        let heartbeat = gateway.heartbeat(of: caller.user, on: query.platform)
+        seats[Int(seat)] = Seat(connection: connection, stream: stream, heartbeat: heartbeat, login: work)
         connection.applicationCount += 1
+        connection.bear(heartbeat)
         connection.openEventStream(stream, token: seat)
         flush()
     }
@@ -439,19 +442,49 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let clocks = Clock.now()
         gateway.tick(at: clocks)
         abandonLateLogins(at: clocks)
-        let interval = TimeAmount.nanoseconds(settings.heartbeatInterval.wholeNanoseconds)
-        let timeout = TimeAmount.nanoseconds(settings.heartbeatTimeout.wholeNanoseconds)
+        var hasSilent = false
         for connection in http.connections where connection.applicationCount > 0 {
+            guard let limits = connection.silenceLimits else { continue }
             let silence = now - connection.lastReceivedAt
-            if silence > timeout, connection.isHTTP2 {
-                counters.silentSessions += UInt64(connection.applicationCount)
-                connection.close()
-            } else if silence > interval, now - connection.lastPingAt > interval {
+            if silence > limits.end, connection.isHTTP2 { hasSilent = true }
+            if silence > limits.ping, now - connection.lastPingAt > limits.ping {
                 connection.lastPingAt = now
                 connection.ping()
             }
         }
+        if hasSilent { endSilentSessions(at: now) }
         flush()
+    }
+
+    /// Ends the sessions whose time of silence is up. A connection that has no other is closed.
+    private func endSilentSessions(at now: NIODeadline) {
+        var ended: [(connection: HTTPServerConnection, streams: [StreamID])] = []
+        var places: [ObjectIdentifier: Int] = [:]
+        for seat in seats {
+            guard let seat, seat.connection.isHTTP2, let limits = seat.connection.silenceLimits else { continue }
+            let silence = now - seat.connection.lastReceivedAt
+            guard silence > limits.end else { continue }
+            let place = places[ObjectIdentifier(seat.connection)] ?? ended.count
+            if place == ended.count {
+                places[ObjectIdentifier(seat.connection)] = place
+                ended.append((seat.connection, []))
+                // Those that stay say anew what they bear.
+                seat.connection.silenceLimits = nil
+            }
+        }
+        guard !ended.isEmpty else { return }
+        for seat in seats {
+            guard let seat, let place = places[ObjectIdentifier(seat.connection)] else { continue }
+            if now - seat.connection.lastReceivedAt > TimeAmount(seat.heartbeat.timeout) {
+                ended[place].streams.append(seat.stream)
+            } else {
+                seat.connection.bear(seat.heartbeat)
+            }
+        }
+        for (connection, streams) in ended {
+            counters.silentSessions += UInt64(streams.count)
+            if streams.count == connection.applicationCount { connection.close() } else { streams.forEach(connection.reset) }
+        }
     }
 
     // MARK: Stopping
@@ -489,4 +522,16 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         copy.delay = admission.longestDelay(at: Clock.now().instant)
         return copy
     }
+}
+
+extension HTTPServerConnection {
+    /// Of all sessions on it the shortest times count.
+    fileprivate func bear(_ heartbeat: Heartbeat) {
+        let (ping, end) = (TimeAmount(heartbeat.interval), TimeAmount(heartbeat.timeout))
+        silenceLimits = (min(silenceLimits?.ping ?? ping, ping), min(silenceLimits?.end ?? end, end))
+    }
+}
+
+extension TimeAmount {
+    fileprivate init(_ duration: Duration) { self = .nanoseconds(duration.wholeNanoseconds) }
 }

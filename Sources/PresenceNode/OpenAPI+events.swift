@@ -13,7 +13,7 @@ extension OpenAPI {
                 "platform",
                 [
                     "type": "string", "minLength": 1, "maxLength": .integer(Int64(Limits.platformBytesMax)),
-                    "pattern": "^[A-Za-z0-9._-]+$", "description": "What others see among onlinePlatforms.",
+                    "pattern": .string(platformPattern), "description": "What others see among onlinePlatforms.",
                 ]),
             parameter(
                 "deviceID",
@@ -30,6 +30,8 @@ extension OpenAPI {
             ["description": "The stream.", "content": ["text/event-stream": ["schema": ["oneOf": .array(streamEvents.map(\.envelope))]]]],
             []),
     ]
+
+    static let platformPattern = "^[A-Za-z0-9._-]+$"
 
     private static func parameter(_ name: String, in place: String = "query", _ schema: JSONValue) -> JSONValue {
         ["name": .string(name), "in": .string(place), "required": false, "schema": schema]

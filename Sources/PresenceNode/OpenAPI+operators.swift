@@ -72,6 +72,13 @@ extension OpenAPI {
                     ["type": "boolean", "const": false],
                 ]
             ]
+        case .platforms:
+            [
+                "type": "object", "maxProperties": .integer(Int64(Policy.platformTimeoutsMax)),
+                "propertyNames": ["pattern": .string(platformPattern)],
+                "additionalProperties": Schema.integer(Policy.PlatformTimeout.secondsRange),
+                "description": "Seconds of silence after which a session on a platform is lost.",
+            ]
         case .word(let words): ["type": "string", "enum": .array(words.map { .string($0) })]
         }
     }

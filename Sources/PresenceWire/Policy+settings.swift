@@ -24,6 +24,7 @@ extension Policy {
             /// A duration of whole seconds.
             case seconds(any WritableKeyPath<Policy, Duration> & Sendable, ClosedRange<Int64>)
             case rate(any WritableKeyPath<Policy, Rate?> & Sendable)
+            case platforms(any WritableKeyPath<Policy, [PlatformTimeout]> & Sendable)
             case word([String], @Sendable (Policy) -> String, @Sendable (inout Policy, String) -> Void)
         }
 
@@ -41,6 +42,10 @@ extension Policy {
         }
 
         init(_ name: String, _ path: any WritableKeyPath<Policy, Rate?> & Sendable) { (self.name, kind) = (name, .rate(path)) }
+
+        init(_ name: String, _ path: any WritableKeyPath<Policy, [PlatformTimeout]> & Sendable) {
+            (self.name, kind) = (name, .platforms(path))
+        }
 
         init<Word: RawRepresentable<String> & CaseIterable & SendableMetatype>(
             _ name: String, _ path: any WritableKeyPath<Policy, Word> & Sendable
@@ -71,7 +76,9 @@ extension Policy {
         Setting("customStatus.clearOnOffline", \.offlineClearsCustomStatus),
         Setting("rate.setStatus", \.setStatusRate), Setting("rate.query", \.queryRate), Setting("rate.subscribe", \.subscribeRate),
         Setting("device.exposePlatforms", \.exposesPlatforms),
-        Setting("offlineGrace", \.offlineGrace, 0...3_600), Setting("errors.shape", \.errorShape),
+        Setting("offlineGrace", \.offlineGrace, 0...3_600),
+        Setting("liveness.timeout", \.livenessTimeout, PlatformTimeout.secondsRange),
+        Setting("liveness.timeoutByPlatform", \.platformTimeouts), Setting("errors.shape", \.errorShape),
     ]
 
     /// The names of all settings.
@@ -89,6 +96,7 @@ extension Policy {
             throw PolicyError(setting: name, problem: "must be an integer in \(range.lowerBound)...\(range.upperBound)")
         case (.word(let words, _, let write), .string(let word)) where words.contains(word): write(&self, word)
         case (.word(let words, _, _), _): throw PolicyError(setting: name, problem: "must be one of \(words.joined(separator: ", "))")
+        case (.platforms(let path), _): self[keyPath: path] = try PlatformTimeout.read(value, of: name)
         case (.rate(let path), _): self[keyPath: path] = try Rate(value, of: name)
         }
     }
@@ -110,6 +118,13 @@ extension Policy {
         case .integer(let path, _): json.integer(self[keyPath: path])
         case .seconds(let path, _): json.integer(self[keyPath: path].components.seconds)
         case .word(_, let read, _): json.string(read(self))
+        case .platforms(let path):
+            json.object { json in
+                for exception in self[keyPath: path] {
+                    json.key(text: exception.platform)
+                    json.integer(exception.timeout.components.seconds)
+                }
+            }
         case .rate(let path):
             guard let rate = self[keyPath: path] else { return json.bool(false) }
             json.object { json in

@@ -56,6 +56,19 @@ public struct Policy: Equatable, Sendable {
         }
     }
 
+    /// After how much silence a session on one platform is lost.
+    public struct PlatformTimeout: Equatable, Sendable {
+        /// As sessions name it; a name without a session is of no effect.
+        public var platform: String
+        /// 15–3,600 s.
+        public var timeout: Duration
+
+        public init(platform: String, timeout: Duration) {
+            self.platform = platform
+            self.timeout = timeout
+        }
+    }
+
     /// See ``Plan``. Setting `plan`.
     public var plan = Plan.premium
     /// The console switch of T16, T19, R1 and N25: asking about others and being told of them. Off answers 72001. Setting `userStatus.enabled`.
@@ -102,11 +115,23 @@ public struct Policy: Equatable, Sendable {
     public var exposesPlatforms = true
     /// How long a lost session may be missed before its user is shown OFFLINE (T5). Setting `offlineGrace`, in seconds.
     public var offlineGrace = Duration.seconds(2)
+    /// After how much silence a session is lost, 15–3,600 s (T6). Setting `liveness.timeout`, in seconds.
+    public var livenessTimeout = Duration.seconds(400)
+    /// Platforms with a time of their own (X3), sorted by name, at most ``platformTimeoutsMax``. Setting `liveness.timeoutByPlatform`.
+    public var platformTimeouts: [PlatformTimeout] = []
     /// See ``ErrorShape``. Setting `errors.shape`.
     public var errorShape = ErrorShape.perUser
 
     /// The preset `rollcall`.
     public init() {}
+
+    /// Most platforms with a time of their own.
+    public static let platformTimeoutsMax = 32
+
+    /// After how much silence a session on a platform is lost.
+    public func livenessTimeout(of platform: String) -> Duration {
+        platformTimeouts.first { $0.platform == platform }?.timeout ?? livenessTimeout
+    }
 
     /// The settings of a preset. Where its document is silent it is as `rollcall`.
     public init(_ preset: Preset) {
@@ -132,6 +157,7 @@ public struct Policy: Equatable, Sendable {
         customStatusBytesMax = 100
         exposesPlatforms = false
         offlineGrace = .zero
+        platformTimeouts = [PlatformTimeout(platform: "web", timeout: .seconds(60))]  // X3
         errorShape = .wholeCall
     }
 
