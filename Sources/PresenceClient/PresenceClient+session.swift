@@ -118,6 +118,7 @@ extension PresenceClient {
             obey(machine.synced(stream))
             broadcaster.send(.subscriptionSyncCompleted(type))
         case .subscriptionChangedOnOtherDevices(let change): broadcaster.send(.subscriptionChangedOnOtherDevices(change))
+        case .subscriptionExpired(let users): broadcaster.send(.subscriptionExpired(users))
         case .kickedOffline(let reason):
             // The answer to one's own logout ends the session.
             if machine.isLeaving { return }

@@ -30,6 +30,14 @@ public enum EventText {
         }
     }
 
+    /// `onSubscriptionExpired`: nothing more is told of these users.
+    public static func subscriptionsExpired(_ users: [UserID], id position: Milliseconds) -> [UInt8] {
+        event("event: onSubscriptionExpired\nid: ", id: position, reserving: 256) { json in
+            json.key("userIDs")
+            json.array { json in for user in users { json.string(user.id) } }
+        }
+    }
+
     /// `onKickedOffline`.
     public static func kickedOffline(reason: String, id position: Milliseconds) -> [UInt8] {
         event("event: onKickedOffline\nid: ", id: position, reserving: 128) { $0.member("reason", reason) }

@@ -334,6 +334,9 @@ public struct Gateway {
             let subscribed = interest.added.map(\.target)
             push(EventText.subscriptionsChanged(subscribed, interest.removed, id: position(of: session)), to: session)
         }
+        if interest.hasExpired, self[session].hasInterest {
+            push(EventText.subscriptionsExpired(interest.removed, id: position(of: session)), to: session)
+        }
         release(removed)
     }
 

@@ -162,11 +162,12 @@ extension OwnerShards {
         return .subscriptions(subscriptions.page(offset: offset, limit: limit), total: subscriptions.liveCount)
     }
 
-    /// Ends the subscriptions whose time is up (N6); nobody is notified (R12).
+    /// Ends the subscriptions whose time is up (N6); nobody is notified (R12), unless the policy wants it.
     mutating func expireSubscriptions(_ user: Index, at now: Now, into outbox: inout Outbox) {
         guard let expiry = users[user].subscriptions.nextExpiry, expiry <= now.wall else { return }
         let version = clock.next(at: now.wall)
-        drop(users[user].subscriptions.expire(at: now.wall, version: version), of: user, into: &outbox)
+        let notifies = policies.policy(of: users.user(at: user)).notifiesExpiry
+        drop(users[user].subscriptions.expire(at: now.wall, version: version), of: user, hasExpired: notifies, into: &outbox)
     }
 
     /// Merges what another owner knew of the list, and tells the gateways if it was more.
@@ -199,11 +200,16 @@ extension OwnerShards {
         drop(evicted, of: user, into: &outbox)
     }
 
-    /// - Parameter session: the session that asked; nil when nobody has asked.
-    mutating func drop(_ removed: [Subscription], of user: Index, by session: SessionID?? = nil, into outbox: inout Outbox) {
+    /// - Parameters:
+    ///   - session: the session that asked; nil when nobody has asked.
+    ///   - hasExpired: their time was up, and the sessions are told.
+    mutating func drop(
+        _ removed: [Subscription], of user: Index, by session: SessionID?? = nil, hasExpired: Bool = false, into outbox: inout Outbox
+    ) {
         guard !removed.isEmpty else { return }
         noteFacts(of: user)
         var interest = change(of: user, added: [], removed: removed.map(\.target))
+        interest.hasExpired = hasExpired
         if let session { name(session, in: &interest, of: user) }
         for peer in users[user].sessionPeers { outbox.send(.interest(interest), to: peer) }
         outbox.rows += removed.map { Row($0, of: users.user(at: user)) }

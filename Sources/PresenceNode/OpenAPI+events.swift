@@ -81,6 +81,10 @@ extension OpenAPI {
                 Schema.required("unsubscribed", Schema.list(of: Schema.reference("UserID"))),
             ])),
         StreamEvent(
+            name: "onSubscriptionExpired",
+            summary: "Subscriptions have run out; only where subscription.notifyExpiry is on, and only to sessions that are open then.",
+            data: Schema.object([Schema.required("userIDs", Schema.list(of: Schema.reference("UserID")))])),
+        StreamEvent(
             name: "onKickedOffline", summary: "The stream ends after it.", data: Schema.object([Schema.required("reason", Schema.string)])),
         StreamEvent(
             name: "onReconnectHint", summary: "This node is leaving: open another stream, then drop this one.",

@@ -103,7 +103,7 @@ public struct Peer: Hashable, Sendable {
 /// The first thing two nodes say to one another on a link.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
-    public static let protocolVersion: UInt64 = 5
+    public static let protocolVersion: UInt64 = 6
 
     public var protocolVersion: UInt64
     /// Nodes of another cluster refuse the link.
@@ -228,6 +228,8 @@ public struct Interest: Hashable, Sendable {
     public var isNews = false
     /// The session that asked, which need not be told.
     public var asker: SessionID?
+    /// `removed` have run out, and the user's sessions are told so (`subscription.notifyExpiry`).
+    public var hasExpired = false
 
     public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
         self.user = user

@@ -68,6 +68,7 @@ extension Policy {
         Setting("subscription.ttlMax", \.subscriptionSecondsMax, 1...Limits.subscriptionSeconds.upperBound),
         Setting("subscription.ttlRequired", \.isSubscriptionTTLRequired),
         Setting("subscription.dropAfterOffline", \.dropAfterOfflineSeconds, 0...31_536_000),
+        Setting("subscription.notifyExpiry", \.notifiesExpiry),
         Setting("subscription.initialSnapshot", \.snapshot), Setting("subscription.replayOnLogin", \.replay),
         Setting("subscription.list", \.canListSubscriptions),
         Setting("query.batchMax", \.queryUsersMax, 1...Int64(Limits.queryUsersMax)), Setting("query.selfAllowed", \.canQuerySelf),

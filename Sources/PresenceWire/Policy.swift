@@ -89,6 +89,8 @@ public struct Policy: Equatable, Sendable {
     public var isSubscriptionTTLRequired = false
     /// After so many seconds without a session the user's subscriptions end (T35); 0 for never. Setting `subscription.dropAfterOffline`.
     public var dropAfterOfflineSeconds: Int64 = 0
+    /// The user's sessions are told of subscriptions that run out (against R12). Setting `subscription.notifyExpiry`.
+    public var notifiesExpiry = false
     /// See ``Snapshot``. Setting `subscription.initialSnapshot`.
     public var snapshot = Snapshot.always
     /// See ``Replay``. Setting `subscription.replayOnLogin`.

@@ -173,7 +173,7 @@ extension WireWriter {
             writer.signed(followed.since)
         }
         users(interest.removed)
-        tag(interest.isNews ? 1 : 0)
+        tag((interest.isNews ? 1 : 0) | (interest.hasExpired ? 2 : 0))
         optional(interest.asker) { $0.session($1) }
     }
 
@@ -376,7 +376,9 @@ extension WireReader {
             Interest.Followed(target: try reader.user(), told: try reader.optionalVersion(), since: try reader.signed())
         }
         var interest = Interest(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
-        interest.isNews = try flag()
+        let flags = try tag()
+        guard flags < 4 else { throw .unknownTag(flags) }
+        (interest.isNews, interest.hasExpired) = (flags & 1 != 0, flags & 2 != 0)
         interest.asker = try optional { reader throws(DecodeError) in try reader.session() }
         return interest
     }

@@ -103,6 +103,23 @@ import Testing
         #expect(changes(told: browser).count == 1)
     }
 
+    @Test(arguments: [false, true]) mutating func sessionsAreToldOfAnExpiryOnlyWhereThePolicyWantsIt(isOn: Bool) {
+        cluster.call(.setAppPolicy(Array("{\"settings\":{\"subscription.notifyExpiry\":\(isOn)}}".utf8)), by: "admin", on: 0)
+        cluster.advance(.milliseconds(100))
+        let sessions = [cluster.login("bob", on: 0), cluster.login("bob", on: 1, platform: "web")]
+        let other = cluster.login("carl", on: 0)
+        cluster.subscribe("bob", to: ["ann"], on: 0, seconds: 60)
+        cluster.subscribe("bob", to: ["dora"], on: 0)
+        cluster.advance(.seconds(59), step: .milliseconds(500))
+        func told(_ client: Int) -> [JSONValue] {
+            cluster.clients[client].events.filter { $0.name == "onSubscriptionExpired" }.compactMap { $0.data["userIDs"] }
+        }
+        #expect(sessions.allSatisfy { told($0).isEmpty })
+        cluster.advance(.seconds(2), step: .milliseconds(500))
+        #expect(sessions.map(told) == [[JSONValue]](repeating: isOn ? [list("ann")] : [], count: 2))  // R12
+        #expect(told(other).isEmpty)
+    }
+
     @Test mutating func aSubscriptionThatEndsByItselfIsNotToldAsACall() {
         let phone = cluster.login("bob", on: 0)
         let browser = cluster.login("bob", on: 1, platform: "web")
