@@ -142,7 +142,7 @@ extension OwnerShards {
             users[user].statusAfterLast = .unlogined
         }
         let rowsCount = outbox.rows.count
-        settle(user, isLogout: session == nil, at: now, into: &outbox)
+        settle(user, isLogout: session == nil, departed: ended, at: now, into: &outbox)
         // As in ``setSelfStatus``.
         if outbox.rows.count == rowsCount, users[user].record.version > .zero { outbox.rows.append(Row(users[user].record)) }
     }

@@ -9,6 +9,7 @@ extension OwnerShards {
     mutating func policyChanged(of app: String, at now: Now) {
         for index in users.places where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
             if users[index].subscriptions.liveCount > subscriptionsMax(of: index) { users[index].repairDueAt = now.instant }
+            if pushDevices(of: index, without: [], at: now) != users[index].record.pushDevices { users[index].repairDueAt = now.instant }
             schedule(index, at: now)
         }
     }

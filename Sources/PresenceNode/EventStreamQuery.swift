@@ -5,6 +5,7 @@ struct EventStreamQuery: Equatable {
     var platform = "unknown"
     var deviceID = ""
     var customStatus: String?
+    var isPushReachable = false
 
     /// Reads `a=b&c=d` with percent-encoding; unknown names are ignored, one that occurs twice is refused.
     init(_ query: some Collection<UInt8>) throws(Problem) {
@@ -13,7 +14,7 @@ struct EventStreamQuery: Equatable {
             let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             let name = try Self.decode(pair[0], of: "query")
             let value = pair.count > 1 ? try Self.decode(pair[1], of: name) : ""
-            guard ["platform", "deviceID", "customStatus"].contains(name) else { continue }
+            guard ["platform", "deviceID", "customStatus", "pushReachable"].contains(name) else { continue }
             guard seen.insert(name).inserted else { throw .parameter("\(name): occurs twice") }
             try set(name, value)
         }
@@ -40,6 +41,9 @@ struct EventStreamQuery: Equatable {
                 throw .parameter("deviceID: must be at most \(Limits.deviceBytesMax) bytes without control characters")
             }
             deviceID = value
+        case "pushReachable":
+            guard let isReachable = Bool(value) else { throw .parameter("pushReachable: must be true or false") }
+            isPushReachable = isReachable
         default:
             guard value.utf8.count <= Limits.customStatusBytesMax else {
                 throw .parameter("customStatus: \(value.utf8.count) bytes, at most \(Limits.customStatusBytesMax) are allowed")

@@ -336,7 +336,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         nextSession += 1
         let session = SessionID(stamp: shell.peer.generation << 20 + nextSession << 6 + UInt64(index), node: shell.peer.versionNode)
         let attach = Attach(
-            session: session, user: caller.user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus)
+            session: session, user: caller.user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus,
+            isPushReachable: query.isPushReachable)
         let seat = gateway.open(attach, resumeFrom: resumeFrom, at: Clock.now())
         while seats.count <= Int(seat) { seats.append(nil) }
         let heartbeat = gateway.heartbeat(of: caller.user, on: query.platform)

@@ -23,6 +23,15 @@ extension OpenAPI {
                 ]),
             parameter("customStatus", Schema.text(bytesMax: Policy().customStatusBytesMax, "Set at login.")),
             parameter(
+                "pushReachable",
+                [
+                    "type": "boolean",
+                    "description": """
+                    Vendor push reaches the device. Where state.pushReachableStaysOnline is on, the user then stays ONLINE when the session \
+                    is lost: until the device logs in again without it, a logout, a kick, or 15 to 30 days have passed.
+                    """,
+                ]),
+            parameter(
                 "Last-Event-ID", in: "header",
                 Schema.described(Schema.string, "The id of the last event of another stream: resumes there. Another text resumes nothing.")),
         ],

@@ -78,6 +78,7 @@ extension Policy {
         Setting("rate.setStatus", \.setStatusRate), Setting("rate.query", \.queryRate), Setting("rate.subscribe", \.subscribeRate),
         Setting("device.exposePlatforms", \.exposesPlatforms),
         Setting("offlineGrace", \.offlineGrace, 0...3_600),
+        Setting("state.pushReachableStaysOnline", \.pushReachableStaysOnline),
         Setting("liveness.timeout", \.livenessTimeout, PlatformTimeout.secondsRange),
         Setting("liveness.timeoutByPlatform", \.platformTimeouts), Setting("errors.shape", \.errorShape),
     ]

@@ -117,6 +117,8 @@ public struct Policy: Equatable, Sendable {
     public var exposesPlatforms = true
     /// How long a lost session may be missed before its user is shown OFFLINE (T5). Setting `offlineGrace`, in seconds.
     public var offlineGrace = Duration.seconds(2)
+    /// Who has a device that vendor push reaches stays ONLINE when its session is lost (N19). Setting `state.pushReachableStaysOnline`.
+    public var pushReachableStaysOnline = false
     /// After how much silence a session is lost, 15–3,600 s (T6). Setting `liveness.timeout`, in seconds.
     public var livenessTimeout = Duration.seconds(400)
     /// Platforms with a time of their own (X3), sorted by name, at most ``platformTimeoutsMax``. Setting `liveness.timeoutByPlatform`.
@@ -148,6 +150,7 @@ public struct Policy: Equatable, Sendable {
             isSubscriptionTTLRequired = true
             (snapshot, replay) = (.onRequest, .online)
             canListSubscriptions = false
+            pushReachableStaysOnline = true
         case .zim: setZIM()
         }
     }

@@ -46,6 +46,8 @@ public struct Record: Hashable, Sendable {
     public var customStatusExpiresAt: Milliseconds
     /// When the custom status or the event was last written: together a fact of its own, kept when two sides of a split have each written a record.
     public var customStatusVersion: Version
+    /// Devices by which the user is ONLINE without a session; sorted by platform and device. Nobody outside is told.
+    public var pushDevices: [PushDevice] = []
     /// Platforms with a session, sorted and without repetition.
     public var onlinePlatforms: [String]
     public var event: PublishedEvent?

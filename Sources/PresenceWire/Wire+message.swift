@@ -141,7 +141,7 @@ extension WireWriter {
         text(attach.platform)
         text(attach.deviceID)
         optional(attach.customStatus) { $0.text($1) }
-        tag(attach.isLogin ? 1 : 0)
+        tag((attach.isLogin ? 1 : 0) | (attach.isPushReachable ? 2 : 0))
         optional(attach.record) { $0.record($1) }
     }
 
@@ -340,12 +340,15 @@ extension WireReader {
     }
 
     private mutating func attach() throws(DecodeError) -> Attach {
-        Attach(
+        var attach = Attach(
             session: try session(), user: try user(), platform: try text(bytesMax: Limits.platformBytesMax),
             deviceID: try text(bytesMax: Limits.deviceBytesMax),
-            customStatus: try optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.customStatusBytesMax) },
-            isLogin: try flag(),
-            record: try optional { reader throws(DecodeError) in try reader.record() })
+            customStatus: try optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.customStatusBytesMax) })
+        let flags = try tag()
+        guard flags < 4 else { throw .unknownTag(flags) }
+        (attach.isLogin, attach.isPushReachable) = (flags & 1 != 0, flags & 2 != 0)
+        attach.record = try optional { reader throws(DecodeError) in try reader.record() }
+        return attach
     }
 
     private mutating func detach() throws(DecodeError) -> Detach {

@@ -8,6 +8,7 @@ import Testing
 
     static var record: Record {
         var record = Record(blank: ann)
+        record.pushDevices = [PushDevice(platform: "ios", deviceID: "d", until: 1_790_000_000_000)]
         record.version = version
         record.statusType = .online
         record.customStatus = "in a \"meeting\""
@@ -22,7 +23,10 @@ import Testing
     static let messages: [Message] = [
         .beginSync(epoch: 1, ranges: .max), .relay(record, targets: [0, .max]), .relay(record, targets: []),
         .relayed([SlotHash(slot: 65_535, hash: 5)]), .viewDigest(ring: 9, first: 63, [0, .max]), .endSync(epoch: .max),
-        .attach(Attach(session: session, user: ann, platform: "ios", deviceID: "d", customStatus: "x", isLogin: false, record: record)),
+        .attach(
+            Attach(
+                session: session, user: ann, platform: "ios", deviceID: "d", customStatus: "x", isLogin: false, isPushReachable: true,
+                record: record)),
         .detach(Detach(session: session, user: ann, cause: .lost, lastSeen: 12)),
         .watch([Watch(user: ann, held: version, record: record), Watch(user: ann, held: .zero)]), .unwatch([ann]),
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
