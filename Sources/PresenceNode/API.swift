@@ -35,7 +35,9 @@ struct API {
         let parsed = try parse(operation, fields, subject, policy)
         try policy.allow(parsed.call, of: subject)
         if policy.errorShape == .wholeCall, let first = parsed.errors.first {
-            throw Problem(status: 400, code: first.code, detail: first.reason, errors: parsed.errors)
+            var problem = Problem(status: 400, code: first.code, detail: first.reason, errors: parsed.errors)
+            problem.rule = first.rule
+            throw problem
         }
         return parsed
     }
@@ -61,7 +63,7 @@ struct API {
     }
 
     private static func setSelfStatus(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
-        let text = try fields.text("customStatus", bytesMax: Int(policy.customStatusBytesMax)) ?? ""
+        let text = try fields.text("customStatus", bytesMax: Int(policy.customStatusBytesMax), by: .customStatus) ?? ""
         let standard = policy.customStatusSeconds > 0 && !text.isEmpty ? policy.customStatusSeconds : nil
         let seconds = try fields.integer("expiry", in: Limits.customStatusSeconds) ?? standard
         return Parsed(call: .setSelfStatus(customStatus: text, seconds: seconds), subject: subject, errors: [])
@@ -82,7 +84,9 @@ struct API {
         var (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.queryUsersMax))
         if !policy.canQuerySelf, users.contains(subject) {
             users.removeAll { $0 == subject }
-            errors.append(UserError(userID: String(subject.id), code: 6017, reason: "userIDs: this app does not let one ask for oneself"))
+            errors.append(
+                UserError(
+                    userID: String(subject.id), code: 6017, reason: "userIDs: this app does not let one ask for oneself", rule: .ownStatus))
         }
         return Parsed(call: .getUserStatus(users), subject: subject, errors: errors)
     }
@@ -90,9 +94,9 @@ struct API {
     private static func subscribe(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
         let found = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.subscribeUsersMax))
         let range = policy.subscriptionSecondsMin...policy.subscriptionSecondsMax
-        let seconds = try fields.integer("expiry", in: range)
+        let seconds = try fields.integer("expiry", in: range, by: .ttl)
         guard seconds != nil || !policy.isSubscriptionTTLRequired else {
-            throw .parameter("expiry: is missing; it must be an integer in \(range.lowerBound)...\(range.upperBound)")
+            throw .parameter("expiry: is missing; it must be an integer in \(range.lowerBound)...\(range.upperBound)", by: .ttl)
         }
         let sync = try fields.bool("sync") ?? false
         let type = try fields.integer("subscribeType", in: 1...1) ?? 1
@@ -122,7 +126,8 @@ struct API {
         let limit = try fields.integer("limit", in: 1...Int64(Limits.pageRowsMax)) ?? Int64(Limits.subscriptionsMax)
         let isWhole = found.map { $0.users.isEmpty && $0.errors.isEmpty } ?? true
         guard !isWhole || policy.canListSubscriptions else {
-            throw .parameter("userIDs: is missing; this app lets one ask only whether 1 to \(policy.queryUsersMax) users are followed")
+            throw .parameter(
+                "userIDs: is missing; this app lets one ask only whether 1 to \(policy.queryUsersMax) users are followed", by: .list)
         }
         let call = Call.getSubscribedUserStatus(only: isWhole ? nil : found?.users, offset: Int(offset), limit: Int(limit))
         return Parsed(call: call, subject: subject, errors: [])
@@ -213,13 +218,13 @@ extension Policy {
         case .publishEvent: break
         case .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus:
             if plan == .basic {
-                throw Problem(status: 403, code: 7013, detail: "the app's plan covers one's own status only; it is \"basic\"")
+                throw .notAllowed(7013, "the app's plan covers one's own status only; it is \"basic\"", by: .plan)
             }
         }
         if !statusEnabled {
-            throw Problem(
-                status: 403, code: 72001,
-                detail: "asking about others, following them and publishing events is switched off for this app (userStatus.enabled)")
+            throw .notAllowed(
+                72001, "asking about others, following them and publishing events is switched off for this app (userStatus.enabled)",
+                by: .off)
         }
     }
 }
@@ -229,7 +234,7 @@ extension UserError {
     fileprivate init(unfollowed user: UserID, _ policy: Policy) {
         self.init(
             userID: String(user.id), code: 6017,
-            reason: "userIDs: \(policy.subscriptionsMax) users are followed already; more is not allowed")
+            reason: "userIDs: \(policy.subscriptionsMax) users are followed already; more is not allowed", rule: .quota)
     }
 }
 

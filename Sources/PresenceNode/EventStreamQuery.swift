@@ -24,7 +24,7 @@ struct EventStreamQuery: Equatable {
     func check(by policy: Policy) throws(Problem) {
         let bytesCount = customStatus?.utf8.count ?? 0
         guard bytesCount <= policy.customStatusBytesMax else {
-            throw .parameter("customStatus: \(bytesCount) bytes, at most \(policy.customStatusBytesMax) are allowed")
+            throw .parameter("customStatus: \(bytesCount) bytes, at most \(policy.customStatusBytesMax) are allowed", by: .customStatus)
         }
     }
 

@@ -20,6 +20,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         var successes = [UInt64](repeating: 0, count: API.Operation.allCases.count)
         /// Operations refused, by operation and code.
         var refusals: [API.Operation: [Int: UInt64]] = [:]
+        var rejections = PolicyRejections()
         var violations: [HTTPViolation: UInt64] = [:]
         var silentSessions: UInt64 = 0
         var connections = 0
@@ -146,6 +147,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         }
         ended(call.work)
         counters.successes[call.operation.rawValue] += 1
+        for error in call.errors { counters.rejections.count(error.rule) }
+        if case .subscribed(_, let refused, _, _) = answer { counters.rejections.count(.quota, refused.count) }
         json.bytes.withUnsafeBufferPointer { body in
             call.connection.respond(to: call.stream, status: 200, contentType: .json, body: body)
         }
@@ -156,6 +159,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         allow: StaticString? = nil
     ) {
         if let operation { counters.refusals[operation, default: [:]][problem.code, default: 0] += 1 }
+        counters.rejections.count(problem.rule)
         connection.respond(
             to: stream,
             HTTPResponse(
