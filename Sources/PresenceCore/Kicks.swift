@@ -77,6 +77,9 @@ extension Row {
 extension Node {
     /// Ends all sessions of a user of whom this node is the owner, and makes void what tokens there are.
     mutating func kick(_ request: Request, reason: String, from peer: PeerIndex, at now: Now) {
+        if mustKnow(request.user), !owners.record(of: request.user).isOfKnownUser {
+            return send(.answer(id: request.id, .refused(.noSuchUser([request.user]))), to: peer)
+        }
         let entry = Kicks.Entry(before: now.wall, reason: reason, version: owners.clock.next(at: now.wall))
         owners.kick(request.user, at: now, into: &outbox)
         apply(entry, of: request.user, at: now)

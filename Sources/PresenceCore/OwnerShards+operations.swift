@@ -25,6 +25,9 @@ extension OwnerShards {
             outbox.answersWhenStored.append((peer, request.id, .done))
         case .subscriptions(let only, let offset, let limit):
             outbox.answer(request.id, subscriptions(of: request.user, only: only, offset: offset, limit: limit), to: peer)
+        case .register:
+            register(request.user, at: now, into: &outbox)
+            outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
         case .setPolicy, .kick, .explain: preconditionFailure("what all nodes keep is the node's to change")
         case .records(let users):
             outbox.answer(request.id, .records(users.map { record(of: $0) }), to: peer)

@@ -228,13 +228,14 @@ struct OwnerShards {
         let old = users[user].record
         let isNewer = record.version > old.version
         let isCustomNewer = record.customStatusVersion > old.customStatusVersion
-        guard isNewer || isCustomNewer else { return false }
+        guard isNewer || isCustomNewer || (record.isRegistered && !old.isRegistered) else { return false }
         guard accepts(max(record.version, record.customStatusVersion), at: now) else { return false }
         var (kept, other) = isNewer ? (record, old) : (old, record)
         if other.customStatusVersion > kept.customStatusVersion {
             kept.takeCustomStatus(of: other)
             kept.version = clock.next(at: now.wall)
         }
+        if other.isRegistered, !kept.isRegistered { (kept.isRegistered, kept.version) = (true, clock.next(at: now.wall)) }
         kept.lastSeenTime = max(kept.lastSeenTime, other.lastSeenTime)
         users[user].record = kept
         noteFacts(of: user)

@@ -13,6 +13,7 @@ extension Row {
             json.array { json in
                 for platform in record.onlinePlatforms { json.string(platform) }
             }
+            if record.isRegistered { json.member("isRegistered", true) }
             if !record.pushDevices.isEmpty {
                 json.key("pushDevices")
                 json.array { json in
@@ -117,6 +118,7 @@ extension Record {
         customStatusExpiresAt = json["customStatusExpiresAt"]?.wholeNumber ?? 0
         customStatusVersion = json["customStatusVersion"]?.text.flatMap { Version(text: $0) } ?? (customStatus.isEmpty ? .zero : version)
         if case .array(let platforms) = json["onlinePlatforms"] { onlinePlatforms = platforms.compactMap(\.text) }
+        isRegistered = json["isRegistered"] == .bool(true)
         if case .array(let devices) = json["pushDevices"] {
             pushDevices = devices.map { device in
                 PushDevice(

@@ -145,11 +145,11 @@ struct API {
 
     /// Writes the body of the answer to a call that was carried out. Throws for one that was refused.
     static func write(
-        _ answer: CallAnswer, to operation: Operation, errors: [UserError], policy: Policy, into json: inout JSONWriter
+        _ answer: CallAnswer, to operation: Operation, of caller: UserID, errors: [UserError], policy: Policy, into json: inout JSONWriter
     ) throws(Problem) {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
-        case .explained: preconditionFailure("explain is an administrator's call")
+        case .explained, .imported: preconditionFailure("an administrator's call: \(answer)")
         case .tooOften(let retryAfter): throw .tooOften(operation.name, retryAfter: retryAfter)
         case .done: json.object { json in if operation != .logout { json.member("errorUserList", errors) } }
         case .userStatus(let record):
@@ -158,20 +158,26 @@ struct API {
                 json.key("userStatus")
                 json.userStatus(record.shown(by: policy))
             }
-        case .userStatusList(let records, let users, let asOf):
+        case .userStatusList(let all, let users, let asOf):
+            let unknown = users.indices.filter { policy.mustBeRegistered && all[$0]?.isOfKnownUser == false && users[$0] != caller }
+            if policy.errorShape == .wholeCall, !unknown.isEmpty { throw Problem(.noSuchUser(unknown.map { users[$0] })) }
+            var records = all
+            let errors = errors + unknown.map { UserError(unknown: users[$0]) }
             json.object { json in
+                for place in unknown { records[place] = nil }
                 json.key("userStatusList")
                 json.array { json in
                     for place in records.indices where records[place] != nil {
                         json.userStatus(records[place].unsafelyUnwrapped.shown(by: policy))
                     }
                 }
-                json.member("errorUserList", errors + unreachable(records, users))
+                json.member("errorUserList", errors + unreachable(all, users))
                 json.member("asOf", asOf)
             }
-        case .subscribed(let evicted, let refused, let records, let users):
+        case .subscribed(let evicted, let refused, let unknown, let records, let users):
             json.object { json in
-                json.member("errorUserList", errors + refused.map { UserError(unfollowed: $0, policy) })
+                json.member(
+                    "errorUserList", errors + refused.map { UserError(unfollowed: $0, policy) } + unknown.map { UserError(unknown: $0) })
                 json.key("evicted")
                 json.array { json in
                     for user in evicted { json.string(user.id) }
@@ -214,7 +220,7 @@ extension Policy {
     /// Throws where the app's plan does not cover a call (T36, Z1), or a switch is off (T16, T19, R1, N25). One's own status is free (T13, T15).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
         switch call {
-        case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain, .getUserStatus([subject]), .getUserStatus([]): return
+        case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain, .importUsers, .getUserStatus([subject]), .getUserStatus([]): return
         case .publishEvent: break
         case .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus:
             if plan == .basic {
@@ -230,6 +236,11 @@ extension Policy {
 }
 
 extension UserError {
+    /// Nobody knows of such a user.
+    init(unknown user: UserID) {
+        self.init(userID: String(user.id), code: 70107, reason: "no such user: neither imported nor ever logged in", rule: .registered)
+    }
+
     /// There is no room for another subscription (R7).
     fileprivate init(unfollowed user: UserID, _ policy: Policy) {
         self.init(

@@ -138,7 +138,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         guard let call = waiting.take(token) else { return }
         json.clear()
         do throws(Problem) {
-            try API.write(answer, to: call.operation, errors: call.errors, policy: gateway.policy(of: call.caller), into: &json)
+            try API.write(
+                answer, to: call.operation, of: call.caller, errors: call.errors, policy: gateway.policy(of: call.caller), into: &json)
         } catch {
             ended(call.work)  // Also 50001: a call that ran out of time is the latest that there is.
             var problem = error
@@ -147,10 +148,22 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         }
         ended(call.work)
         counters.successes[call.operation.rawValue] += 1
-        for error in call.errors { counters.rejections.count(error.rule) }
-        if case .subscribed(_, let refused, _, _) = answer { counters.rejections.count(.quota, refused.count) }
+        count(call.errors, answer, gateway.policy(of: call.caller), of: call.caller)
         json.bytes.withUnsafeBufferPointer { body in
             call.connection.respond(to: call.stream, status: 200, contentType: .json, body: body)
+        }
+    }
+
+    /// Counts the users of a call that the policy has refused, while others were served.
+    private func count(_ errors: [UserError], _ answer: CallAnswer, _ policy: Policy, of caller: UserID) {
+        for error in errors { counters.rejections.count(error.rule) }
+        switch answer {
+        case .subscribed(_, let refused, let unknown, _, _):
+            counters.rejections.count(.quota, refused.count)
+            counters.rejections.count(.registered, unknown.count)
+        case .userStatusList(let records, let users, _) where policy.mustBeRegistered:
+            counters.rejections.count(.registered, zip(records, users).count { $0?.isOfKnownUser == false && $1 != caller })
+        default: break
         }
     }
 

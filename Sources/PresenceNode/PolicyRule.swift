@@ -16,6 +16,8 @@ enum PolicyRule: String, CaseIterable, Sendable {
     case list
     /// A subscription beyond what one may follow, where nobody is evicted.
     case quota
+    /// No such user (70107).
+    case registered
     /// Called too often (7008).
     case rate
 }

@@ -63,8 +63,9 @@ public struct Problem: Error, Equatable, Sendable {
     /// What an owner refused.
     init(_ refusal: Refusal) {
         self.init(
-            status: refusal.code == 50001 || refusal.code == 50002 ? 503 : 400, code: refusal.code, detail: refusal.detail,
-            retryAfter: refusal.code == 50002 ? 1 : nil)
+            status: refusal.code == 50001 || refusal.code == 50002 ? 503 : refusal.code == 70107 ? 404 : 400, code: refusal.code,
+            detail: refusal.detail, retryAfter: refusal.code == 50002 ? 1 : nil)
+        if refusal.code == 70107 { rule = .registered }
     }
 
     /// The name of the code, for people.

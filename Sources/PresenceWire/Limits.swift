@@ -8,6 +8,8 @@ public enum Limits {
     public static let subscribeUsersMax = 200
     /// Most users in one query.
     public static let queryUsersMax = 500
+    /// Most users in one `importUsers`.
+    public static let importUsersMax = 1_000
     /// Most users a subscriber follows; the earliest is evicted beyond it (T21).
     public static let subscriptionsMax = 3_000
     /// Shortest and longest validity of a subscription, in seconds (N6).

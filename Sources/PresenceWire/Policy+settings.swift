@@ -60,6 +60,7 @@ extension Policy {
     /// All settings, in the order in which they are told.
     static let settings: [Setting] = [
         Setting("plan", \.plan), Setting("userStatus.enabled", \.statusEnabled),
+        Setting("users.mustBeRegistered", \.mustBeRegistered),
         Setting("subscription.maxPerSubscriber", \.subscriptionsMax, 1...Int64(Limits.subscriptionsMax)),
         Setting("subscription.overflow", \.overflow),
         Setting("subscription.batchMax", \.subscribeUsersMax, 1...Int64(Limits.subscribeUsersMax)),

@@ -71,6 +71,8 @@ public struct Policy: Equatable, Sendable {
 
     /// See ``Plan``. Setting `plan`.
     public var plan = Plan.premium
+    /// Calls that name somebody who was not imported and has never logged in are answered 70107 for that user. Setting `users.mustBeRegistered`.
+    public var mustBeRegistered = false
     /// The console switch of T16, T19, R1 and N25: asking about others and being told of them. Off answers 72001. Setting `userStatus.enabled`.
     public var statusEnabled = true
     /// Users that one user may follow, 1–3,000 (T21, R5, N18, Z11). Setting `subscription.maxPerSubscriber`.

@@ -230,6 +230,7 @@ extension WireWriter {
             tag(10)
             user(other)
             tag(part.rawValue)
+        case .register: tag(11)
         case .kick(let reason):
             tag(9)
             text(reason)
@@ -444,6 +445,7 @@ extension WireReader {
             guard flags < 4 else { throw .unknownTag(flags) }
             return .publishEvent(value: value, ext: ext, seconds: seconds, isForOnlineOnly: flags & 1 != 0, isSynced: flags & 2 != 0)
         case 10: return .explain(try user(), try explained())
+        case 11: return .register
         case 9: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case 7: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         case let other: throw .unknownTag(other)

@@ -23,6 +23,7 @@ extension WireWriter {
         signed(value.customStatusExpiresAt)
         version(value.customStatusVersion)
         list(value.onlinePlatforms) { $0.text($1) }
+        tag(value.isRegistered ? 1 : 0)
         list(value.pushDevices) { writer, device in
             writer.text(device.platform)
             writer.text(device.deviceID)
@@ -113,6 +114,7 @@ extension WireReader {
         record.onlinePlatforms = try list(countMax: Limits.sessionsPerUserMax) { reader throws(DecodeError) in
             try reader.text(bytesMax: Limits.platformBytesMax)
         }
+        record.isRegistered = try flag()
         record.pushDevices = try list(countMax: PushDevice.countMax) { reader throws(DecodeError) in
             PushDevice(
                 platform: try reader.text(bytesMax: Limits.platformBytesMax), deviceID: try reader.text(bytesMax: Limits.deviceBytesMax),

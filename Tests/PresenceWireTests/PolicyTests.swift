@@ -44,6 +44,7 @@ import Testing
         (#"{"settings":{"liveness.timeoutByPlatform":{"a b":60}}}"#, "liveness.timeoutByPlatform"),
         (#"{"settings":{"liveness.timeoutByPlatform":60}}"#, "liveness.timeoutByPlatform"),
         (#"{"settings":{"state.pushReachableStaysOnline":1}}"#, "state.pushReachableStaysOnline"),
+        (#"{"settings":{"users.mustBeRegistered":0}}"#, "users.mustBeRegistered"),
         (#"{"settings":{"subscription.notifyExpiry":"yes"}}"#, "subscription.notifyExpiry"),
         (#"{"settings":{"subscription.ttlMin":90,"subscription.ttlMax":80}}"#, "subscription.ttlMin"), (#"{"settings":[]}"#, "settings"),
     ])

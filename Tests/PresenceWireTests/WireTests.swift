@@ -8,6 +8,7 @@ import Testing
 
     static var record: Record {
         var record = Record(blank: ann)
+        record.isRegistered = true
         record.pushDevices = [PushDevice(platform: "ios", deviceID: "d", until: 1_790_000_000_000)]
         record.version = version
         record.statusType = .online
@@ -45,7 +46,7 @@ import Testing
                 operation: .publishEvent(value: 10_000, ext: "e", seconds: 60, isForOnlineOnly: false, isSynced: true))),
         .request(Request(id: 8, user: ann, operation: .kick(reason: "banned"))),
         .request(Request(id: 9, user: ann, operation: .setPolicy(Array(#"{"preset":"zim"}"#.utf8)))),
-        .request(Request(id: 10, user: ann, operation: .explain(ann, .view))),
+        .request(Request(id: 10, user: ann, operation: .explain(ann, .view))), .request(Request(id: 11, user: ann, operation: .register)),
         .answer(id: 10, .explained(.view, Array("{}".utf8))), .answer(id: 9, .subscribed(evicted: [], refused: [ann])),
         .delta(record), .watched([Watched(user: ann, record: nil), Watched(user: ann, record: record)]),
         .interest(
