@@ -6,11 +6,13 @@ public enum EventText {
     public static let recordsPerEventMax = 50
 
     /// `onUserStatusChanged`.
-    public static func statusChanged(_ records: some Sequence<Record>, id position: Milliseconds) -> [UInt8] {
+    ///
+    /// - Parameter unknown: whose general status is not told.
+    public static func statusChanged(_ records: some Sequence<Record>, unknown: UserID? = nil, id position: Milliseconds) -> [UInt8] {
         event("event: onUserStatusChanged\nid: ", id: position, reserving: 512) { json in
             json.key("userStatusList")
             json.array { json in
-                for record in records { json.userStatus(record) }
+                for record in records { json.userStatus(record, isUnknown: record.user == unknown) }
             }
         }
     }

@@ -256,7 +256,8 @@ public struct Gateway {
         if let event = record.event, !event.isSynced, event.id == record.version {
             watchers.removeAll { self[$0].user == user }  // N14
         }
-        var payload: Int32?
+        let ownUnknown = policy.selfReport == .unknown ? record.user : nil
+        var (payload, ownPayload): (Int32?, Int32?)
         for session in watchers {
             if isBlocked[Int(session)] {
                 postpone(user, for: session)
@@ -267,8 +268,13 @@ public struct Gateway {
                 counters.changesPushed += 1
                 continue
             }
-            let shared = payload ?? addPayload(EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), id: position))
-            payload = shared
+            let isOwn = ownUnknown != nil && self[session].user == user
+            let known = isOwn ? ownPayload : payload
+            let shared =
+                known
+                ?? addPayload(
+                    EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), unknown: isOwn ? ownUnknown : nil, id: position))
+            if isOwn { ownPayload = shared } else { payload = shared }
             output.pushes.append(Push(session: session, payload: shared))
             counters.recordsPushed += 1
             counters.changesPushed += 1
@@ -456,7 +462,8 @@ public struct Gateway {
             let records = indices[start..<end].compactMap { user in
                 (isSynced ? users[user].record : users[user].record?.forLatecomers(since: eventsSince))?.shown(by: policy)
             }
-            push(EventText.statusChanged(records, id: position(of: session)), to: session)
+            let unknown = policy.selfReport == .unknown ? users.user(at: own) : nil
+            push(EventText.statusChanged(records, unknown: unknown, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)
             start = end
         }

@@ -122,7 +122,12 @@ extension OpenAPI {
 
     private static let userStatus = Schema.object([
         Schema.required("userID", Schema.reference("UserID")),
-        Schema.required("statusType", ["enum": .array(StatusType.allCases.map { .string($0.name) })]),
+        Schema.required(
+            "statusType",
+            [
+                "enum": .array(StatusType.allCases.map { .string($0.name) } + ["UNKNOWN"]),
+                "description": "UNKNOWN, with lastUpdateTime 0, of oneself on the event stream where self.reportStatus is unknown.",
+            ]),
         Schema.required("customStatus", Schema.text(bytesMax: Limits.customStatusBytesMax)),
         Schema.required("onlinePlatforms", Schema.list(of: Schema.text(bytesMax: Limits.platformBytesMax))),
         Schema.sometimes("event", Schema.reference("Event")),

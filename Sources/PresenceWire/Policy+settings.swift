@@ -77,7 +77,7 @@ extension Policy {
         Setting("customStatus.ttl", \.customStatusSeconds, 0...Limits.customStatusSeconds.upperBound),
         Setting("customStatus.clearOnOffline", \.offlineClearsCustomStatus),
         Setting("rate.setStatus", \.setStatusRate), Setting("rate.query", \.queryRate), Setting("rate.subscribe", \.subscribeRate),
-        Setting("device.exposePlatforms", \.exposesPlatforms),
+        Setting("device.exposePlatforms", \.exposesPlatforms), Setting("self.reportStatus", \.selfReport),
         Setting("offlineGrace", \.offlineGrace, 0...3_600),
         Setting("state.pushReachableStaysOnline", \.pushReachableStaysOnline),
         Setting("liveness.timeout", \.livenessTimeout, PlatformTimeout.secondsRange),

@@ -36,6 +36,13 @@ public struct Policy: Equatable, Sendable {
         case online
     }
 
+    /// What the user's own sessions are told of the user's general status.
+    public enum SelfReport: String, CaseIterable, Sendable {
+        case full
+        /// `"statusType":"UNKNOWN","lastUpdateTime":0`: whoever is told has a connection, and so knows better (Z22).
+        case unknown
+    }
+
     /// How a call fails that names several users.
     public enum ErrorShape: String, CaseIterable, Sendable {
         case perUser
@@ -119,6 +126,8 @@ public struct Policy: Equatable, Sendable {
     public var exposesPlatforms = true
     /// How long a lost session may be missed before its user is shown OFFLINE (T5). Setting `offlineGrace`, in seconds.
     public var offlineGrace = Duration.seconds(2)
+    /// See ``SelfReport``. Setting `self.reportStatus`.
+    public var selfReport = SelfReport.full
     /// Who has a device that vendor push reaches stays ONLINE when its session is lost (N19). Setting `state.pushReachableStaysOnline`.
     public var pushReachableStaysOnline = false
     /// After how much silence a session is lost, 15–3,600 s (T6). Setting `liveness.timeout`, in seconds.
@@ -172,6 +181,7 @@ public struct Policy: Equatable, Sendable {
         (subscribeUsersMax, unsubscribeUsersMax, queryUsersMax) = (100, 100, 200)
         isSubscriptionTTLRequired = true
         canQuerySelf = false
+        selfReport = .unknown
         (customStatusBytesMax, customStatusSeconds, offlineClearsCustomStatus) = (64, 86_400, false)
         setStatusRate = Rate(calls: 1, seconds: 1)
     }

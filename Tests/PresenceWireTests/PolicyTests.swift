@@ -44,6 +44,7 @@ import Testing
         (#"{"settings":{"liveness.timeoutByPlatform":{"a b":60}}}"#, "liveness.timeoutByPlatform"),
         (#"{"settings":{"liveness.timeoutByPlatform":60}}"#, "liveness.timeoutByPlatform"),
         (#"{"settings":{"state.pushReachableStaysOnline":1}}"#, "state.pushReachableStaysOnline"),
+        (#"{"settings":{"self.reportStatus":"none"}}"#, "self.reportStatus"),
         (#"{"settings":{"users.mustBeRegistered":0}}"#, "users.mustBeRegistered"),
         (#"{"settings":{"subscription.notifyExpiry":"yes"}}"#, "subscription.notifyExpiry"),
         (#"{"settings":{"subscription.ttlMin":90,"subscription.ttlMax":80}}"#, "subscription.ttlMin"), (#"{"settings":[]}"#, "settings"),
@@ -69,6 +70,7 @@ import Testing
         #expect(Policy.Preset.allCases.map { Policy($0).livenessTimeout(of: "ios") } == [Duration](repeating: .seconds(400), count: 5))  // T6
         #expect(Policy(.tencent).livenessTimeout(of: "web") == .seconds(60))  // X3
         #expect(Policy.Preset.allCases.filter { Policy($0).pushReachableStaysOnline } == [.commsease])  // N19
-        #expect(Policy.Preset.allCases.allSatisfy { !Policy($0).notifiesExpiry })  // R12
+        #expect(Policy.Preset.allCases.allSatisfy { !Policy($0).notifiesExpiry && !Policy($0).mustBeRegistered })  // R12
+        #expect(Policy.Preset.allCases.filter { Policy($0).selfReport == .unknown } == [.zim])  // Z22
     }
 }
