@@ -7,7 +7,7 @@ extension OwnerShards {
     /// The devices that count now: those before, without those of `departed` sessions, and those of open sessions that say so.
     func pushDevices(of user: Index, without departed: [OwnedSession], at now: Now) -> [PushDevice] {
         let old = users[user].record.pushDevices
-        let reachable = users[user].sessions.filter(\.isPushReachable)
+        let reachable = users[user].sessions.filter { $0.isPushReachable }
         guard !old.isEmpty || !reachable.isEmpty else { return [] }
         guard policies.policy(of: users.user(at: user)).pushReachableStaysOnline else { return [] }
         var devices = old.filter { device in !departed.contains { $0.isOf(device) } }

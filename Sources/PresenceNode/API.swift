@@ -159,7 +159,8 @@ struct API {
                 json.userStatus(record.shown(by: policy))
             }
         case .userStatusList(let all, let users, let asOf):
-            let unknown = users.indices.filter { policy.mustBeRegistered && all[$0]?.isOfKnownUser == false && users[$0] != caller }
+            let unknown =
+                policy.mustBeRegistered ? users.indices.filter { all[$0]?.isOfKnownUser == false && users[$0] != caller } : []
             if policy.errorShape == .wholeCall, !unknown.isEmpty { throw Problem(.noSuchUser(unknown.map { users[$0] })) }
             var records = all
             let errors = errors + unknown.map { UserError(unknown: users[$0]) }

@@ -28,17 +28,20 @@ import Testing
     ]
 
     @Test func everyRefusalIsCountedOnceByItsRule() async throws {
-        let fixture = try await Fixture.start()
+        var policies: [String: AppPolicy] = [:]
+        for (number, refused) in Self.refused.enumerated() {
+            policies["app\(number)"] = try AppPolicy(try JSONReader.read(Array("{\"settings\":\(refused.settings)}".utf8)))
+        }
+        let fixture = try await Fixture.start { [policies] in
+            $0.core.policies = policies
+            $0.core.policy.setStatusRate = Policy.Rate(calls: 1, seconds: 3_600)
+        }
         var expected: [String: Int] = [:]
         for (number, refused) in Self.refused.enumerated() {
-            let app = "app\(number)"
-            let change = "{\"settings\":\(refused.settings)}"
-            #expect(try await fixture.administer("setAppPolicy", change, app: app) == 200)
-            _ = try await fixture.call(refused.operation, refused.body, app: app)
+            _ = try await fixture.call(refused.operation, refused.body, app: "app\(number)")
             expected[refused.rule, default: 0] += refused.count
             for (rule, count) in expected { #expect(try await Self.count(rule, fixture) == count, "\(rule) after \(refused.settings)") }
         }
-        #expect(try await fixture.administer("setAppPolicy", #"{"settings":{"rate.setStatus":{"calls":1,"seconds":3600}}}"#) == 200)
         for _ in 0..<3 { _ = try await fixture.call("setSelfStatus", "{}") }
         #expect(try await Self.count("rate", fixture) == 2)
         try await fixture.stop()

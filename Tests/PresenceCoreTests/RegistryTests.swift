@@ -83,11 +83,12 @@ import Testing
         var other = Record(blank: ann)
         other.version = Version(milliseconds: cluster.now.wall + 5, counter: 0, node: 2)
         other.statusType = .online
-        for record in [other, owners.record(of: ann)] {
+        let imported = owners.record(of: ann)
+        for (first, second) in [(other, imported), (imported, other)] {
             var side = OwnerShards(clock: VersionClock(node: 3), settings: CoreSettings())
             let user = side.index(of: ann)
-            _ = side.keep(record, at: user, now: cluster.now)
-            #expect(side.keep(record == other ? owners.record(of: ann) : other, at: user, now: cluster.now))
+            let kept = [side.keep(first, at: user, now: cluster.now), side.keep(second, at: user, now: cluster.now)]
+            #expect(kept == [true, true])
             #expect(side.record(of: ann).isRegistered)
             #expect(side.record(of: ann).statusType == .online)
             #expect(side.record(of: ann).version > other.version)

@@ -21,6 +21,12 @@ import Testing
 
     static let session = SessionID(stamp: 77, node: 8)
     static let subscription = Subscription(target: ann, subscribedAt: 4, expiresAt: 9, version: version, isRemoved: true)
+    static var news: Interest {
+        var interest = Interest(user: ann, version: version, isWhole: false, added: [], removed: [ann])
+        (interest.isNews, interest.hasExpired, interest.asker) = (true, true, session)
+        return interest
+    }
+
     static let messages: [Message] = [
         .beginSync(epoch: 1, ranges: .max), .relay(record, targets: [0, .max]), .relay(record, targets: []),
         .relayed([SlotHash(slot: 65_535, hash: 5)]), .viewDigest(ring: 9, first: 63, [0, .max]), .endSync(epoch: .max),
@@ -52,7 +58,8 @@ import Testing
         .interest(
             Interest(
                 user: ann, version: version, isWhole: true, added: [.init(target: ann, told: nil, since: 3)], removed: [ann])),
-        .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)), .answer(id: 9, .subscribed(evicted: [ann])),
+        .interest(news), .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)),
+        .answer(id: 9, .subscribed(evicted: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
         .answer(id: 9, .refused(.unavailable)), .misrouted([ann]),
         .offer(ring: 7, [SlotHash(slot: 65_535, hash: .max)], isFirst: true, isLast: false), .want(ring: 7, [0, 65_535]),
