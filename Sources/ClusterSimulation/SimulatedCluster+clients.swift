@@ -203,7 +203,7 @@ extension SimulatedCluster {
             clients[client].syncedAt = time
             checkSync(client)
         case "onReconnectHint": follow(hintOf: client)
-        case "onKickedOffline", "onSubscriptionChangedOnOtherDevices": break
+        case "onKickedOffline", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired": break
         default: violate(.messagesAreReadable, "an event nobody knows: \(event.name)")
         }
     }

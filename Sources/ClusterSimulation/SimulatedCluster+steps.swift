@@ -172,7 +172,7 @@ extension SimulatedCluster {
         case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
             checkDisks(of: record)
             truth.wishes[call.user].append(Truth.Wish(text: text, expires: seconds != nil, version: isAlone ? nil : record.version))
-        case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, _, let records, _)):
+        case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, _, _, let records, _)):
             subscribed(call, targets, seconds, evicted: evicted)
             checkSights(of: records ?? [], inAnswerTo: call)
             told(records ?? [], inAnswerTo: call)

@@ -81,7 +81,7 @@ public struct NIMSubscribeEvent: Sendable, Equatable {
     static func online(_ status: UserStatus) -> NIMSubscribeEvent {
         let value =
             switch status.statusType {
-            case .online: NIMSubscribeEventOnlineValue.login
+            case .online, .unknown: NIMSubscribeEventOnlineValue.login  // Unknown is told to those alone who are there.
             case .unlogined: NIMSubscribeEventOnlineValue.logout
             case .offline: NIMSubscribeEventOnlineValue.offline
             }

@@ -105,6 +105,8 @@ open class HTTPServerConnection {
     public var lastPingAt = NIODeadline.distantPast
     /// For the application: event streams it has opened here.
     public var applicationCount = 0
+    /// The application's: after how much silence the peer is asked for a sign of life, and after how much something ends.
+    public var silenceLimits: (ping: TimeAmount, end: TimeAmount)?
     let server: HTTPLoop
     /// Where the connection stands in ``HTTPLoop/connections``.
     var place = -1

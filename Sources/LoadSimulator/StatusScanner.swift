@@ -79,7 +79,9 @@ struct StatusScanner {
         case 6 where name[0] == UInt8(ascii: "u"): status.userID = text
         case 12 where name[0] == UInt8(ascii: "c"): status.customStatus = text
         case 10 where name[0] == UInt8(ascii: "s"):
-            status.statusType = text.count == 6 ? .online : text.count == 7 ? .offline : .unlogined
+            // UNKNOWN is told to those alone who are there.
+            let isOnline = text.count == 6 || text.elementsEqual("UNKNOWN".utf8)
+            status.statusType = isOnline ? .online : text.count == 7 ? .offline : .unlogined
         case 7 where name[0] == UInt8(ascii: "v"):
             guard text.count == 24 else { return false }
             status.version = Version(stamp: Self.hex(text[0..<16]), node: UInt32(truncatingIfNeeded: Self.hex(text[16..<24])))

@@ -11,6 +11,9 @@ public struct ClientConfiguration: Sendable {
     public var platform = "swift"
     /// The device, for those who explain; at most 128 bytes.
     public var deviceID = ""
+    /// Vendor push reaches the device: where the app's policy wants it (`state.pushReachableStaysOnline`), its user stays ONLINE without a
+    /// session. Name the ``deviceID``, too: a login of another device of the platform does not replace this one then.
+    public var isPushReachable = false
     /// Set at the first login; nil leaves it as it is.
     public var customStatus: String?
     /// Most users of one call. Default: ``CallLimits/rollcall``.

@@ -10,6 +10,7 @@ enum ServerEvent: Equatable {
     case userStatusChanged([UserStatus])
     case subscriptionSyncCompleted(SubscribeType)
     case subscriptionChangedOnOtherDevices(SubscriptionChange)
+    case subscriptionExpired([String])
     case kickedOffline(reason: String)
     case reconnectHint(after: Duration)
 
@@ -26,6 +27,7 @@ enum ServerEvent: Equatable {
             self = .subscriptionChangedOnOtherDevices(
                 SubscriptionChange(
                     subscribed: change.subscribed?.map(\.userID) ?? [], unsubscribed: change.unsubscribed?.map(\.userID) ?? []))
+        case "onSubscriptionExpired": self = .subscriptionExpired(try JSON.decode(Expired.self, from: event.data).userIDs)
         case "onKickedOffline": self = .kickedOffline(reason: try JSON.decode(Kicked.self, from: event.data).reason)
         case "onReconnectHint":
             self = .reconnectHint(after: .milliseconds(max(try JSON.decode(Hint.self, from: event.data).afterMilliseconds ?? 0, 0)))
@@ -35,6 +37,7 @@ enum ServerEvent: Equatable {
 
     private struct Changed: Decodable { let userStatusList: [UserStatus] }
     private struct Synced: Decodable { let subscribeType: Int }
+    private struct Expired: Decodable { let userIDs: [String] }
     private struct Kicked: Decodable { let reason: String }
     private struct Hint: Decodable { let afterMilliseconds: Int64? }
     private struct OtherDevices: Decodable {

@@ -83,6 +83,7 @@ extension PresenceClient {
         guard let address = streams[stream]?.address else { throw PresenceError.cancelled }
         var query = "platform=\(percentEncoded(configuration.platform))"
         if !configuration.deviceID.isEmpty { query += "&deviceID=\(percentEncoded(configuration.deviceID))" }
+        if configuration.isPushReachable { query += "&pushReachable=true" }
         if let status = loginStatus, !status.isEmpty { query += "&customStatus=\(percentEncoded(status))" }
         let url = "\(configuration.addresses[address])/v1/events?\(query)"
         let token = try await currentToken(after: nil)
@@ -118,6 +119,7 @@ extension PresenceClient {
             obey(machine.synced(stream))
             broadcaster.send(.subscriptionSyncCompleted(type))
         case .subscriptionChangedOnOtherDevices(let change): broadcaster.send(.subscriptionChangedOnOtherDevices(change))
+        case .subscriptionExpired(let users): broadcaster.send(.subscriptionExpired(users))
         case .kickedOffline(let reason):
             // The answer to one's own logout ends the session.
             if machine.isLeaving { return }

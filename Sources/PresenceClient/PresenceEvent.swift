@@ -8,6 +8,8 @@ public enum PresenceEvent: Sendable, Equatable {
     case subscriptionSyncCompleted(SubscribeType)
     /// Another device of the same user has subscribed or unsubscribed.
     case subscriptionChangedOnOtherDevices(SubscriptionChange)
+    /// Subscriptions of these users have run out; told only where the app's policy wants it (`subscription.notifyExpiry`).
+    case subscriptionExpired([String])
     /// The session was ended by the node; the client does not come back by itself.
     case kickedOffline(reason: String)
     /// The connection is in another state.

@@ -10,6 +10,8 @@ public protocol PresenceListener: AnyObject, Sendable {
     func onSubscriptionSyncCompleted(_ type: SubscribeType)
     /// Another device of the same user has subscribed or unsubscribed.
     func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange)
+    /// Subscriptions of these users have run out; told only where the app's policy wants it (`subscription.notifyExpiry`).
+    func onSubscriptionExpired(_ userIDs: [String])
     /// The node has ended the session; the client does not come back by itself.
     func onKickedOffline(reason: String)
     /// The connection is in another state.
@@ -27,6 +29,8 @@ extension PresenceListener {
     /// Does nothing.
     public func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange) {}
     /// Does nothing.
+    public func onSubscriptionExpired(_ userIDs: [String]) {}
+    /// Does nothing.
     public func onKickedOffline(reason: String) {}
     /// Does nothing.
     public func onConnectionStateChanged(_ change: ConnectionChange) {}
@@ -37,6 +41,7 @@ extension PresenceListener {
         case .userStatusChanged(let statuses): onUserStatusChanged(statuses)
         case .subscriptionSyncCompleted(let type): onSubscriptionSyncCompleted(type)
         case .subscriptionChangedOnOtherDevices(let change): onSubscriptionChangedOnOtherDevices(change)
+        case .subscriptionExpired(let users): onSubscriptionExpired(users)
         case .kickedOffline(let reason): onKickedOffline(reason: reason)
         case .connectionStateChanged(let change): onConnectionStateChanged(change)
         }

@@ -6,6 +6,8 @@ public enum StatusType: String, Sendable, Codable {
     case offline = "OFFLINE"
     /// Never logged in, or logged out.
     case unlogined = "UNLOGINED"
+    /// Of oneself, where the app's policy tells one's own status to nobody but others (`self.reportStatus`).
+    case unknown = "UNKNOWN"
 }
 
 /// All that may be known of a user: one whole, versioned value. Times are milliseconds since 1970 (UTC), 0 for never.

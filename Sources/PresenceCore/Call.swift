@@ -18,6 +18,8 @@ public enum Call: Equatable, Sendable {
     case explain(UserID)
     /// Ends all sessions of the caller, whose tokens are void from now on.
     case kick(reason: String)
+    /// There are such users.
+    case importUsers([UserID])
     /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
     case setAppPolicy([UInt8])
 }
@@ -33,8 +35,10 @@ public enum CallAnswer: Equatable, Sendable {
     case userStatus(Record)
     /// Records in the order asked, nil where the owner could not be reached, and the time up to which they are known to be right.
     case userStatusList([Record?], users: [UserID], asOf: Milliseconds)
-    /// Who was evicted, and the records when `sync` asked for them.
-    case subscribed(evicted: [UserID], refused: [UserID] = [], records: [Record?]?, users: [UserID])
+    /// Who was evicted, for whom there was no room, who is no user of the app, and the records of `users` when `sync` asked for them.
+    case subscribed(evicted: [UserID], refused: [UserID] = [], unknown: [UserID] = [], records: [Record?]?, users: [UserID])
+    /// Those whose owners have not said that they are registered now.
+    case imported(failed: [UserID])
     case subscriptions([Subscription], records: [Record?], total: Int)
     case done
     case refused(Refusal)
@@ -68,6 +72,8 @@ struct PendingCalls {
         /// The users whose records are wanted, and those that have come.
         var users: [UserID] = []
         var records: [Record?] = []
+        /// To `subscribe`: who is no user of the app; to `importUsers`: who could not be registered.
+        var excluded: [UserID] = []
         var page: [Subscription] = []
         var total = 0
         /// Requests without an answer.

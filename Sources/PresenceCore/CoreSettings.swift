@@ -51,6 +51,12 @@ extension CoreSettings {
         set { policy.offlineGrace = newValue }
     }
 
+    /// See ``PresenceWire/Policy/livenessTimeout``, of apps about which nothing was said.
+    public var heartbeatTimeout: Duration {
+        get { policy.livenessTimeout }
+        set { policy.livenessTimeout = newValue }
+    }
+
     /// See ``PresenceWire/Policy/subscriptionsMax``, of apps about which nothing was said.
     public var subscriptionsMax: Int {
         get { Int(policy.subscriptionsMax) }

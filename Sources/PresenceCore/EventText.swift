@@ -6,11 +6,13 @@ public enum EventText {
     public static let recordsPerEventMax = 50
 
     /// `onUserStatusChanged`.
-    public static func statusChanged(_ records: some Sequence<Record>, id position: Milliseconds) -> [UInt8] {
+    ///
+    /// - Parameter unknown: whose general status is not told.
+    public static func statusChanged(_ records: some Sequence<Record>, unknown: UserID? = nil, id position: Milliseconds) -> [UInt8] {
         event("event: onUserStatusChanged\nid: ", id: position, reserving: 512) { json in
             json.key("userStatusList")
             json.array { json in
-                for record in records { json.userStatus(record) }
+                for record in records { json.userStatus(record, isUnknown: record.user == unknown) }
             }
         }
     }
@@ -30,6 +32,14 @@ public enum EventText {
         }
     }
 
+    /// `onSubscriptionExpired`: nothing more is told of these users.
+    public static func subscriptionsExpired(_ users: [UserID], id position: Milliseconds) -> [UInt8] {
+        event("event: onSubscriptionExpired\nid: ", id: position, reserving: 256) { json in
+            json.key("userIDs")
+            json.array { json in for user in users { json.string(user.id) } }
+        }
+    }
+
     /// `onKickedOffline`.
     public static func kickedOffline(reason: String, id position: Milliseconds) -> [UInt8] {
         event("event: onKickedOffline\nid: ", id: position, reserving: 128) { $0.member("reason", reason) }
@@ -45,15 +55,14 @@ public enum EventText {
 
     /// `onConnected`; intervals in seconds.
     public static func connected(
-        session: SessionID, user: UserID, node: NodeID, heartbeatInterval: Duration, heartbeatTimeout: Duration, now: Now,
-        id position: Milliseconds
+        session: SessionID, user: UserID, node: NodeID, heartbeat: Heartbeat, now: Now, id position: Milliseconds
     ) -> [UInt8] {
         event("event: onConnected\nid: ", id: position, reserving: 256) { json in
             json.member("sessionID", session.description)
             json.member("userID", user.id)
             json.member("node", node.rawValue)
-            json.member("heartbeatInterval", heartbeatInterval.components.seconds)
-            json.member("heartbeatTimeout", heartbeatTimeout.components.seconds)
+            json.member("heartbeatInterval", heartbeat.interval.components.seconds)
+            json.member("heartbeatTimeout", heartbeat.timeout.components.seconds)
             json.member("serverTime", now.wall)
         }
     }

@@ -110,7 +110,7 @@ public struct Gateway {
     /// Counts since the start.
     public private(set) var counters = Counters()
     private let node: NodeID
-    private let settings: GatewaySettings
+    let settings: GatewaySettings
     private var users = UserTable<Watched>()
     private var sessions: [Session?] = []
     private var isBlocked: [Bool] = []
@@ -121,7 +121,7 @@ public struct Gateway {
     /// By app; ``standard`` for the others.
     private var policies: [String: Policy] = [:]
     private var standard = Policy()
-    /// Since when the tokens of a user are void; as many as the node keeps.
+    /// Since when the tokens of a user are void; those that the node remembers, which says what it forgets.
     private var voidTokens: [UserID: Milliseconds] = [:]
     /// Up to when all that this node shows is known to be complete; the `id` of each event.
     private var position: Milliseconds = 0
@@ -163,8 +163,8 @@ public struct Gateway {
         users[user].sessions.append(index)
         push(
             EventText.connected(
-                session: attach.session, user: attach.user, node: node, heartbeatInterval: settings.heartbeatInterval,
-                heartbeatTimeout: settings.heartbeatTimeout, now: now, id: resumeFrom ?? 0),
+                session: attach.session, user: attach.user, node: node, heartbeat: heartbeat(of: attach.user, on: attach.platform),
+                now: now, id: resumeFrom ?? 0),
             to: index)
         follow([(user, floor)], by: index)
         if let leavingReason {
@@ -240,6 +240,7 @@ public struct Gateway {
         case .end(let session, let reason): end(session, reason: reason)
         case .policy(let app, let policy): follow(policy, of: app)
         case .kicked(let user, let before, let reason): kick(user, before: before, reason: reason)
+        case .forgetKicks(let users): for user in users { voidTokens[user] = nil }
         case .position(let milliseconds): position = max(position, milliseconds)
         }
     }
@@ -259,7 +260,8 @@ public struct Gateway {
         if let old, old.hasPrivacy || record.hasPrivacy {
             return deliver(record, after: old, of: user, to: watchers)
         }
-        var payload: Int32?
+        let ownUnknown = policy.selfReport == .unknown ? record.user : nil
+        var (payload, ownPayload): (Int32?, Int32?)
         for session in watchers {
             if isBlocked[Int(session)] {
                 postpone(user, for: session)
@@ -270,8 +272,13 @@ public struct Gateway {
                 counters.changesPushed += 1
                 continue
             }
-            let shared = payload ?? addPayload(EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), id: position))
-            payload = shared
+            let isOwn = ownUnknown != nil && self[session].user == user
+            let known = isOwn ? ownPayload : payload
+            let shared =
+                known
+                ?? addPayload(
+                    EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), unknown: isOwn ? ownUnknown : nil, id: position))
+            if isOwn { ownPayload = shared } else { payload = shared }
             output.pushes.append(Push(session: session, payload: shared))
             counters.recordsPushed += 1
             counters.changesPushed += 1
@@ -291,7 +298,7 @@ public struct Gateway {
         let version = record.version
         if isBehind { record.privacy?.raise(to: version) }
         users[user].record = record
-        var payloads: [(face: Record, payload: Int32)] = []
+        var payloads: [(face: Record, isUnknown: Bool, payload: Int32)] = []
         for session in watchers {
             let viewer = users.user(at: self[session].user)
             let (before, after) = (old.shown(to: viewer), record.shown(to: viewer))
@@ -305,9 +312,11 @@ public struct Gateway {
                 tell([user], to: session)
                 continue
             }
-            let known = payloads.first { $0.face == after }?.payload
-            let shared = known ?? addPayload(EventText.statusChanged(CollectionOfOne(after.shown(by: policy)), id: position))
-            if known == nil { payloads.append((after, shared)) }
+            let unknown = policy.selfReport == .unknown && viewer == record.user ? viewer : nil
+            let known = payloads.first { $0.isUnknown == (unknown != nil) && $0.face == after }?.payload
+            let shared =
+                known ?? addPayload(EventText.statusChanged(CollectionOfOne(after.shown(by: policy)), unknown: unknown, id: position))
+            if known == nil { payloads.append((after, unknown != nil, shared)) }
             output.pushes.append(Push(session: session, payload: shared))
             counters.recordsPushed += 1
             counters.eventsPushed += 1
@@ -372,6 +381,9 @@ public struct Gateway {
         if interest.isNews, !interest.isWhole, self[session].id != interest.asker, self[session].hasInterest {
             let subscribed = interest.added.map(\.target)
             push(EventText.subscriptionsChanged(subscribed, interest.removed, id: position(of: session)), to: session)
+        }
+        if interest.hasExpired, self[session].hasInterest {
+            push(EventText.subscriptionsExpired(interest.removed, id: position(of: session)), to: session)
         }
         release(removed)
     }
@@ -495,7 +507,8 @@ public struct Gateway {
                 let record = users[user].record?.shown(to: viewer)
                 return (isSynced ? record : record?.forLatecomers(since: eventsSince))?.shown(by: policy)
             }
-            push(EventText.statusChanged(records, id: position(of: session)), to: session)
+            let unknown = policy.selfReport == .unknown ? users.user(at: own) : nil
+            push(EventText.statusChanged(records, unknown: unknown, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)
             start = end
         }

@@ -24,6 +24,8 @@ public enum NodeMessage: Equatable, Sendable {
     case end(SessionID, reason: String)
     /// A user's sessions end, and tokens issued before this time are void.
     case kicked(UserID, before: Milliseconds, reason: String)
+    /// These kicks are not remembered any more.
+    case forgetKicks([UserID])
     /// The policy of an app, or with nil that of all others.
     case policy(app: String?, Policy)
     /// All that this node shows is complete up to this time.
@@ -32,10 +34,8 @@ public enum NodeMessage: Equatable, Sendable {
 
 /// What a gateway tells its clients and bears from them.
 public struct GatewaySettings: Sendable, Equatable {
-    /// How often a silent client is asked for a sign of life. Default 30 s.
+    /// How often a silent client is asked for a sign of life, or more often where its app's timeout is short: see ``Heartbeat``. Default 30 s.
     public var heartbeatInterval: Duration = .seconds(30)
-    /// After how much silence a session is lost. Default 400 s (T6).
-    public var heartbeatTimeout: Duration = .seconds(400)
     /// How long a session may leave its queue full. Default 60 s.
     public var slowReaderTimeout: Duration = .seconds(60)
 

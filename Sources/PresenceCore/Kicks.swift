@@ -3,7 +3,7 @@ import PresenceWire
 /// Until when the tokens of users who were kicked are void: what was issued before is not taken any more, on any node (X5).
 struct Kicks {
     /// Users at a time; beyond it the one whose entry ends first is forgotten.
-    static let countMax = 100_000
+    var countMax = 100_000
     /// How long a kick is remembered: tokens should not be valid for longer. 30 days.
     static let horizon: Milliseconds = 30 * 86_400_000
 
@@ -21,20 +21,31 @@ struct Kicks {
 
     var count: Int { entries.count }
 
-    /// Takes over what is newer. Returns whether it was.
-    mutating func merge(_ entry: Entry, of user: UserID) -> Bool {
-        guard entry.version > entries[user]?.version ?? .zero else { return false }
-        if entries.count >= Self.countMax, let first = entries.min(by: { ($0.value.before, $0.key) < ($1.value.before, $1.key) }) {
-            entries[first.key] = nil
-        }
-        entries[user] = entry
-        return true
+    /// What became of an entry.
+    enum OnMerge: Equatable {
+        /// Something as new is known.
+        case known
+        /// It was taken over, and what is known of this user was forgotten for it.
+        case merged(forgotten: UserID?)
     }
 
-    /// Forgets what is over.
-    mutating func forget(at wall: Milliseconds) {
-        // order does not matter: each is looked at for itself.
-        entries = entries.filter { $0.value.expiresAt > wall }
+    /// Takes over what is newer.
+    mutating func merge(_ entry: Entry, of user: UserID) -> OnMerge {
+        guard entry.version > entries[user]?.version ?? .zero else { return .known }
+        var forgotten: UserID?
+        if entries[user] == nil, entries.count >= countMax {
+            forgotten = entries.min { ($0.value.before, $0.key) < ($1.value.before, $1.key) }?.key
+        }
+        if let forgotten { entries[forgotten] = nil }
+        entries[user] = entry
+        return .merged(forgotten: forgotten)
+    }
+
+    /// Forgets what is over. Returns whose it was, sorted.
+    mutating func forget(at wall: Milliseconds) -> [UserID] {
+        let over = entries.filter { $0.value.expiresAt <= wall }.keys.sorted()
+        for user in over { entries[user] = nil }
+        return over
     }
 
     /// All entries, by user.
@@ -66,6 +77,9 @@ extension Row {
 extension Node {
     /// Ends all sessions of a user of whom this node is the owner, and makes void what tokens there are.
     mutating func kick(_ request: Request, reason: String, from peer: PeerIndex, at now: Now) {
+        if mustKnow(request.user), !owners.record(of: request.user).isOfKnownUser {
+            return send(.answer(id: request.id, .refused(.noSuchUser([request.user]))), to: peer)
+        }
         let entry = Kicks.Entry(before: now.wall, reason: reason, version: owners.clock.next(at: now.wall))
         owners.kick(request.user, at: now, into: &outbox)
         apply(entry, of: request.user, at: now)
@@ -74,17 +88,19 @@ extension Node {
 
     /// A gateway that has sessions of the user ends them.
     mutating func apply(_ entry: Kicks.Entry, of user: UserID, at now: Now) {
-        guard kicks.merge(entry, of: user) else { return }
+        guard case .merged(let forgotten) = kicks.merge(entry, of: user) else { return }
+        if let forgotten { tell(.forgetKicks([forgotten]), mask: .max) }
         outbox.rows.append(Row(kick: entry, of: user))
         for attach in sessions.sessions(of: user) { sessions.end(attach.session, of: user) }
         tell(.kicked(user, before: entry.before, reason: entry.reason), mask: .max)
     }
 
-    /// Once an hour.
+    /// Once an hour; the gateways forget what the node does.
     mutating func forgetKicks(at now: Now) {
         guard now.instant >= nextKickSweep else { return }
         nextKickSweep = now.instant + .seconds(3_600)
-        kicks.forget(at: now.wall)
+        let forgotten = kicks.forget(at: now.wall)
+        if !forgotten.isEmpty { tell(.forgetKicks(forgotten), mask: .max) }
     }
 }
 

@@ -32,7 +32,8 @@ extension Node {
                 for: index)
         case .getUserStatus(let users): gather(users, for: index, at: now)
         case .subscribeUserStatus(let targets, _, let sync, _):
-            if sync { gather(targets, for: index, at: now) } else { subscribe(index) }
+            if sync || mustKnow(caller) { gather(targets, for: index, at: now) } else { subscribe(index, targets, at: now) }
+        case .importUsers(let users): importUsers(users, for: index)
         case .unsubscribeUserStatus(let targets): ask(.unsubscribe(targets, session: asker(of: index)), of: caller, for: index)
         case .getSubscribedUserStatus(let only, let offset, let limit):
             ask(.subscriptions(only: only, offset: offset, limit: limit), of: caller, for: index)
@@ -91,9 +92,11 @@ extension Node {
         advance(call, at: now)
     }
 
-    private mutating func subscribe(_ index: PendingCalls.CallIndex) {
-        guard let pending = calls[index], case .subscribeUserStatus(let targets, let seconds, let sync, let type) = pending.call
-        else { return }
+    private mutating func subscribe(_ index: PendingCalls.CallIndex, _ targets: [UserID], at now: Now) {
+        guard let pending = calls[index], case .subscribeUserStatus(_, let seconds, let sync, let type) = pending.call else { return }
+        if targets.isEmpty {
+            return finish(index, .subscribed(evicted: [], unknown: pending.excluded, records: sync ? [] : nil, users: []))
+        }
         let askers = pending.askers
         let isTold = sync && askers.count <= 1
         // N8: nothing is told of what is so already, unless it was asked for.
@@ -115,12 +118,21 @@ extension Node {
     mutating func receive(_ answer: Answer, to id: UInt64, from peer: PeerIndex, at now: Now) {
         guard let sent = calls.take(id), let pending = calls[sent.call] else { return }
         switch answer {
-        case .record(let record): finish(sent.call, .userStatus(record))
+        case .record, .refused:
+            if case .importUsers = pending.call {
+                if case .refused = answer { calls[sent.call]?.excluded.append(sent.request.user) }
+                return advance(sent.call, at: now)
+            }
+            if case .record(let record) = answer { finish(sent.call, .userStatus(record)) }
+            if case .refused(let refusal) = answer { finish(sent.call, .refused(refusal)) }
         case .done: finish(sent.call, .done)
-        case .refused(let refusal): finish(sent.call, .refused(refusal))
         case .subscribed(let evicted, let refused):
-            guard case .subscribeUserStatus(let targets, _, let sync, _) = pending.call else { return }
-            finish(sent.call, .subscribed(evicted: evicted, refused: refused, records: sync ? pending.records : nil, users: targets))
+            guard case .subscribeUserStatus(_, _, let sync, _) = pending.call else { return }
+            finish(
+                sent.call,
+                .subscribed(
+                    evicted: evicted, refused: refused, unknown: pending.excluded, records: sync ? pending.records : nil,
+                    users: pending.users))
         case .subscriptions(let page, let total):
             calls[sent.call]?.page = page
             calls[sent.call]?.total = total
@@ -154,7 +166,10 @@ extension Node {
             finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf))
         case .getSubscribedUserStatus:
             finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total))
-        case .subscribeUserStatus: subscribe(index)
+        case .subscribeUserStatus:
+            if let refusal = excludeUnknown(index) { return finish(index, .refused(refusal)) }
+            subscribe(index, calls[index]?.users ?? [], at: now)
+        case .importUsers: finish(index, .imported(failed: pending.excluded))
         case .explain: finish(index, .explained(pending.explanations))
         case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setAppPolicy, .kick, .setVisibility, .getVisibility: break
         }
@@ -203,8 +218,10 @@ extension Node {
     /// The time of a call is up: what has come is answered, the rest is 50001.
     private mutating func giveUp(_ index: PendingCalls.CallIndex) {
         guard let pending = calls[index] else { return }
-        for sent in calls.requests(where: { $0.call == index }) { _ = calls.take(sent.request.id) }
+        let unanswered = calls.requests { $0.call == index }
+        for sent in unanswered { _ = calls.take(sent.request.id) }
         switch pending.call {
+        case .importUsers: finish(index, .imported(failed: pending.excluded + unanswered.map(\.request.user)))
         case .getUserStatus(let users) where !pending.records.isEmpty:
             finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf))
         case .getSubscribedUserStatus where !pending.records.isEmpty:

@@ -60,6 +60,7 @@ extension Node {
             guard let until = session.missedUntil else { return "a session is open: \(place)" }
             return "a session was lost, and is waited for another \(max((until - now.instant).wholeMilliseconds, 0)) ms: \(place)"
         }
+        reasons += record.pushDevices.map { "vendor push reaches a device, until \($0.until) at least: \($0.platform)" }
         if let doubt = user.doubtDeadline, user.sessions.isEmpty {
             let left = max((doubt - now.instant).wholeMilliseconds, 0)
             reasons.append("this node has just become the owner; the ONLINE it found is believed for another \(left) ms")

@@ -22,8 +22,9 @@ struct OwnedUser {
     var doubtDeadline: Instant?
     /// What the user is when no session is left: by how the last one ended (T2, T7).
     var statusAfterLast = StatusType.offline
-    /// When what two sides of a split knew together is put right: a list that is too long, a custom status that outlived its OFFLINE.
-    var surplusDueAt: Instant?
+    /// When the user is looked at because what is known of it may break a rule: a list longer than its quota, a custom status that outlived
+    /// its OFFLINE. Two sides of a split have brought that together, or the policy has changed; nil when nothing is suspected.
+    var repairDueAt: Instant?
     /// When this user is looked at next; an older entry in the queue of reviews is void.
     var reviewAt = Instant.farFuture
 
@@ -58,14 +59,14 @@ struct OwnedUser {
         return peers.sorted()
     }
 
-    /// What the sessions say: ONLINE while one is open or missed for less than its grace.
+    /// What the sessions say: ONLINE while one is open or missed for less than its grace, or while push reaches a device.
     ///
     /// While there is doubt, nothing is taken away, because other gateways may still have sessions to report.
     var decided: (status: StatusType, platforms: [String]) {
-        var platforms = sessions.map(\.platform)
+        var platforms = sessions.map(\.platform) + record.pushDevices.map(\.platform)
         if doubtDeadline != nil { platforms += record.onlinePlatforms }
-        let isOnline = !sessions.isEmpty || (doubtDeadline != nil && record.statusType == .online)
-        if isOnline { return (.online, platforms.sortedSet) }
+        let isOnline = !sessions.isEmpty || !record.pushDevices.isEmpty || (doubtDeadline != nil && record.statusType == .online)
+        if isOnline { return (.online, Array(platforms.sortedSet.prefix(Limits.sessionsPerUserMax))) }
         return (record.statusType == .online ? statusAfterLast : record.statusType, [])
     }
 
@@ -79,7 +80,7 @@ struct OwnedUser {
 
     /// The earliest moment at which something about this user ends by itself.
     func nextDeadline(at now: Now) -> Instant {
-        var next = min(doubtDeadline ?? .farFuture, surplusDueAt ?? .farFuture)
+        var next = min(doubtDeadline ?? .farFuture, repairDueAt ?? .farFuture, nextPushDeadline(at: now))
         for session in sessions { next = min(next, session.missedUntil ?? .farFuture) }
         if record.customStatusExpiresAt > 0 { next = min(next, now.instant(of: record.customStatusExpiresAt)) }
         if let expiry = record.privacy?.nextExpiry { next = min(next, now.instant(of: expiry)) }
@@ -95,6 +96,8 @@ struct OwnedSession {
     let peer: PeerIndex
     let platform: String
     let deviceID: String
+    /// See ``PresenceWire/Attach/isPushReachable``.
+    var isPushReachable: Bool
     /// The registration round of its gateway's node that last spoke of it.
     var epoch: UInt64
     /// Set when it was lost, or when its gateway's node is gone: until then the user is not shown without it.

@@ -29,6 +29,9 @@ extension OwnerShards {
             setVisibility(request, change, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .visibility(record(of: request.user).privacy ?? Privacy())))
         case .visibility: outbox.answer(request.id, .visibility(record(of: request.user).privacy ?? Privacy()), to: peer)
+        case .register:
+            register(request.user, at: now, into: &outbox)
+            outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
         case .setPolicy, .kick, .explain: preconditionFailure("what all nodes keep is the node's to change")
         case .records(let users, let viewer):
             outbox.answer(request.id, .records(users.map { record(of: $0).shown(to: viewer) }), to: peer)
@@ -146,7 +149,7 @@ extension OwnerShards {
             users[user].statusAfterLast = .unlogined
         }
         let rowsCount = outbox.rows.count
-        settle(user, isLogout: session == nil, at: now, into: &outbox)
+        settle(user, isLogout: session == nil, departed: ended, at: now, into: &outbox)
         // As in ``setSelfStatus``.
         if outbox.rows.count == rowsCount, users[user].record.version > .zero { outbox.rows.append(Row(users[user].record)) }
     }
@@ -166,11 +169,12 @@ extension OwnerShards {
         return .subscriptions(subscriptions.page(offset: offset, limit: limit), total: subscriptions.liveCount)
     }
 
-    /// Ends the subscriptions whose time is up (N6); nobody is notified (R12).
+    /// Ends the subscriptions whose time is up (N6); nobody is notified (R12), unless the policy wants it.
     mutating func expireSubscriptions(_ user: Index, at now: Now, into outbox: inout Outbox) {
         guard let expiry = users[user].subscriptions.nextExpiry, expiry <= now.wall else { return }
         let version = clock.next(at: now.wall)
-        drop(users[user].subscriptions.expire(at: now.wall, version: version), of: user, into: &outbox)
+        let notifies = policies.policy(of: users.user(at: user)).notifiesExpiry
+        drop(users[user].subscriptions.expire(at: now.wall, version: version), of: user, hasExpired: notifies, into: &outbox)
     }
 
     /// Merges what another owner knew of the list, and tells the gateways if it was more.
@@ -191,23 +195,28 @@ extension OwnerShards {
     /// after the last part has come: before, what is too much may be what another part removes.
     mutating func noteSurplus(_ user: Index, at now: Now) {
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
-        users[user].surplusDueAt = now.instant + settings.takeoverTimeout
+        users[user].repairDueAt = now.instant + settings.takeoverTimeout
     }
 
     mutating func evictSurplus(_ user: Index, at now: Now, into outbox: inout Outbox) {
-        guard let due = users[user].surplusDueAt, due <= now.instant else { return }
-        users[user].surplusDueAt = nil
+        guard let due = users[user].repairDueAt, due <= now.instant else { return }
+        users[user].repairDueAt = nil
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
         let evicted = users[user].subscriptions.evict(downTo: subscriptionsMax(of: user), version: clock.next(at: now.wall))
         countEvictions(evicted.count)
         drop(evicted, of: user, into: &outbox)
     }
 
-    /// - Parameter session: the session that asked; nil when nobody has asked.
-    mutating func drop(_ removed: [Subscription], of user: Index, by session: SessionID?? = nil, into outbox: inout Outbox) {
+    /// - Parameters:
+    ///   - session: the session that asked; nil when nobody has asked.
+    ///   - hasExpired: their time was up, and the sessions are told.
+    mutating func drop(
+        _ removed: [Subscription], of user: Index, by session: SessionID?? = nil, hasExpired: Bool = false, into outbox: inout Outbox
+    ) {
         guard !removed.isEmpty else { return }
         noteFacts(of: user)
         var interest = change(of: user, added: [], removed: removed.map(\.target))
+        interest.hasExpired = hasExpired
         if let session { name(session, in: &interest, of: user) }
         for peer in users[user].sessionPeers { outbox.send(.interest(interest), to: peer) }
         outbox.rows += removed.map { Row($0, of: users.user(at: user)) }

@@ -8,7 +8,8 @@ extension OwnerShards {
     /// A policy has changed: a smaller quota holds for lists that are there already, a shorter time for users who are gone already.
     mutating func policyChanged(of app: String, at now: Now) {
         for index in users.places where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
-            if users[index].subscriptions.liveCount > subscriptionsMax(of: index) { users[index].surplusDueAt = now.instant }
+            if users[index].subscriptions.liveCount > subscriptionsMax(of: index) { users[index].repairDueAt = now.instant }
+            if pushDevices(of: index, without: [], at: now) != users[index].record.pushDevices { users[index].repairDueAt = now.instant }
             schedule(index, at: now)
         }
     }
@@ -40,7 +41,7 @@ extension OwnerShards {
 
     mutating func noteOutlived(_ user: Index, at now: Now) {
         guard users[user].record.hasOutlivedStatus else { return }
-        users[user].surplusDueAt = min(users[user].surplusDueAt ?? .farFuture, now.instant + settings.takeoverTimeout)
+        users[user].repairDueAt = min(users[user].repairDueAt ?? .farFuture, now.instant + settings.takeoverTimeout)
     }
 
     mutating func dropAfterOffline(_ user: Index, at now: Now, into outbox: inout Outbox) {

@@ -160,7 +160,7 @@ extension OwnerShards {
         users[index].watchers = []
         users[index].doubtDeadline = nil
         users[index].reviewAt = .farFuture
-        users[index].surplusDueAt = nil
+        users[index].repairDueAt = nil
     }
 
     /// Users that this node keeps for another owner.

@@ -61,7 +61,9 @@ struct OwnerShards {
         let isLogin = attach.isLogin && !users[user].sessions.contains { $0.id == attach.session }
         users[user].sessions.removeAll { $0.isReplaced(by: attach) || $0.id == attach.session }
         let session = OwnedSession(
-            id: attach.session, peer: peer, platform: attach.platform, deviceID: attach.deviceID, epoch: rounds[peer]?.epoch ?? 0)
+            id: attach.session, peer: peer, platform: attach.platform, deviceID: attach.deviceID,
+            isPushReachable: attach.isPushReachable, epoch: rounds[peer]?.epoch ?? 0)
+        if isLogin { notePush(attach, at: user) }
         let place = users[user].sessions.firstIndex { $0.id > session.id } ?? users[user].sessions.count
         users[user].sessions.insert(session, at: place)
         endSurplus(user, into: &outbox)
@@ -70,7 +72,8 @@ struct OwnerShards {
         let seconds = policies.policy(of: attach.user).customStatusSeconds
         let expiry = text == nil || seconds == 0 ? 0 : now.wall + seconds * 1_000
         settle(
-            user, customStatus: text, customStatusExpiresAt: expiry, seenAt: isLogin ? now.wall : nil, at: now, into: &outbox)
+            user, customStatus: text, customStatusExpiresAt: expiry, seenAt: isLogin ? now.wall : nil,
+            departed: isLogin && !attach.isPushReachable ? [session] : [], at: now, into: &outbox)
         outbox.lists.append((peer, attach.user))
     }
 
@@ -80,10 +83,11 @@ struct OwnerShards {
         guard let user = users.index(of: detach.user),
             let place = users[user].sessions.firstIndex(where: { $0.id == detach.session && $0.peer == peer })
         else { return }
+        var departed: [OwnedSession] = []
         switch detach.cause {
         case .loggedOut:
             counters.logouts += 1
-            users[user].sessions.remove(at: place)
+            departed.append(users[user].sessions.remove(at: place))
             users[user].statusAfterLast = .unlogined
         case .lost:
             counters.sessionsLost += 1
@@ -93,7 +97,7 @@ struct OwnerShards {
             users[user].record.lastSeenTime = max(users[user].record.lastSeenTime, detach.lastSeen)
             if grace == .zero { return review(user, at: now, into: &outbox) }
         }
-        settle(user, at: now, into: &outbox)
+        settle(user, departed: departed, at: now, into: &outbox)
     }
 
     /// A node is gone: its sessions are orphans that may come back within ``CoreSettings/reconnectGrace``; nothing is told to it any more.
@@ -167,14 +171,16 @@ struct OwnerShards {
     }
 
     /// Brings the record in line with the sessions and, if that or `customStatus` changes it, writes and tells it once. A record that
-    /// another node has brought (`isNews`) is told in any case.
+    /// another node has brought (`isNews`) is told in any case. The devices of `departed` sessions were logged out.
     mutating func settle(
         _ user: Index, customStatus: String? = nil, customStatusExpiresAt: Milliseconds = 0, event: Publication? = nil,
         visibility: VisibilityChange? = nil, seenAt: Milliseconds? = nil,
-        isLogout: Bool = false, isNews: Bool = false, at now: Now, into outbox: inout Outbox
+        isLogout: Bool = false, departed: [OwnedSession] = [], isNews: Bool = false, at now: Now, into outbox: inout Outbox
     ) {
         let old = users[user].record
         var record = old
+        record.pushDevices = isLogout ? [] : pushDevices(of: user, without: departed, at: now)
+        users[user].record.pushDevices = record.pushDevices
         (record.statusType, record.onlinePlatforms) = users[user].decided
         if isLogout, record.statusType == .offline { record.statusType = .unlogined }  // T2
         if let seenAt { record.lastSeenTime = max(record.lastSeenTime, seenAt) }
@@ -193,7 +199,7 @@ struct OwnerShards {
         if customChanged { record.lastCustomStatusUpdateTime = now.wall }
         if !users[user].sessions.isEmpty { users[user].statusAfterLast = .offline }
         counters.usersOnline += (record.statusType == .online ? 1 : 0) - (old.statusType == .online ? 1 : 0)
-        let isChanged = statusChanged || customChanged || event != nil
+        let isChanged = statusChanged || customChanged || event != nil || record.pushDevices != old.pushDevices
         if isChanged || visibility != nil || record.hasExpiredFace(at: now.wall) {
             if isChanged { record.lastUpdateTime = now.wall }
             record.version = clock.next(at: now.wall)
@@ -237,7 +243,8 @@ struct OwnerShards {
         let isCustomNewer = record.customStatusVersion > old.customStatusVersion
         let isPrivacyNewer = record.privacy.map { $0.isNewer(than: old.privacy) } ?? false
         let isUnaware = old.privacy?.isUnknown(to: record) ?? false
-        guard isNewer || isCustomNewer || isPrivacyNewer || isUnaware else { return false }
+        let isRegistration = record.isRegistered && !old.isRegistered
+        guard isNewer || isCustomNewer || isPrivacyNewer || isUnaware || isRegistration else { return false }
         guard accepts(max(record.version, record.customStatusVersion, record.privacy?.version ?? .zero), at: now) else { return false }
         var (kept, other) = isNewer ? (record, old) : (old, record)
         let takesCustomStatus = other.customStatusVersion > kept.customStatusVersion
@@ -251,6 +258,7 @@ struct OwnerShards {
             kept.version = version
             if raisesPrivacy { kept.privacy?.raise(to: version) }
         }
+        if other.isRegistered, !kept.isRegistered { (kept.isRegistered, kept.version) = (true, clock.next(at: now.wall)) }
         kept.lastSeenTime = max(kept.lastSeenTime, other.lastSeenTime)
         users[user].record = kept
         noteFacts(of: user)
@@ -293,6 +301,7 @@ struct OwnerShards {
             users[user].statusAfterLast = .offline
         }
         if let doubt = users[user].doubtDeadline, doubt <= now.instant { users[user].doubtDeadline = nil }
+        noteUnreachable(user, at: now)
         let expiry = users[user].record.customStatusExpiresAt
         let hasExpired = expiry > 0 && expiry <= now.wall
         dropAfterOffline(user, at: now, into: &outbox)

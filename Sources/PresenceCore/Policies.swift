@@ -56,6 +56,9 @@ extension Node {
         owners.policies.entry(app).map { ($0.app, $0.version) }
     }
 
+    /// The policy for a user's app.
+    public func policy(of user: UserID) -> Policy { owners.policies.policy(of: user) }
+
     /// What the gateways are to know before they serve anybody.
     func messagesAtStart() -> [NodeMessage] {
         [.policy(app: nil, owners.policies.standard)]

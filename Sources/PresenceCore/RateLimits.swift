@@ -63,7 +63,7 @@ extension Node {
             case .subscribeUserStatus: (.subscribe, policy.subscribeRate)
             case .unsubscribeUserStatus: (.unsubscribe, policy.subscribeRate)
             case .getSubscribedUserStatus: (.query, policy.queryRate)
-            case .logout, .setAppPolicy, .kick, .explain, .getVisibility: (.query, nil)
+            case .logout, .setAppPolicy, .kick, .explain, .importUsers, .getVisibility: (.query, nil)
             }
         guard let rate else { return nil }
         return rates.ask(kind, of: caller, rate, at: now.instant)

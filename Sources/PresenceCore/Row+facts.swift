@@ -32,6 +32,19 @@ extension JSONWriter {
         array { json in
             for platform in record.onlinePlatforms { json.string(platform) }
         }
+        if record.isRegistered { member("isRegistered", true) }
+        if !record.pushDevices.isEmpty {
+            key("pushDevices")
+            array { json in
+                for device in record.pushDevices {
+                    json.object { json in
+                        json.member("platform", device.platform)
+                        json.member("deviceID", device.deviceID)
+                        json.member("until", device.until)
+                    }
+                }
+            }
+        }
         if let event = record.event {
             key("event")
             object { json in
@@ -113,6 +126,14 @@ extension Record {
         customStatusExpiresAt = json["customStatusExpiresAt"]?.wholeNumber ?? 0
         customStatusVersion = json["customStatusVersion"]?.text.flatMap { Version(text: $0) } ?? (customStatus.isEmpty ? .zero : version)
         if case .array(let platforms) = json["onlinePlatforms"] { onlinePlatforms = platforms.compactMap(\.text) }
+        isRegistered = json["isRegistered"] == .bool(true)
+        if case .array(let devices) = json["pushDevices"] {
+            pushDevices = devices.map { device in
+                PushDevice(
+                    platform: device["platform"]?.text ?? "", deviceID: device["deviceID"]?.text ?? "",
+                    until: device["until"]?.wholeNumber ?? 0)
+            }
+        }
         if let kept = json["event"] {
             event = PublishedEvent(
                 value: kept["value"]?.wholeNumber ?? 0, ext: kept["ext"]?.text ?? "", expiresAt: kept["expiresAt"]?.wholeNumber ?? 0,

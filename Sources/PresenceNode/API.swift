@@ -36,7 +36,9 @@ struct API {
         let parsed = try parse(operation, fields, subject, policy)
         try policy.allow(parsed.call, of: subject)
         if policy.errorShape == .wholeCall, let first = parsed.errors.first {
-            throw Problem(status: 400, code: first.code, detail: first.reason, errors: parsed.errors)
+            var problem = Problem(status: 400, code: first.code, detail: first.reason, errors: parsed.errors)
+            problem.rule = first.rule
+            throw problem
         }
         return parsed
     }
@@ -64,7 +66,7 @@ struct API {
     }
 
     private static func setSelfStatus(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
-        let text = try fields.text("customStatus", bytesMax: Int(policy.customStatusBytesMax)) ?? ""
+        let text = try fields.text("customStatus", bytesMax: Int(policy.customStatusBytesMax), by: .customStatus) ?? ""
         let standard = policy.customStatusSeconds > 0 && !text.isEmpty ? policy.customStatusSeconds : nil
         let seconds = try fields.integer("expiry", in: Limits.customStatusSeconds) ?? standard
         return Parsed(call: .setSelfStatus(customStatus: text, seconds: seconds), subject: subject, errors: [])
@@ -85,7 +87,9 @@ struct API {
         var (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.queryUsersMax))
         if !policy.canQuerySelf, users.contains(subject) {
             users.removeAll { $0 == subject }
-            errors.append(UserError(userID: String(subject.id), code: 6017, reason: "userIDs: this app does not let one ask for oneself"))
+            errors.append(
+                UserError(
+                    userID: String(subject.id), code: 6017, reason: "userIDs: this app does not let one ask for oneself", rule: .ownStatus))
         }
         return Parsed(call: .getUserStatus(users), subject: subject, errors: errors)
     }
@@ -93,9 +97,9 @@ struct API {
     private static func subscribe(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
         let found = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.subscribeUsersMax))
         let range = policy.subscriptionSecondsMin...policy.subscriptionSecondsMax
-        let seconds = try fields.integer("expiry", in: range)
+        let seconds = try fields.integer("expiry", in: range, by: .ttl)
         guard seconds != nil || !policy.isSubscriptionTTLRequired else {
-            throw .parameter("expiry: is missing; it must be an integer in \(range.lowerBound)...\(range.upperBound)")
+            throw .parameter("expiry: is missing; it must be an integer in \(range.lowerBound)...\(range.upperBound)", by: .ttl)
         }
         let sync = try fields.bool("sync") ?? false
         let type = try fields.integer("subscribeType", in: 1...1) ?? 1
@@ -125,7 +129,8 @@ struct API {
         let limit = try fields.integer("limit", in: 1...Int64(Limits.pageRowsMax)) ?? Int64(Limits.subscriptionsMax)
         let isWhole = found.map { $0.users.isEmpty && $0.errors.isEmpty } ?? true
         guard !isWhole || policy.canListSubscriptions else {
-            throw .parameter("userIDs: is missing; this app lets one ask only whether 1 to \(policy.queryUsersMax) users are followed")
+            throw .parameter(
+                "userIDs: is missing; this app lets one ask only whether 1 to \(policy.queryUsersMax) users are followed", by: .list)
         }
         let call = Call.getSubscribedUserStatus(only: isWhole ? nil : found?.users, offset: Int(offset), limit: Int(limit))
         return Parsed(call: call, subject: subject, errors: [])
@@ -160,11 +165,11 @@ struct API {
 
     /// Writes the body of the answer to a call that was carried out. Throws for one that was refused.
     static func write(
-        _ answer: CallAnswer, to operation: Operation, errors: [UserError], policy: Policy, into json: inout JSONWriter
+        _ answer: CallAnswer, to operation: Operation, of caller: UserID, errors: [UserError], policy: Policy, into json: inout JSONWriter
     ) throws(Problem) {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
-        case .explained: preconditionFailure("explain is an administrator's call")
+        case .explained, .imported: preconditionFailure("an administrator's call: \(answer)")
         case .tooOften(let retryAfter): throw .tooOften(operation.name, retryAfter: retryAfter)
         case .done: json.object { json in if operation != .logout { json.member("errorUserList", errors) } }
         case .visibility(let visibility):
@@ -180,20 +185,27 @@ struct API {
                 json.key("userStatus")
                 json.userStatus(record.shown(by: policy))
             }
-        case .userStatusList(let records, let users, let asOf):
+        case .userStatusList(let all, let users, let asOf):
+            let unknown =
+                policy.mustBeRegistered ? users.indices.filter { all[$0]?.isOfKnownUser == false && users[$0] != caller } : []
+            if policy.errorShape == .wholeCall, !unknown.isEmpty { throw Problem(.noSuchUser(unknown.map { users[$0] })) }
+            var records = all
+            let errors = errors + unknown.map { UserError(unknown: users[$0]) }
             json.object { json in
+                for place in unknown { records[place] = nil }
                 json.key("userStatusList")
                 json.array { json in
                     for place in records.indices where records[place] != nil {
                         json.userStatus(records[place].unsafelyUnwrapped.shown(by: policy))
                     }
                 }
-                json.member("errorUserList", errors + unreachable(records, users))
+                json.member("errorUserList", errors + unreachable(all, users))
                 json.member("asOf", asOf)
             }
-        case .subscribed(let evicted, let refused, let records, let users):
+        case .subscribed(let evicted, let refused, let unknown, let records, let users):
             json.object { json in
-                json.member("errorUserList", errors + refused.map { UserError(unfollowed: $0, policy) })
+                json.member(
+                    "errorUserList", errors + refused.map { UserError(unfollowed: $0, policy) } + unknown.map { UserError(unknown: $0) })
                 json.key("evicted")
                 json.array { json in
                     for user in evicted { json.string(user.id) }
@@ -236,29 +248,34 @@ extension Policy {
     /// Throws where the app's plan does not cover a call (T36, Z1), or a switch is off (T16, T19, R1, N25). One's own status is free (T13, T15).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
         switch call {
-        case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain, .getUserStatus([subject]), .getUserStatus([]), .setVisibility,
-            .getVisibility:
+        case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain, .importUsers, .getUserStatus([subject]), .getUserStatus([]),
+            .setVisibility, .getVisibility:
             return
         case .publishEvent: break
         case .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus:
             if plan == .basic {
-                throw Problem(status: 403, code: 7013, detail: "the app's plan covers one's own status only; it is \"basic\"")
+                throw .notAllowed(7013, "the app's plan covers one's own status only; it is \"basic\"", by: .plan)
             }
         }
         if !statusEnabled {
-            throw Problem(
-                status: 403, code: 72001,
-                detail: "asking about others, following them and publishing events is switched off for this app (userStatus.enabled)")
+            throw .notAllowed(
+                72001, "asking about others, following them and publishing events is switched off for this app (userStatus.enabled)",
+                by: .off)
         }
     }
 }
 
 extension UserError {
+    /// Nobody knows of such a user.
+    init(unknown user: UserID) {
+        self.init(userID: String(user.id), code: 70107, reason: "no such user: neither imported nor ever logged in", rule: .registered)
+    }
+
     /// There is no room for another subscription (R7).
     fileprivate init(unfollowed user: UserID, _ policy: Policy) {
         self.init(
             userID: String(user.id), code: 6017,
-            reason: "userIDs: \(policy.subscriptionsMax) users are followed already; more is not allowed")
+            reason: "userIDs: \(policy.subscriptionsMax) users are followed already; more is not allowed", rule: .quota)
     }
 }
 

@@ -6,7 +6,9 @@ import PresenceWire
 /// The operators' operations of contract §5, `POST /admin/v1/<operation>` on the ops port: for tokens with role `admin` only.
 final class AdminAPI {
     /// An operation; its name is the word in the path.
-    enum Operation: String, CaseIterable { case clusterStatus, drain, explain, getAppPolicy, kick, queryOnlineStatus, setAppPolicy }
+    enum Operation: String, CaseIterable {
+        case clusterStatus, drain, explain, getAppPolicy, importUsers, kick, queryOnlineStatus, setAppPolicy
+    }
 
     private let eventLoop: any EventLoop
     private let authenticator: Authenticator
@@ -93,6 +95,7 @@ final class AdminAPI {
             let app = try app(of: fields, caller)
             json.policy(shell.node.appPolicy(app), of: app)
         case .explain: return try explain(fields, caller, then: respond)
+        case .importUsers: return try importUsers(fields, caller, then: respond)
         case .kick: return try kick(fields, caller, then: respond)
         case .queryOnlineStatus: return try query(fields, caller, then: respond)
         case .setAppPolicy: return try setPolicy(try app(of: fields, caller), body, caller, then: respond)
@@ -107,6 +110,25 @@ final class AdminAPI {
         shell.perform(.kick(reason: reason), caller: UserID(id, besides: caller.user)) { answer in
             if case .refused(let refusal) = answer { return respond(.failure(Problem(refusal))) }
             respond(.success(Array("{}".utf8)))
+        }
+    }
+
+    /// Answered when those who are not in `errorUserList` are on disk; a user who was imported before is imported.
+    private func importUsers(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
+        let found = try fields.requiredUsers("userIDs", besides: caller.user, countMax: Limits.importUsersMax)
+        let finish = { (failed: [UserID]) in
+            var json = JSONWriter(reserving: 256)
+            let errors = failed.map { UserError(userID: String($0.id), code: 50001, reason: Refusal.notDurable.detail) }
+            json.object { json in json.member("errorUserList", found.errors + errors) }
+            respond(.success(json.bytes))
+        }
+        if found.users.isEmpty { return finish([]) }
+        shell.perform(.importUsers(found.users), caller: caller.user) { answer in
+            switch answer {
+            case .imported(let failed): finish(failed)
+            case .refused(let refusal): respond(.failure(Problem(refusal)))
+            default: preconditionFailure("importUsers is answered with \(answer)")
+            }
         }
     }
 
@@ -129,10 +151,12 @@ final class AdminAPI {
     /// The records of users as they are, whatever the app's policy shows to others (X1).
     private func query(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
         let found = try fields.requiredUsers("userIDs", besides: caller.user, countMax: Limits.queryUsersMax)
-        shell.perform(.getUserStatus(found.users), caller: caller.user) { answer in
+        var shown = Policy()
+        shown.mustBeRegistered = shell.node.policy(of: caller.user).mustBeRegistered
+        shell.perform(.getUserStatus(found.users), caller: caller.user) { [shown] answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
-                try API.write(answer, to: .getUserStatus, errors: found.errors, policy: Policy(), into: &json)
+                try API.write(answer, to: .getUserStatus, of: caller.user, errors: found.errors, policy: shown, into: &json)
                 respond(.success(json.bytes))
             } catch { respond(.failure(error)) }
         }

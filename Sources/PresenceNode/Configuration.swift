@@ -162,7 +162,7 @@ public struct NodeConfiguration: Sendable {
         logLevel = try reader.text("logLevel") ?? logLevel
         logFormat = try reader.text("logFormat") ?? logFormat
         gateway.heartbeatInterval = try reader.seconds("heartbeatInterval", in: 1...86_400) ?? gateway.heartbeatInterval
-        gateway.heartbeatTimeout = try reader.seconds("heartbeatTimeout", in: 2...86_400) ?? gateway.heartbeatTimeout
+        core.heartbeatTimeout = try reader.seconds("heartbeatTimeout", in: 2...86_400) ?? core.heartbeatTimeout
         core.offlineGrace = try reader.seconds("offlineGrace", in: 0...3_600) ?? core.offlineGrace
         core.reconnectGrace = try reader.seconds("reconnectGrace", in: 0...3_600) ?? core.reconnectGrace
         streamsPerConnectionMax = try reader.integer("streamsPerConnection", in: 1...1_000_000) ?? streamsPerConnectionMax
@@ -201,10 +201,10 @@ public struct NodeConfiguration: Sendable {
             throw ConfigurationError(
                 setting: "cluster-tls-certificate", problem: "certificate, key and ca go together; \(3 - clusterFiles.count) missing")
         }
-        guard gateway.heartbeatTimeout > gateway.heartbeatInterval else {
+        guard core.heartbeatTimeout > gateway.heartbeatInterval else {
             throw ConfigurationError(
                 setting: "heartbeatTimeout",
-                problem: "\(gateway.heartbeatTimeout) is not longer than heartbeatInterval, \(gateway.heartbeatInterval)")
+                problem: "\(core.heartbeatTimeout) is not longer than heartbeatInterval, \(gateway.heartbeatInterval)")
         }
         guard ["text", "json"].contains(logFormat) else {
             throw ConfigurationError(setting: "log-format", problem: "\"\(logFormat)\" is not text or json")

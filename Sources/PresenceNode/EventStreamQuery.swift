@@ -5,6 +5,7 @@ struct EventStreamQuery: Equatable {
     var platform = "unknown"
     var deviceID = ""
     var customStatus: String?
+    var isPushReachable = false
 
     /// Reads `a=b&c=d` with percent-encoding; unknown names are ignored, one that occurs twice is refused.
     init(_ query: some Collection<UInt8>) throws(Problem) {
@@ -13,7 +14,7 @@ struct EventStreamQuery: Equatable {
             let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             let name = try Self.decode(pair[0], of: "query")
             let value = pair.count > 1 ? try Self.decode(pair[1], of: name) : ""
-            guard ["platform", "deviceID", "customStatus"].contains(name) else { continue }
+            guard ["platform", "deviceID", "customStatus", "pushReachable"].contains(name) else { continue }
             guard seen.insert(name).inserted else { throw .parameter("\(name): occurs twice") }
             try set(name, value)
         }
@@ -23,14 +24,14 @@ struct EventStreamQuery: Equatable {
     func check(by policy: Policy) throws(Problem) {
         let bytesCount = customStatus?.utf8.count ?? 0
         guard bytesCount <= policy.customStatusBytesMax else {
-            throw .parameter("customStatus: \(bytesCount) bytes, at most \(policy.customStatusBytesMax) are allowed")
+            throw .parameter("customStatus: \(bytesCount) bytes, at most \(policy.customStatusBytesMax) are allowed", by: .customStatus)
         }
     }
 
     private mutating func set(_ name: String, _ value: String) throws(Problem) {
         switch name {
         case "platform":
-            guard (1...Limits.platformBytesMax).contains(value.utf8.count), value.utf8.allSatisfy(\.isTokenByte) else {
+            guard Limits.isValidPlatform(value) else {
                 throw .parameter("platform: must be 1 to \(Limits.platformBytesMax) letters, digits, '-', '_' or '.'")
             }
             platform = value
@@ -40,6 +41,9 @@ struct EventStreamQuery: Equatable {
                 throw .parameter("deviceID: must be at most \(Limits.deviceBytesMax) bytes without control characters")
             }
             deviceID = value
+        case "pushReachable":
+            guard let isReachable = Bool(value) else { throw .parameter("pushReachable: must be true or false") }
+            isPushReachable = isReachable
         default:
             guard value.utf8.count <= Limits.customStatusBytesMax else {
                 throw .parameter("customStatus: \(value.utf8.count) bytes, at most \(Limits.customStatusBytesMax) are allowed")
@@ -65,16 +69,5 @@ struct EventStreamQuery: Equatable {
         }
         guard let decoded = String(validating: bytes, as: UTF8.self) else { throw .parameter("\(field): is not UTF-8") }
         return decoded
-    }
-}
-
-extension UInt8 {
-    fileprivate var isTokenByte: Bool {
-        switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-            UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
-            true
-        default: false
-        }
     }
 }

@@ -15,12 +15,14 @@ struct Fields {
     }
 
     /// A text, nil where it is absent or null.
-    func text(_ name: String, bytesMax: Int) throws(Problem) -> String? {
+    ///
+    /// - Parameter rule: what sets the limit, if the app's policy does; as below.
+    func text(_ name: String, bytesMax: Int, by rule: PolicyRule? = nil) throws(Problem) -> String? {
         switch object[name] {
         case nil, .null: return nil
         case .string(let text):
             guard text.utf8.count <= bytesMax else {
-                throw .parameter("\(name): \(text.utf8.count) bytes, at most \(bytesMax) are allowed")
+                throw .parameter("\(name): \(text.utf8.count) bytes, at most \(bytesMax) are allowed", by: rule)
             }
             return text
         default: throw .parameter("\(name): must be a string")
@@ -28,12 +30,12 @@ struct Fields {
     }
 
     /// A whole number in `range`, nil where it is absent or null. `60.0` and `6e1` are whole, too: who writes JSON may not choose.
-    func integer(_ name: String, in range: ClosedRange<Int64>) throws(Problem) -> Int64? {
+    func integer(_ name: String, in range: ClosedRange<Int64>, by rule: PolicyRule? = nil) throws(Problem) -> Int64? {
         switch object[name]?.withWholeNumber {
         case nil, .null: return nil
         case .integer(let value) where range.contains(value): return value
         case .integer(let value):
-            throw .parameter("\(name): \(value) is not in \(range.lowerBound)...\(range.upperBound)")
+            throw .parameter("\(name): \(value) is not in \(range.lowerBound)...\(range.upperBound)", by: rule)
         default: throw .parameter("\(name): must be an integer in \(range.lowerBound)...\(range.upperBound)")
         }
     }
@@ -64,7 +66,7 @@ struct Fields {
         default: throw .parameter("\(name): must be an array of user IDs")
         }
         guard elements.count <= countMax else {
-            throw .parameter("\(name): \(elements.count) users, at most \(countMax) are allowed in one call")
+            throw .parameter("\(name): \(elements.count) users, at most \(countMax) are allowed in one call", by: .batch)
         }
         var users: [UserID] = []
         var errors: [UserError] = []

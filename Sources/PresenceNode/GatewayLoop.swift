@@ -9,6 +9,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private struct Seat {
         let connection: HTTPServerConnection
         let stream: StreamID
+        let heartbeat: Heartbeat
         /// The login in progress; nil once its owner has answered, or did not for so long that it counts no more.
         var login: Work?
     }
@@ -19,6 +20,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         var successes = [UInt64](repeating: 0, count: API.Operation.allCases.count)
         /// Operations refused, by operation and code.
         var refusals: [API.Operation: [Int: UInt64]] = [:]
+        var rejections = PolicyRejections()
         var violations: [HTTPViolation: UInt64] = [:]
         var silentSessions: UInt64 = 0
         var connections = 0
@@ -136,7 +138,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         guard let call = waiting.take(token) else { return }
         json.clear()
         do throws(Problem) {
-            try API.write(answer, to: call.operation, errors: call.errors, policy: gateway.policy(of: call.caller), into: &json)
+            try API.write(
+                answer, to: call.operation, of: call.caller, errors: call.errors, policy: gateway.policy(of: call.caller), into: &json)
         } catch {
             ended(call.work)  // Also 50001: a call that ran out of time is the latest that there is.
             var problem = error
@@ -145,8 +148,22 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         }
         ended(call.work)
         counters.successes[call.operation.rawValue] += 1
+        count(call.errors, answer, gateway.policy(of: call.caller), of: call.caller)
         json.bytes.withUnsafeBufferPointer { body in
             call.connection.respond(to: call.stream, status: 200, contentType: .json, body: body)
+        }
+    }
+
+    /// Counts the users of a call that the policy has refused, while others were served.
+    private func count(_ errors: [UserError], _ answer: CallAnswer, _ policy: Policy, of caller: UserID) {
+        for error in errors { counters.rejections.count(error.rule) }
+        switch answer {
+        case .subscribed(_, let refused, let unknown, _, _):
+            counters.rejections.count(.quota, refused.count)
+            counters.rejections.count(.registered, unknown.count)
+        case .userStatusList(let records, let users, _) where policy.mustBeRegistered:
+            counters.rejections.count(.registered, zip(records, users).count { $0?.isOfKnownUser == false && $1 != caller })
+        default: break
         }
     }
 
@@ -155,6 +172,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         allow: StaticString? = nil
     ) {
         if let operation { counters.refusals[operation, default: [:]][problem.code, default: 0] += 1 }
+        counters.rejections.count(problem.rule)
         connection.respond(
             to: stream,
             HTTPResponse(
@@ -335,11 +353,14 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         nextSession += 1
         let session = SessionID(stamp: shell.peer.generation << 20 + nextSession << 6 + UInt64(index), node: shell.peer.versionNode)
         let attach = Attach(
-            session: session, user: caller.user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus)
+            session: session, user: caller.user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus,
+            isPushReachable: query.isPushReachable)
         let seat = gateway.open(attach, resumeFrom: resumeFrom, at: Clock.now())
         while seats.count <= Int(seat) { seats.append(nil) }
-        seats[Int(seat)] = Seat(connection: connection, stream: stream, login: work)
+        let heartbeat = gateway.heartbeat(of: caller.user, on: query.platform)
+        seats[Int(seat)] = Seat(connection: connection, stream: stream, heartbeat: heartbeat, login: work)
         connection.applicationCount += 1
+        connection.bear(heartbeat)
         connection.openEventStream(stream, token: seat)
         flush()
     }
@@ -439,19 +460,49 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let clocks = Clock.now()
         gateway.tick(at: clocks)
         abandonLateLogins(at: clocks)
-        let interval = TimeAmount.nanoseconds(settings.heartbeatInterval.wholeNanoseconds)
-        let timeout = TimeAmount.nanoseconds(settings.heartbeatTimeout.wholeNanoseconds)
+        var hasSilent = false
         for connection in http.connections where connection.applicationCount > 0 {
+            guard let limits = connection.silenceLimits else { continue }
             let silence = now - connection.lastReceivedAt
-            if silence > timeout, connection.isHTTP2 {
-                counters.silentSessions += UInt64(connection.applicationCount)
-                connection.close()
-            } else if silence > interval, now - connection.lastPingAt > interval {
+            if silence > limits.end, connection.isHTTP2 { hasSilent = true }
+            if silence > limits.ping, now - connection.lastPingAt > limits.ping {
                 connection.lastPingAt = now
                 connection.ping()
             }
         }
+        if hasSilent { endSilentSessions(at: now) }
         flush()
+    }
+
+    /// Ends the sessions whose time of silence is up. A connection that has no other is closed.
+    private func endSilentSessions(at now: NIODeadline) {
+        var ended: [(connection: HTTPServerConnection, streams: [StreamID])] = []
+        var places: [ObjectIdentifier: Int] = [:]
+        for seat in seats {
+            guard let seat, seat.connection.isHTTP2, let limits = seat.connection.silenceLimits else { continue }
+            let silence = now - seat.connection.lastReceivedAt
+            guard silence > limits.end else { continue }
+            let place = places[ObjectIdentifier(seat.connection)] ?? ended.count
+            if place == ended.count {
+                places[ObjectIdentifier(seat.connection)] = place
+                ended.append((seat.connection, []))
+                // Those that stay say anew what they bear.
+                seat.connection.silenceLimits = nil
+            }
+        }
+        guard !ended.isEmpty else { return }
+        for seat in seats {
+            guard let seat, let place = places[ObjectIdentifier(seat.connection)] else { continue }
+            if now - seat.connection.lastReceivedAt > TimeAmount(seat.heartbeat.timeout) {
+                ended[place].streams.append(seat.stream)
+            } else {
+                seat.connection.bear(seat.heartbeat)
+            }
+        }
+        for (connection, streams) in ended {
+            counters.silentSessions += UInt64(streams.count)
+            if streams.count == connection.applicationCount { connection.close() } else { streams.forEach(connection.reset) }
+        }
     }
 
     // MARK: Stopping
@@ -489,4 +540,16 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         copy.delay = admission.longestDelay(at: Clock.now().instant)
         return copy
     }
+}
+
+extension HTTPServerConnection {
+    /// Of all sessions on it the shortest times count.
+    fileprivate func bear(_ heartbeat: Heartbeat) {
+        let (ping, end) = (TimeAmount(heartbeat.interval), TimeAmount(heartbeat.timeout))
+        silenceLimits = (min(silenceLimits?.ping ?? ping, ping), min(silenceLimits?.end ?? end, end))
+    }
+}
+
+extension TimeAmount {
+    fileprivate init(_ duration: Duration) { self = .nanoseconds(duration.wholeNanoseconds) }
 }

@@ -58,6 +58,11 @@ struct MetricsSnapshot {
         for gateway in gateways { seconds.add(gateway.operationSeconds) }
         metrics.histogram("rollcall_operation_seconds", "From the request of an operation to its answer.", seconds)
         metrics.gauge("rollcall_operations_waiting", "Operations that wait for an owner.", Double(node.callsWaiting))
+        let rejections = PolicyRule.allCases.map { rule in
+            (labels: [("rule", rule.rawValue)], value: Double(sum { $0.rejections[rule] }))
+        }
+        metrics.counter(
+            "rollcall_policy_rejections_total", "Calls, and users of calls, that a rule of the app's policy has refused.", rejections)
         let violations = HTTPViolation.allCases.map { violation in
             (labels: [("reason", violation.rawValue)], value: Double(sum { $0.violations[violation] ?? 0 }))
         }

@@ -13,7 +13,7 @@ extension OpenAPI {
                 "platform",
                 [
                     "type": "string", "minLength": 1, "maxLength": .integer(Int64(Limits.platformBytesMax)),
-                    "pattern": "^[A-Za-z0-9._-]+$", "description": "What others see among onlinePlatforms.",
+                    "pattern": .string(platformPattern), "description": "What others see among onlinePlatforms.",
                 ]),
             parameter(
                 "deviceID",
@@ -23,6 +23,15 @@ extension OpenAPI {
                 ]),
             parameter("customStatus", Schema.text(bytesMax: Policy().customStatusBytesMax, "Set at login.")),
             parameter(
+                "pushReachable",
+                [
+                    "type": "boolean",
+                    "description": """
+                    Vendor push reaches the device. Where state.pushReachableStaysOnline is on, the user then stays ONLINE when the session \
+                    is lost: until the device logs in again without it, a logout, a kick, or 15 to 30 days have passed.
+                    """,
+                ]),
+            parameter(
                 "Last-Event-ID", in: "header",
                 Schema.described(Schema.string, "The id of the last event of another stream: resumes there. Another text resumes nothing.")),
         ],
@@ -30,6 +39,8 @@ extension OpenAPI {
             ["description": "The stream.", "content": ["text/event-stream": ["schema": ["oneOf": .array(streamEvents.map(\.envelope))]]]],
             []),
     ]
+
+    static let platformPattern = "^[A-Za-z0-9._-]+$"
 
     private static func parameter(_ name: String, in place: String = "query", _ schema: JSONValue) -> JSONValue {
         ["name": .string(name), "in": .string(place), "required": false, "schema": schema]
@@ -78,6 +89,10 @@ extension OpenAPI {
                 Schema.required("subscribed", Schema.list(of: Schema.reference("UserID"))),
                 Schema.required("unsubscribed", Schema.list(of: Schema.reference("UserID"))),
             ])),
+        StreamEvent(
+            name: "onSubscriptionExpired",
+            summary: "Subscriptions have run out; only where subscription.notifyExpiry is on, and only to sessions that are open then.",
+            data: Schema.object([Schema.required("userIDs", Schema.list(of: Schema.reference("UserID")))])),
         StreamEvent(
             name: "onKickedOffline", summary: "The stream ends after it.", data: Schema.object([Schema.required("reason", Schema.string)])),
         StreamEvent(

@@ -41,7 +41,7 @@ extension OpenAPI {
             Schema.required("userStatusList", Schema.statuses), Schema.required("errorUserList", Schema.errors),
             Schema.required("asOf", Schema.described(Schema.time, "The time up to which the answering node knows the answer to be right.")),
         ]),
-        refusals: [.notAllowed, .tooOften])
+        refusals: [.notAllowed, .noSuchUser, .tooOften])
 
     private static let subscribeUserStatus = Operation(
         name: "subscribeUserStatus", summary: "Follows users: their changes arrive on the event stream.",
@@ -54,7 +54,7 @@ extension OpenAPI {
             Schema.required("errorUserList", Schema.errors), Schema.required("evicted", Schema.list(of: Schema.reference("UserID"))),
             Schema.sometimes("userStatusList", Schema.statuses),
         ]),
-        refusals: [.notAllowed, .tooOften])
+        refusals: [.notAllowed, .noSuchUser, .tooOften])
 
     /// Either some users or all of them.
     private static let unsubscribeUserStatus = Operation(

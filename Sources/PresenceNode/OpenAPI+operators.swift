@@ -32,6 +32,11 @@ extension OpenAPI {
             ]),
             answer: Schema.reference("AppPolicy")),
         Operation(
+            name: "importUsers",
+            summary: "Says that there are such users, where users.mustBeRegistered asks for it; who logs in need not be imported.",
+            request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.importUsersMax))]), isBodyRequired: true,
+            answer: Schema.object([Schema.required("errorUserList", Schema.errors)])),
+        Operation(
             name: "queryOnlineStatus", summary: "The records of users as they are, whatever the app's policy shows to others.",
             request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.queryUsersMax))]), isBodyRequired: true,
             answer: Schema.object([
@@ -43,7 +48,7 @@ extension OpenAPI {
             request: Schema.object([
                 Schema.required("userID", Schema.reference("UserID")),
                 Schema.optional("reason", Schema.text(bytesMax: Limits.nameBytesMax, "Told by onKickedOffline.")),
-            ]), isBodyRequired: true, answer: ["type": "object"]),
+            ]), isBodyRequired: true, answer: ["type": "object"], refusals: [.noSuchUser]),
         Operation(
             name: "explain", summary: "Why a viewer is shown what it is shown of a target: what each node that knows a part says.",
             request: Schema.object([
@@ -71,6 +76,13 @@ extension OpenAPI {
                     ]),
                     ["type": "boolean", "const": false],
                 ]
+            ]
+        case .platforms:
+            [
+                "type": "object", "maxProperties": .integer(Int64(Policy.platformTimeoutsMax)),
+                "propertyNames": ["pattern": .string(platformPattern)],
+                "additionalProperties": Schema.integer(Policy.PlatformTimeout.secondsRange),
+                "description": "Seconds of silence after which a session on a platform is lost.",
             ]
         case .word(let words): ["type": "string", "enum": .array(words.map { .string($0) })]
         }

@@ -81,6 +81,7 @@ extension OpenAPI {
         refused(.badParameter, "A field breaks a rule: 6017; a user ID breaks its rule: 7003. The detail names the field and the rule."),
         refused(.notLoggedIn, "No token, or one that is not taken: 6014."),
         refused(.notAllowed, "The app's plan does not cover this call: 7013. The feature is switched off for the app: 72001."),
+        refused(.noSuchUser, "No such user, where users.mustBeRegistered is on: 70107. Of several, where errors.shape is wholeCall."),
         refused(.bodyTooSlow, "The request was not whole in time.", hasBody: false),
         refused(.bodyTooLong, "The body is too long: 6017."),
         refused(.tooOften, "Called too often: 7008.", retryAfter: true),
@@ -121,7 +122,12 @@ extension OpenAPI {
 
     private static let userStatus = Schema.object([
         Schema.required("userID", Schema.reference("UserID")),
-        Schema.required("statusType", ["enum": .array(StatusType.allCases.map { .string($0.name) })]),
+        Schema.required(
+            "statusType",
+            [
+                "enum": .array(StatusType.allCases.map { .string($0.name) } + ["UNKNOWN"]),
+                "description": "UNKNOWN, with lastUpdateTime 0, of oneself on the event stream where self.reportStatus is unknown.",
+            ]),
         Schema.required("customStatus", Schema.text(bytesMax: Limits.customStatusBytesMax)),
         Schema.required("onlinePlatforms", Schema.list(of: Schema.text(bytesMax: Limits.platformBytesMax))),
         Schema.sometimes("event", Schema.reference("Event")),
@@ -154,7 +160,7 @@ extension OpenAPI {
             Schema.described(
                 Schema.integer,
                 "Stable: 6014 not logged in, 6017 bad parameter, 7003 bad user ID, 7008 called too often, 7013 not in the plan, "
-                    + "72001 switched off, 50001 owner cannot be reached, 50002 overloaded.")),
+                    + "70107 no such user, 72001 switched off, 50001 owner cannot be reached, 50002 overloaded.")),
         Schema.sometimes("retryAfter", Schema.described(["type": "integer", "minimum": 1], "Seconds.")),
         Schema.sometimes(
             "errorUserList", Schema.described(Schema.errors, "The users because of whom the whole call failed (errors.shape wholeCall).")),

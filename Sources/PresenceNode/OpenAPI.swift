@@ -20,13 +20,14 @@ enum OpenAPI {
 
     /// An answer that is no success; the name of its component.
     enum Refused: String, CaseIterable {
-        case badParameter, notLoggedIn, notAllowed, bodyTooSlow, bodyTooLong, tooOften, headerTooLarge, unavailable
+        case badParameter, notLoggedIn, notAllowed, noSuchUser, bodyTooSlow, bodyTooLong, tooOften, headerTooLarge, unavailable
 
         var status: Int {
             switch self {
             case .badParameter: 400
             case .notLoggedIn: 401
             case .notAllowed: 403
+            case .noSuchUser: 404
             case .bodyTooSlow: 408
             case .bodyTooLong: 413
             case .tooOften: 429

@@ -14,6 +14,8 @@ public struct Problem: Error, Equatable, Sendable {
     public var retryAfter: Int?
     /// The users because of whom the whole call failed (T37).
     var errors: [UserError] = []
+    /// What of the app's policy was broken, if that is why.
+    var rule: PolicyRule?
 
     /// - Parameters: see the properties.
     public init(status: Int, code: Int, detail: String, retryAfter: Int? = nil) {
@@ -29,7 +31,11 @@ public struct Problem: Error, Equatable, Sendable {
     }
 
     /// 6017: a field breaks a rule.
-    static func parameter(_ detail: String) -> Problem { Problem(status: 400, code: 6017, detail: detail) }
+    static func parameter(_ detail: String, by rule: PolicyRule? = nil) -> Problem {
+        var problem = Problem(status: 400, code: 6017, detail: detail)
+        problem.rule = rule
+        return problem
+    }
 
     /// 7003: a user ID breaks the rule of contract §2.
     static func userID(_ field: String) -> Problem {
@@ -38,7 +44,17 @@ public struct Problem: Error, Equatable, Sendable {
 
     /// 7008: called too often.
     static func tooOften(_ operation: String, retryAfter: Int) -> Problem {
-        Problem(status: 429, code: 7008, detail: "\(operation): called too often; retry after \(retryAfter) s", retryAfter: retryAfter)
+        var problem = Problem(
+            status: 429, code: 7008, detail: "\(operation): called too often; retry after \(retryAfter) s", retryAfter: retryAfter)
+        problem.rule = .rate
+        return problem
+    }
+
+    /// 7013, 72001: what the app does not have.
+    static func notAllowed(_ code: Int, _ detail: String, by rule: PolicyRule) -> Problem {
+        var problem = Problem(status: 403, code: code, detail: detail)
+        problem.rule = rule
+        return problem
     }
 
     /// 6014: no or bad token.
@@ -47,8 +63,9 @@ public struct Problem: Error, Equatable, Sendable {
     /// What an owner refused.
     init(_ refusal: Refusal) {
         self.init(
-            status: refusal.code == 50001 || refusal.code == 50002 ? 503 : 400, code: refusal.code, detail: refusal.detail,
-            retryAfter: refusal.code == 50002 ? 1 : nil)
+            status: refusal.code == 50001 || refusal.code == 50002 ? 503 : refusal.code == 70107 ? 404 : 400, code: refusal.code,
+            detail: refusal.detail, retryAfter: refusal.code == 50002 ? 1 : nil)
+        if refusal.code == 70107 { rule = .registered }
     }
 
     /// The name of the code, for people.
@@ -107,6 +124,8 @@ struct UserError: Equatable, Sendable {
     let userID: String
     let code: Int
     let reason: String
+    /// What of the app's policy was broken, if that is why.
+    var rule: PolicyRule?
 }
 
 extension JSONWriter {

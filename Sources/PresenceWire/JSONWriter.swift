@@ -190,12 +190,14 @@ public struct JSONWriter: Sendable {
 
 extension JSONWriter {
     /// A `UserStatus` as in contract §4. Names are written with their punctuation: this is most of what a node writes.
-    public mutating func userStatus(_ record: Record) {
+    ///
+    /// - Parameter isUnknown: the general status is not told, nor when it changed: see ``Policy/SelfReport``.
+    public mutating func userStatus(_ record: Record, isUnknown: Bool = false) {
         comma()
         raw("{\"userID\":\"")
         record.user.withIDBytes { escape($0) }
         raw("\",\"statusType\":\"")
-        raw(record.statusType.literal)
+        raw(isUnknown ? "UNKNOWN" : record.statusType.literal)
         raw("\",\"customStatus\":")
         string(record.customStatus)
         raw(",\"onlinePlatforms\":")
@@ -211,7 +213,7 @@ extension JSONWriter {
             }
         }
         raw(",\"lastUpdateTime\":")
-        integer(record.lastUpdateTime)
+        integer(isUnknown ? 0 : record.lastUpdateTime)
         raw(",\"lastOnlineStatusUpdateTime\":")
         integer(record.lastOnlineStatusUpdateTime)
         raw(",\"lastCustomStatusUpdateTime\":")

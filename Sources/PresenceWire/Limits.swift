@@ -8,6 +8,8 @@ public enum Limits {
     public static let subscribeUsersMax = 200
     /// Most users in one query.
     public static let queryUsersMax = 500
+    /// Most users in one `importUsers`.
+    public static let importUsersMax = 1_000
     /// Most users a subscriber follows; the earliest is evicted beyond it (T21).
     public static let subscriptionsMax = 3_000
     /// Shortest and longest validity of a subscription, in seconds (N6).
@@ -35,6 +37,19 @@ public enum Limits {
     public static let batchBytesMax = 1 << 20
     /// Longest list in one message between nodes: what a batch can hold, so that a forged count cannot reserve memory.
     public static let listCountMax = 1 << 16
+
+    /// Whether `text` can name a platform: 1–32 letters, digits, `-`, `_` or `.`.
+    public static func isValidPlatform(_ text: String) -> Bool {
+        (1...platformBytesMax).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                    UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
+                    true
+                default: false
+                }
+            }
+    }
 
     /// Whether `text` can name a user, an app or a node: 1–64 bytes, no control characters (C0, DEL, C1).
     @inlinable

@@ -133,12 +133,14 @@ public struct Attach: Hashable, Sendable {
     public var customStatus: String?
     /// False when an open session is registered again, with a new owner or after a broken link.
     public var isLogin: Bool
+    /// Vendor push reaches the device, so that a lost session does not make the user OFFLINE where the policy says so (N19).
+    public var isPushReachable: Bool
     /// The newest record of the user that the gateway holds, for an owner that knows less.
     public var record: Record?
 
     public init(
         session: SessionID, user: UserID, platform: String, deviceID: String = "", customStatus: String? = nil,
-        isLogin: Bool = true, record: Record? = nil
+        isLogin: Bool = true, isPushReachable: Bool = false, record: Record? = nil
     ) {
         self.session = session
         self.user = user
@@ -146,6 +148,7 @@ public struct Attach: Hashable, Sendable {
         self.deviceID = deviceID
         self.customStatus = customStatus
         self.isLogin = isLogin
+        self.isPushReachable = isPushReachable
         self.record = record
     }
 }
@@ -230,6 +233,8 @@ public struct Interest: Hashable, Sendable {
     public var isNews = false
     /// The session that asked, which need not be told.
     public var asker: SessionID?
+    /// `removed` have run out, and the user's sessions are told so (`subscription.notifyExpiry`).
+    public var hasExpired = false
 
     public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
         self.user = user

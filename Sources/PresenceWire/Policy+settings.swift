@@ -24,6 +24,7 @@ extension Policy {
             /// A duration of whole seconds.
             case seconds(any WritableKeyPath<Policy, Duration> & Sendable, ClosedRange<Int64>)
             case rate(any WritableKeyPath<Policy, Rate?> & Sendable)
+            case platforms(any WritableKeyPath<Policy, [PlatformTimeout]> & Sendable)
             case word([String], @Sendable (Policy) -> String, @Sendable (inout Policy, String) -> Void)
         }
 
@@ -42,6 +43,10 @@ extension Policy {
 
         init(_ name: String, _ path: any WritableKeyPath<Policy, Rate?> & Sendable) { (self.name, kind) = (name, .rate(path)) }
 
+        init(_ name: String, _ path: any WritableKeyPath<Policy, [PlatformTimeout]> & Sendable) {
+            (self.name, kind) = (name, .platforms(path))
+        }
+
         init<Word: RawRepresentable<String> & CaseIterable & SendableMetatype>(
             _ name: String, _ path: any WritableKeyPath<Policy, Word> & Sendable
         ) {
@@ -55,6 +60,7 @@ extension Policy {
     /// All settings, in the order in which they are told.
     static let settings: [Setting] = [
         Setting("plan", \.plan), Setting("userStatus.enabled", \.statusEnabled),
+        Setting("users.mustBeRegistered", \.mustBeRegistered),
         Setting("subscription.maxPerSubscriber", \.subscriptionsMax, 1...Int64(Limits.subscriptionsMax)),
         Setting("subscription.overflow", \.overflow),
         Setting("subscription.batchMax", \.subscribeUsersMax, 1...Int64(Limits.subscribeUsersMax)),
@@ -63,6 +69,7 @@ extension Policy {
         Setting("subscription.ttlMax", \.subscriptionSecondsMax, 1...Limits.subscriptionSeconds.upperBound),
         Setting("subscription.ttlRequired", \.isSubscriptionTTLRequired),
         Setting("subscription.dropAfterOffline", \.dropAfterOfflineSeconds, 0...31_536_000),
+        Setting("subscription.notifyExpiry", \.notifiesExpiry),
         Setting("subscription.initialSnapshot", \.snapshot), Setting("subscription.replayOnLogin", \.replay),
         Setting("subscription.list", \.canListSubscriptions),
         Setting("query.batchMax", \.queryUsersMax, 1...Int64(Limits.queryUsersMax)), Setting("query.selfAllowed", \.canQuerySelf),
@@ -70,8 +77,11 @@ extension Policy {
         Setting("customStatus.ttl", \.customStatusSeconds, 0...Limits.customStatusSeconds.upperBound),
         Setting("customStatus.clearOnOffline", \.offlineClearsCustomStatus),
         Setting("rate.setStatus", \.setStatusRate), Setting("rate.query", \.queryRate), Setting("rate.subscribe", \.subscribeRate),
-        Setting("device.exposePlatforms", \.exposesPlatforms),
-        Setting("offlineGrace", \.offlineGrace, 0...3_600), Setting("errors.shape", \.errorShape),
+        Setting("device.exposePlatforms", \.exposesPlatforms), Setting("self.reportStatus", \.selfReport),
+        Setting("offlineGrace", \.offlineGrace, 0...3_600),
+        Setting("state.pushReachableStaysOnline", \.pushReachableStaysOnline),
+        Setting("liveness.timeout", \.livenessTimeout, PlatformTimeout.secondsRange),
+        Setting("liveness.timeoutByPlatform", \.platformTimeouts), Setting("errors.shape", \.errorShape),
     ]
 
     /// The names of all settings.
@@ -89,6 +99,7 @@ extension Policy {
             throw PolicyError(setting: name, problem: "must be an integer in \(range.lowerBound)...\(range.upperBound)")
         case (.word(let words, _, let write), .string(let word)) where words.contains(word): write(&self, word)
         case (.word(let words, _, _), _): throw PolicyError(setting: name, problem: "must be one of \(words.joined(separator: ", "))")
+        case (.platforms(let path), _): self[keyPath: path] = try PlatformTimeout.read(value, of: name)
         case (.rate(let path), _): self[keyPath: path] = try Rate(value, of: name)
         }
     }
@@ -110,6 +121,13 @@ extension Policy {
         case .integer(let path, _): json.integer(self[keyPath: path])
         case .seconds(let path, _): json.integer(self[keyPath: path].components.seconds)
         case .word(_, let read, _): json.string(read(self))
+        case .platforms(let path):
+            json.object { json in
+                for exception in self[keyPath: path] {
+                    json.key(text: exception.platform)
+                    json.integer(exception.timeout.components.seconds)
+                }
+            }
         case .rate(let path):
             guard let rate = self[keyPath: path] else { return json.bool(false) }
             json.object { json in

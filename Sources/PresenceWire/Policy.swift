@@ -36,6 +36,13 @@ public struct Policy: Equatable, Sendable {
         case online
     }
 
+    /// What the user's own sessions are told of the user's general status.
+    public enum SelfReport: String, CaseIterable, Sendable {
+        case full
+        /// `"statusType":"UNKNOWN","lastUpdateTime":0`: whoever is told has a connection, and so knows better (Z22).
+        case unknown
+    }
+
     /// How a call fails that names several users.
     public enum ErrorShape: String, CaseIterable, Sendable {
         case perUser
@@ -56,8 +63,23 @@ public struct Policy: Equatable, Sendable {
         }
     }
 
+    /// After how much silence a session on one platform is lost.
+    public struct PlatformTimeout: Equatable, Sendable {
+        /// As sessions name it; a name without a session is of no effect.
+        public var platform: String
+        /// 15–3,600 s.
+        public var timeout: Duration
+
+        public init(platform: String, timeout: Duration) {
+            self.platform = platform
+            self.timeout = timeout
+        }
+    }
+
     /// See ``Plan``. Setting `plan`.
     public var plan = Plan.premium
+    /// Calls that name somebody who was not imported and has never logged in are answered 70107 for that user. Setting `users.mustBeRegistered`.
+    public var mustBeRegistered = false
     /// The console switch of T16, T19, R1 and N25: asking about others and being told of them. Off answers 72001. Setting `userStatus.enabled`.
     public var statusEnabled = true
     /// Users that one user may follow, 1–3,000 (T21, R5, N18, Z11). Setting `subscription.maxPerSubscriber`.
@@ -76,6 +98,8 @@ public struct Policy: Equatable, Sendable {
     public var isSubscriptionTTLRequired = false
     /// After so many seconds without a session the user's subscriptions end (T35); 0 for never. Setting `subscription.dropAfterOffline`.
     public var dropAfterOfflineSeconds: Int64 = 0
+    /// The user's sessions are told of subscriptions that run out (against R12). Setting `subscription.notifyExpiry`.
+    public var notifiesExpiry = false
     /// See ``Snapshot``. Setting `subscription.initialSnapshot`.
     public var snapshot = Snapshot.always
     /// See ``Replay``. Setting `subscription.replayOnLogin`.
@@ -102,11 +126,27 @@ public struct Policy: Equatable, Sendable {
     public var exposesPlatforms = true
     /// How long a lost session may be missed before its user is shown OFFLINE (T5). Setting `offlineGrace`, in seconds.
     public var offlineGrace = Duration.seconds(2)
+    /// See ``SelfReport``. Setting `self.reportStatus`.
+    public var selfReport = SelfReport.full
+    /// Who has a device that vendor push reaches stays ONLINE when its session is lost (N19). Setting `state.pushReachableStaysOnline`.
+    public var pushReachableStaysOnline = false
+    /// After how much silence a session is lost, 15–3,600 s (T6). Setting `liveness.timeout`, in seconds.
+    public var livenessTimeout = Duration.seconds(400)
+    /// Platforms with a time of their own (X3), sorted by name, at most ``platformTimeoutsMax``. Setting `liveness.timeoutByPlatform`.
+    public var platformTimeouts: [PlatformTimeout] = []
     /// See ``ErrorShape``. Setting `errors.shape`.
     public var errorShape = ErrorShape.perUser
 
     /// The preset `rollcall`.
     public init() {}
+
+    /// Most platforms with a time of their own.
+    public static let platformTimeoutsMax = 32
+
+    /// After how much silence a session on a platform is lost.
+    public func livenessTimeout(of platform: String) -> Duration {
+        platformTimeouts.first { $0.platform == platform }?.timeout ?? livenessTimeout
+    }
 
     /// The settings of a preset. Where its document is silent it is as `rollcall`.
     public init(_ preset: Preset) {
@@ -121,6 +161,7 @@ public struct Policy: Equatable, Sendable {
             isSubscriptionTTLRequired = true
             (snapshot, replay) = (.onRequest, .online)
             canListSubscriptions = false
+            pushReachableStaysOnline = true
         case .zim: setZIM()
         }
     }
@@ -132,6 +173,7 @@ public struct Policy: Equatable, Sendable {
         customStatusBytesMax = 100
         exposesPlatforms = false
         offlineGrace = .zero
+        platformTimeouts = [PlatformTimeout(platform: "web", timeout: .seconds(60))]  // X3
         errorShape = .wholeCall
     }
 
@@ -139,6 +181,7 @@ public struct Policy: Equatable, Sendable {
         (subscribeUsersMax, unsubscribeUsersMax, queryUsersMax) = (100, 100, 200)
         isSubscriptionTTLRequired = true
         canQuerySelf = false
+        selfReport = .unknown
         (customStatusBytesMax, customStatusSeconds, offlineClearsCustomStatus) = (64, 86_400, false)
         setStatusRate = Rate(calls: 1, seconds: 1)
     }

@@ -46,6 +46,10 @@ public struct Record: Hashable, Sendable {
     public var customStatusExpiresAt: Milliseconds
     /// When the custom status or the event was last written: together a fact of its own, kept when two sides of a split have each written a record.
     public var customStatusVersion: Version
+    /// Devices by which the user is ONLINE without a session; sorted by platform and device. Nobody outside is told.
+    public var pushDevices: [PushDevice] = []
+    /// The app has said that there is such a user (`importUsers`); never taken back.
+    public var isRegistered = false
     /// Platforms with a session, sorted and without repetition.
     public var onlinePlatforms: [String]
     public var event: PublishedEvent?
@@ -104,6 +108,9 @@ public struct Record: Hashable, Sendable {
     public func isUntold(since floor: Version) -> Bool {
         version > floor || (version > .zero && knownSince >= floor.milliseconds && floor > .zero)
     }
+
+    /// Whether there is such a user: the app has said so, or the user has logged in with a token of the app.
+    public var isOfKnownUser: Bool { isRegistered || lastSeenTime > 0 }
 
     /// What of the record the policy of its app lets others see (T8).
     public func shown(by policy: Policy) -> Record {

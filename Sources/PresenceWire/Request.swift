@@ -53,13 +53,15 @@ public enum OwnerOperation: Hashable, Sendable {
     case explain(UserID, Explained)
     /// Ends all sessions of the user, and makes void what tokens there are (X5).
     case kick(reason: String)
+    /// There is such a user (`importUsers`).
+    case register
     /// Changes the policy of the user's app, as JSON: see ``AppPolicy/changed(by:)``.
     case setPolicy([UInt8])
 
     /// Whether what it changes must outlive a node: refused where only one disk can be reached.
     public var isDurable: Bool {
         switch self {
-        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .setVisibility: true
+        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility: true
         case .subscriptions, .records, .visibility, .logout, .explain: false
         }
     }
@@ -88,7 +90,7 @@ public enum OwnerOperation: Hashable, Sendable {
 
 /// What an owner answers.
 public enum Answer: Hashable, Sendable {
-    /// To `setSelfStatus` and `publishEvent`: the record as it is now.
+    /// To `setSelfStatus`, `publishEvent` and `register`: the record as it is now.
     case record(Record)
     /// To `subscribe`: who was removed to make room (T21), and for whom there is none (R7).
     case subscribed(evicted: [UserID], refused: [UserID] = [])
@@ -123,6 +125,12 @@ public struct Refusal: Hashable, Sendable {
     /// 50001, from the owner's store.
     public static let notDurable = Refusal(
         code: 50001, detail: "the change could not be made durable; nothing was acknowledged, safe to retry")
+    /// 70107, where users must be registered.
+    public static func noSuchUser(_ users: [UserID]) -> Refusal {
+        let more = users.count > 3 ? " and \(users.count - 3) more" : ""
+        return Refusal(code: 70107, detail: "no such user: \(users.prefix(3).map { String($0.id) }.joined(separator: ", "))\(more)")
+    }
+
     /// 50002.
     public static let overloaded = Refusal(code: 50002, detail: "this node has too much to do; retry after a second")
 }

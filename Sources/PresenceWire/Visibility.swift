@@ -223,7 +223,7 @@ extension Record {
         guard statusType == .online else { return face }
         face.version = time
         face.statusType = .offline
-        face.onlinePlatforms = []
+        (face.onlinePlatforms, face.pushDevices) = ([], [])
         (face.lastUpdateTime, face.lastOnlineStatusUpdateTime, face.lastSeenTime) = (wall, wall, max(wall, lastSeenTime))
         if clearsCustomStatus, !customStatus.isEmpty {
             (face.customStatus, face.customStatusExpiresAt, face.lastCustomStatusUpdateTime) = ("", 0, wall)

@@ -141,7 +141,7 @@ extension WireWriter {
         text(attach.platform)
         text(attach.deviceID)
         optional(attach.customStatus) { $0.text($1) }
-        tag(attach.isLogin ? 1 : 0)
+        tag((attach.isLogin ? 1 : 0) | (attach.isPushReachable ? 2 : 0))
         optional(attach.record) { $0.record($1) }
     }
 
@@ -173,7 +173,7 @@ extension WireWriter {
             writer.signed(followed.since)
         }
         users(interest.removed)
-        tag(interest.isNews ? 1 : 0)
+        tag((interest.isNews ? 1 : 0) | (interest.hasExpired ? 2 : 0))
         optional(interest.asker) { $0.session($1) }
     }
 
@@ -235,6 +235,7 @@ extension WireWriter {
             tag(10)
             user(other)
             tag(part.rawValue)
+        case .register: tag(13)
         case .kick(let reason):
             tag(9)
             text(reason)
@@ -348,12 +349,15 @@ extension WireReader {
     }
 
     private mutating func attach() throws(DecodeError) -> Attach {
-        Attach(
+        var attach = Attach(
             session: try session(), user: try user(), platform: try text(bytesMax: Limits.platformBytesMax),
             deviceID: try text(bytesMax: Limits.deviceBytesMax),
-            customStatus: try optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.customStatusBytesMax) },
-            isLogin: try flag(),
-            record: try optional { reader throws(DecodeError) in try reader.record() })
+            customStatus: try optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.customStatusBytesMax) })
+        let flags = try tag()
+        guard flags < 4 else { throw .unknownTag(flags) }
+        (attach.isLogin, attach.isPushReachable) = (flags & 1 != 0, flags & 2 != 0)
+        attach.record = try optional { reader throws(DecodeError) in try reader.record() }
+        return attach
     }
 
     private mutating func detach() throws(DecodeError) -> Detach {
@@ -384,7 +388,9 @@ extension WireReader {
             Interest.Followed(target: try reader.user(), told: try reader.optionalVersion(), since: try reader.signed())
         }
         var interest = Interest(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
-        interest.isNews = try flag()
+        let flags = try tag()
+        guard flags < 4 else { throw .unknownTag(flags) }
+        (interest.isNews, interest.hasExpired) = (flags & 1 != 0, flags & 2 != 0)
         interest.asker = try optional { reader throws(DecodeError) in try reader.session() }
         return interest
     }
@@ -449,6 +455,7 @@ extension WireReader {
             guard flags < 4 else { throw .unknownTag(flags) }
             return .publishEvent(value: value, ext: ext, seconds: seconds, isForOnlineOnly: flags & 1 != 0, isSynced: flags & 2 != 0)
         case 10: return .explain(try user(), try explained())
+        case 13: return .register
         case 9: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case 7: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         case let other: throw .unknownTag(other)

@@ -29,6 +29,12 @@ extension WireWriter {
         signed(value.customStatusExpiresAt)
         version(value.customStatusVersion)
         list(value.onlinePlatforms) { $0.text($1) }
+        tag(value.isRegistered ? 1 : 0)
+        list(value.pushDevices) { writer, device in
+            writer.text(device.platform)
+            writer.text(device.deviceID)
+            writer.signed(device.until)
+        }
         optional(value.event) { writer, event in
             writer.signed(event.value)
             writer.text(event.ext)
@@ -120,6 +126,12 @@ extension WireReader {
         record.customStatusVersion = try version()
         record.onlinePlatforms = try list(countMax: Limits.sessionsPerUserMax) { reader throws(DecodeError) in
             try reader.text(bytesMax: Limits.platformBytesMax)
+        }
+        record.isRegistered = try flag()
+        record.pushDevices = try list(countMax: PushDevice.countMax) { reader throws(DecodeError) in
+            PushDevice(
+                platform: try reader.text(bytesMax: Limits.platformBytesMax), deviceID: try reader.text(bytesMax: Limits.deviceBytesMax),
+                until: try reader.signed())
         }
         record.event = try optional { reader throws(DecodeError) in
             try reader.publishedEvent()

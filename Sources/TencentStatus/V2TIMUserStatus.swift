@@ -44,6 +44,7 @@ public struct V2TIMUserStatus: Sendable, Equatable {
             case .online: .online
             case .offline: .offline
             case .unlogined: .unlogined
+            case .unknown: .unknown
             }
         customStatus = status.customStatus
     }

@@ -34,7 +34,7 @@ public struct ZIMUserStatus: Sendable, Equatable {
         let isOwn = status.userID == ownID
         onlineStatus =
             switch status.statusType {
-            case _ where isOwn: .unknown
+            case _ where isOwn, .unknown: .unknown
             case .online: .online
             case .offline: .offline
             case .unlogined: .logout

@@ -190,7 +190,7 @@ import Testing
     @Test func aSilentClientIsLostAfterTheHeartbeatTimeout() async throws {
         let fixture = try await Fixture.start {
             $0.gateway.heartbeatInterval = .seconds(1)
-            $0.gateway.heartbeatTimeout = .seconds(2)
+            $0.core.heartbeatTimeout = .seconds(2)
             $0.core.offlineGrace = .zero
         }
         let socket = try SilentClient(port: fixture.nodes[0].ports.client, token: try await TokenMint().token(user: "ann"))
@@ -200,6 +200,26 @@ import Testing
         }
         try await fixture.until("ann is online") { try await status() == "ONLINE" }
         try await fixture.until("ann is offline") { try await status() == "OFFLINE" }
+        socket.close()
+        try await fixture.stop()
+    }
+
+    @Test func ofTwoSessionsOnASilentConnectionOnlyThatIsLostWhosePlatformsTimeIsUp() async throws {
+        let fixture = try await Fixture.start {
+            $0.gateway.heartbeatInterval = .seconds(1)
+            $0.core.policy.platformTimeouts = [Policy.PlatformTimeout(platform: "web", timeout: .seconds(2))]
+            $0.core.offlineGrace = .zero
+        }
+        let token = try await TokenMint().token(user: "ann")
+        let socket = try SilentClient(
+            port: fixture.nodes[0].ports.client, token: token, paths: ["/v1/events?platform=web", "/v1/events?platform=ios"])
+        let platforms = {
+            let answer = try await fixture.call("getUserStatus", #"{"userIDs":["ann"]}"#, as: "bob")
+            return answer.json["userStatusList"]?.elements[0]["onlinePlatforms"]?.elements.compactMap(\.text)
+        }
+        try await fixture.until("both are there") { try await platforms() == ["ios", "web"] }
+        try await fixture.until("one is lost") { try await platforms() == ["ios"] }
+        #expect(try await fixture.nodes[0].metricsText().contains("rollcall_sessions_silent_total 1\n"))
         socket.close()
         try await fixture.stop()
     }
@@ -220,7 +240,8 @@ import Testing
 final class SilentClient {
     private let descriptor: Int32
 
-    init(port: Int, token: String) throws {
+    /// - Parameter paths: of the streams that it opens.
+    init(port: Int, token: String, paths: [String] = ["/v1/events"]) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -230,14 +251,16 @@ final class SilentClient {
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
         }
         guard status == 0 else { throw Fixture.HTTPFailure(description: "connect: \(errno)") }
-        var block: [UInt8] = [0x82, 0x86]  // :method GET, :scheme http
-        for (name, value) in [(":path", "/v1/events"), (":authority", "x"), ("authorization", "Bearer \(token)")] {
-            block.append(0)
-            block += Self.string(name) + Self.string(value)
-        }
-        let length = block.count
         var bytes = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
-        bytes += [UInt8(length >> 16), UInt8(length >> 8 & 255), UInt8(length & 255), 1, 5, 0, 0, 0, 1] + block
+        for (number, path) in paths.enumerated() {
+            var block: [UInt8] = [0x82, 0x86]  // :method GET, :scheme http
+            for (name, value) in [(":path", path), (":authority", "x"), ("authorization", "Bearer \(token)")] {
+                block.append(0)
+                block += Self.string(name) + Self.string(value)
+            }
+            let length = block.count
+            bytes += [UInt8(length >> 16), UInt8(length >> 8 & 255), UInt8(length & 255), 1, 5, 0, 0, 0, UInt8(2 * number + 1)] + block
+        }
         guard send(descriptor, bytes, bytes.count, 0) == bytes.count else { throw Fixture.HTTPFailure(description: "send: \(errno)") }
     }
 

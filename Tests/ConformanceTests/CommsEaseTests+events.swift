@@ -122,4 +122,27 @@ extension ConformanceTests.CommsEaseTests {
         #expect(ann.statuses(of: "online").last?.general == "ONLINE")
         for session in [online, gone] { session.close() }
     }
+
+    @Test("N19 N20 Whom vendor push reaches is not told to be disconnected, but where the setting is off or push does not reach")
+    func push() async throws {
+        let app = try await App("commsease", #"{"offlineGrace":0}"#)
+        #expect(try await app.call("subscribeUserStatus", users(["bob", "carl", "dora"], Self.hour)).code == 0)
+        let (ann, received) = try await Self.login("ann", app, node: 0)
+        func lose(_ name: String, _ query: String) async throws {
+            let session = try await app.login(name, node: 1, query: query)
+            try await app.cluster.until("\(name) is there") { received.values(from: name).last == 1 }
+            session.close()
+        }
+        try await lose("bob", "platform=ios&deviceID=b&pushReachable=true")
+        try await lose("carl", "platform=ios&deviceID=c&pushReachable=false")
+        try await app.cluster.until("carl's loss is told") { received.values(from: "carl").last == 3 }
+        #expect(received.values(from: "bob") == [1])
+        #expect(try await app.status(of: "bob").general == "ONLINE")
+        #expect(try await app.call("logout", "{}", as: "bob", node: 2).code == 0)
+        try await app.cluster.until("bob's logout is told") { received.values(from: "bob").last == 2 }
+        try await app.set(#"{"state.pushReachableStaysOnline":false}"#)
+        try await lose("dora", "platform=ios&deviceID=d&pushReachable=true")
+        try await app.cluster.until("dora's loss is told") { received.values(from: "dora").last == 3 }
+        try await ann.logout()
+    }
 }

@@ -117,5 +117,45 @@ extension ConformanceTests {
             #expect(refused.output.contains(#""code":6014"#), "\(refused.output)")
             #expect(try await app.policy(node: 1)["preset"].text == "tencent")
         }
+
+        @Test("Where users must be registered, calls name those who are not, until they are imported or log in") func registered()
+            async throws
+        {
+            let app = try await App("rollcall", #"{"users.mustBeRegistered":true}"#)
+            let asked = try await app.call("getUserStatus", users(["ann", "bob", "carl"]))
+            #expect(asked.errors == ["bob 70107", "carl 70107"])
+            #expect(asked.statuses.map(\.user) == ["ann"])  // Oneself, with a token of the app.
+            #expect(try await app.call("subscribeUserStatus", users(["bob"])).errors == ["bob 70107"])
+            #expect(try await app.followed() == [])
+            #expect(try await app.admin("kick", #"{"userID":"bob"}"#).code == 70107)
+            #expect(try await app.admin("queryOnlineStatus", users(["bob"])).errors == ["bob 70107"])
+
+            let imported = try await app.admin("importUsers", users(["bob", ""]), node: 1)
+            #expect(imported.code == 0 && imported.errors == [" 7003"])
+            let carl = try await app.login("carl", node: 2)
+            for node in 0..<3 {
+                #expect(try await app.call("getUserStatus", users(["bob", "carl"]), node: node).errors == [])
+            }
+            #expect(try await app.call("subscribeUserStatus", users(["bob", "carl"], #""sync":true"#)).errors == [])
+            #expect(try await app.followed() == ["bob", "carl"])
+            #expect(try await app.admin("importUsers", users(many(0..<1_000))).errors == [])
+            #expect(try await app.call("getUserStatus", users(many(600..<1_000))).errors == [])
+            #expect(try await app.admin("importUsers", users(many(0..<1_001))).code == 6017)
+            carl.close()
+        }
+
+        @Test("A session is told its platform's time of silence, and a later change is for later sessions") func silence() async throws {
+            let app = try await App("rollcall", #"{"liveness.timeout":90,"liveness.timeoutByPlatform":{"web":60}}"#)
+            func told(_ session: Session) -> [Int64?] {
+                let connected = session.events.first { $0.name == "onConnected" }?.json
+                return [connected?["heartbeatInterval"]?.number, connected?["heartbeatTimeout"]?.number]
+            }
+            let (phone, web) = (try await app.login("ann", node: 0), try await app.login("ann", node: 1, query: "platform=web"))
+            #expect(told(phone) == [30, 90] && told(web) == [20, 60])
+            try await app.set(#"{"liveness.timeout":15,"liveness.timeoutByPlatform":null}"#)
+            let later = try await app.login("ann", node: 2, query: "platform=web")
+            #expect(told(later) == [5, 15])
+            for session in [phone, web, later] { session.close() }
+        }
     }
 }

@@ -16,7 +16,6 @@ import Testing
         "T30": "not built yet: friends come with the relationship chain",
         "R3": "not built yet: types 2 and 4 need profiles, type 3 needs friends; they are refused",
         "R6": "not built yet: a cap on the followers of one user (subscription.maxPerTarget)",
-        "N19": "not built yet: a session cannot declare that vendor push reaches its device (pushReachableStaysOnline)",
         "N23": "not built yet: friends come with the relationship chain; nothing is told of whom one does not follow",
     ]
 

@@ -162,6 +162,15 @@ extension ConformanceTests.ZIMTests {
         try await app.cluster.until("both platforms are told") { handler.newest("ann")?.onlinePlatforms == ["ios", "windows"] }
         let own = try #require(handler.newest("ann"))
         #expect(own.onlineStatus == .unknown && own.lastUpdateTime == 0)
+        // The node says so itself, and to others the whole truth.
+        try await desk.status(of: "ann") { $0.platforms == ["ios", "windows"] }
+        #expect(desk.statuses(of: "ann").allSatisfy { $0.general == "UNKNOWN" && $0["lastUpdateTime"]?.number == 0 })
+        let others = try await app.status(of: "ann")
+        #expect(others.general == "ONLINE" && others["lastUpdateTime"]?.number ?? 0 > 0)
+        try await app.set(#"{"self.reportStatus":"full"}"#)
+        let tablet = try await app.login("ann", node: 1, query: "platform=tablet")
+        try await tablet.status(of: "ann") { $0.general == "ONLINE" && $0["lastUpdateTime"]?.number ?? 0 > 0 }
+        tablet.close()
         #expect(try await app.call("logout", "{}", node: 1).code == 0)
         try await app.cluster.until("the end is told") { handler.states == [.connecting, .connected, .disconnected] }
         desk.close()

@@ -73,6 +73,7 @@ import Testing
         #expect(
             try read("onReconnectHint", #"{"reason":"draining","afterMilliseconds":20,"x":1}"#) == .reconnectHint(after: .milliseconds(20)))
         #expect(try read("onKickedOffline", #"{"reason":"logout"}"#) == .kickedOffline(reason: "logout"))
+        #expect(try read("onSubscriptionExpired", #"{"userIDs":["a","b"]}"#) == .subscriptionExpired(["a", "b"]))
         #expect(try read("onSomethingNew", "1") == nil)
         #expect(throws: (any Error).self) { try read("onKickedOffline", "{") }
     }

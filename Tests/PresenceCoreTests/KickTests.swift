@@ -55,6 +55,30 @@ import Testing
         cluster.advance(.seconds(4))
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
     }
+
+    @Test mutating func whatANodeForgetsOfKicksItsGatewaysForgetToo() {
+        for index in cluster.processes.indices { cluster.processes[index].node.kicks.countMax = 2 }
+        let before = cluster.now.wall
+        for user in ["ann", "bob", "bob", "carl"] {
+            cluster.advance(.milliseconds(50))
+            #expect(kick(user) == .done)
+        }
+        #expect(cluster.processes.map(\.node.kicks.count) == [2, 2, 2])
+        #expect(areTokensVoid(of: "ann", issuedAt: before) == [false, false, false])
+        #expect(areTokensVoid(of: "bob", issuedAt: before) == [true, true, true])
+        #expect(areTokensVoid(of: "carl", issuedAt: before) == [true, true, true])
+    }
+
+    @Test mutating func aKickIsRememberedForThirtyDays() {
+        cluster = TestCluster(nodes: 1)
+        let before = cluster.now.wall
+        cluster.advance(.milliseconds(50))
+        #expect(kick("ann") == .done)
+        cluster.advance(.seconds(30 * 86_400 - 3_700), step: .seconds(100))
+        #expect(areTokensVoid(of: "ann", issuedAt: before) == [true])
+        cluster.advance(.seconds(7_400), step: .seconds(100))
+        #expect(areTokensVoid(of: "ann", issuedAt: before) == [false])
+    }
 }
 
 @Suite struct OtherDevicesTests {
@@ -77,6 +101,23 @@ import Testing
         cluster.advance(.milliseconds(100))
         #expect(changes(told: phone).map { $0["unsubscribed"] } == [list("ann")])
         #expect(changes(told: browser).count == 1)
+    }
+
+    @Test(arguments: [false, true]) mutating func sessionsAreToldOfAnExpiryOnlyWhereThePolicyWantsIt(isOn: Bool) {
+        cluster.call(.setAppPolicy(Array("{\"settings\":{\"subscription.notifyExpiry\":\(isOn)}}".utf8)), by: "admin", on: 0)
+        cluster.advance(.milliseconds(100))
+        let sessions = [cluster.login("bob", on: 0), cluster.login("bob", on: 1, platform: "web")]
+        let other = cluster.login("carl", on: 0)
+        cluster.subscribe("bob", to: ["ann"], on: 0, seconds: 60)
+        cluster.subscribe("bob", to: ["dora"], on: 0)
+        cluster.advance(.seconds(59), step: .milliseconds(500))
+        func told(_ client: Int) -> [JSONValue] {
+            cluster.clients[client].events.filter { $0.name == "onSubscriptionExpired" }.compactMap { $0.data["userIDs"] }
+        }
+        #expect(sessions.allSatisfy { told($0).isEmpty })
+        cluster.advance(.seconds(2), step: .milliseconds(500))
+        #expect(sessions.map(told) == [[JSONValue]](repeating: isOn ? [list("ann")] : [], count: 2))  // R12
+        #expect(told(other).isEmpty)
     }
 
     @Test mutating func aSubscriptionThatEndsByItselfIsNotToldAsACall() {

@@ -119,13 +119,14 @@ struct TestCluster {
     @discardableResult
     mutating func login(
         _ user: String, on node: Int, platform: String = "ios", device: String = "", resumeFrom: Milliseconds? = nil,
-        customStatus: String? = nil
+        customStatus: String? = nil, isPushReachable: Bool = false
     ) -> Int {
         processes[node].sessionsOpened += 1
         let peer = processes[node].node.selfPeer
         let session = SessionID(stamp: peer.generation << 20 + processes[node].sessionsOpened, node: peer.versionNode)
         let attach = Attach(
-            session: session, user: UserID(app: "default", id: user), platform: platform, deviceID: device, customStatus: customStatus)
+            session: session, user: UserID(app: "default", id: user), platform: platform, deviceID: device, customStatus: customStatus,
+            isPushReachable: isPushReachable)
         let index = processes[node].gateway.open(attach, resumeFrom: resumeFrom, at: now)
         clients.append(Client(user: user, node: node, index: index, session: session))
         settle()

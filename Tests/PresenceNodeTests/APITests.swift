@@ -28,7 +28,8 @@ import Testing
             let users = [UserID(app: "default", id: "bob")]
             var json = JSONWriter()
             try API.write(
-                .userStatusList([Record(blank: users[0])], users: users, asOf: 5), to: .getUserStatus, errors: [], policy: policy,
+                .userStatusList([Record(blank: users[0])], users: users, asOf: 5), to: .getUserStatus, of: users[0], errors: [],
+                policy: policy,
                 into: &json)
             #expect(try JSONReader.read(json.bytes)["asOf"] == .integer(5))
         }

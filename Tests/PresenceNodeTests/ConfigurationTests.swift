@@ -26,7 +26,7 @@ import Testing
         #expect(configuration.nodeID == "from-flag")
         #expect(configuration.cluster == "from-environment")
         #expect(configuration.dataDirectory == "from-file")
-        #expect(configuration.gateway.heartbeatTimeout == .seconds(60))
+        #expect(configuration.core.heartbeatTimeout == .seconds(60))
     }
 
     @Test(arguments: [

@@ -38,9 +38,40 @@ import Testing
         (#"{"settings":{"query.batchMax":"5"}}"#, "query.batchMax"), (#"{"settings":{"plan":"free"}}"#, "plan"),
         (#"{"settings":{"rate.query":{"calls":0,"seconds":5}}}"#, "rate.query"),
         (#"{"settings":{"userStatus.enabled":1}}"#, "userStatus.enabled"),
+        (#"{"settings":{"liveness.timeout":14}}"#, "liveness.timeout"), (#"{"settings":{"liveness.timeout":3601}}"#, "liveness.timeout"),
+        (#"{"settings":{"liveness.timeoutByPlatform":{"web":14}}}"#, "liveness.timeoutByPlatform"),
+        (#"{"settings":{"liveness.timeoutByPlatform":{"web":3601}}}"#, "liveness.timeoutByPlatform"),
+        (#"{"settings":{"liveness.timeoutByPlatform":{"a b":60}}}"#, "liveness.timeoutByPlatform"),
+        (#"{"settings":{"liveness.timeoutByPlatform":60}}"#, "liveness.timeoutByPlatform"),
+        (#"{"settings":{"state.pushReachableStaysOnline":1}}"#, "state.pushReachableStaysOnline"),
+        (#"{"settings":{"self.reportStatus":"none"}}"#, "self.reportStatus"),
+        (#"{"settings":{"users.mustBeRegistered":0}}"#, "users.mustBeRegistered"),
+        (#"{"settings":{"subscription.notifyExpiry":"yes"}}"#, "subscription.notifyExpiry"),
         (#"{"settings":{"subscription.ttlMin":90,"subscription.ttlMax":80}}"#, "subscription.ttlMin"), (#"{"settings":[]}"#, "settings"),
     ])
     func whatCannotBeUsedIsNamed(json: String, setting: String) throws {
         #expect { try changed(json: json) } throws: { ($0 as? PolicyError)?.setting == setting }
+    }
+
+    @Test func timesOfSilenceAreReadUpToTheirEdgesAndPlatformsMayDiffer() throws {
+        let text = #"{"settings":{"liveness.timeout":15,"liveness.timeoutByPlatform":{"web":60,"tv":3600.0}}}"#
+        let app = try changed(json: text)
+        #expect(app.policy.livenessTimeout == .seconds(15))
+        #expect(["ios", "tv", "web"].map(app.policy.livenessTimeout) == [.seconds(15), .seconds(3_600), .seconds(60)])
+        let read = try AppPolicy(try JSONReader.read(app.json))
+        #expect(read.policy == app.policy && read.json == app.json)
+        #expect(try changed(json: #"{"settings":{"liveness.timeout":3600}}"#).policy.livenessTimeout == .seconds(3_600))
+        #expect(try changed(app, json: #"{"settings":{"liveness.timeoutByPlatform":{}}}"#).policy.platformTimeouts.isEmpty)
+        let many = (0..<33).map { "\"p\($0)\":60" }
+        func platforms(_ count: Int) throws -> AppPolicy {
+            try changed(json: "{\"settings\":{\"liveness.timeoutByPlatform\":{\(many.prefix(count).joined(separator: ","))}}}")
+        }
+        #expect(try platforms(32).policy.platformTimeouts.count == 32)
+        #expect(throws: PolicyError.self) { try platforms(33) }
+        #expect(Policy.Preset.allCases.map { Policy($0).livenessTimeout(of: "ios") } == [Duration](repeating: .seconds(400), count: 5))  // T6
+        #expect(Policy(.tencent).livenessTimeout(of: "web") == .seconds(60))  // X3
+        #expect(Policy.Preset.allCases.filter { Policy($0).pushReachableStaysOnline } == [.commsease])  // N19
+        #expect(Policy.Preset.allCases.allSatisfy { !Policy($0).notifiesExpiry && !Policy($0).mustBeRegistered })  // R12
+        #expect(Policy.Preset.allCases.filter { Policy($0).selfReport == .unknown } == [.zim])  // Z22
     }
 }

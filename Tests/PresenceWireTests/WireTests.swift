@@ -8,6 +8,8 @@ import Testing
 
     static var record: Record {
         var record = Record(blank: ann)
+        record.isRegistered = true
+        record.pushDevices = [PushDevice(platform: "ios", deviceID: "d", until: 1_790_000_000_000)]
         record.version = version
         record.statusType = .online
         record.customStatus = "in a \"meeting\""
@@ -30,10 +32,19 @@ import Testing
         hiding.privacy = privacy
         return hiding
     }()
+    static var news: Interest {
+        var interest = Interest(user: ann, version: version, isWhole: false, added: [], removed: [ann])
+        (interest.isNews, interest.hasExpired, interest.asker) = (true, true, session)
+        return interest
+    }
+
     static let messages: [Message] = [
         .beginSync(epoch: 1, ranges: .max), .relay(record, targets: [0, .max]), .relay(record, targets: []),
         .relayed([SlotHash(slot: 65_535, hash: 5)]), .viewDigest(ring: 9, first: 63, [0, .max]), .endSync(epoch: .max),
-        .attach(Attach(session: session, user: ann, platform: "ios", deviceID: "d", customStatus: "x", isLogin: false, record: record)),
+        .attach(
+            Attach(
+                session: session, user: ann, platform: "ios", deviceID: "d", customStatus: "x", isLogin: false, isPushReachable: true,
+                record: record)),
         .detach(Detach(session: session, user: ann, cause: .lost, lastSeen: 12)),
         .watch([Watch(user: ann, held: version, record: record), Watch(user: ann, held: .zero)]), .unwatch([ann]),
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
@@ -55,13 +66,14 @@ import Testing
                 operation: .publishEvent(value: 10_000, ext: "e", seconds: 60, isForOnlineOnly: false, isSynced: true))),
         .request(Request(id: 8, user: ann, operation: .kick(reason: "banned"))),
         .request(Request(id: 9, user: ann, operation: .setPolicy(Array(#"{"preset":"zim"}"#.utf8)))),
-        .request(Request(id: 10, user: ann, operation: .explain(ann, .view))),
+        .request(Request(id: 10, user: ann, operation: .explain(ann, .view))), .request(Request(id: 11, user: ann, operation: .register)),
         .answer(id: 10, .explained(.view, Array("{}".utf8))), .answer(id: 9, .subscribed(evicted: [], refused: [ann])),
         .delta(record), .watched([Watched(user: ann, record: nil), Watched(user: ann, record: record)]),
         .interest(
             Interest(
                 user: ann, version: version, isWhole: true, added: [.init(target: ann, told: nil, since: 3)], removed: [ann])),
-        .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)), .answer(id: 9, .subscribed(evicted: [ann])),
+        .interest(news), .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)),
+        .answer(id: 9, .subscribed(evicted: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
         .answer(id: 9, .refused(.unavailable)), .misrouted([ann]),
         .offer(ring: 7, [SlotHash(slot: 65_535, hash: .max)], isFirst: true, isLast: false), .want(ring: 7, [0, 65_535]),

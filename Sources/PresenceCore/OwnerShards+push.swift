@@ -1,0 +1,58 @@
+import PresenceWire
+
+/// Users who stay ONLINE without a session, because vendor push reaches a device of theirs (N19).
+///
+/// The devices are a part of the record from the login on: gateway and owner may die together, and nobody else knows of the session.
+extension OwnerShards {
+    /// The devices that count now: those before, without those of `departed` sessions, and those of open sessions that say so.
+    func pushDevices(of user: Index, without departed: [OwnedSession], at now: Now) -> [PushDevice] {
+        let old = users[user].record.pushDevices
+        let reachable = users[user].sessions.filter { $0.isPushReachable }
+        guard !old.isEmpty || !reachable.isEmpty else { return [] }
+        guard policies.policy(of: users.user(at: user)).pushReachableStaysOnline else { return [] }
+        var devices = old.filter { device in !departed.contains { $0.isOf(device) } }
+        for session in reachable {
+            let place = devices.firstIndex { session.isOf($0) } ?? devices.count
+            if place < devices.count, devices[place].until - now.wall > PushDevice.renewBefore { continue }
+            let renewed = PushDevice(platform: session.platform, deviceID: session.deviceID, until: now.wall + PushDevice.horizon)
+            if place < devices.count { devices[place] = renewed } else { devices.append(renewed) }
+        }
+        devices.removeAll { $0.until <= now.wall }
+        if devices.count > PushDevice.countMax {
+            let closed = devices.filter { device in !reachable.contains { $0.isOf(device) } }.sorted { $0.until < $1.until }
+            let dropped = closed.prefix(devices.count - PushDevice.countMax)
+            devices.removeAll { dropped.contains($0) }
+        }
+        return devices.sorted { ($0.platform, $0.deviceID) < ($1.platform, $1.deviceID) }
+    }
+
+    /// The last word of a device counts for all its sessions.
+    mutating func notePush(_ attach: Attach, at user: Index) {
+        for place in users[user].sessions.indices
+        where users[user].sessions[place].platform == attach.platform && users[user].sessions[place].deviceID == attach.deviceID {
+            users[user].sessions[place].isPushReachable = attach.isPushReachable
+        }
+    }
+
+    /// A user whose last device has counted for long enough was lost, however its last session ended.
+    mutating func noteUnreachable(_ user: Index, at now: Now) {
+        let devices = users[user].record.pushDevices
+        if devices.contains(where: { $0.until <= now.wall }) { users[user].statusAfterLast = .offline }
+    }
+}
+
+extension OwnedUser {
+    /// When a device is to be written again, or counts no more.
+    func nextPushDeadline(at now: Now) -> Instant {
+        var next = Instant.farFuture
+        for device in record.pushDevices {
+            let isOpen = sessions.contains { $0.isPushReachable && $0.isOf(device) }
+            next = min(next, now.instant(of: isOpen ? device.until - PushDevice.renewBefore : device.until))
+        }
+        return next
+    }
+}
+
+extension OwnedSession {
+    fileprivate func isOf(_ device: PushDevice) -> Bool { platform == device.platform && deviceID == device.deviceID }
+}

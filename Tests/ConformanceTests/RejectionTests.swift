@@ -1,0 +1,49 @@
+import NodeFixture
+import PresenceWire
+import Testing
+
+/// Contract §8: "rejected by rule". A cluster of its own, because the counters are the node's.
+@Suite struct RejectionTests {
+    static func count(_ rule: String, _ fixture: Fixture) async throws -> Int? {
+        let name = "rollcall_policy_rejections_total{rule=\"\(rule)\"} "
+        let line = try await fixture.nodes[0].metricsText().split(separator: "\n").first { $0.hasPrefix(name) }
+        return line.flatMap { Int($0.dropFirst(name.count)) }
+    }
+
+    /// A call that each rule refuses: the settings, the operation, its body, and how much of it is refused.
+    static let refused: [(rule: String, settings: String, operation: String, body: String, count: Int)] = [
+        ("plan", #"{"plan":"basic"}"#, "getUserStatus", users(["bob"]), 1),
+        ("switch", #"{"userStatus.enabled":false}"#, "getUserStatus", users(["bob", "carl"]), 1),
+        ("batch", #"{"query.batchMax":2}"#, "getUserStatus", users(["u1", "u2", "u3"]), 1),
+        ("ttl", #"{"subscription.ttlMax":90}"#, "subscribeUserStatus", users(["bob"], #""expiry":91"#), 1),
+        ("ttl", #"{"subscription.ttlRequired":true}"#, "subscribeUserStatus", users(["bob"]), 1),
+        ("customStatus", #"{"customStatus.maxBytes":3}"#, "setSelfStatus", #"{"customStatus":"four"}"#, 1),
+        ("self", #"{"query.selfAllowed":false}"#, "getUserStatus", users(["ann", "bob"]), 1),
+        ("self", #"{"query.selfAllowed":false,"errors.shape":"wholeCall"}"#, "getUserStatus", users(["ann", "bob"]), 1),
+        ("list", #"{"subscription.list":false}"#, "getSubscribedUserStatus", "{}", 1),
+        (
+            "quota", #"{"subscription.maxPerSubscriber":1,"subscription.overflow":"reject"}"#, "subscribeUserStatus",
+            users(["bob", "carl", "dora"]), 2
+        ),
+    ]
+
+    @Test func everyRefusalIsCountedOnceByItsRule() async throws {
+        var policies: [String: AppPolicy] = [:]
+        for (number, refused) in Self.refused.enumerated() {
+            policies["app\(number)"] = try AppPolicy(try JSONReader.read(Array("{\"settings\":\(refused.settings)}".utf8)))
+        }
+        let fixture = try await Fixture.start { [policies] in
+            $0.core.policies = policies
+            $0.core.policy.setStatusRate = Policy.Rate(calls: 1, seconds: 3_600)
+        }
+        var expected: [String: Int] = [:]
+        for (number, refused) in Self.refused.enumerated() {
+            _ = try await fixture.call(refused.operation, refused.body, app: "app\(number)")
+            expected[refused.rule, default: 0] += refused.count
+            for (rule, count) in expected { #expect(try await Self.count(rule, fixture) == count, "\(rule) after \(refused.settings)") }
+        }
+        for _ in 0..<3 { _ = try await fixture.call("setSelfStatus", "{}") }
+        #expect(try await Self.count("rate", fixture) == 2)
+        try await fixture.stop()
+    }
+}

@@ -1,0 +1,144 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// N19, N20: who can be reached by vendor push stays ONLINE.
+@Suite struct PushTests {
+    var cluster = TestCluster(nodes: 3)
+    /// Follows ann.
+    let bob: Int
+
+    init() {
+        bob = cluster.login("bob", on: 2)
+        cluster.subscribe("bob", to: ["ann"], on: 2)
+        setPolicy(true)
+    }
+
+    mutating func setPolicy(_ isOn: Bool) {
+        cluster.call(.setAppPolicy(Array("{\"settings\":{\"state.pushReachableStaysOnline\":\(isOn)}}".utf8)), by: "admin", on: 0)
+        cluster.advance(.milliseconds(100))
+    }
+
+    var told: [String] { cluster.statuses(told: bob, of: "ann") }
+
+    @Test mutating func aLostSessionOfAReachableDeviceChangesNothing() {
+        let ann = cluster.login("ann", on: 1, device: "a", isPushReachable: true)
+        let before = cluster.clients[bob].events.count
+        cluster.lose(ann)
+        cluster.advance(.seconds(60))
+        #expect(cluster.clients[bob].events.count == before)
+        #expect(cluster.record(of: "ann").statusType == .online)
+        #expect(cluster.record(of: "ann").onlinePlatforms == ["ios"])
+    }
+
+    @Test mutating func whereTheSettingIsOffOrNothingWasSaidTheUserIsOffline() {
+        let silent = cluster.login("ann", on: 1, device: "a")
+        cluster.lose(silent)
+        cluster.advance(.seconds(3))
+        #expect(told.last == "OFFLINE")  // N20
+        setPolicy(false)
+        let reachable = cluster.login("ann", on: 1, device: "a", isPushReachable: true)
+        #expect(told.last == "ONLINE")
+        cluster.lose(reachable)
+        cluster.advance(.seconds(3))
+        #expect(told.last == "OFFLINE")
+    }
+
+    @Test mutating func logoutEndsIt() {
+        cluster.lose(cluster.login("ann", on: 1, device: "a", isPushReachable: true))
+        cluster.advance(.seconds(3))
+        cluster.call(.logout(nil), by: "ann", on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(told.last == "UNLOGINED")
+        #expect(cluster.record(of: "ann").pushDevices.isEmpty)
+    }
+
+    @Test mutating func theLogoutOfOneSessionEndsItForItsDeviceAlone() {
+        cluster.lose(cluster.login("ann", on: 1, platform: "web", device: "b", isPushReachable: true))
+        let phone = cluster.login("ann", on: 1, device: "a", isPushReachable: true)
+        cluster.call(.logout(cluster.clients[phone].session), by: "ann", on: 0)
+        cluster.advance(.seconds(3))
+        #expect(told.last == "ONLINE")
+        #expect(cluster.record(of: "ann").onlinePlatforms == ["web"])
+    }
+
+    @Test mutating func aKickEndsIt() {
+        cluster.lose(cluster.login("ann", on: 1, device: "a", isPushReachable: true))
+        cluster.advance(.seconds(3))
+        cluster.call(.kick(reason: "banned"), by: "ann", on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(told.last == "UNLOGINED")
+    }
+
+    @Test(arguments: [("a", "OFFLINE"), ("b", "ONLINE")])
+    mutating func aLoginWithoutPushReplacesTheSameDeviceAndNoOther(device: String, status: String) {
+        cluster.lose(cluster.login("ann", on: 1, device: "a", isPushReachable: true))
+        cluster.advance(.seconds(3))
+        cluster.lose(cluster.login("ann", on: 0, device: device))
+        cluster.advance(.seconds(3))
+        #expect(told.last == status)
+    }
+
+    @Test mutating func ofTooManyDevicesTheOneThatWasLostFirstGivesWay() {
+        for number in 0...PushDevice.countMax {
+            cluster.lose(cluster.login("ann", on: 1, device: "d\(number)", isPushReachable: true))
+            cluster.advance(.seconds(3), step: .milliseconds(500))
+        }
+        let devices = cluster.record(of: "ann").pushDevices.map(\.deviceID)
+        #expect(Set(devices) == Set((1...PushDevice.countMax).map { "d\($0)" }))
+        #expect(told.last == "ONLINE")
+    }
+
+    @Test mutating func aDeviceCountsForAtMostThirtyDays() {
+        cluster = TestCluster(nodes: 1)
+        setPolicy(true)
+        cluster.lose(cluster.login("ann", on: 0, device: "a", isPushReachable: true))
+        cluster.advance(.seconds(30 * 86_400 - 1_000), step: .seconds(500))
+        #expect(cluster.record(of: "ann").statusType == .online)
+        cluster.advance(.seconds(1_500), step: .seconds(500))
+        #expect(cluster.record(of: "ann").statusType == .offline)
+    }
+
+    @Test mutating func aDeviceWithASessionCountsOnAndForFifteenDaysAfterItAtLeast() {
+        cluster = TestCluster(nodes: 1)
+        setPolicy(true)
+        let ann = cluster.login("ann", on: 0, device: "a", isPushReachable: true)
+        cluster.advance(.seconds(44 * 86_400), step: .seconds(1_000))
+        cluster.lose(ann)
+        cluster.advance(.seconds(15 * 86_400), step: .seconds(1_000))
+        #expect(cluster.record(of: "ann").statusType == .online)
+        cluster.advance(.seconds(15 * 86_400), step: .seconds(1_000))
+        #expect(cluster.record(of: "ann").statusType == .offline)
+    }
+
+    @Test mutating func whenTheSettingIsTurnedOffThoseWithoutASessionAreOfflineAndTurnedOnAgainOpenSessionsCount() {
+        cluster.lose(cluster.login("ann", on: 1, device: "a", isPushReachable: true))
+        let carl = cluster.login("carl", on: 1, device: "c", isPushReachable: true)
+        cluster.advance(.seconds(3))
+        setPolicy(false)
+        cluster.advance(.seconds(1))
+        #expect(told.last == "OFFLINE")
+        #expect(cluster.record(of: "carl").pushDevices.isEmpty)
+        setPolicy(true)
+        cluster.lose(carl)
+        cluster.advance(.seconds(3))
+        #expect(cluster.record(of: "carl").statusType == .online)
+    }
+
+    @Test mutating func itOutlivesTheOwnerAndTheGateway() throws {
+        let name = cluster.user(ownedBy: 0)
+        cluster.subscribe("bob", to: [name], on: 2)
+        cluster.login(name, on: 0, device: "a", isPushReachable: true)
+        cluster.advance(.seconds(1))
+        cluster.kill(0)  // Gateway and owner at once.
+        cluster.advance(.seconds(30))
+        #expect(cluster.statuses(told: bob, of: name).drop { $0 == "UNLOGINED" }.allSatisfy { $0 == "ONLINE" })
+        #expect(cluster.record(of: name).statusType == .online)
+        try cluster.restart(0)
+        cluster.advance(.seconds(30))
+        #expect(cluster.ownerIndex(of: name) == 0)
+        #expect(cluster.record(of: name).statusType == .online)
+        #expect(cluster.record(of: name).pushDevices.map(\.deviceID) == ["a"])
+    }
+}

@@ -1,0 +1,108 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+@Suite struct RegistryTests {
+    var cluster = TestCluster(nodes: 3)
+
+    func ids(_ names: [String]) -> [UserID] { names.map { UserID(app: "default", id: $0) } }
+
+    mutating func setPolicy(_ settings: String) {
+        cluster.call(.setAppPolicy(Array("{\"settings\":\(settings)}".utf8)), by: "admin", on: 0)
+        cluster.advance(.milliseconds(100))
+    }
+
+    mutating func importUsers(_ names: [String], on node: Int = 0) -> CallAnswer? {
+        cluster.call(.importUsers(ids(names)), by: "admin", on: node)
+        cluster.advance(.milliseconds(100))
+        return cluster.lastAnswer(on: node)
+    }
+
+    func isKnown(_ name: String, on node: Int) -> Bool {
+        cluster.processes[node].node.owners.record(of: UserID(app: "default", id: name)).isOfKnownUser
+    }
+
+    @Test mutating func importedUsersAreOnTheDisksOfTheirOwnersAndReplicasAndOutliveThem() throws {
+        let names = (0..<3).map { cluster.user(ownedBy: $0) }
+        #expect(importUsers(names) == .imported(failed: []))
+        for name in names { #expect((0..<3).count { isKnown(name, on: $0) } >= 2) }
+        cluster.kill(0)
+        cluster.advance(.seconds(10))
+        for name in names { #expect(isKnown(name, on: cluster.ownerIndex(of: name))) }
+        try cluster.restart(0)
+        cluster.advance(.seconds(10))
+        for name in names { #expect(isKnown(name, on: cluster.ownerIndex(of: name))) }
+    }
+
+    @Test mutating func aSubscriptionToSomebodyUnknownIsRefusedByNameAndTheOthersAreMade() {
+        setPolicy(#"{"users.mustBeRegistered":true}"#)
+        cluster.login("ann", on: 1)  // Who has logged in is known.
+        #expect(importUsers(["carl"]) == .imported(failed: []))
+        for sync in [false, true] {
+            cluster.subscribe("bob", to: ["ann", "ghost", "carl"], on: 2, sync: sync)
+            cluster.advance(.milliseconds(100))
+            guard case .subscribed([], [], let unknown, let records, let users) = cluster.lastAnswer(on: 2) else {
+                Issue.record("not subscribed")
+                return
+            }
+            #expect(unknown == ids(["ghost"]))
+            #expect(users == ids(["ann", "carl"]))
+            #expect(records?.map { $0?.user } == (sync ? ids(["ann", "carl"]) : nil))
+        }
+        let list = cluster.processes[cluster.ownerIndex(of: "bob")].node.kept(UserID(app: "default", id: "bob")).subscriptions
+        #expect(list.map(\.target) == ids(["ann", "carl"]))
+    }
+
+    @Test mutating func whereOneBadUserFailsTheCallNobodyIsFollowed() {
+        setPolicy(#"{"users.mustBeRegistered":true,"errors.shape":"wholeCall"}"#)
+        _ = importUsers(["carl"])
+        cluster.subscribe("bob", to: ["carl", "ghost"], on: 2)
+        cluster.advance(.milliseconds(100))
+        #expect(cluster.lastAnswer(on: 2) == .refused(.noSuchUser(ids(["ghost"]))))
+        #expect(cluster.processes[cluster.ownerIndex(of: "bob")].node.kept(UserID(app: "default", id: "bob")).subscriptions.isEmpty)
+    }
+
+    @Test mutating func nobodyUnknownCanBeKicked() {
+        setPolicy(#"{"users.mustBeRegistered":true}"#)
+        cluster.call(.kick(reason: "x"), by: "ghost", on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(cluster.lastAnswer(on: 0) == .refused(.noSuchUser(ids(["ghost"]))))
+        _ = importUsers(["ghost"])
+        cluster.call(.kick(reason: "x"), by: "ghost", on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(cluster.lastAnswer(on: 0) == .done)
+    }
+
+    @Test mutating func whoWasImportedOnOneSideOfASplitIsKnownAfterIt() {
+        var owners = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let ann = UserID(app: "default", id: "ann")
+        owners.register(ann, at: cluster.now, into: &outbox)
+        // The other side has written a newer record and has not heard of the import.
+        var other = Record(blank: ann)
+        other.version = Version(milliseconds: cluster.now.wall + 5, counter: 0, node: 2)
+        other.statusType = .online
+        let imported = owners.record(of: ann)
+        for (first, second) in [(other, imported), (imported, other)] {
+            var side = OwnerShards(clock: VersionClock(node: 3), settings: CoreSettings())
+            let user = side.index(of: ann)
+            let kept = [side.keep(first, at: user, now: cluster.now), side.keep(second, at: user, now: cluster.now)]
+            #expect(kept == [true, true])
+            #expect(side.record(of: ann).isRegistered)
+            #expect(side.record(of: ann).statusType == .online)
+            #expect(side.record(of: ann).version > other.version)
+        }
+    }
+
+    @Test mutating func whoseOwnerTakesNothingIsNamed() {
+        cluster.isDiskFull = true
+        cluster.call(.importUsers(ids(["a", "b"])), by: "admin", on: 0)
+        cluster.advance(.seconds(6))
+        guard case .imported(let failed) = cluster.lastAnswer(on: 0) else {
+            Issue.record("not answered")
+            return
+        }
+        #expect(failed.sorted() == ids(["a", "b"]))
+    }
+}
