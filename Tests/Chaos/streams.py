@@ -38,11 +38,17 @@ class Loop:
 
 class Connection:
     def __init__(self, loop, port):
-        self.loop, self.buffer = loop, b""
-        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.loop, self.port, self.socket = loop, port, None
+        self.connect()
+
+    def connect(self):
+        if self.socket:
+            self.loop.selector.unregister(self.socket)
+            self.socket.close()
+        self.buffer, self.socket = b"", socket.create_connection(("127.0.0.1", self.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
-        loop.selector.register(self.socket, selectors.EVENT_READ, self.read)
+        self.loop.selector.register(self.socket, selectors.EVENT_READ, self.read)
 
     def receive(self):
         """All that is there; raises for a connection that ended."""
@@ -62,8 +68,13 @@ class Stream(Connection):
         super().__init__(loop, port)
         self.user, self.told, self.is_synced, self.began = user, told, False, 0
         self.text, self.has_head = b"", False
-        self.socket.sendall(f"GET /v1/events?platform=ios HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n".encode())
+        self.request = f"GET /v1/events?platform=ios HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n".encode()
+        self.socket.sendall(self.request)
         loop.streams.append(self)
+
+    def ask_again(self):
+        self.connect()
+        self.socket.sendall(self.request)
 
     def read(self):
         piece = self.receive()
@@ -93,6 +104,9 @@ class Stream(Connection):
             head, end, rest = self.buffer.partition(b"\r\n\r\n")
             if not end:
                 return
+            if b" 503 " in head.split(b"\r\n")[0]:  # It has too much to do, and says when to come again.
+                self.buffer = b""
+                return self.loop.at(time.monotonic() + 1, self.ask_again)
             if b" 200 " not in head.split(b"\r\n")[0] or b"chunked" not in head.lower():
                 raise SystemExit(f"no stream: {self.buffer[:500]!r}")
             self.has_head, self.buffer = True, rest
