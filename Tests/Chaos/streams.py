@@ -51,14 +51,18 @@ class Connection:
         self.loop.selector.register(self.socket, selectors.EVENT_READ, self.read)
 
     def receive(self):
-        """All that is there; raises for a connection that ended."""
+        """All that is there."""
         pieces = []
         try:
             while piece := self.socket.recv(1 << 18):
                 pieces.append(piece)
-            raise SystemExit(f"a node closed a connection: {self.buffer[-300:]!r}")
         except BlockingIOError:
             return b"".join(pieces)
+        self.closed()
+        return b""
+
+    def closed(self):
+        raise SystemExit(f"a node closed a stream: {self.buffer[-300:]!r}")
 
 
 class Stream(Connection):
@@ -140,8 +144,15 @@ class Caller(Connection):
             return
         operation, body, self.answered = self.waiting.popleft()
         self.sent = time.monotonic()
-        self.socket.sendall(f"POST {self.prefix}{operation} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {self.token}\r\n"
-                            f"content-length: {len(body)}\r\n\r\n".encode() + body)
+        self.request = (f"POST {self.prefix}{operation} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {self.token}\r\n"
+                        f"content-length: {len(body)}\r\n\r\n").encode() + body
+        self.socket.sendall(self.request)
+
+    def closed(self):
+        """A node closes what was idle for long; a call that it did not read any more is made again: all are the same when made twice."""
+        self.connect()
+        if self.sent is not None:
+            self.socket.sendall(self.request)
 
     def read(self):
         self.buffer += self.receive()
