@@ -36,23 +36,28 @@ test: deps test-deps lint
 	@echo "== chaos, short"
 	$(MAKE) --no-print-directory chaos-short
 
-# Real nodes, killed, restarted, drained, joined, without room on a disk, and cut off from one another, under a verifying load. Takes some
-# twenty minutes; the networks and the full disk need root.
+# Real nodes, killed, restarted, drained, joined, without room on a disk, told other policies, and cut off from one another, under a verifying
+# load; and clients behind bad networks. Takes some thirty minutes; the partitions and the full disk need root.
 chaos: build
 	Tests/Chaos/rolling-restart
 	Tests/Chaos/random-kills
 	Tests/Chaos/join-leave
 	Tests/Chaos/full-disk
 	Tests/Chaos/overload
+	Tests/Chaos/policy-change
+	swift build --build-tests
+	Tests/Chaos/bad-network
 	for fault in split one-way loss delay; do Tests/Chaos/partition $$fault || exit; done
 
-# The same with the debug binary and few users, within half a minute: part of `make test`.
+# The same with the debug binary and few users, within a minute: part of `make test`.
 chaos-short: export ROLLCALL := .build/debug/rollcall
 # The debug binary shares two cores with everything else here: what a death may take is shown by `make chaos`.
 chaos-short: export DEATH_SECONDS := 4
+chaos-short: export FOLLOW_SECONDS := 4
 chaos-short:
 	Tests/Chaos/rolling-restart 3 200 2
 	Tests/Chaos/random-kills 3 200
+	Tests/Chaos/policy-change 1 30 60
 
 lint:
 	@echo "== lint"

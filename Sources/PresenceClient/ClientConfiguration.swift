@@ -18,7 +18,8 @@ public struct ClientConfiguration: Sendable {
     public var customStatus: String?
     /// Most users of one call. Default: ``CallLimits/rollcall``.
     public var limits = CallLimits.rollcall
-    /// How long a call may take. Default 10 s.
+    /// How long one attempt of a call may take. Default 10 s. A call makes four at most, at one address after the other, whether there is a
+    /// session or not; so an app that reaches nobody is told so after 45 s at most, at once where connections are refused.
     public var callTimeout = Duration.seconds(10)
     /// How long opening a stream may take until the node's first word. Default 10 s.
     public var connectTimeout = Duration.seconds(10)

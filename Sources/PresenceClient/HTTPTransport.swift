@@ -7,8 +7,23 @@ import Synchronization
 /// Each client has connections of its own: an event stream over HTTP/1.1 occupies one for as long as the session lives, which would starve
 /// others in a pool that is shared.
 final class HTTPTransport: Transport {
+    /// Connections that live as long as somebody uses them.
+    private final class Connections: Sendable {
+        let client: HTTPClient
+
+        init(_ configuration: HTTPClient.Configuration) {
+            client = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+        }
+
+        deinit {
+            Task { [client] in
+                do { try await client.shutdown() } catch { return }  // It is shut down already.
+            }
+        }
+    }
+
     private let configuration: HTTPClient.Configuration
-    private let client: Mutex<HTTPClient>
+    private let connections: Mutex<Connections>
 
     /// Throws when the certificates are none.
     init(_ settings: ClientConfiguration) throws {
@@ -23,12 +38,10 @@ final class HTTPTransport: Transport {
         // Who is refused asks the next address, at times of its own.
         configuration.connectionPool.retryConnectionEstablishment = false
         self.configuration = configuration
-        client = Mutex(HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration))
+        connections = Mutex(Connections(configuration))
     }
 
-    deinit { Self.shutDown(client.withLock { $0 }) }
-
-    func send(_ request: TransportRequest, timeout: Duration) async throws -> TransportResponse {
+    func send(_ request: TransportRequest, timeout: Duration, over pool: (any Pool)?) async throws -> TransportResponse {
         var message = HTTPClientRequest(url: request.url)
         message.headers.add(name: "authorization", value: "Bearer \(request.token)")
         if let body = request.body {
@@ -40,25 +53,24 @@ final class HTTPTransport: Transport {
             message.headers.add(name: "cache-control", value: "no-store")
         }
         if let id = request.lastEventID { message.headers.add(name: "last-event-id", value: id) }
-        let client = client.withLock { $0 }
-        let response = try await client.execute(message, timeout: .nanoseconds(timeout.wholeNanoseconds))
+        let connections = pool as? Connections ?? connections.withLock { $0 }
+        let response: HTTPClientResponse
+        do {
+            response = try await connections.client.execute(message, timeout: .nanoseconds(timeout.wholeNanoseconds))
+        } catch let error as HTTPClientError where error == .deadlineExceeded {
+            throw Silence(limit: timeout)
+        }
         return TransportResponse(
             status: Int(response.status.code), retryAfter: response.headers.first(name: "retry-after").flatMap { Int($0) },
-            isMultiplexed: response.version.major >= 2, body: response.body.map { Array($0.readableBytesView) })
+            isMultiplexed: response.version.major >= 2, pool: connections,
+            body: response.body.map { chunk in
+                // They are held until the body has been read.
+                withExtendedLifetime(connections) { Array(chunk.readableBytesView) }
+            })
     }
 
     func renewConnections() {
-        let fresh = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
-        let stale = client.withLock { client in
-            defer { client = fresh }
-            return client
-        }
-        Self.shutDown(stale)
-    }
-
-    private static func shutDown(_ client: HTTPClient) {
-        Task {
-            do { try await client.shutdown() } catch { return }  // It is shut down already.
-        }
+        let fresh = Connections(configuration)
+        connections.withLock { $0 = fresh }
     }
 }

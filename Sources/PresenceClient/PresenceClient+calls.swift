@@ -134,7 +134,7 @@ extension PresenceClient {
 
     // MARK: One call
 
-    /// Makes a call, and makes it again as ``CallRetry`` says; a token that is not taken is renewed once.
+    /// Makes a call, and makes it again as ``CallRetry`` says, at the session's address first; a token that is not taken is renewed once.
     func call<Answer: Decodable>(
         _ operation: String, _ body: some Encodable, as: Answer.Type, isRepeatable: Bool = true
     ) async throws(PresenceError) -> Answer {
@@ -168,14 +168,18 @@ extension PresenceClient {
     }
 
     /// One attempt: the body of a 200, or what was wrong.
-    func sendOnce(_ operation: String, _ body: [UInt8], address: Int, token: String) async throws(PresenceError) -> [UInt8] {
+    ///
+    /// - Parameter pool: the connections to take; nil for the present ones, which are given up when they say nothing.
+    func sendOnce(
+        _ operation: String, _ body: [UInt8], address: Int, token: String, over pool: (any Transport.Pool)? = nil
+    ) async throws(PresenceError) -> [UInt8] {
         let request = TransportRequest(url: "\(configuration.addresses[address])/v1/\(operation)", body: body, token: token)
         let limit = configuration.callTimeout
         let transport = transport
         let answered: (response: TransportResponse, body: [UInt8])
         do {
             answered = try await within(limit, on: configuration.clock) {
-                let response = try await transport.send(request, timeout: limit)
+                let response = try await transport.send(request, timeout: limit, over: pool)
                 return (response, try await response.wholeBody(bytesMax: 16 << 20))
             }
         } catch is CancellationError {
@@ -183,6 +187,7 @@ extension PresenceClient {
         } catch let error as PresenceError {
             throw error
         } catch {
+            if error is Silence, pool == nil { transport.renewConnections() }
             throw .unreachable("\(operation): \(error)")
         }
         guard answered.response.status == 200 else {
@@ -244,7 +249,7 @@ private func within<Value: Sendable>(
             return nil
         }
         defer { group.cancelAll() }
-        guard let first = try await group.next(), let value = first else { throw PresenceError.unreachable("no answer within \(limit)") }
+        guard let first = try await group.next(), let value = first else { throw Silence(limit: limit) }
         return value
     }
 }

@@ -22,6 +22,7 @@ extension PresenceClient {
         streams[stream] = Stream(address: address)
         streams[stream]?.task = Task { await read(stream) }
         streams[stream]?.deadline = after(configuration.connectTimeout) { client in
+            client.transport.renewConnections()
             client.lost(stream, .broken("no word within \(client.configuration.connectTimeout)"))
         }
     }
@@ -62,6 +63,7 @@ extension PresenceClient {
         do {
             let response = try await openResponse(stream)
             streams[stream]?.isMultiplexed = response.isMultiplexed
+            streams[stream]?.pool = response.pool
             var parser = EventStreamParser()
             var events: [EventStreamParser.Event] = []
             for try await chunk in response.body {
@@ -75,6 +77,7 @@ extension PresenceClient {
         } catch let error as PresenceError {
             lost(stream, error.status == 0 && error.code == .unreachable ? .broken(error.detail) : .refused(error))
         } catch {
+            if error is Silence, streams[stream] != nil { transport.renewConnections() }
             lost(stream, .broken("\(error)"))
         }
     }
@@ -88,10 +91,10 @@ extension PresenceClient {
         let url = "\(configuration.addresses[address])/v1/events?\(query)"
         let token = try await currentToken(after: nil)
         var request = TransportRequest(url: url, token: token, lastEventID: lastEventID)
-        var response = try await transport.send(request, timeout: configuration.connectTimeout)
+        var response = try await transport.send(request, timeout: configuration.connectTimeout, over: nil)
         if response.status == 401 {
             request.token = try await currentToken(after: token)
-            response = try await transport.send(request, timeout: configuration.connectTimeout)
+            response = try await transport.send(request, timeout: configuration.connectTimeout, over: response.pool)
         }
         guard response.status == 200 else { throw try await refusal(response) }
         return response
@@ -160,17 +163,18 @@ extension PresenceClient {
             do { try await configuration.clock.sleep(for: interval) } catch { return }
             guard let state = streams[stream], stream == machine.current else { return }
             if state.hasHeard { continue }
-            if state.isMultiplexed, await answers(at: state.address) { continue }
+            if state.isMultiplexed, await answers(state) { continue }
             guard !Task.isCancelled else { return }
             transport.renewConnections()
             lost(stream, .broken("silent for \(interval)"))
         }
     }
 
-    private func answers(at address: Int) async -> Bool {
+    private func answers(_ stream: Stream) async -> Bool {
         guard let user = session?.userID else { return true }
         do {
-            _ = try await sendOnce("getUserStatus", JSON.encode(Wire.Users(userIDs: [user])), address: address, token: token ?? "")
+            let body = try JSON.encode(Wire.Users(userIDs: [user]))
+            _ = try await sendOnce("getUserStatus", body, address: stream.address, token: token ?? "", over: stream.pool)
             return true
         } catch let error as PresenceError {
             return error.status != 0

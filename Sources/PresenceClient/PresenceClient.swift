@@ -18,6 +18,8 @@ public actor PresenceClient {
         let address: Int
         var session: Session?
         var isMultiplexed = false
+        /// The connections it came over.
+        var pool: (any Transport.Pool)?
         var hasHeard = false
     }
 

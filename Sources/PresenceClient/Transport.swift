@@ -1,9 +1,22 @@
 /// Carries a request to a node.
 protocol Transport: Sendable {
-    /// The answer's head, and its body as it comes. Throws whatever broke.
-    func send(_ request: TransportRequest, timeout: Duration) async throws -> TransportResponse
-    /// Gives up connections that may be dead; requests in flight fail.
+    /// Connections that requests share.
+    typealias Pool = AnyObject & Sendable
+
+    /// The answer's head, and its body as it comes. Throws ``Silence`` when there is none in time, or whatever broke.
+    ///
+    /// - Parameter pool: takes the connections that another answer came over; nil for the present ones.
+    func send(_ request: TransportRequest, timeout: Duration, over pool: (any Pool)?) async throws -> TransportResponse
+    /// Makes new connections for new requests, because those there are may be dead: half-open ones are told by nobody. Requests in flight
+    /// keep theirs.
     func renewConnections()
+}
+
+/// No answer came in time.
+struct Silence: Error, CustomStringConvertible {
+    let limit: Duration
+
+    var description: String { "no answer within \(limit)" }
 }
 
 /// A request to a node.
@@ -22,6 +35,8 @@ struct TransportResponse: Sendable {
     var retryAfter: Int?
     /// Whether other requests take the same connection (HTTP/2).
     var isMultiplexed: Bool
+    /// The connections it came over.
+    var pool: (any Transport.Pool)?
     var body: any AsyncSequence<[UInt8], any Error> & Sendable
 }
 

@@ -18,7 +18,7 @@ final class TransportDouble: Transport {
     var requests: [TransportRequest] { asked.withLock { $0 } }
     var renewalsCount: Int { renewals.withLock { $0 } }
 
-    func send(_ request: TransportRequest, timeout: Duration) async throws -> TransportResponse {
+    func send(_ request: TransportRequest, timeout: Duration, over pool: (any Pool)?) async throws -> TransportResponse {
         let number = asked.withLock { asked in
             asked.append(request)
             return asked.count

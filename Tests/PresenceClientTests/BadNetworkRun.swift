@@ -1,0 +1,182 @@
+import Foundation
+import HTTP2
+import NIOPosix
+import NodeFixture
+import PresenceNode
+import PresenceWire
+import Synchronization
+
+@testable import PresenceClient
+
+/// Users whose clients reach the nodes of a cluster through bad networks, and who change their statuses and whom they follow meanwhile.
+final class BadNetworkRun: Sendable {
+    /// A node's ports on loopback.
+    struct Node: Sendable {
+        let client: Int
+        let ops: Int
+    }
+
+    /// What is wrong, if anything, and what was done.
+    struct Report: Sendable {
+        /// Views that were not what the owners say in the end: who, of whom, and both versions.
+        var differences: [String] = []
+        /// Acknowledged changes that did not hold.
+        var lost: [String] = []
+        /// Statuses told or known that were older than those before.
+        var wentBack = 0
+        var viewsCount = 0
+        var callsCount = 0
+        /// Calls that failed, by code.
+        var failures: [Int: Int] = [:]
+        var reconnectsCount = 0
+        var connectionsCount = 0
+        var faults: [FaultyNetwork.Fault: Int] = [:]
+        var memory = MemorySamples()
+    }
+
+    static let app = "default"
+
+    let nodes: [Node]
+    let networks: [FaultyNetwork]
+    let users: [BadNetworkUser]
+    let tally = Mutex(Report())
+    private let admin: String
+
+    /// - Parameters:
+    ///   - seed: decides the fate of each connection, and what the users do.
+    ///   - change: of every client's configuration.
+    static func start(
+        nodes: [Node], users count: Int, seed: UInt64, scheme: String = "http", _ change: (inout ClientConfiguration) -> Void = { _ in }
+    ) async throws -> BadNetworkRun {
+        var networks: [FaultyNetwork] = []
+        for (index, node) in nodes.enumerated() {
+            networks.append(try await FaultyNetwork(to: node.client, seed: seed &* 31 &+ UInt64(index)))
+        }
+        let mint = try await TokenMint()
+        let names = (0..<count).map { "user\($0)" }
+        var users: [BadNetworkUser] = []
+        for (index, name) in names.enumerated() {
+            var configuration = ClientConfiguration(addresses: networks.map { "\(scheme)://127.0.0.1:\($0.port)" }) {
+                try await mint.token(user: name)
+            }
+            configuration.backoff = Backoff(initial: .milliseconds(50), max: .milliseconds(500))
+            (configuration.callTimeout, configuration.connectTimeout) = (.seconds(2), .seconds(2))
+            configuration.random = SeededRandom(seed: seed &+ UInt64(index) << 32)
+            change(&configuration)
+            var direct = configuration
+            direct.addresses = nodes.map { "\(scheme)://127.0.0.1:\($0.client)" }
+            users.append(try BadNetworkUser(name, among: names, configuration, direct: direct, seed: seed &* 7_919 &+ UInt64(index)))
+        }
+        return BadNetworkRun(
+            nodes: nodes, networks: networks, users: users, admin: try await mint.token(user: "operator", app: app, isAdmin: true))
+    }
+
+    private init(nodes: [Node], networks: [FaultyNetwork], users: [BadNetworkUser], admin: String) {
+        (self.nodes, self.networks, self.users, self.admin) = (nodes, networks, users, admin)
+    }
+
+    /// Lets everybody act for a while, heals the network, and compares. Closes all.
+    func run(for duration: Duration) async throws -> Report {
+        // Who is offline for long keeps what it said: only the network is to be blamed here.
+        let settings = #"{"settings":{"customStatus.clearOnOffline":false,"rate.query":false,"rate.subscribe":false}}"#
+        _ = try await ask("/admin/v1/setAppPolicy", settings, port: nodes[0].ops)
+        let start = ContinuousClock.now
+        await withTaskGroup(of: Void.self) { group in
+            for user in users {
+                group.addTask {
+                    await user.act(until: start + duration) {
+                        self.tally.withLock { $0.memory.sample(after: ContinuousClock.now - start, of: duration) }
+                    }
+                }
+            }
+        }
+        for network in networks { network.heal() }
+        try await compare()
+        var report = tally.withLock { $0 }
+        for user in users { await user.add(to: &report) }
+        for network in networks {
+            report.connectionsCount += network.connectionsCount
+            report.faults.merge(network.counts) { $0 + $1 }
+        }
+        for user in users {
+            await user.client.close()
+            await user.direct.close()
+        }
+        for network in networks { try await network.close() }
+        return report
+    }
+
+    // MARK: What the owners say
+
+    private func ask(_ path: String, _ body: String, port: Int) async throws -> JSONValue {
+        let response = try await HTTPExchange.send(
+            .post, host: "127.0.0.1", port: port, path: path, headers: [("authorization", "Bearer \(admin)")], body: body,
+            on: MultiThreadedEventLoopGroup.singleton.next())
+        guard response.status == 200 else { throw Fixture.HTTPFailure(description: response.text) }
+        return try JSONReader.read(response.body)
+    }
+
+    /// Waits until every view is what the owners say, half a minute at most, and notes what is not.
+    private func compare() async throws {
+        let deadline = ContinuousClock.now + .seconds(30)
+        for user in users {
+            var differences: [String] = []
+            repeat {
+                differences = try await self.differences(of: user)
+                await Task.yield()
+            } while !differences.isEmpty && ContinuousClock.now < deadline
+            let lost = await user.lost
+            tally.withLock {
+                $0.differences += differences
+                $0.lost += lost
+            }
+        }
+    }
+
+    private func differences(of user: BadNetworkUser) async throws -> [String] {
+        let followed = try await user.direct.getSubscribedUserStatus().subscriptions.map(\.userID)
+        let names = ([user.name] + followed).map { "\"\($0)\"" }.joined(separator: ",")
+        let records = try await ask("/admin/v1/queryOnlineStatus", "{\"userIDs\":[\(names)]}", port: nodes[1].ops)
+        guard await user.client.connectionState == .connected else { return ["\(user.name) is not connected"] }
+        var differences: [String] = []
+        for record in records["userStatusList"]?.elements ?? [] {
+            guard let name = record["userID"]?.text else { continue }
+            let version = record["version"]?.text ?? ""
+            let (known, told) = (await user.client.status(of: name), user.listener.newest(of: name))
+            if known?.version != version || known?.customStatus != record["customStatus"]?.text
+                || known?.statusType.rawValue != record["statusType"]?.text
+            {
+                differences.append("\(user.name) knows \(name) at \(known?.version ?? "nothing"), its owner at \(version)")
+            }
+            if told != version { differences.append("\(user.name) was told \(name) at \(told ?? "nothing"), its owner is at \(version)") }
+            if name == user.name { await user.compare(record) }
+        }
+        await user.compare(followed: followed)
+        tally.withLock { $0.viewsCount = max($0.viewsCount, users.count * followed.count) }
+        return differences
+    }
+}
+
+/// How much memory of its own this process has, once a second.
+struct MemorySamples: Sendable {
+    /// The share of the run that was over, 0 to 1, and bytes.
+    private(set) var samples: [(share: Double, bytes: Int)] = []
+    private var nextSecond: Int64 = 0
+
+    mutating func sample(after time: Duration, of duration: Duration) {
+        guard time.components.seconds >= nextSecond else { return }
+        nextSecond = time.components.seconds + 1
+        // Resident, and no file's: code that is used for the first time is not counted.
+        guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
+            let line = status.split(separator: "\n").first(where: { $0.hasPrefix("RssAnon:") }),
+            let kibibytes = line.split(whereSeparator: { $0 == " " || $0 == "\t" }).dropFirst().first.flatMap({ Int($0) })
+        else { return }
+        samples.append((time / duration, kibibytes * 1_024))
+    }
+
+    /// The median in a part of the run; 0 when there is none.
+    func median(_ shares: ClosedRange<Double>) -> Int {
+        let part = samples.filter { shares.contains($0.share) }.map(\.bytes).sorted()
+        return part.isEmpty ? 0 : part[part.count / 2]
+    }
+}
