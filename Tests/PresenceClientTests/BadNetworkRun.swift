@@ -22,6 +22,8 @@ final class BadNetworkRun: Sendable {
         var differences: [String] = []
         /// Acknowledged changes that did not hold.
         var lost: [String] = []
+        /// Custom statuses that an older one replaced: a call that its client had given up was carried out late.
+        var overwritten = 0
         /// Statuses told or known that were older than those before.
         var wentBack = 0
         var viewsCount = 0
@@ -162,10 +164,13 @@ struct MemorySamples: Sendable {
     /// The share of the run that was over, 0 to 1, and bytes.
     private(set) var samples: [(share: Double, bytes: Int)] = []
     private var nextSecond: Int64 = 0
+    /// glibc's `malloc_trim`, which no module names: what is free goes back, so that what stays resident is in use.
+    private static let trim = dlsym(nil, "malloc_trim").map { unsafeBitCast($0, to: (@convention(c) (Int) -> CInt).self) }
 
     mutating func sample(after time: Duration, of duration: Duration) {
         guard time.components.seconds >= nextSecond else { return }
         nextSecond = time.components.seconds + 1
+        _ = Self.trim?(0)
         // Resident, and no file's: code that is used for the first time is not counted.
         guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
             let line = status.split(separator: "\n").first(where: { $0.hasPrefix("RssAnon:") }),

@@ -27,7 +27,7 @@ import Testing
         let run = try await BadNetworkRun.start(nodes: nodes, users: 8, seed: seed, scheme: underTLS ? "https" : "http") {
             $0.trustedCertificatesPEM = certificate?.pem
         }
-        let report = try await run.run(for: .seconds(5))
+        let report = try await run.run(for: .seconds(4))
         expectPromisesKept(report)
         // Otherwise nothing was proved.
         #expect(report.faults.count >= 4 && report.reconnectsCount > 0 && report.callsCount > 50, "\(report)")
@@ -74,7 +74,8 @@ import Testing
         print(
             """
             bad network, seed \(words[1]), \(words[0]) s: \(report.viewsCount) views, \(report.differences.count) not the owners', \
-            \(report.wentBack) went back, \(report.lost.count) acknowledged changes lost; \(report.reconnectsCount) reconnects, \
+            \(report.wentBack) went back, \(report.lost.count) acknowledged changes lost, \
+            \(report.overwritten) overwritten by older calls; \(report.reconnectsCount) reconnects, \
             \(report.callsCount) calls, failed by code: \(named(Dictionary(uniqueKeysWithValues: report.failures.map { ("\($0.key)", $0.value) })))
             connections: \(report.connectionsCount), of which \
             \(named(Dictionary(uniqueKeysWithValues: report.faults.map { ($0.key.rawValue, $0.value) })))

@@ -12,12 +12,19 @@ actor BadNetworkUser {
             var newest: [String: String] = [:]
             var wentBack = 0
             var reconnectsCount = 0
+            var lastOwnText = ""
+            var overwritten = 0
         }
 
+        private let own: String
         private let state = Mutex(State())
+
+        init(own: String) { self.own = own }
 
         var wentBack: Int { state.withLock { $0.wentBack } }
         var reconnectsCount: Int { state.withLock { $0.reconnectsCount } }
+        /// How often an older custom status took the place of a newer one. Their texts are in the order in which they were set.
+        var overwritten: Int { state.withLock { $0.overwritten } }
         func newest(of user: String) -> String? { state.withLock { $0.newest[user] } }
 
         func onUserStatusChanged(_ userStatusList: [UserStatus]) {
@@ -25,6 +32,9 @@ actor BadNetworkUser {
                 for status in userStatusList {
                     if status.version <= state.newest[status.userID] ?? "" { state.wentBack += 1 }
                     state.newest[status.userID] = status.version
+                    guard status.userID == own else { continue }
+                    if status.customStatus < state.lastOwnText { state.overwritten += 1 }
+                    state.lastOwnText = status.customStatus
                 }
             }
         }
@@ -52,7 +62,7 @@ actor BadNetworkUser {
     nonisolated let client: PresenceClient
     /// The same user without a bad network, and without a session.
     nonisolated let direct: PresenceClient
-    nonisolated let listener = Listener()
+    nonisolated let listener: Listener
     private let others: [String]
     private var random: SeededRandom
     private var text = Promise()
@@ -71,6 +81,7 @@ actor BadNetworkUser {
         random = SeededRandom(seed: seed)
         client = try PresenceClient(configuration)
         self.direct = try PresenceClient(direct)
+        listener = Listener(own: name)
         client.addListener(listener)
     }
 
@@ -95,7 +106,7 @@ actor BadNetworkUser {
     }
 
     private func setStatus() async {
-        let value = "s\(callsCount)"
+        let value = "s\(1_000_000 + callsCount)"
         var version: String?
         let isDone = await attempt { client throws(PresenceError) in version = try await client.setSelfStatus(value).version }
         text.set(value, isAcknowledged: isDone)
@@ -181,6 +192,7 @@ actor BadNetworkUser {
     func add(to report: inout BadNetworkRun.Report) {
         report.callsCount += callsCount
         report.failures.merge(failures) { $0 + $1 }
+        report.overwritten += listener.overwritten
         report.wentBack += wentBack + listener.wentBack
         report.reconnectsCount += listener.reconnectsCount
     }

@@ -101,7 +101,19 @@ import Testing
         _ = await clock.sleeper { $0 == .seconds(200) }
         clock.advance(by: .seconds(200))
         #expect(try await session.node == "n1" && transport.requests.count == 2)
+        // The connection may be half-open: nobody waits on it again.
+        #expect(transport.renewalsCount == 1)
         await client.close()
+    }
+
+    @Test func aCallThatIsNotAnsweredIsMadeAgainOnAnotherConnection() async throws {
+        let (client, transport) = client { number, _ in number == 1 ? .stream("") : .answer(200, Self.users) }
+        async let answer = client.getUserStatus(["bob"])
+        let limit = await clock.sleeper { $0 == .seconds(100) }
+        clock.advance(by: limit)
+        #expect(try await answer.asOf == 7)
+        #expect(transport.renewalsCount == 1)
+        #expect(transport.requests.map(\.url) == ["n0", "n1"].map { "http://\($0)/v1/getUserStatus" })
     }
 
     @Test func aLogoutWhileTheSessionIsLostNamesItAllTheSame() async throws {
