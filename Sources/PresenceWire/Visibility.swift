@@ -203,9 +203,10 @@ public struct Privacy: Hashable, Sendable {
 extension Record {
     /// What somebody may know of the user: all, or what is shown to those who may not see the user.
     public func shown(to viewer: UserID) -> Record {
-        guard let privacy, viewer != user, var face = privacy.face(for: viewer) else { return self }
-        face.knownSince = knownSince
-        return face
+        guard let privacy, viewer != user else { return self }
+        var shown = privacy.face(for: viewer) ?? self
+        (shown.knownSince, shown.privacy) = (knownSince, nil)
+        return shown
     }
 
     /// What somebody may know of the user; nil may know all.

@@ -186,7 +186,8 @@ import Testing
         let (name, node) = (graph.users[actor], random.number(below: 3))
         switch random.number(below: 8) {
         case 0...3:
-            let some = { (random: inout SplitMix64) in graph.users.filter { _ in random.number(below: 3) == 0 }.map { user($0) } }
+            let users = graph.users
+            let some = { (random: inout SplitMix64) in users.filter { _ in random.number(below: 3) == 0 }.map { user($0) } }
             let change = Visibility.Change(
                 mode: Visibility.Mode.allCases[random.number(below: 4)], isInvisible: random.number(below: 4) == 0, listed: some(&random),
                 friends: some(&random), blocked: some(&random))
