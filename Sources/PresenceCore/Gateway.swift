@@ -118,11 +118,8 @@ public struct Gateway {
     private var indices: [SessionID: SessionIndex] = [:]
     /// Why clients are asked to go elsewhere; those that come now are asked at once.
     private var leavingReason: String?
-    /// By app; ``standard`` for the others.
-    private var policies: [String: Policy] = [:]
-    private var standard = Policy()
-    /// Since when the tokens of a user are void; as many as the node keeps.
-    private var voidTokens: [UserID: Milliseconds] = [:]
+    /// What requests are judged by; asked often.
+    public private(set) var rules = GatewayRules()
     /// Up to when all that this node shows is known to be complete; the `id` of each event.
     private var position: Milliseconds = 0
 
@@ -250,7 +247,7 @@ public struct Gateway {
         if let old, old.version >= record.version { return }
         users[user].record = record
         if old == nil { return deliverFirst(record, of: user) }
-        let policy = policy(of: record.user)
+        let policy = rules.policy(of: record.user)
         var watchers = policy.statusEnabled ? users[user].watchers : users[user].sessions
         if let event = record.event, !event.isSynced, event.id == record.version {
             watchers.removeAll { self[$0].user == user }  // N14
@@ -347,24 +344,16 @@ public struct Gateway {
     }
 
     private mutating func kick(_ user: UserID, before: Milliseconds, reason: String) {
-        voidTokens[user] = before
+        rules.voidTokens[user] = before
         for session in users.index(of: user).map({ users[$0].sessions }) ?? [] { end(self[session].id, reason: reason) }
-    }
-
-    /// Whether a token of a user that was issued at this time is void, because the user was kicked since.
-    public func isVoid(_ user: UserID, issuedAt: Milliseconds) -> Bool {
-        !voidTokens.isEmpty && issuedAt < voidTokens[user] ?? .min
     }
 
     // MARK: Policies
 
-    /// The policy for a user's app.
-    public func policy(of user: UserID) -> Policy { policies.isEmpty ? standard : policies[String(user.app)] ?? standard }
-
     /// A policy has changed. Those who may be told of others again are told what has changed meanwhile.
     private mutating func follow(_ policy: Policy, of app: String?) {
-        let old = app.map { policies[$0] ?? standard } ?? standard
-        if let app { policies[app] = policy } else { standard = policy }
+        let old = rules[app]
+        rules[app] = policy
         guard let app, policy.statusEnabled, !old.statusEnabled else { return }
         for index in sessions.indices.map(SessionIndex.init) {
             guard let session = sessions[Int(index)], users.user(at: session.user).app == app else { continue }
@@ -377,7 +366,7 @@ public struct Gateway {
         let isLogin = !self[session].isSynced && self[session].floor == .zero && user != self[session].user
         // N21: clients take everybody for offline when they come. They know nothing of events, though (N13).
         let event = record.forLatecomers(since: self[session].eventsSince).event
-        if isLogin, record.statusType != .online, event == nil, policy(of: record.user).replay == .online { return false }
+        if isLogin, record.statusType != .online, event == nil, rules.policy(of: record.user).replay == .online { return false }
         return told.map { record.isUntold(since: $0) } ?? true
     }
 
@@ -443,7 +432,7 @@ public struct Gateway {
             return
         }
         let own = self[session].user
-        let policy = policy(of: users.user(at: own))
+        let policy = rules.policy(of: users.user(at: own))
         let (isSynced, eventsSince) = (self[session].isSynced, self[session].eventsSince)
         let indices = policy.statusEnabled ? indices : indices.filter { $0 == own }
         var start = 0

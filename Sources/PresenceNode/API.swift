@@ -209,7 +209,8 @@ extension Policy {
     /// Throws where the app's plan does not cover a call (T36, Z1), or a switch is off (T16, T19, R1, N25). One's own status is free (T13, T15).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
         switch call {
-        case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain, .getUserStatus([subject]), .getUserStatus([]): return
+        case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain: return
+        case .getUserStatus(let users) where users.allSatisfy { $0 == subject }: return
         case .publishEvent: break
         case .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus:
             if plan == .basic {

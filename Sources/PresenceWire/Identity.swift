@@ -52,7 +52,10 @@ public struct UserID: Sendable {
 
 extension UserID: Hashable, Comparable, CustomStringConvertible {
     public static func == (left: UserID, right: UserID) -> Bool {
-        left.withBytes { left in right.withBytes { right in left.count == right.count && left.elementsEqual(right) } }
+        // `elementsEqual` takes more than twice as long.
+        left.withBytes { left in
+            right.withBytes { right in left.count == right.count && left.indices.allSatisfy { left[$0] == right[$0] } }
+        }
     }
 
     public func hash(into hasher: inout Hasher) {
