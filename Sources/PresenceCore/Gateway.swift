@@ -118,8 +118,10 @@ public struct Gateway {
     private var indices: [SessionID: SessionIndex] = [:]
     /// Why clients are asked to go elsewhere; those that come now are asked at once.
     private var leavingReason: String?
-    /// What requests are judged by; asked often.
-    public private(set) var rules = GatewayRules()
+    /// As the node says them.
+    public private(set) var policies = GatewayPolicies()
+    /// As the node says them.
+    public private(set) var voidTokens = VoidTokens()
     /// Up to when all that this node shows is known to be complete; the `id` of each event.
     private var position: Milliseconds = 0
 
@@ -247,7 +249,7 @@ public struct Gateway {
         if let old, old.version >= record.version { return }
         users[user].record = record
         if old == nil { return deliverFirst(record, of: user) }
-        let policy = rules.policy(of: record.user)
+        let policy = policies.policy(of: record.user)
         var watchers = policy.statusEnabled ? users[user].watchers : users[user].sessions
         if let event = record.event, !event.isSynced, event.id == record.version {
             watchers.removeAll { self[$0].user == user }  // N14
@@ -344,7 +346,7 @@ public struct Gateway {
     }
 
     private mutating func kick(_ user: UserID, before: Milliseconds, reason: String) {
-        rules.voidTokens[user] = before
+        voidTokens[user] = before
         for session in users.index(of: user).map({ users[$0].sessions }) ?? [] { end(self[session].id, reason: reason) }
     }
 
@@ -352,8 +354,8 @@ public struct Gateway {
 
     /// A policy has changed. Those who may be told of others again are told what has changed meanwhile.
     private mutating func follow(_ policy: Policy, of app: String?) {
-        let old = rules[app]
-        rules[app] = policy
+        let old = policies.policy(of: app)
+        policies = policies.with(policy, of: app)
         guard let app, policy.statusEnabled, !old.statusEnabled else { return }
         for index in sessions.indices.map(SessionIndex.init) {
             guard let session = sessions[Int(index)], users.user(at: session.user).app == app else { continue }
@@ -366,7 +368,7 @@ public struct Gateway {
         let isLogin = !self[session].isSynced && self[session].floor == .zero && user != self[session].user
         // N21: clients take everybody for offline when they come. They know nothing of events, though (N13).
         let event = record.forLatecomers(since: self[session].eventsSince).event
-        if isLogin, record.statusType != .online, event == nil, rules.policy(of: record.user).replay == .online { return false }
+        if isLogin, record.statusType != .online, event == nil, policies.policy(of: record.user).replay == .online { return false }
         return told.map { record.isUntold(since: $0) } ?? true
     }
 
@@ -432,7 +434,7 @@ public struct Gateway {
             return
         }
         let own = self[session].user
-        let policy = rules.policy(of: users.user(at: own))
+        let policy = policies.policy(of: users.user(at: own))
         let (isSynced, eventsSince) = (self[session].isSynced, self[session].eventsSince)
         let indices = policy.statusEnabled ? indices : indices.filter { $0 == own }
         var start = 0

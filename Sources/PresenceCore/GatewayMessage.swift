@@ -24,8 +24,8 @@ public enum NodeMessage: Equatable, Sendable {
     case end(SessionID, reason: String)
     /// A user's sessions end, and tokens issued before this time are void.
     case kicked(UserID, before: Milliseconds, reason: String)
-    /// The policy of an app, or with nil that of all others.
-    case policy(app: String?, Policy)
+    /// The policy of an app, or with nil that of all others. Indirect: it would make every message, and every effect, twice as long.
+    indirect case policy(app: String?, Policy)
     /// All that this node shows is complete up to this time.
     case position(Milliseconds)
 }

@@ -151,14 +151,14 @@ struct API {
             json.object { json in
                 if operation == .publishEvent { json.member("eventID", (record.event?.id ?? record.version).text) }
                 json.key("userStatus")
-                json.userStatus(record.shown(by: policy))
+                json.userStatus(record, showsPlatforms: policy.exposesPlatforms)
             }
         case .userStatusList(let records, let users, let asOf):
             json.object { json in
                 json.key("userStatusList")
                 json.array { json in
                     for place in records.indices where records[place] != nil {
-                        json.userStatus(records[place].unsafelyUnwrapped.shown(by: policy))
+                        json.userStatus(records[place].unsafelyUnwrapped, showsPlatforms: policy.exposesPlatforms)
                     }
                 }
                 json.member("errorUserList", errors + unreachable(records, users))
@@ -208,6 +208,7 @@ extension JSONWriter {
 extension Policy {
     /// Throws where the app's plan does not cover a call (T36, Z1), or a switch is off (T16, T19, R1, N25). One's own status is free (T13, T15).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
+        guard plan == .basic || !statusEnabled else { return }
         switch call {
         case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain: return
         case .getUserStatus(let users) where users.allSatisfy { $0 == subject }: return

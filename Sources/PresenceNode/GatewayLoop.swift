@@ -120,7 +120,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     ) {
         let parsed: API.Parsed
         do throws(Problem) {
-            parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.rules.policy(of: caller.user))
+            parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.policies.policy(of: caller.user))
         } catch {
             ended(work)
             return respond(error, to: stream, on: connection, operation: operation)
@@ -136,7 +136,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         guard let call = waiting.take(token) else { return }
         json.clear()
         do throws(Problem) {
-            try API.write(answer, to: call.operation, errors: call.errors, policy: gateway.rules.policy(of: call.caller), into: &json)
+            try API.write(answer, to: call.operation, errors: call.errors, policy: gateway.policies.policy(of: call.caller), into: &json)
         } catch {
             ended(call.work)  // Also 50001: a call that ran out of time is the latest that there is.
             var problem = error
@@ -176,7 +176,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         return token.caller
     }
 
-    private func isVoid(_ caller: Caller) -> Bool { gateway.rules.isVoid(caller.user, issuedAt: caller.issuedAt) }
+    private func isVoid(_ caller: Caller) -> Bool { gateway.voidTokens.isVoid(caller.user, issuedAt: caller.issuedAt) }
 
     private func authenticate(
         _ request: HTTPRequest, on connection: HTTPServerConnection, operation: API.Operation?, work: Work?,
@@ -316,7 +316,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let open = { [self] (caller: Caller, stream: StreamID) in
             do throws(Problem) {
                 let query = try EventStreamQuery(query)
-                try query.check(by: gateway.rules.policy(of: caller.user))
+                try query.check(by: gateway.policies.policy(of: caller.user))
                 openSession(caller, query, resumeFrom: lastEventID, work: work, stream: stream, on: connection)
             } catch {
                 ended(work)

@@ -190,7 +190,8 @@ public struct JSONWriter: Sendable {
 
 extension JSONWriter {
     /// A `UserStatus` as in contract §4. Names are written with their punctuation: this is most of what a node writes.
-    public mutating func userStatus(_ record: Record) {
+    /// Without its platforms it is as ``Record/shown(by:)`` shows it, without a copy of the record.
+    public mutating func userStatus(_ record: Record, showsPlatforms: Bool = true) {
         comma()
         raw("{\"userID\":\"")
         record.user.withIDBytes { escape($0) }
@@ -200,7 +201,7 @@ extension JSONWriter {
         string(record.customStatus)
         raw(",\"onlinePlatforms\":")
         array { json in
-            for platform in record.onlinePlatforms { json.string(platform) }
+            for platform in record.onlinePlatforms where showsPlatforms { json.string(platform) }
         }
         if let event = record.event {
             key("event")
