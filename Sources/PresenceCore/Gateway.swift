@@ -118,11 +118,10 @@ public struct Gateway {
     private var indices: [SessionID: SessionIndex] = [:]
     /// Why clients are asked to go elsewhere; those that come now are asked at once.
     private var leavingReason: String?
-    /// By app; ``standard`` for the others.
-    private var policies: [String: Policy] = [:]
-    private var standard = Policy()
-    /// Since when the tokens of a user are void; those that the node remembers, which says what it forgets.
-    private var voidTokens: [UserID: Milliseconds] = [:]
+    /// As the node says them.
+    public private(set) var policies = GatewayPolicies()
+    /// As the node says them.
+    public private(set) var voidTokens = VoidTokens()
     /// Up to when all that this node shows is known to be complete; the `id` of each event.
     private var position: Milliseconds = 0
 
@@ -251,7 +250,7 @@ public struct Gateway {
         if let old, old.version >= record.version { return }
         users[user].record = record
         if old == nil { return deliverFirst(record, of: user) }
-        let policy = policy(of: record.user)
+        let policy = policies.policy(of: record.user)
         var watchers = policy.statusEnabled ? users[user].watchers : users[user].sessions
         if let event = record.event, !event.isSynced, event.id == record.version {
             watchers.removeAll { self[$0].user == user }  // N14
@@ -288,7 +287,7 @@ public struct Gateway {
 
     /// Tells those to whom the user looks different by the new record: each face is encoded once.
     private mutating func deliver(_ record: Record, after old: Record, of user: UserIndex, to watchers: [SessionIndex]) {
-        let policy = policy(of: record.user)
+        let policy = policies.policy(of: record.user)
         var record = record
         // After a split somebody may have been shown what is newer than the face: that must not stay.
         let isBehind = watchers.contains { session in
@@ -403,20 +402,12 @@ public struct Gateway {
         for session in users.index(of: user).map({ users[$0].sessions }) ?? [] { end(self[session].id, reason: reason) }
     }
 
-    /// Whether a token of a user that was issued at this time is void, because the user was kicked since.
-    public func isVoid(_ user: UserID, issuedAt: Milliseconds) -> Bool {
-        !voidTokens.isEmpty && issuedAt < voidTokens[user] ?? .min
-    }
-
     // MARK: Policies
-
-    /// The policy for a user's app.
-    public func policy(of user: UserID) -> Policy { policies.isEmpty ? standard : policies[String(user.app)] ?? standard }
 
     /// A policy has changed. Those who may be told of others again are told what has changed meanwhile.
     private mutating func follow(_ policy: Policy, of app: String?) {
-        let old = app.map { policies[$0] ?? standard } ?? standard
-        if let app { policies[app] = policy } else { standard = policy }
+        let old = policies.policy(of: app)
+        policies = policies.with(policy, of: app)
         guard let app, policy.statusEnabled, !old.statusEnabled else { return }
         for index in sessions.indices.map(SessionIndex.init) {
             guard let session = sessions[Int(index)], users.user(at: session.user).app == app else { continue }
@@ -430,7 +421,7 @@ public struct Gateway {
         let isLogin = !self[session].isSynced && self[session].floor == .zero && user != self[session].user
         // N21: clients take everybody for offline when they come. They know nothing of events, though (N13).
         let event = record.forLatecomers(since: self[session].eventsSince).event
-        if isLogin, record.statusType != .online, event == nil, policy(of: record.user).replay == .online { return false }
+        if isLogin, record.statusType != .online, event == nil, policies.policy(of: record.user).replay == .online { return false }
         return told.map { record.isUntold(since: $0) } ?? true
     }
 
@@ -497,7 +488,7 @@ public struct Gateway {
         }
         let own = self[session].user
         let viewer = users.user(at: own)
-        let policy = policy(of: viewer)
+        let policy = policies.policy(of: viewer)
         let (isSynced, eventsSince) = (self[session].isSynced, self[session].eventsSince)
         let indices = policy.statusEnabled ? indices : indices.filter { $0 == own }
         var start = 0

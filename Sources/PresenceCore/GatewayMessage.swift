@@ -26,8 +26,8 @@ public enum NodeMessage: Equatable, Sendable {
     case kicked(UserID, before: Milliseconds, reason: String)
     /// These kicks are not remembered any more.
     case forgetKicks([UserID])
-    /// The policy of an app, or with nil that of all others.
-    case policy(app: String?, Policy)
+    /// The policy of an app, or with nil that of all others. Indirect: it would make every message, and every effect, twice as long.
+    indirect case policy(app: String?, Policy)
     /// All that this node shows is complete up to this time.
     case position(Milliseconds)
 }

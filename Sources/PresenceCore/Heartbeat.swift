@@ -17,6 +17,6 @@ public struct Heartbeat: Equatable, Sendable {
 extension Gateway {
     /// Of a session on a platform.
     public func heartbeat(of user: UserID, on platform: String) -> Heartbeat {
-        Heartbeat(timeout: policy(of: user).livenessTimeout(of: platform), intervalMax: settings.heartbeatInterval)
+        Heartbeat(timeout: policies.policy(of: user).livenessTimeout(of: platform), intervalMax: settings.heartbeatInterval)
     }
 }

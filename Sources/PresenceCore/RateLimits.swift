@@ -53,19 +53,33 @@ struct RateLimits {
 extension Node {
     /// After how many seconds a call may be tried again, if it comes too often.
     mutating func waitOf(_ call: Call, of caller: UserID, at now: Now) -> Int? {
-        let policy = owners.policies.policy(of: caller)
-        let (kind, rate): (RateLimits.Kind, Policy.Rate?) =
-            switch call {
-            case .setSelfStatus: (.setStatus, policy.setStatusRate)
-            case .publishEvent: (.publish, policy.setStatusRate)
-            case .setVisibility: (.setVisibility, policy.setStatusRate)
-            case .getUserStatus(let users): (.query, users == [caller] ? nil : policy.queryRate)  // T15
-            case .subscribeUserStatus: (.subscribe, policy.subscribeRate)
-            case .unsubscribeUserStatus: (.unsubscribe, policy.subscribeRate)
-            case .getSubscribedUserStatus: (.query, policy.queryRate)
-            case .logout, .setAppPolicy, .kick, .explain, .importUsers, .getVisibility: (.query, nil)
-            }
-        guard let rate else { return nil }
+        guard let kind = RateLimits.Kind(call, of: caller), let rate = owners.policies.policy(of: caller).rate(of: kind) else { return nil }
         return rates.ask(kind, of: caller, rate, at: now.instant)
+    }
+}
+
+extension RateLimits.Kind {
+    /// As what a call is counted; nil for one that may come as often as it likes.
+    fileprivate init?(_ call: Call, of caller: UserID) {
+        switch call {
+        case .setSelfStatus: self = .setStatus
+        case .publishEvent: self = .publish
+        case .setVisibility: self = .setVisibility
+        case .getUserStatus(let users) where users.count == 1 && users[0] == caller: return nil  // T15
+        case .getUserStatus, .getSubscribedUserStatus: self = .query
+        case .subscribeUserStatus: self = .subscribe
+        case .unsubscribeUserStatus: self = .unsubscribe
+        case .logout, .setAppPolicy, .kick, .explain, .importUsers, .getVisibility: return nil
+        }
+    }
+}
+
+extension Policy {
+    fileprivate func rate(of kind: RateLimits.Kind) -> Rate? {
+        switch kind {
+        case .setStatus, .publish, .setVisibility: setStatusRate
+        case .query: queryRate
+        case .subscribe, .unsubscribe: subscribeRate
+        }
     }
 }

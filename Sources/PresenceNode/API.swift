@@ -183,7 +183,7 @@ struct API {
             json.object { json in
                 if operation == .publishEvent { json.member("eventID", (record.event?.id ?? record.version).text) }
                 json.key("userStatus")
-                json.userStatus(record.shown(by: policy))
+                json.userStatus(record, showsPlatforms: policy.exposesPlatforms)
             }
         case .userStatusList(let all, let users, let asOf):
             let unknown =
@@ -196,7 +196,7 @@ struct API {
                 json.key("userStatusList")
                 json.array { json in
                     for place in records.indices where records[place] != nil {
-                        json.userStatus(records[place].unsafelyUnwrapped.shown(by: policy))
+                        json.userStatus(records[place].unsafelyUnwrapped, showsPlatforms: policy.exposesPlatforms)
                     }
                 }
                 json.member("errorUserList", errors + unreachable(all, users))
@@ -247,10 +247,10 @@ extension JSONWriter {
 extension Policy {
     /// Throws where the app's plan does not cover a call (T36, Z1), or a switch is off (T16, T19, R1, N25). One's own status is free (T13, T15).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
+        guard plan == .basic || !statusEnabled else { return }
         switch call {
-        case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain, .importUsers, .getUserStatus([subject]), .getUserStatus([]),
-            .setVisibility, .getVisibility:
-            return
+        case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain, .importUsers, .setVisibility, .getVisibility: return
+        case .getUserStatus(let users) where users.allSatisfy { $0 == subject }: return
         case .publishEvent: break
         case .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus:
             if plan == .basic {

@@ -122,7 +122,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     ) {
         let parsed: API.Parsed
         do throws(Problem) {
-            parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.policy(of: caller.user))
+            parsed = try API.parse(operation, body: body, caller: caller, policy: gateway.policies.policy(of: caller.user))
         } catch {
             ended(work)
             return respond(error, to: stream, on: connection, operation: operation)
@@ -137,9 +137,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     func answer(_ token: UInt64, _ answer: CallAnswer) {
         guard let call = waiting.take(token) else { return }
         json.clear()
+        let policy = gateway.policies.policy(of: call.caller)
         do throws(Problem) {
-            try API.write(
-                answer, to: call.operation, of: call.caller, errors: call.errors, policy: gateway.policy(of: call.caller), into: &json)
+            try API.write(answer, to: call.operation, of: call.caller, errors: call.errors, policy: policy, into: &json)
         } catch {
             ended(call.work)  // Also 50001: a call that ran out of time is the latest that there is.
             var problem = error
@@ -148,7 +148,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         }
         ended(call.work)
         counters.successes[call.operation.rawValue] += 1
-        count(call.errors, answer, gateway.policy(of: call.caller), of: call.caller)
+        count(call.errors, answer, policy, of: call.caller)
         json.bytes.withUnsafeBufferPointer { body in
             call.connection.respond(to: call.stream, status: 200, contentType: .json, body: body)
         }
@@ -194,7 +194,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         return token.caller
     }
 
-    private func isVoid(_ caller: Caller) -> Bool { gateway.isVoid(caller.user, issuedAt: caller.issuedAt) }
+    private func isVoid(_ caller: Caller) -> Bool { gateway.voidTokens.isVoid(caller.user, issuedAt: caller.issuedAt) }
 
     private func authenticate(
         _ request: HTTPRequest, on connection: HTTPServerConnection, operation: API.Operation?, work: Work?,
@@ -334,7 +334,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let open = { [self] (caller: Caller, stream: StreamID) in
             do throws(Problem) {
                 let query = try EventStreamQuery(query)
-                try query.check(by: gateway.policy(of: caller.user))
+                try query.check(by: gateway.policies.policy(of: caller.user))
                 openSession(caller, query, resumeFrom: lastEventID, work: work, stream: stream, on: connection)
             } catch {
                 ended(work)

@@ -52,7 +52,14 @@ public struct UserID: Sendable {
 
 extension UserID: Hashable, Comparable, CustomStringConvertible {
     public static func == (left: UserID, right: UserID) -> Bool {
-        left.withBytes { left in right.withBytes { right in left.count == right.count && left.elementsEqual(right) } }
+        left.withBytes { left in
+            right.withBytes { right in
+                guard left.count == right.count else { return false }
+                // `elementsEqual` takes more than twice as long.
+                for place in 0..<left.count where left[place] != right[place] { return false }
+                return true
+            }
+        }
     }
 
     public func hash(into hasher: inout Hasher) {

@@ -191,8 +191,10 @@ public struct JSONWriter: Sendable {
 extension JSONWriter {
     /// A `UserStatus` as in contract §4. Names are written with their punctuation: this is most of what a node writes.
     ///
-    /// - Parameter isUnknown: the general status is not told, nor when it changed: see ``Policy/SelfReport``.
-    public mutating func userStatus(_ record: Record, isUnknown: Bool = false) {
+    /// - Parameters:
+    ///   - showsPlatforms: without its platforms it is as ``Record/shown(by:)`` shows it, without a copy of the record.
+    ///   - isUnknown: the general status is not told, nor when it changed: see ``Policy/SelfReport``.
+    public mutating func userStatus(_ record: Record, showsPlatforms: Bool = true, isUnknown: Bool = false) {
         comma()
         raw("{\"userID\":\"")
         record.user.withIDBytes { escape($0) }
@@ -202,7 +204,7 @@ extension JSONWriter {
         string(record.customStatus)
         raw(",\"onlinePlatforms\":")
         array { json in
-            for platform in record.onlinePlatforms { json.string(platform) }
+            for platform in record.onlinePlatforms where showsPlatforms { json.string(platform) }
         }
         if let event = record.event {
             key("event")

@@ -113,11 +113,9 @@ public struct Record: Hashable, Sendable {
     public var isOfKnownUser: Bool { isRegistered || lastSeenTime > 0 }
 
     /// What of the record the policy of its app lets others see (T8).
-    public func shown(by policy: Policy) -> Record {
-        if policy.exposesPlatforms { return self }
-        var shown = self
-        shown.onlinePlatforms = []
-        return shown
+    public consuming func shown(by policy: Policy) -> Record {
+        if !policy.exposesPlatforms { onlinePlatforms = [] }
+        return self
     }
 
     /// The same without an event that is not for those who come later (N13), for one who came at `time`.

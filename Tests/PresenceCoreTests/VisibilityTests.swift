@@ -116,6 +116,7 @@ import Testing
         hide("ann", .init(mode: .nobody))
         // ZIM's OFFLINE keeps the text (Z5).
         #expect(status(of: "ann", to: "bob", on: 1)?.customStatus == "for a minute")
+        cluster.advance(.seconds(1))
         cluster.setStatus("ann", "secret", on: 0)
         cluster.advance(.seconds(61), step: .milliseconds(500))
         #expect(status(of: "ann", to: "bob", on: 1)?.customStatus == "")
