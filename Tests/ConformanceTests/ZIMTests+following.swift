@@ -47,7 +47,7 @@ extension ConformanceTests.ZIMTests {
         try await app.set(#"{"subscription.ttlMin":1}"#)
         let eve = try await app.login("eve", node: 0)
         let control = try await app.login("frank", node: 0)
-        #expect(try await app.call("subscribeUserStatus", users(["bob"], #""expiry":1"#), as: "eve").code == 0)
+        #expect(try await app.call("subscribeUserStatus", users(["bob"], #""expiry":3"#), as: "eve").code == 0)
         #expect(try await app.call("subscribeUserStatus", users(["bob"], Self.hour), as: "frank").code == 0)
         #expect(try await app.call("setSelfStatus", #"{"customStatus":"inside"}"#, as: "bob", node: 1).code == 0)
         try await eve.status(of: "bob") { $0.custom == "inside" }

@@ -39,6 +39,28 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test func whoHidesIsOfflineToOthersOnEveryNodeWhenItIsAnswered() async throws {
+        let fixture = try await Fixture.start(nodes: 3)
+        let ann = try await fixture.client("ann", nodes: [0])
+        let bob = try await fixture.client("bob", nodes: [2])
+        let changes = bob.onUserStatusChanged
+        try await ann.login()
+        try await bob.login()
+        try await bob.subscribeUserStatus(["ann"])
+        #expect(await changes.first { $0.userID == "ann" }?.statusType == .online)
+        #expect(try await ann.setVisibility(.list, userIDs: ["carl"]) == Visibility(mode: .list, userIDs: ["carl"]))
+        let hidden = try await bob.getUserStatus(["ann"]).userStatusList
+        #expect(hidden.map(\.statusType) == [.offline] && hidden[0].onlinePlatforms == [])
+        try await ann.setSelfStatus("secret")
+        #expect(try await bob.getUserStatus(["ann"]).userStatusList == hidden)
+        #expect(try await ann.getUserStatus(["ann"]).userStatusList.map(\.customStatus) == ["secret"])
+        #expect(await changes.first { $0.userID == "ann" && $0.statusType == .offline } == hidden[0])
+        #expect(try await ann.setVisibility(.everyone).mode == .everyone)
+        #expect(await changes.first { $0.userID == "ann" }?.customStatus == "secret")
+        #expect(try await ann.getVisibility() == Visibility(mode: .everyone, userIDs: ["carl"]))
+        try await fixture.stop()
+    }
+
     @Test func everyOperationAnswersPerUser() async throws {
         let fixture = try await Fixture.start()
         let ann = try await fixture.client("ann")

@@ -35,6 +35,25 @@ import Testing
         }
     }
 
+    @Test func aRuleOfWhoMaySeeOneIsTakenWholeOrNotAtAll() throws {
+        let bob = UserID(app: "default", id: "bob")
+        #expect(
+            try parse(.setVisibility, #"{"visibility":"list","userIDs":["bob"],"invisible":false}"#).call
+                == .setVisibility(.init(mode: .list, isInvisible: false, listed: [bob])))
+        #expect(try parse(.setVisibility, "{}").call == .setVisibility(.init()))
+        let ids = { (count: Int) in (0..<count).map { "\"u\($0)\"" }.joined(separator: ",") }
+        #expect(throws: Never.self) { try parse(.setVisibility, #"{"userIDs":[\#(ids(100))]}"#) }
+        for (body, code, problem) in [
+            (#"{"visibility":"some"}"#, 6017, "visibility: \"some\" is not one of everyone, friends, list, nobody"),
+            (#"{"visibility":7}"#, 6017, "visibility: must be a string"),
+            (#"{"invisible":"yes"}"#, 6017, "invisible: must be true or false"),
+            (#"{"userIDs":[\#(ids(101))]}"#, 6017, "userIDs: 101 users, at most 100"), (#"{"userIDs":["bob",""]}"#, 7003, "userIDs[1]"),
+        ] {
+            let error = #expect(throws: Problem.self) { try parse(.setVisibility, body) }
+            #expect(error?.code == code && error?.detail.hasPrefix(problem) == true, "\(String(describing: error))")
+        }
+    }
+
     /// JSON knows no integers, only numbers: 60.0 is as whole as 60 (found by Tests/Fuzz/api).
     @Test func aWholeNumberMayBeWrittenWithAFraction() throws {
         let call = try parse(.subscribeUserStatus, #"{"userIDs":["bob"],"expiry":60.0}"#).call
