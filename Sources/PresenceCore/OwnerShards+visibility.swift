@@ -41,6 +41,7 @@ extension OwnerShards {
                 (record.lastUpdateTime, record.lastOnlineStatusUpdateTime, record.lastCustomStatusUpdateTime) = (
                     now.wall, now.wall, now.wall
                 )
+                record.lastSeenTime = max(record.lastSeenTime, now.wall)
             }
             let hidden = face.hidden(at: record.version, now.wall, clearsCustomStatus: clears)
             privacy = privacy.changed(to: change.visibility, writtenAt: change.writtenAt, face: hidden, at: record.version)

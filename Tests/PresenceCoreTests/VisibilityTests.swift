@@ -44,6 +44,7 @@ import Testing
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
+        cluster.advance(.seconds(1))
         hide("ann", .init(mode: .nobody))
         let hidden = cluster.clients[bob].view["ann"]!
         cluster.advance(.seconds(1))
