@@ -9,15 +9,41 @@ extension SimulatedCluster {
     mutating func checkTold(_ told: SimulatedClient.Told, of user: Int, _ client: Int) {
         guard options.isCalm, isSound, !isHealed, !mayHide(user, from: clients[client].user) else { return }
         let presence = truth.presences[user]
-        guard told.statusType != "ONLINE", presence.openCount > 0, let since = presence.continuousSince else { return }
         // Who reads late reads what was so.
         let toldOf = min(time, .milliseconds(Int(told.lastUpdateTime - Self.epoch)))
+        if presence.openCount == 0 { return checkAbsence(told, of: user, client, toldOf: toldOf) }
+        guard told.statusType != "ONLINE", let since = presence.continuousSince else { return }
         guard toldOf >= since else { return }
         if time - since > .milliseconds(6_000), toldOf > presence.excusedUntil {
             violate(
                 .noFlap,
                 "user-\(clients[client].user) is told that user-\(user) is \(told.statusType), who has been there for \((time - since).milliseconds) ms"
             )
+        }
+    }
+
+    /// Somebody is told of a user who is not there: that it has gone is seen after its grace, not before and not much later.
+    private mutating func checkAbsence(_ told: SimulatedClient.Told, of user: Int, _ client: Int, toldOf: Nanoseconds) {
+        let presence = truth.presences[user]
+        let absence = toldOf - presence.absentSince
+        let words =
+            "user-\(clients[client].user) is told that user-\(user) is \(told.statusType), who went \(absence.milliseconds) ms before"
+        if told.statusType == "ONLINE", absence > options.settings.reconnectGrace.wholeNanoseconds + .milliseconds(2_000) {
+            violate(.noGhost, words)
+        }
+        if told.statusType != "ONLINE", absence > 0, absence < presence.tolerance, toldOf > presence.excusedUntil {
+            violate(.noFlap, words)
+        }
+    }
+
+    /// A stream tells of a change; of users whom nobody follows any more it tells none.
+    mutating func checkFollowed(_ told: SimulatedClient.Told, of target: Int, _ client: Int) {
+        let user = clients[client].user
+        let book = truth.books[user]
+        guard options.isCalm, isSound, target != user, book.isCertain, !book.isBusy else { return }
+        let changedAt: Nanoseconds = .milliseconds(Int(told.lastUpdateTime - Self.epoch))
+        if changedAt < time, book.hasLeft(target, for: .milliseconds(2_000), at: changedAt) {
+            violate(.onlyFollowedUsersAreTold, "user-\(user) is told \(told) of user-\(target), whom it does not follow")
         }
     }
 
@@ -150,6 +176,7 @@ extension SimulatedCluster {
             let (record, subscriptions) = rest.kept[owner][user]
             checkRecord(user, record)
             checkCustomStatus(user, record)
+            checkEnd(user, record)
             checkAcknowledged(user, record)
             checkRule(user, record)
             checkBook(user, subscriptions, owner: owner)
@@ -206,6 +233,23 @@ extension SimulatedCluster {
         let wentAt = record.lastOnlineStatusUpdateTime
         if record.statusType == .offline, !record.customStatus.isEmpty, record.customStatusVersion.milliseconds + 1_000 < wentAt {
             violate(.offlineEndsCustomStatus, "user-\(user) is \(record.words)")
+        }
+    }
+
+    /// A custom status ends when it was said to end, and who logged out is UNLOGINED (T7).
+    private mutating func checkEnd(_ user: Int, _ record: Record) {
+        guard options.faults.isDisjoint(with: [.partitions, .pauses, .clocks]) else { return }
+        if let newest = truth.newestAcknowledged(user), let endsBy = newest.endsBy, endsBy < time, !newest.text.isEmpty,
+            record.customStatus == newest.text,
+            record.customStatusVersion == newest.version
+        {
+            violate(.offlineEndsCustomStatus, "user-\(user) still has \(record.words), which was to end at \(endsBy.milliseconds) ms")
+        }
+        guard options.faults.isDisjoint(with: [.kills, .drains, .clients]), truth.presences[user].openCount == 0,
+            let byLogout = truth.presences[user].endedByLogout
+        else { return }
+        if record.statusType != (byLogout ? .unlogined : .offline) {
+            violate(.recordsEqualSessions, "user-\(user) \(byLogout ? "logged out" : "was lost"), its record is \(record.words)")
         }
     }
 

@@ -91,6 +91,7 @@ extension SimulatedCluster {
     /// The stream ends, and its gateway sees it at once; unless it stands still.
     private mutating func close(_ client: Int, _ cause: Detach.Cause, tolerance: Nanoseconds) {
         guard let stream = clients[client].stream else { return }
+        truth.noteEnd(of: clients[client].user, byLogout: cause == .loggedOut, at: time)
         guard isRunning(stream.node, stream.run) else { return lostSession(of: client, stream, tolerance: tolerance) }
         if time < nodes[stream.node].pausedUntil {
             return plan(.missed(client: client, attempt: clients[client].attempt), at: nodes[stream.node].pausedUntil)
@@ -229,6 +230,7 @@ extension SimulatedCluster {
         if last > version || (last == version && !mayBeRepeated) {
             return violate(.viewsNeverGoBack, "user-\(clients[client].user) was told \(last), is now told \(status)")
         }
+        checkFollowed(told, of: user, client)
         clients[client].streamed[user] = version
         let before = clients[client].view[user]
         if let before, before.version > version { return }

@@ -138,6 +138,7 @@ extension SimulatedCluster {
         let first = user * SimulatedClient.devicesPerUser
         for client in first..<first + SimulatedClient.devicesPerUser { clients[client].isWanted = false }
         truth.presences[user].excusedUntil = time + .milliseconds(8_000)
+        (truth.presences[user].endedByLogout, truth.presences[user].lastEndAt) = (nil, time)
         call(.logout(nil), by: user)
     }
 
@@ -171,14 +172,17 @@ extension SimulatedCluster {
         switch (call.call, answer) {
         case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
             checkDisks(of: record)
-            truth.wishes[call.user].append(Truth.Wish(text: text, expires: seconds != nil, version: isAlone ? nil : record.version))
+            truth.wishes[call.user].append(
+                Truth.Wish(
+                    text: text, expires: seconds != nil, endsBy: seconds.map { time + ($0 + 3) * 1_000_000_000 },
+                    version: isAlone ? nil : record.version))
         case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, _, _, let records, _)):
             subscribed(call, targets, seconds, evicted: evicted)
             checkSights(of: records ?? [], inAnswerTo: call)
             told(records ?? [], inAnswerTo: call)
         case (.unsubscribeUserStatus(let targets), .done):
             truth.books[call.user].isBusy = false
-            truth.books[call.user].unsubscribe(targets?.compactMap { userIndex($0.id) })
+            truth.books[call.user].unsubscribe(targets?.compactMap { userIndex($0.id) }, at: time)
         case (.getUserStatus, .userStatusList(let records, _, let asOf)):
             checkSights(of: records, inAnswerTo: call)
             checkAsOf(records, asOf: asOf, by: nodes[node].id)

@@ -15,6 +15,9 @@ struct Truth {
         /// Until then an OFFLINE is in order: the user asked for it.
         var excusedUntil: Nanoseconds = 0
         var wasAbsentAt: Nanoseconds = 0
+        /// How the last session ended: by a logout, or lost; nil where another one ended so shortly before that either may count.
+        var endedByLogout: Bool?
+        var lastEndAt: Nanoseconds = .min / 2
         /// The newest record that said OFFLINE, on whichever side of a split.
         var offlineVersion = Version.zero
     }
@@ -23,6 +26,8 @@ struct Truth {
     struct Wish {
         let text: String
         let expires: Bool
+        /// When it has ended at the latest, if it was acknowledged and ends by itself.
+        var endsBy: Nanoseconds?
         /// Nil when nobody has heard of its end.
         var version: Version?
     }
@@ -59,6 +64,13 @@ struct Truth {
     /// What was acknowledged may have been on none of the nodes that are left.
     mutating func doubtSights() { for user in sights.indices { sights[user].doubt() } }
 
+    /// A session has ended, and how is known to the cluster for certain only if no other one has just done so.
+    mutating func noteEnd(of user: Int, byLogout: Bool, at now: Nanoseconds) {
+        let isAlone = now - presences[user].lastEndAt > .milliseconds(15_000)
+        presences[user].endedByLogout = isAlone || presences[user].endedByLogout == byLogout ? byLogout : nil
+        presences[user].lastEndAt = now
+    }
+
     /// The newest status that the user was told is set.
     func newestAcknowledged(_ user: Int) -> Wish? {
         wishes[user].filter { $0.version != nil }.max { $0.version! < $1.version! }
@@ -81,6 +93,8 @@ struct SubscriptionBook {
     private(set) var isCertain = true
     /// Somebody was removed, by whatever rule: whoever is followed again is told again.
     private(set) var hasRemoved = false
+    /// When an operation last changed it.
+    private(set) var changedAt: Nanoseconds = .min / 2
 
     init(quota: Int) { self.quota = quota }
 
@@ -89,6 +103,7 @@ struct SubscriptionBook {
     /// Returns who is evicted: the earliest, those just added last.
     mutating func subscribe(_ targets: [Int], at now: Nanoseconds, expiresAt: Nanoseconds?) -> [Int] {
         expire(at: now)
+        changedAt = now
         var added: [Int] = []
         for target in targets where !added.contains(target) { added.append(target) }
         entries.removeAll { added.contains($0.target) }
@@ -103,8 +118,8 @@ struct SubscriptionBook {
         return evicted
     }
 
-    mutating func unsubscribe(_ targets: [Int]?) {
-        hasRemoved = true
+    mutating func unsubscribe(_ targets: [Int]?, at now: Nanoseconds) {
+        (hasRemoved, changedAt) = (true, now)
         guard let targets else { return entries.removeAll() }
         entries.removeAll { targets.contains($0.target) }
     }
@@ -114,6 +129,11 @@ struct SubscriptionBook {
     /// Sorted.
     func targets(at now: Nanoseconds) -> [Int] {
         entries.filter { ($0.expiresAt ?? .max) > now }.map(\.target).sorted()
+    }
+
+    /// Whether somebody has not been followed for a while.
+    func hasLeft(_ target: Int, for span: Nanoseconds, at now: Nanoseconds) -> Bool {
+        now - changedAt > span && !entries.contains { $0.target == target && ($0.expiresAt ?? .max) > now - span }
     }
 
     /// Those that are certain to be there: added before `since` and not about to end.
