@@ -26,7 +26,9 @@ extension OwnerShards {
         case .subscriptions(let only, let offset, let limit):
             outbox.answer(request.id, subscriptions(of: request.user, only: only, offset: offset, limit: limit), to: peer)
         case .setVisibility(let change):
-            setVisibility(request, change, at: now, into: &outbox)
+            guard setVisibility(request, change, at: now, into: &outbox) else {
+                return outbox.answer(request.id, .refused(.unavailable), to: peer)
+            }
             outbox.answersWhenStored.append((peer, request.id, .visibility(record(of: request.user).privacy ?? Privacy())))
         case .visibility: outbox.answer(request.id, .visibility(record(of: request.user).privacy ?? Privacy()), to: peer)
         case .register:

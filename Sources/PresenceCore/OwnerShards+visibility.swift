@@ -10,22 +10,24 @@ extension OwnerShards {
 
     /// Answered when no node shows any more what may not be seen: see ``Outbox/needsWitnesses``.
     ///
-    /// A call that comes so late that nobody waits for it any more, as to a node that stood still, does not undo a later one.
-    mutating func setVisibility(_ request: Request, _ change: Visibility.Change, at now: Now, into outbox: inout Outbox) {
+    /// - Returns: false for a call that began before the one that wrote the rule: it comes late, and does not undo it. Who made it asks again.
+    mutating func setVisibility(_ request: Request, _ change: Visibility.Change, at now: Now, into outbox: inout Outbox) -> Bool {
         _ = accepts(request.begunAt, at: now)
         let user = index(of: request.user)
         let privacy = users[user].record.privacy ?? Privacy()
         let new = privacy.visibility.changed(by: change)
-        let isLate = clock.milliseconds(at: now.wall) - request.begunAt.milliseconds > settings.callTimeout.wholeMilliseconds
-        if new != privacy.visibility, !isLate || request.begunAt > privacy.writtenAt {
+        if new != privacy.visibility {
+            guard request.begunAt.milliseconds >= privacy.writtenAt.milliseconds else { return false }
             let writtenAt = request.begunAt > privacy.writtenAt ? request.begunAt : clock.next(at: now.wall)
-            settle(user, visibility: VisibilityChange(visibility: new, writtenAt: writtenAt), at: now, into: &outbox)
+            let change = VisibilityChange(visibility: new, writtenAt: writtenAt)
+            settle(user, visibility: change, at: now, into: &outbox)
         } else if users[user].record.version > .zero {
             // What is so already may be on this disk alone, because an earlier attempt failed.
             outbox.rows.append(Row(users[user].record))
             if let privacy = users[user].record.privacy { outbox.rows.append(Row(privacy, of: request.user)) }
         }
         outbox.needsWitnesses = true
+        return true
     }
 
     /// Brings what others are shown of a changed record in line with a new rule, and with the time.
@@ -74,8 +76,7 @@ extension OwnerShards {
             if kept.version != privacy.version { outbox.rowsForOwners.append(Row(kept, of: users.user(at: user))) }
             return
         }
-        renewPrivacy(of: user, at: now)
-        settle(user, isNews: true, at: now, into: &outbox)
+        tellRenewed(user, at: now, into: &outbox)
     }
 
     /// A user who becomes this node's own: what may not be seen is newer than what was shown before.
@@ -89,9 +90,16 @@ extension OwnerShards {
     /// The other side of a split may have shown, to those who may not see a user, what is newer than what they are shown here.
     mutating func renewPrivacy(where decides: (Slot) -> Bool, at now: Now, into outbox: inout Outbox) {
         for user in users.places where users.isLive(user) && users[user].record.hasPrivacy && decides(users[user].slot) {
-            renewPrivacy(of: user, at: now)
-            settle(user, isNews: true, at: now, into: &outbox)
+            tellRenewed(user, at: now, into: &outbox)
         }
+    }
+
+    private mutating func tellRenewed(_ user: Index, at now: Now, into outbox: inout Outbox) {
+        renewPrivacy(of: user, at: now)
+        settle(user, isNews: true, at: now, into: &outbox)
+        // What has changed with it has a newer version, and is written without the rule.
+        let record = users[user].record
+        if let privacy = record.privacy, !record.changesPrivacy { outbox.rows.append(Row(privacy, of: record.user)) }
     }
 
     private mutating func renewPrivacy(of user: Index, at now: Now) {
