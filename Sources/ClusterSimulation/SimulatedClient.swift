@@ -28,7 +28,7 @@ struct SimulatedClient {
     var streamed: [Int: String] = [:]
     var isSynced = false
     var syncedAt: Nanoseconds = 0
-    var lastEventID: Milliseconds = 0
+    var lastEventID: Milliseconds?
     /// Pushed and not read yet.
     var pipe: [[UInt8]] = []
     var pipeBytes = 0
@@ -46,6 +46,8 @@ struct SimulatedClient {
         let at: Nanoseconds
         /// What it told then may never have been written.
         let hasFullDisk: Bool
+        /// It is written later.
+        let hasSlowDisk: Bool
     }
 
     /// A user's status as a client shows it.

@@ -114,12 +114,15 @@ extension SimulatedCluster {
 
     private mutating func checkView(_ client: Int, _ target: Int) {
         guard let owner = owner(of: target) else { return violate(.membersAgree, "nobody owns user-\(target)") }
-        let record = nodes[owner].kept(userID(target)).record.shown(to: userID(clients[client].user))
+        let kept = nodes[owner].kept(userID(target)).record
+        let record = kept.shown(to: userID(clients[client].user))
         guard record.lastUpdateTime + 1_500 < nodes[owner].now(time).wall else { return }  // It changes just now.
         let view = clients[client].view[target]
         let hasHidden = truth.sights[target].hasHidden
         if view == nil, record.version == .zero || (hasHidden && record.looksLike(Record(blank: record.user))) { return }
-        if let view, view.version > record.version.text, isLastWord(view) { return }
+        // A new rule is told only to those whom it shows something else than what the nodes know to have been told.
+        let isUntold = kept.privacy?.version == kept.version || record.version < kept.version
+        if let view, view.version > record.version.text || isUntold, isLastWord(view) { return }
         guard view?.version == record.version.text || (hasHidden && view?.looksLike(record) ?? false) else {
             return violate(
                 .viewsEqualRecords,
@@ -131,14 +134,15 @@ extension SimulatedCluster {
         }
     }
 
-    /// Whether a client holds what a node told just before it ended, or while its disk took nothing, and none of the others has heard: the
+    /// Whether a client holds what a node told just before it ended, or while its disk took nothing or was slow, and none of the others has heard: the
     /// next change is newer. A cluster of one is not excused, because it gives new versions to all that it finds: unless its clock went back
     /// while it was down, and its disk had not been told how far ahead the clock was.
     private func isLastWord(_ told: SimulatedClient.Told) -> Bool {
         guard nodes.count > 1 || options.faults.isSuperset(of: [.clocks, .disks]), let source = told.source,
             let death = nodes[source.node].deaths[source.run]
         else { return false }
-        return death - source.at < .milliseconds(Self.lastWordMilliseconds) || source.hasFullDisk
+        let lasts = Self.lastWordMilliseconds * (source.hasSlowDisk ? 2 : 1)
+        return death - source.at < .milliseconds(lasts) || source.hasFullDisk
     }
 
     /// The node that owns a user, by the ring of the first one that is up.

@@ -13,7 +13,7 @@ extension SimulatedCluster {
 
     /// The app starts anew: it knows nothing.
     private mutating func forget(_ client: Int) {
-        clients[client].lastEventID = 0
+        clients[client].lastEventID = nil
         clients[client].view = [:]
     }
 
@@ -35,7 +35,7 @@ extension SimulatedCluster {
             session: session, user: userID(user), platform: SimulatedClient.platforms[clients[client].device],
             deviceID: "device-\(clients[client].device)")
         let resumeFrom = clients[client].lastEventID
-        let index = nodes[node].gateways[gateway].open(attach, resumeFrom: resumeFrom == 0 ? nil : resumeFrom, at: nodes[node].now(time))
+        let index = nodes[node].gateways[gateway].open(attach, resumeFrom: resumeFrom, at: nodes[node].now(time))
         while nodes[node].clients[gateway].count <= Int(index) { nodes[node].clients[gateway].append(nil) }
         nodes[node].clients[gateway][Int(index)] = client
         clients[client].stream = SimulatedClient.Stream(
@@ -50,7 +50,8 @@ extension SimulatedCluster {
         if clients[client].stalledUntil == .max { clients[client].stalledUntil = time }  // It had vanished.
         counts.logins += 1
         truth.opened(user, device: clients[client].device, at: time)
-        note(30, client, node, "user-\(user) device \(clients[client].device) opens \(session) on \(nodes[node].id) from \(resumeFrom)")
+        note(
+            30, client, node, "user-\(user) device \(clients[client].device) opens \(session) on \(nodes[node].id) from \(resumeFrom ?? 0)")
         obey(node)
     }
 
@@ -188,11 +189,7 @@ extension SimulatedCluster {
         guard let event = SimulatedClient.Event(payload) else {
             return violate(.messagesAreReadable, "not an event: \(String(decoding: payload, as: UTF8.self))")
         }
-        if event.id < clients[client].lastEventID, clients[client].stream != nil, event.name != "onConnected" {
-            // The position of another node may be behind; it must not go back within one stream, which `Gateway` sees to.
-            clients[client].lastEventID = event.id
-        }
-        clients[client].lastEventID = event.id == 0 ? clients[client].lastEventID : event.id
+        clients[client].lastEventID = event.id
         note(
             33, client, payload.count,
             "user-\(clients[client].user) device \(clients[client].device) reads \(String(decoding: payload, as: UTF8.self))")
@@ -236,9 +233,9 @@ extension SimulatedCluster {
         if let before, before.version > version { return }
         clients[client].view[user] = told
         if let stream = clients[client].stream {
-            let hasFullDisk = nodes[stream.node].disk.isFull
+            let disk = nodes[stream.node].disk
             clients[client].view[user]?.source = SimulatedClient.Source(
-                node: stream.node, run: stream.run, at: time, hasFullDisk: hasFullDisk)
+                node: stream.node, run: stream.run, at: time, hasFullDisk: disk.isFull, hasSlowDisk: disk.isSlow)
         }
         if before?.version != version { checkTold(told, of: user, client) }
     }

@@ -62,6 +62,7 @@ extension SimulatedCluster {
 
     private mutating func pause(_ node: Int, for milliseconds: Int) {
         guard nodes[node].isUp else { return }
+        if time >= nodes[node].pausedUntil { nodes[node].pausedAt = time }
         nodes[node].pausedUntil = max(nodes[node].pausedUntil, time + .milliseconds(milliseconds))
         plan(.resume(node: node), at: nodes[node].pausedUntil)
     }
@@ -176,7 +177,7 @@ extension SimulatedCluster {
                 Truth.Wish(
                     text: text, expires: seconds != nil, endsBy: seconds.map { time + ($0 + 3) * 1_000_000_000 },
                     version: isAlone ? nil : record.version))
-        case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, _, _, let records, _)):
+        case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, _, _, _, let records, _)):
             subscribed(call, targets, seconds, evicted: evicted)
             checkSights(of: records ?? [], inAnswerTo: call)
             told(records ?? [], inAnswerTo: call)

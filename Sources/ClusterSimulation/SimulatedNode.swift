@@ -18,8 +18,10 @@ final class SimulatedNode {
     /// Counts the starts: what belongs to an earlier one is void.
     var run = 0
     var generation: UInt64 = 0
-    /// When each run ended by a kill.
+    /// When each run that ended by a kill did its last work.
     var deaths: [Int: Nanoseconds] = [:]
+    /// When it last stopped or stops to run, and until when.
+    var pausedAt: Nanoseconds = 0
     var pausedUntil: Nanoseconds = 0
     /// What came while the node stood still.
     var deferred: [Occurrence.What] = []

@@ -1,4 +1,5 @@
 import PresenceCore
+import PresenceWire
 
 /// What a simulated history is like. Everything that is not set is drawn from the seed, so the seed alone names a run.
 public struct SimulationOptions: Sendable, CustomStringConvertible {

@@ -1,4 +1,5 @@
 import PresenceCore
+import PresenceWire
 
 extension SplitMix64 {
     /// A generator of its own for one part of the simulation, so that what one part draws does not shift what another draws.

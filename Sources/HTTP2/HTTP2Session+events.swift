@@ -7,7 +7,6 @@ import NIOCore
 /// by hand it is nine bytes and a copy. The price is that the windows of these streams are counted here (RFC 9113 §5.2): the streams'
 /// wholly, the connection's as nghttp2's count less ``HTTP2Session/bytesByHand``.
 extension HTTP2Session {
-    private static let frameBytesMax = 16_384
     private static let windowMax = Int(Int32.max)
 
     /// Answers a request with the head of an event stream, which stays open.
@@ -22,9 +21,9 @@ extension HTTP2Session {
 
     /// Queues a payload. Returns the bytes that the stream has waiting.
     func push(_ payload: ByteBuffer, to slot: Int) -> Int {
-        streams[slot].append(payload)
-        setReady(slot)
-        return streams[slot].queuedBytes
+        let (queuedBytes, becameReady) = streams[slot].push(payload)
+        if becameReady { ready.append(slot) }
+        return queuedBytes
     }
 
     /// Ends an event stream after what is queued.
@@ -35,9 +34,7 @@ extension HTTP2Session {
 
     /// Has the stream's queue sent in its turn.
     func setReady(_ slot: Int) {
-        guard !streams[slot].isReady else { return }
-        streams[slot].isReady = true
-        ready.append(slot)
+        if streams[slot].becomesReady() { ready.append(slot) }
     }
 
     /// Appends DATA frames of event streams. Returns false when `bytesMax` was reached and more is left.
@@ -45,39 +42,17 @@ extension HTTP2Session {
         guard !ready.isEmpty else { return true }
         var done = 0
         defer { ready.removeFirst(done) }
-        while done < ready.count {
-            let slot = ready[done]
+        for slot in ready {
             guard outgoing.readableBytes < bytesMax else { return false }
-            guard sendEvents(of: slot) else { return true }
-            streams[slot].isReady = false
+            let left = window
+            // Each class property that is touched costs more than a small payload: once for each.
+            let outcome = streams[slot].sendEvents(within: &window, into: &outgoing)
+            bytesByHand += left - window
+            if outcome == .starved { return true }
+            if outcome == .ended { end(slot) }
             done += 1
         }
         return true
-    }
-
-    /// Appends what the stream has queued, as far as its window allows. Returns false when the connection's window is used up.
-    private func sendEvents(of slot: Int) -> Bool {
-        guard streams[slot].isByHand, !streams[slot].isOver else { return true }
-        while streams[slot].queuedBytes > 0, streams[slot].window > 0 {
-            let count = min(streams[slot].queuedBytes, Self.frameBytesMax, streams[slot].window, window)
-            guard count > 0 else { return false }
-            writeDataHeader(streams[slot].number, bytesCount: count)
-            streams[slot].take(count, into: &outgoing)
-            streams[slot].window -= count
-            window -= count
-            bytesByHand += count
-        }
-        if streams[slot].isFinished, streams[slot].queuedBytes == 0 { end(slot) }
-        return true
-    }
-
-    private func writeDataHeader(_ number: Int32, bytesCount: Int) {
-        outgoing.writeWithUnsafeMutableBytes(minimumWritableBytes: 9) { header in
-            header.storeBytes(of: UInt32(bytesCount << 8).bigEndian, as: UInt32.self)  // 24 bits of length, then type 0: DATA
-            header.storeBytes(of: 0, toByteOffset: 4, as: UInt8.self)
-            header.storeBytes(of: UInt32(number).bigEndian, toByteOffset: 5, as: UInt32.self)
-            return 9
-        }
     }
 
     /// Sends END_STREAM by way of nghttp2, so that it knows.

@@ -166,6 +166,55 @@ struct HTTP2Stream {
         if first == nil { first = payload } else { rest.append(payload) }
     }
 
+    /// Queues a payload of an event stream. Returns the bytes that wait, and whether the stream had nothing to send before.
+    mutating func push(_ payload: ByteBuffer) -> (queuedBytes: Int, becameReady: Bool) {
+        append(payload)
+        return (queuedBytes, becomesReady())
+    }
+
+    /// Notes that it waits for its turn. Returns whether it did not.
+    mutating func becomesReady() -> Bool {
+        defer { isReady = true }
+        return !isReady
+    }
+
+    /// What became of a stream's turn to send.
+    enum Turn {
+        /// Nothing is left that its window allows.
+        case over
+        /// Nothing comes any more.
+        case ended
+        /// The connection's window is used up; it stays in its turn.
+        case starved
+    }
+
+    /// Appends DATA frames of what is queued, as far as its window and the connection's, `window`, allow.
+    mutating func sendEvents(within window: inout Int, into buffer: inout ByteBuffer) -> Turn {
+        if isByHand, !isOver {
+            while queuedBytes > 0, self.window > 0 {
+                let count = min(queuedBytes, Self.frameBytesMax, self.window, window)
+                guard count > 0 else { return .starved }
+                writeDataHeader(bytesCount: count, into: &buffer)
+                take(count, into: &buffer)
+                self.window -= count
+                window -= count
+            }
+        }
+        isReady = false
+        return isByHand && !isOver && isFinished && queuedBytes == 0 ? .ended : .over
+    }
+
+    private static let frameBytesMax = 16_384
+
+    private func writeDataHeader(bytesCount: Int, into buffer: inout ByteBuffer) {
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: 9) { header in
+            header.storeBytes(of: UInt32(bytesCount << 8).bigEndian, as: UInt32.self)  // 24 bits of length, then type 0: DATA
+            header.storeBytes(of: 0, toByteOffset: 4, as: UInt8.self)
+            header.storeBytes(of: UInt32(number).bigEndian, toByteOffset: 5, as: UInt32.self)
+            return 9
+        }
+    }
+
     /// Queues the body of an answer.
     mutating func append(answer bytes: UnsafeBufferPointer<UInt8>) {
         answer.append(contentsOf: bytes)

@@ -1,17 +1,4 @@
-/// SplitMix64 (Steele, Lea and Flood, 2014): small, and the same everywhere.
-struct SeededRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
+import PresenceWire
 
 /// The users, by number, and who watches whom: a pure function of the options.
 struct Population {
@@ -22,7 +9,7 @@ struct Population {
     private let prefix: String
 
     init(scenario: Scenario, users: Int, watch: Int, seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SplitMix64(seed: seed)
         prefix = "s\(seed)u"
         switch scenario {
         case .celebrity: watched = (0..<users).map { $0 == 0 ? [] : [0] }

@@ -34,7 +34,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
     let progress: NIOLockedValueBox<SimulationProgress>
     private let tokens: [String]
     private let loop: HTTPClientConnection.Loop
-    var random: SeededRandom
+    var random: SplitMix64
     var users: [VirtualUser]
     var connections: [Connection] = []
     private var pools: [[Int]]
@@ -79,7 +79,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         self.tokens = tokens
         self.progress = progress
         loop = HTTPClientConnection.Loop(eventLoop: eventLoop)
-        random = SeededRandom(seed: options.seed &* 31 &+ 7)
+        random = SplitMix64(seed: options.seed &* 31 &+ 7)
         users = Array(repeating: VirtualUser(), count: options.users)
         pools = Array(repeating: [], count: options.targets.count)
         ledger = Ledger(population: population, graceSeconds: options.graceSeconds)

@@ -1,4 +1,5 @@
 import HTTP2
+import PresenceWire
 
 /// One simulated user: a state machine, not a task.
 struct VirtualUser {
@@ -42,7 +43,7 @@ struct VirtualUser {
     var isLive: Bool { state == .connected && isSubscribed && isSynced }
 
     /// How long to wait before the next attempt, in milliseconds: full jitter up to 50 ms × 2ⁿ, at most a second.
-    func backoffMilliseconds(using random: inout SeededRandom) -> Int64 {
+    func backoffMilliseconds(using random: inout SplitMix64) -> Int64 {
         Int64.random(in: 10...min(50 << Int64(min(attempts, 5)), 1_000), using: &random)
     }
 

@@ -35,8 +35,10 @@ public enum CallAnswer: Equatable, Sendable {
     case userStatus(Record)
     /// Records in the order asked, nil where the owner could not be reached, and the time up to which they are known to be right.
     case userStatusList([Record?], users: [UserID], asOf: Milliseconds)
-    /// Who was evicted, for whom there was no room, who is no user of the app, and the records of `users` when `sync` asked for them.
-    case subscribed(evicted: [UserID], refused: [UserID] = [], unknown: [UserID] = [], records: [Record?]?, users: [UserID])
+    /// Who was evicted, for whom there was no room in the list, who has no room for another follower, who is no user of the app, and the
+    /// records of `users` when `sync` asked for them.
+    case subscribed(
+        evicted: [UserID], refused: [UserID] = [], crowded: [UserID] = [], unknown: [UserID] = [], records: [Record?]?, users: [UserID])
     /// Those whose owners have not said that they are registered now.
     case imported(failed: [UserID])
     case subscriptions([Subscription], records: [Record?], total: Int)
@@ -56,6 +58,12 @@ public enum CallAnswer: Equatable, Sendable {
 struct PendingCalls {
     typealias CallIndex = Int
 
+    /// Users of whom all nodes are asked how many follow them, and what has come.
+    struct Crowd {
+        let targets: [UserID]
+        var counts: [Int]
+    }
+
     /// One operation of a client.
     struct Pending {
         let gateway: Int
@@ -74,6 +82,9 @@ struct PendingCalls {
         var records: [Record?] = []
         /// To `subscribe`: who is no user of the app; to `importUsers`: who could not be registered.
         var excluded: [UserID] = []
+        /// To `subscribe`: what the nodes are asked, and who has no room for another follower.
+        var crowd: Crowd?
+        var crowded: [UserID] = []
         var page: [Subscription] = []
         var total = 0
         /// Requests without an answer.

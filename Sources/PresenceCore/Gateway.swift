@@ -74,6 +74,8 @@ public struct Gateway {
     fileprivate struct Session {
         let id: SessionID
         let user: UserIndex
+        /// The client has seen something before, though it may not be known what.
+        let isResumed: Bool
         /// Whom the session follows, itself included; sorted by user.
         var targets: [Target] = []
         /// Records up to here need not be told: the position that the client resumes from.
@@ -142,12 +144,13 @@ public struct Gateway {
     /// A client opened its stream. `resumeFrom` is the `Last-Event-ID` it gave back, in milliseconds.
     public mutating func open(_ attach: Attach, resumeFrom: Milliseconds?, at now: Now) -> SessionIndex {
         let user = userIndex(attach.user)
+        let isResumed = resumeFrom != nil
         // A position in the future is that of a clock which this cluster does not share: nothing is known to have been told.
         let resumeFrom = resumeFrom.flatMap { $0 <= now.wall ? $0 : nil }
         // Where this node was cut off from others it may show what those who gave the position did not know.
         let floor = resumeFrom.map { Version(milliseconds: max(min($0, position), 0), counter: 0, node: 0) } ?? .zero
         let session = Session(
-            id: attach.session, user: user, floor: floor, eventsSince: floor == .zero ? now.wall : floor.milliseconds)
+            id: attach.session, user: user, isResumed: isResumed, floor: floor, eventsSince: floor == .zero ? now.wall : floor.milliseconds)
         let index: SessionIndex
         if let reused = free.popLast() {
             index = reused
@@ -259,7 +262,12 @@ public struct Gateway {
         if let old, old.hasPrivacy || record.hasPrivacy {
             return deliver(record, after: old, of: user, to: watchers)
         }
-        let ownUnknown = policy.selfReport == .unknown ? record.user : nil
+        tell(record, by: policy, of: user, to: watchers)
+    }
+
+    /// Those who watch a user, to all of whom it looks the same but, by policy, to itself: encoded once, or twice.
+    private mutating func tell(_ record: Record, by policy: Policy, of user: UserIndex, to watchers: [SessionIndex]) {
+        let hidesFromItself = policy.selfReport == .unknown
         var (payload, ownPayload): (Int32?, Int32?)
         for session in watchers {
             if isBlocked[Int(session)] {
@@ -271,12 +279,12 @@ public struct Gateway {
                 counters.changesPushed += 1
                 continue
             }
-            let isOwn = ownUnknown != nil && self[session].user == user
+            let isOwn = hidesFromItself && self[session].user == user
             let known = isOwn ? ownPayload : payload
             let shared =
                 known
                 ?? addPayload(
-                    EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), unknown: isOwn ? ownUnknown : nil, id: position))
+                    EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), unknown: isOwn ? record.user : nil, id: position))
             if isOwn { ownPayload = shared } else { payload = shared }
             output.pushes.append(Push(session: session, payload: shared))
             counters.recordsPushed += 1
@@ -301,7 +309,15 @@ public struct Gateway {
         for session in watchers {
             let viewer = users.user(at: self[session].user)
             let (before, after) = (old.shown(to: viewer), record.shown(to: viewer))
-            guard after.version > before.version, !record.changesPrivacy || !after.looksLike(before) else { continue }
+            // Who resumed here may have been shown by another side of a split what is newer than all that it was shown here.
+            let isDoubted = self[session].isResumed && after.knownSince > before.knownSince
+            guard after.version > before.version else { continue }
+            guard !record.changesPrivacy || isDoubted || !after.looksLike(before) else {
+                // If the answer that tells what was before fails, this is what is to be told.
+                let awaited = self[session].toldByAnswer.firstIndex { $0.user == user && $0.version == before.version }
+                if let awaited { self[session].toldByAnswer[awaited].version = after.version }
+                continue
+            }
             if isBlocked[Int(session)] {
                 postpone(user, for: session)
                 continue
@@ -337,7 +353,8 @@ public struct Gateway {
         let isOutdated = interest.isWhole && interest.version < users[user].interestVersion
         users[user].interestVersion = max(users[user].interestVersion, interest.version)
         for session in users[user].sessions {
-            if !isOutdated { apply(interest, to: session) }
+            // Whoever has no list yet takes an older one: the owner that told the newer one may have died with it.
+            if !isOutdated || !self[session].hasInterest { apply(interest, to: session) }
             if interest.isWhole, !self[session].hasInterest {
                 self[session].hasInterest = true
                 output.attached.append(session)
@@ -364,7 +381,9 @@ public struct Gateway {
         let isOfList = interest.isWhole || !self[session].hasInterest
         let added = interest.added.map { followed -> (user: UserIndex, told: Version?) in
             let isNewerThanResume = followed.since >= floor.milliseconds
-            return (userIndex(followed.target), isOfList ? (isNewerThanResume ? .zero : floor) : followed.told)
+            // N8: told of all that was so when it was asked, by the clock of the subscriber's owner, and of nothing that has changed since.
+            let told = followed.told == .max ? Version(milliseconds: followed.since, counter: 0, node: Self.asItWas) : followed.told
+            return (userIndex(followed.target), isOfList ? (isNewerThanResume ? .zero : floor) : told)
         }
         var removed = interest.removed.compactMap { users.index(of: $0) }
         if interest.isWhole {
@@ -418,12 +437,17 @@ public struct Gateway {
     /// Whether a session is to be told of a user whom it follows from now on, of whom it was told the version `told` before.
     private func isDue(_ record: Record, of user: UserIndex, told: Version?, to session: SessionIndex) -> Bool {
         let record = record.hasPrivacy ? record.shown(to: users.user(at: self[session].user)) : record
-        let isLogin = !self[session].isSynced && self[session].floor == .zero && user != self[session].user
+        let isLogin = !self[session].isSynced && !self[session].isResumed && user != self[session].user
         // N21: clients take everybody for offline when they come. They know nothing of events, though (N13).
         let event = record.forLatecomers(since: self[session].eventsSince).event
         if isLogin, record.statusType != .online, event == nil, policies.policy(of: record.user).replay == .online { return false }
+        // Not by its version, which an owner that was alone renews of users of whom nothing is new.
+        if let told, told.node == Self.asItWas { return record.lastUpdateTime >= told.milliseconds }
         return told.map { record.isUntold(since: $0) } ?? true
     }
+
+    /// In place of a node in what a session was told: no version, but all that was so then.
+    private static let asItWas = UInt32.max
 
     // MARK: Following
 
@@ -567,31 +591,5 @@ public struct Gateway {
 
 extension Gateway.Session {
     /// Where `user` stands, or would stand, among the targets.
-    fileprivate func place(of user: Gateway.UserIndex) -> Int {
-        var low = 0
-        var high = targets.count
-        while low < high {
-            let middle = (low + high) / 2
-            if targets[middle].user < user { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
-}
-
-extension [UInt32] {
-    /// Where `element` stands, or would stand, in a sorted array.
-    fileprivate func firstPlace(of element: UInt32) -> Int {
-        var low = 0
-        var high = count
-        while low < high {
-            let middle = (low + high) / 2
-            if self[middle] < element { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
-
-    fileprivate func containsSorted(_ element: UInt32) -> Bool {
-        let place = firstPlace(of: element)
-        return place < count && self[place] == element
-    }
+    fileprivate func place(of user: Gateway.UserIndex) -> Int { targets.firstPlace { $0.user < user } }
 }

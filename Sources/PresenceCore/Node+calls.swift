@@ -32,7 +32,8 @@ extension Node {
                 for: index)
         case .getUserStatus(let users): gather(users, for: index, at: now)
         case .subscribeUserStatus(let targets, _, let sync, _):
-            if sync || mustKnow(caller) { gather(targets, for: index, at: now) } else { subscribe(index, targets, at: now) }
+            calls[index]?.users = targets
+            if sync || mustKnow(caller) { gather(targets, for: index, at: now) } else { subscribe(index, at: now) }
         case .importUsers(let users): importUsers(users, for: index)
         case .unsubscribeUserStatus(let targets): ask(.unsubscribe(targets, session: asker(of: index)), of: caller, for: index)
         case .getSubscribedUserStatus(let only, let offset, let limit):
@@ -92,11 +93,11 @@ extension Node {
         advance(call, at: now)
     }
 
-    private mutating func subscribe(_ index: PendingCalls.CallIndex, _ targets: [UserID], at now: Now) {
+    private mutating func subscribe(_ index: PendingCalls.CallIndex, at now: Now) {
+        if let refusal = excludeCrowded(from: index) { return finish(index, .refused(refusal)) }
         guard let pending = calls[index], case .subscribeUserStatus(_, let seconds, let sync, let type) = pending.call else { return }
-        if targets.isEmpty {
-            return finish(index, .subscribed(evicted: [], unknown: pending.excluded, records: sync ? [] : nil, users: []))
-        }
+        let targets = pending.users
+        if targets.isEmpty { return finish(index, subscribed(pending, evicted: [], refused: [])) }
         let askers = pending.askers
         let isTold = sync && askers.count <= 1
         // N8: nothing is told of what is so already, unless it was asked for.
@@ -105,7 +106,16 @@ extension Node {
         let told = targets.indices.map { place in
             OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : untold)
         }
-        ask(.subscribe(told, seconds: seconds, subscribeType: type, session: asker(of: index)), of: pending.caller, for: index)
+        let operation = OwnerOperation.subscribe(
+            told, seconds: seconds, subscribeType: type, session: asker(of: index), isCounted: pending.crowd != nil)
+        ask(operation, of: pending.caller, for: index)
+    }
+
+    private func subscribed(_ pending: PendingCalls.Pending, evicted: [UserID], refused: [UserID]) -> CallAnswer {
+        guard case .subscribeUserStatus(_, _, let sync, _) = pending.call else { return .done }
+        return .subscribed(
+            evicted: evicted, refused: refused, crowded: pending.crowded, unknown: pending.excluded, records: sync ? pending.records : nil,
+            users: pending.users)
     }
 
     /// The session that asks, if this node knows which one it is.
@@ -127,12 +137,11 @@ extension Node {
             if case .refused(let refusal) = answer { finish(sent.call, .refused(refusal)) }
         case .done: finish(sent.call, .done)
         case .subscribed(let evicted, let refused):
-            guard case .subscribeUserStatus(_, _, let sync, _) = pending.call else { return }
-            finish(
-                sent.call,
-                .subscribed(
-                    evicted: evicted, refused: refused, unknown: pending.excluded, records: sync ? pending.records : nil,
-                    users: pending.users))
+            finish(sent.call, subscribed(pending, evicted: evicted, refused: refused))
+        case .crowded(let targets): countFollowers(of: targets, for: sent.call)
+        case .followers(let counts):
+            add(counts, to: sent.call)
+            advance(sent.call, at: now)
         case .subscriptions(let page, let total):
             calls[sent.call]?.page = page
             calls[sent.call]?.total = total
@@ -167,8 +176,8 @@ extension Node {
         case .getSubscribedUserStatus:
             finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total))
         case .subscribeUserStatus:
-            if let refusal = excludeUnknown(index) { return finish(index, .refused(refusal)) }
-            subscribe(index, calls[index]?.users ?? [], at: now)
+            if pending.crowd == nil, let refusal = excludeUnknown(index) { return finish(index, .refused(refusal)) }
+            subscribe(index, at: now)
         case .importUsers: finish(index, .imported(failed: pending.excluded))
         case .explain: finish(index, .explained(pending.explanations))
         case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setAppPolicy, .kick, .setVisibility, .getVisibility: break
@@ -200,15 +209,20 @@ extension Node {
         guard calls.count > 0 else { return }
         for sent in calls.requests(where: { ($0.retryAt ?? .farFuture) <= now.instant }) {
             guard calls.take(sent.request.id) != nil else { continue }
-            repeatRequest(sent)
+            repeatRequest(sent, at: now)
         }
         for index in calls.overdue(at: now.instant) { giveUp(index) }
     }
 
     /// Sends a request again, to whoever owns its users now.
-    private mutating func repeatRequest(_ sent: PendingCalls.Sent) {
+    private mutating func repeatRequest(_ sent: PendingCalls.Sent, at now: Now) {
         // A node that is gone shows nobody anything.
         if case .explain(_, .view) = sent.request.operation { return }
+        if case .followers(let targets) = sent.request.operation {
+            guard sent.peer == 0 || peers[sent.peer].isAlive else { return advance(sent.call, at: now) }
+            let request = calls.send(.followers(targets), of: sent.request.user, for: sent.call, to: sent.peer, isRepeated: true)
+            return send(.request(request), to: sent.peer)
+        }
         guard case .records(let users, let viewer) = sent.request.operation else {
             return ask(sent.request.operation, of: sent.request.user, for: sent.call, isRepeated: true)
         }

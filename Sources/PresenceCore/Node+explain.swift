@@ -88,6 +88,8 @@ extension Node {
             if let entry = user.subscriptions.entry(for: target) {
                 let end = entry.expiresAt.map { ", until \($0)" } ?? ""
                 json.string("the viewer follows the target since \(entry.subscribedAt)\(end)")
+            } else if owners.index(ofKnown: viewer).map({ owners.friends(toldTo: $0).contains(target) }) == true {
+                json.string("the target is a friend, of whom the viewer is told without a subscription (friends.autoNotify)")
             } else if let removed = user.subscriptions.tombstones(of: [target]).first {
                 json.string(
                     "the viewer does not follow the target any more: removed, evicted or expired at \(removed.version.milliseconds)")

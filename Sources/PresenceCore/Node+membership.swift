@@ -121,11 +121,7 @@ extension Node {
         let wasRestarted = wasAlive && card.generation > peers[peer].peer.generation
         // It went on meanwhile, and may have told clients up to when it knew of all, without what was asked of this side.
         let comesBack = state.isLive && !wasAlive && peers[peer].wasMember && card.generation == peers[peer].peer.generation
-        if comesBack {
-            owners.relearn(at: now)
-            let (placement, handoff) = (placement, handoff)
-            owners.renewPrivacy(where: { placement.owner(of: $0) == 0 && handoff.isWarm($0) }, at: now, into: &outbox)
-        }
+        if comesBack { owners.relearn(at: now) }
         peers[peer].peer = card
         peers[peer].state = state
         peers[peer].isDraining = isDraining
@@ -210,6 +206,7 @@ extension Node {
     private mutating func changePlacement(to new: Placement, at now: Now) {
         let old = placement
         placement = new
+        owners.nodesCount = max(new.ring.members.count, 1)
         if isMissed {
             // Whatever was offered was offered before.
             for peer in peers.indices { handoff.lose(peer) }
@@ -217,7 +214,11 @@ extension Node {
         }
         beginHandoff(isChilled: isChilled || isMissed, at: now)
         (isChilled, isMissed) = (false, false)
-        for write in writes.replan({ [self] in keepers(of: $0) }) { replicate(write.rows, ticket: write.ticket) }
+        var ticket = nextTicket
+        for write in writes.replan(nextTicket: &ticket, { [self] in keepers(of: $0) }) {
+            replicate(write.rows, ticket: write.replicaTicket)
+        }
+        nextTicket = ticket
         for outcome in writes.forget(where: { [peers] in !peers[$0].isAlive }) { carryOut(outcome) }
         let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
         reregister(where: isMoved)

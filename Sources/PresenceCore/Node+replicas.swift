@@ -31,17 +31,21 @@ extension Node {
         let hasAnswers = !outbox.answersWhenStored.isEmpty
         let owned = outbox.rows.filter { ($0.kind.isOfUser || ($0.kind.isForAll && hasAnswers)) && owner(of: $0.user) == 0 }
         var write = PendingWrites.Write(
-            ticket: nextTicket, answers: outbox.answersWhenStored, interests: outbox.interestsWhenStored,
+            ticket: nextTicket, replicaTicket: nextTicket, answers: outbox.answersWhenStored, interests: outbox.interestsWhenStored,
             acknowledgements: outbox.acknowledgementsWhenStored,
             rows: hasAnswers ? owned : [], deadline: now.instant + settings.replicationTimeout)
         if hasAnswers, isReplicated { write.needs = PendingWrites.needs(of: owned) { keepers(of: $0) } }
         replicate(owned, ticket: hasAnswers ? nextTicket : 0)
         // On a link changes go before what is said: who answers this has heard of them.
-        if outbox.needsWitnesses { write.witnesses = peers.indices.dropFirst().filter { peers[$0].isAlive } }
+        if outbox.needsWitnesses {
+            nextTicket += 1
+            write.witnessTicket = nextTicket
+            write.witnesses = peers.indices.dropFirst().filter { peers[$0].isAlive }
+        }
         outbox.needsWitnesses = false
-        for peer in write.witnesses { send(.replicate(ticket: nextTicket, []), to: peer) }
+        for peer in write.witnesses { send(.replicate(ticket: write.witnessTicket, []), to: peer) }
         writes.add(write)
-        effects.append(.persist(outbox.rows, ticket: nextTicket, isUrgent: true))
+        effects.append(.persist(outbox.rows, ticket: write.ticket, isUrgent: true))
         outbox.rows.removeAll(keepingCapacity: true)
         outbox.answersWhenStored.removeAll(keepingCapacity: true)
         outbox.interestsWhenStored.removeAll(keepingCapacity: true)
@@ -127,9 +131,7 @@ extension Node {
 
     /// See ``Outbox/rowsForOwners``.
     mutating func tellOwners() {
-        for row in outbox.rowsForOwners.takeAll() where owner(of: row.user) != 0 {
-            send(.replicate(ticket: 0, [row]), to: owner(of: row.user))
-        }
+        for row in outbox.rowsForOwners.takeAll() { send(.replicate(ticket: 0, [row]), to: owner(of: row.user)) }
     }
 
     mutating func send(_ rows: [Row], to peer: PeerIndex) {

@@ -282,6 +282,11 @@ public struct Node {
             if case .explain(let other, .view) = request.operation {
                 return send(.answer(id: request.id, explanation(of: request, about: other, .view, at: now)), to: peer)
             }
+            if case .followers(let targets) = request.operation {
+                // Some of those whom it owns may not be here yet.
+                guard handoff.isSettled else { return send(.misrouted([request.user]), to: peer) }
+                return send(.answer(id: request.id, .followers(targets.map { UInt64(owners.followers.ask($0)) })), to: peer)
+            }
             guard decides(request.user, for: peer) else { return }
             guard request.subjects.allSatisfy({ decides($0) }) else { return send(.misrouted([request.user]), to: peer) }
             if request.operation.isDurable, let refusal = refusalOfChange(of: request.user) {

@@ -11,7 +11,9 @@ extension OwnerShards {
             let event = PublishedEvent(value: value, ext: ext, expiresAt: 0, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced)
             publish(event, seconds, of: request, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
-        case .subscribe(let targets, let seconds, let type, let session):
+        case .subscribe(let targets, let seconds, let type, let session, let isCounted):
+            let crowded = isCounted ? [] : crowded(targets, for: request.user)
+            guard crowded.isEmpty else { return outbox.answer(request.id, .crowded(crowded), to: peer) }
             _ = accepts(request.begunAt, at: now)
             let since = request.isRepeated ? request.begunAt : nil
             let plan = Following(targets: targets, seconds: seconds, type: type, session: session, repeatedSince: since)
@@ -34,7 +36,7 @@ extension OwnerShards {
         case .register:
             register(request.user, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
-        case .setPolicy, .kick, .explain: preconditionFailure("what all nodes keep is the node's to change")
+        case .setPolicy, .kick, .explain, .followers: preconditionFailure("what all nodes keep is the node's to change")
         case .records(let users, let viewer):
             outbox.answer(request.id, .records(users.map { record(of: $0).shown(to: viewer) }), to: peer)
         }
@@ -124,6 +126,7 @@ extension OwnerShards {
         var interest = interest
         interest.added.removeAll { users[user].subscriptions.entry(for: $0.target) == nil }
         interest.removed.removeAll { users[user].subscriptions.entry(for: $0) != nil }
+        interest.removed = forgotten(interest.removed, by: user)  // One of them may be a friend by now.
         for followed in interest.added { users[user].subscriptions.learn(followed.target, at: clock.milliseconds(at: 0)) }
         return interest
     }
@@ -154,11 +157,6 @@ extension OwnerShards {
         settle(user, isLogout: session == nil, departed: ended, at: now, into: &outbox)
         // As in ``setSelfStatus``.
         if outbox.rows.count == rowsCount, users[user].record.version > .zero { outbox.rows.append(Row(users[user].record)) }
-    }
-
-    /// Whom a user follows.
-    func list(of id: UserID) -> Interest {
-        Interest(whole: index(ofKnown: id).map { users[$0].subscriptions } ?? Subscriptions(), of: id)
     }
 
     private func subscriptions(of id: UserID, only: [UserID]?, offset: Int, limit: Int) -> Answer {
@@ -231,7 +229,9 @@ extension OwnerShards {
     }
 
     private func change(of user: Index, added: [Interest.Followed], removed: [UserID]) -> Interest {
-        Interest(user: users.user(at: user), version: users[user].subscriptions.version, isWhole: false, added: added, removed: removed)
+        Interest(
+            user: users.user(at: user), version: users[user].subscriptions.version, isWhole: false, added: added,
+            removed: forgotten(removed, by: user))
     }
 }
 

@@ -6,10 +6,12 @@ extension OwnerShards {
     func subscriptionsMax(of user: Index) -> Int { Int(policies.policy(of: users.user(at: user)).subscriptionsMax) }
 
     /// A policy has changed: a smaller quota holds for lists that are there already, a shorter time for users who are gone already.
-    mutating func policyChanged(of app: String, at now: Now) {
+    mutating func policyChanged(of app: String, from old: Policy, at now: Now, into outbox: inout Outbox) {
+        let tellsOthers = policies.policy(of: .policyKeeper(of: app)).autoNotifiesFriends != old.autoNotifiesFriends
         for index in users.places where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
             if users[index].subscriptions.liveCount > subscriptionsMax(of: index) { users[index].repairDueAt = now.instant }
             if pushDevices(of: index, without: [], at: now) != users[index].record.pushDevices { users[index].repairDueAt = now.instant }
+            if tellsOthers, hasFriends(index) { oweList(of: index, into: &outbox) }
             schedule(index, at: now)
         }
     }

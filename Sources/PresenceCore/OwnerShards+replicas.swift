@@ -29,7 +29,13 @@ extension OwnerShards {
             if isNew { users[user].isReplica = !isOwned(row.user) }
             let rowsCount = outbox.rows.count
             switch row.kind {
-            case .status: receive(try record(in: row, of: user), at: user, now: now, into: &outbox)
+            case .status:
+                let old = users[user].record
+                // Somebody may have been shown that, and the owner, who has hidden the user since, may never have heard of it.
+                if users[user].isReplica, old.privacy == nil, old.version > .zero, row.version > old.version, row.namesRule {
+                    outbox.rowsForOwners.append(Row(old))
+                }
+                receive(try record(in: row, of: user), at: user, now: now, into: &outbox)
             case .visibility: receive(try Privacy(row), at: user, now: now, into: &outbox)
             case .subscription: receive(try Subscription(row), row, at: user, now: now, into: &outbox)
             case .member, .clock, .policy, .kick: throw RowError(row, "is no fact of a user")
@@ -99,6 +105,7 @@ extension OwnerShards {
     private mutating func promote(_ index: Index, at now: Now, into outbox: inout Outbox) {
         guard users[index].isReplica else { return }
         users[index].isReplica = false
+        countAllFollowed(by: index, 1)
         let time = clock.milliseconds(at: now.wall)
         users[index].record.knownSince = time
         raisePrivacy(of: index, at: now, into: &outbox)
@@ -155,6 +162,7 @@ extension OwnerShards {
 
     private mutating func demote(_ index: Index) {
         if users[index].record.statusType == .online { countOnline(-1) }
+        countAllFollowed(by: index, -1)
         users[index].isReplica = true
         users[index].sessions = []
         users[index].watchers = []

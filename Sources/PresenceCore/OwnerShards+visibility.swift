@@ -16,11 +16,13 @@ extension OwnerShards {
         let user = index(of: request.user)
         let privacy = users[user].record.privacy ?? Privacy()
         let new = privacy.visibility.changed(by: change)
-        if new != privacy.visibility {
+        // Of what is so already it is remembered since when it is meant: an older call that another side of a split took does not undo it.
+        if new != privacy.visibility || request.begunAt > privacy.writtenAt {
             guard request.begunAt.milliseconds >= privacy.writtenAt.milliseconds else { return false }
             let writtenAt = request.begunAt > privacy.writtenAt ? request.begunAt : clock.next(at: now.wall)
             let change = VisibilityChange(visibility: new, writtenAt: writtenAt)
             settle(user, visibility: change, at: now, into: &outbox)
+            if new.friends != privacy.visibility.friends { oweList(of: user, into: &outbox) }
         } else if users[user].record.version > .zero {
             // What is so already may be on this disk alone, because an earlier attempt failed.
             outbox.rows.append(Row(users[user].record))
@@ -65,7 +67,8 @@ extension OwnerShards {
     /// Another node knows a newer rule. With what is known here of the user it is a new fact.
     mutating func receive(_ privacy: Privacy, at user: Index, now: Now, into outbox: inout Outbox) {
         guard privacy.isNewer(than: users[user].record.privacy), accepts(privacy.version, at: now) else { return }
-        let old = users[user].record.privacy?.version ?? .zero
+        let record = users[user].record
+        let old = record.privacy?.version ?? .zero
         users[user].record.privacy = privacy
         guard !users[user].isReplica else {
             // The newer rule may be in an older row.
@@ -77,6 +80,7 @@ extension OwnerShards {
             return
         }
         tellRenewed(user, at: now, into: &outbox)
+        if privacy.visibility.friends != record.privacy?.visibility.friends ?? [] { oweList(of: user, into: &outbox) }
     }
 
     /// A user who becomes this node's own: what may not be seen is newer than what was shown before.
@@ -85,13 +89,6 @@ extension OwnerShards {
         renewPrivacy(of: user, at: now)
         noteFacts(of: user)
         tell(user, into: &outbox)
-    }
-
-    /// The other side of a split may have shown, to those who may not see a user, what is newer than what they are shown here.
-    mutating func renewPrivacy(where decides: (Slot) -> Bool, at now: Now, into outbox: inout Outbox) {
-        for user in users.places where users.isLive(user) && users[user].record.hasPrivacy && decides(users[user].slot) {
-            tellRenewed(user, at: now, into: &outbox)
-        }
     }
 
     private mutating func tellRenewed(_ user: Index, at now: Now, into outbox: inout Outbox) {

@@ -44,6 +44,10 @@ struct OwnerShards {
     /// Who went OFFLINE meanwhile is to be looked at again: see ``reviewOutlived(at:)``.
     var reviewAll = false
     var policies: Policies
+    /// By the users that this node owns.
+    var followers = Followers()
+    /// Members of the ring.
+    var nodesCount = 1
 
     init(clock: VersionClock, settings: CoreSettings) {
         policies = Policies(standard: settings.policy, configured: settings.policies)
@@ -226,8 +230,9 @@ struct OwnerShards {
     /// Takes over what a node holds of the user, if that is newer, and tells those who watch; an ONLINE that no session vouches for is
     /// doubted for the grace.
     mutating func adopt(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {
-        let old = users[user].record.privacy?.version
+        let (old, friends) = (users[user].record.privacy?.version, users[user].record.privacy?.visibility.friends ?? [])
         guard keep(record, at: user, now: now) else { return }
+        if users[user].record.privacy?.visibility.friends ?? [] != friends { oweList(of: user, into: &outbox) }
         users[user].record.knownSince = clock.milliseconds(at: now.wall)
         settle(user, isNews: true, at: now, into: &outbox)
         let kept = users[user].record
@@ -366,6 +371,7 @@ struct OwnerShards {
 
     /// Brings the hash of the user's slot in line with what is kept of the user. Called after every change of it.
     mutating func noteFacts(of user: Index) {
+        countFollowed(by: user)
         let hash = users[user].currentFactsHash
         guard hash != users[user].factsHash else { return }
         book.replace(users[user].factsHash, by: hash, slot: users[user].slot)

@@ -9,6 +9,10 @@ struct PendingWrites {
     /// What one ticket waits for.
     struct Write {
         let ticket: UInt64
+        /// What its replicas answer with: another one when it goes to others, so that what they say of something else does not count.
+        var replicaTicket: UInt64
+        /// What its witnesses answer with.
+        var witnessTicket: UInt64 = 0
         var answers: [HeldAnswer]
         /// To be said before the answers.
         var interests: [(peer: PeerIndex, interest: Interest)] = []
@@ -34,11 +38,16 @@ struct PendingWrites {
     }
 
     private var writes: Deque<Write> = []
+    /// Of what other nodes answer with: the write's ticket, where it is another one.
+    private var tickets: [UInt64: UInt64] = [:]
 
     /// Changes for which somebody waits.
     var count: Int { writes.count { !$0.answers.isEmpty || !$0.acknowledgements.isEmpty } }
 
-    mutating func add(_ write: Write) { writes.append(write) }
+    mutating func add(_ write: Write) {
+        writes.append(write)
+        if write.witnessTicket != 0 { tickets[write.witnessTicket] = write.ticket }
+    }
 
     /// The store has finished with `ticket`.
     mutating func stored(_ ticket: UInt64, isDurable: Bool) -> Outcome? {
@@ -48,18 +57,23 @@ struct PendingWrites {
         return complete(place)
     }
 
-    /// A replica has the rows of `ticket` on its disk.
+    /// A replica has the rows that were sent with `ticket` on its disk, or a witness has heard.
     mutating func replicated(_ ticket: UInt64, by peer: PeerIndex) -> Outcome? {
-        guard let place = place(of: ticket) else { return nil }
-        writes[place].needs.removeAll { $0.contains(peer) }
-        writes[place].witnesses.removeAll { $0 == peer }
+        guard let place = place(of: tickets[ticket] ?? ticket) else { return nil }
+        if ticket == writes[place].replicaTicket { writes[place].needs.removeAll { $0.contains(peer) } }
+        if ticket == writes[place].witnessTicket { writes[place].witnesses.removeAll { $0 == peer } }
         return complete(place)
     }
 
     /// The replicas of users have changed: `needs` names them anew for each row. Returns what is to be sent again, in order.
-    mutating func replan(_ needs: (Row) -> [[PeerIndex]]) -> [Write] {
+    mutating func replan(nextTicket: inout UInt64, _ needs: (Row) -> [[PeerIndex]]) -> [Write] {
         for place in writes.indices where !writes[place].needs.isEmpty {
-            writes[place].needs = Self.needs(of: writes[place].rows, needs)
+            let needs = Self.needs(of: writes[place].rows, needs)
+            guard needs != writes[place].needs else { continue }
+            nextTicket += 1
+            writes[place].needs = needs
+            writes[place].replicaTicket = nextTicket
+            tickets[nextTicket] = writes[place].ticket
         }
         return writes.filter { !$0.needs.isEmpty }
     }
@@ -102,18 +116,14 @@ struct PendingWrites {
         writes[place].acknowledgements = []
         writes[place].needs = []
         writes[place].witnesses = []
+        if !tickets.isEmpty { tickets = tickets.filter { $0.value != write.ticket } }
         while let first = writes.first, first.isOver { writes.removeFirst() }
         return write.answers.isEmpty && write.acknowledgements.isEmpty ? nil : outcome(write)
     }
 
     /// Tickets are counted up, so a place is found by halving.
     private func place(of ticket: UInt64) -> Int? {
-        var low = 0
-        var high = writes.count
-        while low < high {
-            let middle = (low + high) / 2
-            if writes[middle].ticket < ticket { low = middle + 1 } else { high = middle }
-        }
-        return low < writes.count && writes[low].ticket == ticket ? low : nil
+        let place = writes.firstPlace { $0.ticket < ticket }
+        return place < writes.count && writes[place].ticket == ticket ? place : nil
     }
 }

@@ -2,7 +2,7 @@ import PresenceWire
 
 /// Which nodes keep each user, by the ring of this node's members: the ring's answers as peers of this node.
 struct Placement {
-    private let ring: Ring
+    let ring: Ring
     /// The peer of each member of the ring.
     private let peers: [PeerIndex]
     /// The slots that this node owns.

@@ -100,9 +100,10 @@ extension Node {
     }
 
     private mutating func apply(_ entry: Policies.Entry, of app: String, at now: Now) {
+        let old = owners.policies.policy(of: .policyKeeper(of: app))
         guard owners.policies.merge(entry, of: app) else { return }
         outbox.rows.append(Row(policy: entry, of: app))
-        owners.policyChanged(of: app, at: now)
+        owners.policyChanged(of: app, from: old, at: now, into: &outbox)
         tell(.policy(app: app, entry.app.policy), mask: .max)
     }
 

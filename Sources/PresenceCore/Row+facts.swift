@@ -60,7 +60,19 @@ extension JSONWriter {
         member("lastOnlineStatusUpdateTime", record.lastOnlineStatusUpdateTime)
         member("lastCustomStatusUpdateTime", record.lastCustomStatusUpdateTime)
         member("lastSeenTime", record.lastSeenTime)
+        // The last one: see ``Row/namesRule``.
         if let privacy = record.privacy { member("visibilityWrittenAt", privacy.writtenAt.text) }
+    }
+}
+
+extension Row {
+    private static let ruleMember = Array("\"visibilityWrittenAt\":\"".utf8)
+
+    /// Whether a record was written by somebody who knew of a rule about who may see the user. Looks at the end of the text alone.
+    var namesRule: Bool {
+        guard let value else { return false }
+        let start = value.count - Self.ruleMember.count - 24 - "\"}".utf8.count
+        return start >= 0 && value[start...].starts(with: Self.ruleMember)
     }
 }
 

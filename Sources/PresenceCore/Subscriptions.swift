@@ -16,7 +16,12 @@ struct Subscriptions {
     /// A hash of all entries, in whatever order they came.
     private(set) var hash: UInt64 = 0
 
+    /// Who began or ceased to be followed since this was last taken.
+    private var turned: [(target: UserID, isFollowed: Bool)] = []
+
     var isEmpty: Bool { entries.isEmpty }
+
+    mutating func takeTurned() -> [(target: UserID, isFollowed: Bool)] { turned.takeAll() }
 
     /// The live entries, by target.
     var live: [Subscription] { entries.filter { !$0.isRemoved } }
@@ -38,16 +43,21 @@ struct Subscriptions {
         let place = place(of: entry.target)
         if place < entries.count, entries[place].target == entry.target {
             guard entry.version > entries[place].version else { return false }
-            liveCount += (entry.isRemoved ? 0 : 1) - (entries[place].isRemoved ? 0 : 1)
+            if entry.isRemoved != entries[place].isRemoved { turn(entry) }
             hash ^= Self.hash(entries[place])
             entries[place] = entry
         } else {
             entries.insert(entry, at: place)
-            liveCount += entry.isRemoved ? 0 : 1
+            if !entry.isRemoved { turn(entry) }
         }
         hash ^= Self.hash(entry)
         version = max(version, entry.version)
         return true
+    }
+
+    private mutating func turn(_ entry: Subscription) {
+        liveCount += entry.isRemoved ? -1 : 1
+        turned.append((entry.target, !entry.isRemoved))
     }
 
     /// A new entry has been told to the gateways when the version clock showed `time`.
@@ -126,13 +136,5 @@ struct Subscriptions {
         return tombstone
     }
 
-    private func place(of target: UserID) -> Int {
-        var low = 0
-        var high = entries.count
-        while low < high {
-            let middle = (low + high) / 2
-            if entries[middle].target < target { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
+    private func place(of target: UserID) -> Int { entries.firstPlace { $0.target < target } }
 }

@@ -202,10 +202,10 @@ struct API {
                 json.member("errorUserList", errors + unreachable(all, users))
                 json.member("asOf", asOf)
             }
-        case .subscribed(let evicted, let refused, let unknown, let records, let users):
+        case .subscribed(let evicted, let refused, let crowded, let unknown, let records, let users):
             json.object { json in
-                json.member(
-                    "errorUserList", errors + refused.map { UserError(unfollowed: $0, policy) } + unknown.map { UserError(unknown: $0) })
+                let full = refused.map { UserError(unfollowed: $0, policy) } + crowded.map { UserError(crowded: $0, policy) }
+                json.member("errorUserList", errors + full + unknown.map { UserError(unknown: $0) })
                 json.key("evicted")
                 json.array { json in
                     for user in evicted { json.string(user.id) }
@@ -276,6 +276,15 @@ extension UserError {
         self.init(
             userID: String(user.id), code: 6017,
             reason: "userIDs: \(policy.subscriptionsMax) users are followed already; more is not allowed", rule: .quota)
+    }
+}
+
+extension UserError {
+    /// The user has as many followers as a user may have (R6).
+    fileprivate init(crowded user: UserID, _ policy: Policy) {
+        self.init(
+            userID: String(user.id), code: 6017,
+            reason: "userIDs: \(policy.followersMax) users follow this user already; more is not allowed", rule: .followers)
     }
 }
 

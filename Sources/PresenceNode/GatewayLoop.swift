@@ -9,6 +9,10 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private struct Seat {
         let connection: HTTPServerConnection
         let stream: StreamID
+    }
+
+    /// What is known of the session in a seat and not needed for a push.
+    private struct Vigil {
         let heartbeat: Heartbeat
         /// The login in progress; nil once its owner has answered, or did not for so long that it counts no more.
         var login: Work?
@@ -43,6 +47,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private let authenticator: Authenticator
     private unowned let shell: Shell
     private var seats: [Seat?] = []
+    /// By seat.
+    private var vigils: [Vigil?] = []
     private var waiting = WaitingCalls()
     /// The answer that is being written; its memory is used again.
     private var json = JSONWriter(reserving: 4_096)
@@ -54,8 +60,6 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private var isFlushing = false
     private var isDraining = false
     private var isFlushScheduled = false
-    /// Buffers of the payloads of one turn.
-    private var buffers: [ByteBuffer?] = []
     private var spare = Gateway.Output()
 
     init(index: Int, eventLoop: any EventLoop, limits: HTTPLimits, settings: GatewaySettings, authenticator: Authenticator, shell: Shell) {
@@ -136,7 +140,10 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     /// An operation is done.
     func answer(_ token: UInt64, _ answer: CallAnswer) {
         guard let call = waiting.take(token) else { return }
+        var json = JSONWriter()
+        swap(&json, &self.json)
         json.clear()
+        defer { swap(&json, &self.json) }
         let policy = gateway.policies.policy(of: call.caller)
         do throws(Problem) {
             try API.write(answer, to: call.operation, of: call.caller, errors: call.errors, policy: policy, into: &json)
@@ -158,8 +165,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private func count(_ errors: [UserError], _ answer: CallAnswer, _ policy: Policy, of caller: UserID) {
         for error in errors { counters.rejections.count(error.rule) }
         switch answer {
-        case .subscribed(_, let refused, let unknown, _, _):
+        case .subscribed(_, let refused, let crowded, let unknown, _, _):
             counters.rejections.count(.quota, refused.count)
+            counters.rejections.count(.followers, crowded.count)
             counters.rejections.count(.registered, unknown.count)
         case .userStatusList(let records, let users, _) where policy.mustBeRegistered:
             counters.rejections.count(.registered, zip(records, users).count { $0?.isOfKnownUser == false && $1 != caller })
@@ -294,8 +302,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     }
 
     private func loginEnded(_ session: Gateway.SessionIndex) {
-        guard let login = seats[Int(session)]?.login else { return }
-        seats[Int(session)]?.login = nil
+        guard let login = vigils[Int(session)]?.login else { return }
+        vigils[Int(session)]?.login = nil
         let now = Clock.now().instant
         counters.loginSeconds.observe(login.startedAt, until: now)
         admission.ended(login.kind, startedAt: login.startedAt, at: now)
@@ -303,9 +311,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     /// Logins whose owner does not answer must not keep out those of other owners.
     private func abandonLateLogins(at now: Now) {
-        for seat in seats.indices {
-            guard let login = seats[seat]?.login, now.instant - login.startedAt > .seconds(1) else { continue }
-            seats[seat]?.login = nil
+        for seat in vigils.indices {
+            guard let login = vigils[seat]?.login, now.instant - login.startedAt > .seconds(1) else { continue }
+            vigils[seat]?.login = nil
             admission.abandoned(login.kind)
         }
     }
@@ -356,9 +364,13 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             session: session, user: caller.user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus,
             isPushReachable: query.isPushReachable)
         let seat = gateway.open(attach, resumeFrom: resumeFrom, at: Clock.now())
-        while seats.count <= Int(seat) { seats.append(nil) }
+        while seats.count <= Int(seat) {
+            seats.append(nil)
+            vigils.append(nil)
+        }
         let heartbeat = gateway.heartbeat(of: caller.user, on: query.platform)
-        seats[Int(seat)] = Seat(connection: connection, stream: stream, heartbeat: heartbeat, login: work)
+        seats[Int(seat)] = Seat(connection: connection, stream: stream)
+        vigils[Int(seat)] = Vigil(heartbeat: heartbeat, login: work)
         connection.applicationCount += 1
         connection.bear(heartbeat)
         connection.openEventStream(stream, token: seat)
@@ -367,8 +379,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {
         connection.applicationCount -= 1
-        abandoned(seats[Int(token)]?.login)
+        abandoned(vigils[Int(token)]?.login)
         seats[Int(token)] = nil
+        vigils[Int(token)] = nil
         if isDraining { return }
         let lastSeen = Clock.now().wall - (NIODeadline.now() - connection.lastReceivedAt).nanoseconds / 1_000_000
         gateway.close(token, cause: .lost, lastSeen: lastSeen)
@@ -432,12 +445,13 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     }
 
     private func deliverPushes() {
-        buffers.removeAll(keepingCapacity: true)
-        for payload in spare.payloads { buffers.append(ByteBuffer(bytes: payload)) }
+        guard !spare.pushes.isEmpty else { return }
+        // Nothing below changes them: as values they cost nothing for each push.
+        let (seats, buffers) = (seats, spare.payloads.map { ByteBuffer(bytes: $0) })
         var blocked: [Gateway.SessionIndex] = []
         for push in spare.pushes {
-            guard let seat = seats[Int(push.session)], let buffer = buffers[Int(push.payload)] else { continue }
-            if seat.connection.push(buffer, to: seat.stream) { blocked.append(push.session) }
+            guard let seat = seats[Int(push.session)] else { continue }
+            if seat.connection.push(buffers[Int(push.payload)], to: seat.stream) { blocked.append(push.session) }
         }
         guard !blocked.isEmpty else { return }
         let now = Clock.now()
@@ -491,12 +505,12 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             }
         }
         guard !ended.isEmpty else { return }
-        for seat in seats {
-            guard let seat, let place = places[ObjectIdentifier(seat.connection)] else { continue }
-            if now - seat.connection.lastReceivedAt > TimeAmount(seat.heartbeat.timeout) {
+        for (seat, vigil) in zip(seats, vigils) {
+            guard let seat, let vigil, let place = places[ObjectIdentifier(seat.connection)] else { continue }
+            if now - seat.connection.lastReceivedAt > TimeAmount(vigil.heartbeat.timeout) {
                 ended[place].streams.append(seat.stream)
             } else {
-                seat.connection.bear(seat.heartbeat)
+                seat.connection.bear(vigil.heartbeat)
             }
         }
         for (connection, streams) in ended {

@@ -16,6 +16,8 @@ enum PolicyRule: String, CaseIterable, Sendable {
     case list
     /// A subscription beyond what one may follow, where nobody is evicted.
     case quota
+    /// A subscription to a user who has as many followers as a user may have (`subscription.maxPerTarget`).
+    case followers = "maxPerTarget"
     /// No such user (70107).
     case registered
     /// Called too often (7008).

@@ -66,6 +66,11 @@ public struct Problem: Error, Equatable, Sendable {
             status: refusal.code == 50001 || refusal.code == 50002 ? 503 : refusal.code == 70107 ? 404 : 400, code: refusal.code,
             detail: refusal.detail, retryAfter: refusal.code == 50002 ? 1 : nil)
         if refusal.code == 70107 { rule = .registered }
+        guard refusal.code == 6017, !refusal.users.isEmpty else { return }
+        rule = .followers
+        errors = refusal.users.map {
+            UserError(userID: String($0.id), code: 6017, reason: "userIDs: no room for another follower", rule: nil)
+        }
     }
 
     /// The name of the code, for people.

@@ -55,8 +55,21 @@ extension UserID: Hashable, Comparable, CustomStringConvertible {
         left.withBytes { left in
             right.withBytes { right in
                 guard left.count == right.count else { return false }
-                // `elementsEqual` takes more than twice as long.
-                for place in 0..<left.count where left[place] != right[place] { return false }
+                // Eight bytes at a time: names are compared several times a request.
+                let (left, right) = (UnsafeRawBufferPointer(left), UnsafeRawBufferPointer(right))
+                var place = 0
+                while place + 8 <= left.count {
+                    let (one, other) = (
+                        left.loadUnaligned(fromByteOffset: place, as: UInt64.self),
+                        right.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+                    )
+                    if one != other { return false }
+                    place += 8
+                }
+                while place < left.count {
+                    if left[place] != right[place] { return false }
+                    place += 1
+                }
                 return true
             }
         }

@@ -94,35 +94,8 @@ public struct JSONWriter: Sendable {
     public mutating func integer(_ value: Int64) {
         comma()
         needsComma = true
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
-            var rest = value.magnitude
-            var start = 20
-            while rest >= 100 {
-                let pair = Int(rest % 100)
-                rest /= 100
-                start -= 2
-                digits[start] = Self.digitPairs.utf8Start[2 * pair]
-                digits[start + 1] = Self.digitPairs.utf8Start[2 * pair + 1]
-            }
-            repeat {
-                start -= 1
-                digits[start] = 48 + UInt8(truncatingIfNeeded: rest % 10)
-                rest /= 10
-            } while rest > 0
-            if value < 0 {
-                start -= 1
-                digits[start] = 45
-            }
-            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[start...]))
-        }
+        FieldText.append(20, to: &bytes) { $0.integer(value) }
     }
-
-    private static let digitPairs: StaticString =
-        """
-        00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748\
-        4950515253545556575859606162636465666768697071727374757677787980818283848586878889909192939495969798\
-        99
-        """
 
     /// A version as its text.
     public mutating func member(_ name: StaticString, _ value: Version) {
@@ -214,17 +187,19 @@ extension JSONWriter {
                 json.member("expiresAt", event.expiresAt)
             }
         }
-        raw(",\"lastUpdateTime\":")
-        integer(isUnknown ? 0 : record.lastUpdateTime)
-        raw(",\"lastOnlineStatusUpdateTime\":")
-        integer(record.lastOnlineStatusUpdateTime)
-        raw(",\"lastCustomStatusUpdateTime\":")
-        integer(record.lastCustomStatusUpdateTime)
-        raw(",\"lastSeenTime\":")
-        integer(record.lastSeenTime)
-        raw(",\"version\":\"")
-        record.version.appendText(to: &bytes)
-        raw("\"}")
+        FieldText.append(256, to: &bytes) { text in
+            text.raw(",\"lastUpdateTime\":")
+            text.integer(isUnknown ? 0 : record.lastUpdateTime)
+            text.raw(",\"lastOnlineStatusUpdateTime\":")
+            text.integer(record.lastOnlineStatusUpdateTime)
+            text.raw(",\"lastCustomStatusUpdateTime\":")
+            text.integer(record.lastCustomStatusUpdateTime)
+            text.raw(",\"lastSeenTime\":")
+            text.integer(record.lastSeenTime)
+            text.raw(",\"version\":\"")
+            text.version(record.version)
+            text.raw("\"}")
+        }
         needsComma = true
     }
 

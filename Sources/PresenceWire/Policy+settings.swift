@@ -62,7 +62,7 @@ extension Policy {
         Setting("plan", \.plan), Setting("userStatus.enabled", \.statusEnabled),
         Setting("users.mustBeRegistered", \.mustBeRegistered),
         Setting("subscription.maxPerSubscriber", \.subscriptionsMax, 1...Int64(Limits.subscriptionsMax)),
-        Setting("subscription.overflow", \.overflow),
+        Setting("subscription.maxPerTarget", \.followersMax, 1...1_000_000), Setting("subscription.overflow", \.overflow),
         Setting("subscription.batchMax", \.subscribeUsersMax, 1...Int64(Limits.subscribeUsersMax)),
         Setting("subscription.unsubscribeMax", \.unsubscribeUsersMax, 1...Int64(Limits.subscribeUsersMax)),
         Setting("subscription.ttlMin", \.subscriptionSecondsMin, 1...Limits.subscriptionSeconds.upperBound),
@@ -81,7 +81,8 @@ extension Policy {
         Setting("offlineGrace", \.offlineGrace, 0...3_600),
         Setting("state.pushReachableStaysOnline", \.pushReachableStaysOnline),
         Setting("liveness.timeout", \.livenessTimeout, PlatformTimeout.secondsRange),
-        Setting("liveness.timeoutByPlatform", \.platformTimeouts), Setting("errors.shape", \.errorShape),
+        Setting("liveness.timeoutByPlatform", \.platformTimeouts), Setting("friends.autoNotify", \.autoNotifiesFriends),
+        Setting("errors.shape", \.errorShape),
     ]
 
     /// The names of all settings.

@@ -84,6 +84,8 @@ public struct Policy: Equatable, Sendable {
     public var statusEnabled = true
     /// Users that one user may follow, 1–3,000 (T21, R5, N18, Z11). Setting `subscription.maxPerSubscriber`.
     public var subscriptionsMax = Int64(Limits.subscriptionsMax)
+    /// Users that may follow one user, 1–1,000,000 (R6); one more is refused by name. Setting `subscription.maxPerTarget`.
+    public var followersMax: Int64 = 5_000
     /// Setting `subscription.overflow`.
     public var overflow = Overflow.evictOldest
     /// Users in one subscribe call, 1–200 (T23, R4, N5, Z9). Setting `subscription.batchMax`.
@@ -134,6 +136,8 @@ public struct Policy: Equatable, Sendable {
     public var livenessTimeout = Duration.seconds(400)
     /// Platforms with a time of their own (X3), sorted by name, at most ``platformTimeoutsMax``. Setting `liveness.timeoutByPlatform`.
     public var platformTimeouts: [PlatformTimeout] = []
+    /// Users are told of their friends' changes without having subscribed (T28, N23). Setting `friends.autoNotify`.
+    public var autoNotifiesFriends = true
     /// See ``ErrorShape``. Setting `errors.shape`.
     public var errorShape = ErrorShape.perUser
 
@@ -162,6 +166,7 @@ public struct Policy: Equatable, Sendable {
             (snapshot, replay) = (.onRequest, .online)
             canListSubscriptions = false
             pushReachableStaysOnline = true
+            autoNotifiesFriends = false
         case .zim: setZIM()
         }
     }

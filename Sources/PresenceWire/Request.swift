@@ -35,8 +35,10 @@ public enum OwnerOperation: Hashable, Sendable {
     /// Follows `targets`, each with the version that the caller is told in the answer.
     ///
     /// `session` is the one that asks, where the asking node knows only one of the user: its stream need not tell what the answer told,
-    /// nor that there was a call (R14).
-    case subscribe([Target], seconds: Int64?, subscribeType: UInt8, session: SessionID?)
+    /// nor that there was a call (R14). `isCounted` says that all nodes were asked, and that each target has room for another follower (R6).
+    case subscribe([Target], seconds: Int64?, subscribeType: UInt8, session: SessionID?, isCounted: Bool = false)
+    /// How many of the users that the receiver owns follow each of these. It takes no more of them without asking.
+    case followers([UserID])
     /// Follows them no longer; nil for everybody.
     case unsubscribe([UserID]?, session: SessionID?)
     /// One page of the list, or those of `only` that are in it.
@@ -62,7 +64,7 @@ public enum OwnerOperation: Hashable, Sendable {
     public var isDurable: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility: true
-        case .subscriptions, .records, .visibility, .logout, .explain: false
+        case .subscriptions, .records, .visibility, .logout, .explain, .followers: false
         }
     }
 
@@ -94,6 +96,10 @@ public enum Answer: Hashable, Sendable {
     case record(Record)
     /// To `subscribe`: who was removed to make room (T21), and for whom there is none (R7).
     case subscribed(evicted: [UserID], refused: [UserID] = [])
+    /// To `subscribe`: nothing was changed yet, because these may have no room for another follower: all nodes are to be asked.
+    case crowded([UserID])
+    /// To `followers`, in the order asked.
+    case followers([UInt64])
     /// To `unsubscribe`, `logout`, `kick` and `setPolicy`.
     case done
     /// To `subscriptions`.
@@ -114,6 +120,8 @@ public struct Refusal: Hashable, Sendable {
     public var code: Int
     /// What was wrong, and what would be right.
     public var detail: String
+    /// The users because of whom a whole call is refused; known where the call entered, and not sent to other nodes.
+    public var users: [UserID] = []
 
     public init(code: Int, detail: String) {
         self.code = code
@@ -126,9 +134,19 @@ public struct Refusal: Hashable, Sendable {
     public static let notDurable = Refusal(
         code: 50001, detail: "the change could not be made durable; nothing was acknowledged, safe to retry")
     /// 70107, where users must be registered.
-    public static func noSuchUser(_ users: [UserID]) -> Refusal {
+    public static func noSuchUser(_ users: [UserID]) -> Refusal { Refusal(code: 70107, detail: "no such user: \(names(users))") }
+
+    /// 6017, where each of these has as many followers as a user may have (R6).
+    public static func tooManyFollowers(_ users: [UserID], most: Int) -> Refusal {
+        var refusal = Refusal(
+            code: 6017, detail: "userIDs: \(most) users follow each of these already; more is not allowed: \(names(users))")
+        refusal.users = users
+        return refusal
+    }
+
+    private static func names(_ users: [UserID]) -> String {
         let more = users.count > 3 ? " and \(users.count - 3) more" : ""
-        return Refusal(code: 70107, detail: "no such user: \(users.prefix(3).map { String($0.id) }.joined(separator: ", "))\(more)")
+        return users.prefix(3).map { String($0.id) }.joined(separator: ", ") + more
     }
 
     /// 50002.

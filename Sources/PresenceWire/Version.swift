@@ -38,10 +38,8 @@ public struct Version: Hashable, Comparable, Sendable {
     }
 
     /// Appends 24 hexadecimal digits; as text they compare like the versions (contract §4).
-    @inlinable
     public func appendText(to bytes: inout [UInt8]) {
-        Hex.append(stamp, digits: 16, to: &bytes)
-        Hex.append(UInt64(node), digits: 8, to: &bytes)
+        FieldText.append(24, to: &bytes) { $0.version(self) }
     }
 
     /// The digits of ``appendText(to:)``.

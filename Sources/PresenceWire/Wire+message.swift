@@ -196,7 +196,7 @@ extension WireWriter {
             tag(1)
             text(customStatus)
             optional(seconds) { $0.signed($1) }
-        case .subscribe(let targets, let seconds, let subscribeType, let session):
+        case .subscribe(let targets, let seconds, let subscribeType, let session, let isCounted):
             tag(2)
             list(targets) { writer, target in
                 writer.user(target.user)
@@ -205,6 +205,10 @@ extension WireWriter {
             optional(seconds) { $0.signed($1) }
             tag(subscribeType)
             optional(session) { $0.session($1) }
+            tag(isCounted ? 1 : 0)
+        case .followers(let targets):
+            tag(14)
+            users(targets)
         case .unsubscribe(let targets, let session):
             tag(3)
             optional(targets) { $0.users($1) }
@@ -254,6 +258,12 @@ extension WireWriter {
             tag(2)
             users(evicted)
             users(refused)
+        case .crowded(let targets):
+            tag(9)
+            users(targets)
+        case .followers(let counts):
+            tag(10)
+            list(counts) { $0.unsigned($1) }
         case .done: tag(3)
         case .subscriptions(let page, let total):
             tag(4)
@@ -441,7 +451,8 @@ extension WireReader {
             }
             return .subscribe(
                 targets, seconds: try seconds(), subscribeType: try tag(),
-                session: try optional { reader throws(DecodeError) in try reader.session() })
+                session: try optional { reader throws(DecodeError) in try reader.session() }, isCounted: try flag())
+        case 14: return .followers(try users())
         case 3: return .unsubscribe(try userList(), session: try optional { reader throws(DecodeError) in try reader.session() })
         case 4:
             let only = try userList()
@@ -472,6 +483,8 @@ extension WireReader {
         switch try tag() {
         case 1: return .record(try record())
         case 2: return .subscribed(evicted: try users(), refused: try users())
+        case 9: return .crowded(try users())
+        case 10: return .followers(try list { reader throws(DecodeError) in try reader.unsigned() })
         case 3: return .done
         case 4:
             let page = try list { reader throws(DecodeError) in try reader.subscription() }

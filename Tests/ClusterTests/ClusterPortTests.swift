@@ -62,7 +62,7 @@ import Testing
     @Test func aRecordedLinkThatIsCutOffOrChangedAnywhereLeavesTheNodeSound() async throws {
         let (fixture, recorder) = try await recordLink(secret: nil)
         let recording = recorder.bytes
-        var random = Seeded(state: 3)
+        var random = SplitMix64(seed: 3)
         for _ in 0..<60 {
             var bytes = Array(recording.prefix(Int.random(in: 0..<min(recording.count, 8_000), using: &random)))
             for _ in 0..<Int.random(in: 0...3, using: &random) where !bytes.isEmpty {
@@ -110,7 +110,7 @@ import Testing
         #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"true"}"#).status == 200)
         let member = try await Member.join(fixture.nodes[0])
         let batch = Self.batch()
-        var random = Seeded(state: 5)
+        var random = SplitMix64(seed: 5)
         var number = 0
         var refused = 0
         for cut in 1..<batch.count {
@@ -171,14 +171,6 @@ import Testing
         writer.message(.misrouted([user]))
         writer.message(.complete(upTo: Version(milliseconds: 1_000, counter: 0, node: 9)))
         return writer.bytes
-    }
-
-    private struct Seeded: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state = StableHash.mix(state, 0x9E37_79B9_7F4A_7C15)
-            return state
-        }
     }
 }
 

@@ -203,7 +203,7 @@ extension ConformanceTests {
             let app = try await App("commsease")
             let (ann, annReceived) = try await Self.login("ann", app, node: 0)
             let (bob, bobReceived) = try await Self.login("bob", app, node: 1)
-            try await ann.subscribeEvent(NIMSubscribeRequest(expiry: 60, syncEnabled: true, publishers: ["bob"]))
+            try await ann.subscribeEvent(NIMSubscribeRequest(expiry: 60, publishers: ["bob"]))
             #expect(try await bob.querySubscribeEvent(NIMSubscribeRequest(publishers: ["ann"])) == [])
             try await ann.publishEvent(NIMSubscribeEvent(value: 10_001))
             try await bob.publishEvent(NIMSubscribeEvent(value: 10_002))
@@ -212,7 +212,7 @@ extension ConformanceTests {
             try await app.cluster.until("her own is received") { annReceived.values(from: "ann").contains(10_001) }
             #expect(bobReceived.events(from: "ann") == [])
             // Both subscribe, both see.
-            try await bob.subscribeEvent(NIMSubscribeRequest(expiry: 60, syncEnabled: true, publishers: ["ann"]))
+            try await bob.subscribeEvent(NIMSubscribeRequest(expiry: 60, publishers: ["ann"]))
             try await ann.publishEvent(NIMSubscribeEvent(value: 10_003))
             try await app.cluster.until("ann's event is received") { bobReceived.values(from: "ann").contains(10_003) }
             try await ann.logout()

@@ -32,6 +32,9 @@ import Testing
         for (number, refused) in Self.refused.enumerated() {
             policies["app\(number)"] = try AppPolicy(try JSONReader.read(Array("{\"settings\":\(refused.settings)}".utf8)))
         }
+        policies["crowd"] = try AppPolicy(try JSONReader.read(Array(#"{"settings":{"subscription.maxPerTarget":1}}"#.utf8)))
+        policies["crowdWhole"] = try AppPolicy(
+            try JSONReader.read(Array(#"{"settings":{"subscription.maxPerTarget":1,"errors.shape":"wholeCall"}}"#.utf8)))
         let fixture = try await Fixture.start { [policies] in
             $0.core.policies = policies
             $0.core.policy.setStatusRate = Policy.Rate(calls: 1, seconds: 3_600)
@@ -44,6 +47,12 @@ import Testing
         }
         for _ in 0..<3 { _ = try await fixture.call("setSelfStatus", "{}") }
         #expect(try await Self.count("rate", fixture) == 2)
+        for fan in ["ann", "bob", "carl"] { _ = try await fixture.call("subscribeUserStatus", users(["star"]), as: fan, app: "crowd") }
+        #expect(try await Self.count("maxPerTarget", fixture) == 2)
+        _ = try await fixture.call("subscribeUserStatus", users(["star"]), as: "fan", app: "crowdWhole")
+        let whole = try await fixture.call("subscribeUserStatus", users(["bob", "star"]), as: "ann", app: "crowdWhole")
+        #expect(whole.status == 400 && whole.json["errorUserList"]?.elements.map { $0["userID"] } == [.string("star")])
+        #expect(try await Self.count("maxPerTarget", fixture) == 3)
         try await fixture.stop()
     }
 }

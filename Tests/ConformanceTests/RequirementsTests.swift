@@ -11,11 +11,12 @@ import Testing
         "T6":
             "400 s; proved with 2 s by `ClusterTests.aSilentClientIsLostAfterTheHeartbeatTimeout()`, and 400 s as the default by `ClusterTests.theFirstEventIsOnConnected()`",
         "T27": "not built yet: friends come with the relationship chain; a subscription counts the same, whoever is followed",
-        "T28": "not built yet: friends, and so their automatic notification, come with the relationship chain",
-        "T29": "not built yet: there is no automatic notification of friends to switch off",
+        "T28":
+            "not built yet: friends come with the relationship chain; what it will switch on is proved by `FriendsTests.changesOfFriendsAreToldWithoutASubscription()`",
+        "T29":
+            "not built yet: friends come with the relationship chain; the switch is proved by `FriendsTests.theSwitchEndsAndBeginsWhatIsToldOfFriendsAndLeavesSubscriptions()`",
         "T30": "not built yet: friends come with the relationship chain",
         "R3": "not built yet: types 2 and 4 need profiles, type 3 needs friends; they are refused",
-        "R6": "not built yet: a cap on the followers of one user (subscription.maxPerTarget)",
         "N23": "not built yet: friends come with the relationship chain; nothing is told of whom one does not follow",
     ]
 

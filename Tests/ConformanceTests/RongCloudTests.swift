@@ -91,6 +91,21 @@ extension ConformanceTests {
             await core.client.close()
         }
 
+        @Test("R6 One more than may follow a user is refused by name, whichever node is asked") func followers() async throws {
+            // 5,000 themselves are `FollowersTests.fiveThousandFollowAndTheNextIsRefused()`.
+            #expect(Policy(.rongcloud).followersMax == 5_000)
+            let app = try await App("rongcloud", #"{"subscription.maxPerTarget":40}"#)
+            for fan in 0..<40 {
+                let answer = try await app.call("subscribeUserStatus", users(["star"]), as: "fan\(fan)", node: fan % 3)
+                #expect(answer.status == 200 && answer.errors == [])
+            }
+            for node in 0..<3 {
+                let late = try await app.call("subscribeUserStatus", users(["star", "bob"]), as: "late\(node)", node: node)
+                #expect(late.status == 200 && late.errors == ["star 6017"])
+            }
+            #expect(try await app.call("subscribeUserStatus", users(["star"]), as: "fan7", node: 2).errors == [])
+        }
+
         @Test("R8 R9 Unsubscribe completes like subscribe, and a query tells of those that are followed") func unsubscribe() async throws {
             let app = try await App("rongcloud")
             let core = try RCCoreClient(app.configuration(of: "ann"))
@@ -143,7 +158,7 @@ extension ConformanceTests {
         func delegates() async throws {
             let app = try await App("rongcloud")
             let (staying, leaving) = (Delegate(), Delegate())
-            let core = try RCCoreClient(app.configuration(of: "ann"))
+            let core = try RCCoreClient(app.configuration(of: "ann", nodes: [0]))
             core.addSubscribeEventDelegate(staying)
             core.addSubscribeEventDelegate(leaving)
             let names = many(0..<6)
@@ -151,6 +166,9 @@ extension ConformanceTests {
             for (number, name) in names.enumerated() {
                 #expect(try await app.call("setSelfStatus", #"{"customStatus":"1"}"#, as: name, node: number % 3).code == 0)
             }
+            // What each loop of the node knows already is told in one event; otherwise each status comes when its owner has sent it.
+            var others: [Session] = []
+            for _ in 0..<4 { others.append(try await app.login("ann", node: 0, query: "platform=web")) }
             #expect(await core.connect() == (RC_SUCCESS, "ann"))
             try await app.cluster.until("the subscriptions are synced") { staying.synced == [.onlineStatus] }
             // All that is followed has been told by then.
@@ -169,6 +187,7 @@ extension ConformanceTests {
             }
             #expect(leaving.calls.count == before)
             #expect(staying.mainThreadCalls == 0 && leaving.mainThreadCalls == 0)
+            others.forEach { $0.close() }
             #expect(await core.logout() == RC_SUCCESS)
         }
 

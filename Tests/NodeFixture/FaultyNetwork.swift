@@ -1,5 +1,6 @@
 import NIOCore
 import NIOPosix
+import PresenceWire
 import Synchronization
 
 /// What a network does to one connection.
@@ -30,7 +31,7 @@ package struct ConnectionFate: Sendable {
     package init(end: End = .never) { self.end = end }
 
     /// Draws a fate. Half a minute is the longest that any connection lasts: otherwise each client would have found a sound one soon.
-    init(using random: inout SeededRandom) {
+    init(using random: inout SplitMix64) {
         latency = .milliseconds(random.next(in: 0...40))
         jitter = .milliseconds(random.next(in: 0...40))
         if random.next(in: 0...9) < 3 { bytesPerSecond = Int(random.next(in: 4_096...65_536)) }
@@ -47,21 +48,8 @@ package struct ConnectionFate: Sendable {
     }
 }
 
-/// SplitMix64: the same numbers from the same seed, everywhere.
-package struct SeededRandom: RandomNumberGenerator, Sendable {
-    private var state: UInt64
-
-    package init(seed: UInt64) { state = seed }
-
-    package mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    package mutating func next(in range: ClosedRange<Int64>) -> Int64 { Int64.random(in: range, using: &self) }
+package extension SplitMix64 {
+    mutating func next(in range: ClosedRange<Int64>) -> Int64 { Int64.random(in: range, using: &self) }
 }
 
 /// A network between clients and one node, on a port of loopback, that does to each connection what its fate says.
@@ -101,7 +89,7 @@ package final class FaultyNetwork: Sendable {
     /// Fates drawn from a seed: that of a connection depends on the seed and its number only.
     package convenience init(to target: Int, seed: UInt64) async throws {
         try await self.init(to: target) { number in
-            var random = SeededRandom(seed: seed &* 1_000_003 &+ UInt64(number))
+            var random = SplitMix64(seed: seed &* 1_000_003 &+ UInt64(number))
             return ConnectionFate(using: &random)
         }
     }

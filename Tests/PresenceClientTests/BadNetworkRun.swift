@@ -63,7 +63,7 @@ final class BadNetworkRun: Sendable {
             }
             configuration.backoff = Backoff(initial: .milliseconds(50), max: .milliseconds(500))
             (configuration.callTimeout, configuration.connectTimeout) = (.seconds(2), .seconds(2))
-            configuration.random = SeededRandom(seed: seed &+ UInt64(index) << 32)
+            configuration.random = SplitMix64(seed: seed &+ UInt64(index) << 32)
             change(&configuration)
             var direct = configuration
             direct.addresses = nodes.map { "\(scheme)://127.0.0.1:\($0.client)" }

@@ -1,9 +1,10 @@
+import PresenceWire
 import Testing
 
 @testable import PresenceClient
 
 @Suite struct SessionMachineTests {
-    var random = SplitMix(state: 7)
+    var random = SplitMix64(seed: 7)
     var machine = SessionMachine(
         addressesCount: 3, firstAddress: 1, backoff: Backoff(initial: .milliseconds(100), max: .seconds(1)), loginAttemptsMax: 3)
 
@@ -141,7 +142,7 @@ import Testing
 
 @Suite struct CallRetryTests {
     private func delay(_ code: PresenceError.Code, _ asked: Duration? = nil, attempt: Int = 0, isRepeatable: Bool = true) -> Duration? {
-        var random = SplitMix(state: 3)
+        var random = SplitMix64(seed: 3)
         let error = PresenceError(code: code, status: 503, detail: "", retryAfter: asked)
         return CallRetry().delay(after: error, attempt: attempt, isRepeatable: isRepeatable, using: &random)
     }

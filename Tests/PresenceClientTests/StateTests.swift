@@ -1,3 +1,4 @@
+import PresenceWire
 import Testing
 
 @testable import PresenceClient
@@ -71,7 +72,7 @@ import Testing
         let backoff = Backoff(initial: .milliseconds(100), max: .seconds(1))
         #expect((0...5).map { backoff.ceiling(attempt: $0) } == [100, 200, 400, 800, 1_000, 1_000].map { .milliseconds($0) })
         #expect(backoff.ceiling(attempt: .max) == .seconds(1))
-        var random = SplitMix(state: 1)
+        var random = SplitMix64(seed: 1)
         let delays = (0..<1_000).map { _ in backoff.delay(attempt: 2, using: &random) }
         #expect(delays.allSatisfy { $0 >= .zero && $0 <= .milliseconds(400) })
         #expect(delays.contains { $0 < .milliseconds(40) } && delays.contains { $0 > .milliseconds(360) })
@@ -102,17 +103,5 @@ import Testing
         }
         task.cancel()
         #expect(await task.value == nil)
-    }
-}
-
-/// SplitMix64: the same draws in every run.
-struct SplitMix: RandomNumberGenerator, Sendable {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

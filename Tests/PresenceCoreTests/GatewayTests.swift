@@ -24,6 +24,7 @@ import Testing
         var record = Record(blank: user(id))
         record.version = Version(milliseconds: version, counter: 0, node: 1)
         record.customStatus = "v\(version)"
+        record.lastUpdateTime = version
         return record
     }
 
@@ -45,6 +46,85 @@ import Testing
         let told = pushed()
         #expect(told.sorted() == ["v2", "v5"])
         #expect(gateway.counters.recordsCoalesced == 3)
+    }
+
+    /// N8: the first record that comes may have changed since (found by the conformance test N24).
+    @Test(arguments: [(Milliseconds(7), true, ["v7"]), (Milliseconds(3), true, [String]()), (7, false, [])])
+    mutating func whoDoesNotAskForWhatIsSoAlreadyIsToldWhatHasChangedSinceAndNothingElse(
+        version: Milliseconds, isNews: Bool, told: [String]
+    ) {
+        let followed = Interest.Followed(target: user("dora"), told: .max, since: 5)
+        gateway.receive(
+            .interest(
+                Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])))
+        var dora = record("dora", version)
+        if !isNews { (dora.lastUpdateTime, dora.knownSince) = (0, version) }  // As an owner that was alone says of somebody unknown.
+        gateway.receive(.deliver(dora))
+        #expect(pushed() == told)
+    }
+
+    /// Seed 54868: the other side of a split had shown a user who hid from the viewer on this side, later than she was shown as gone here.
+    @Test(arguments: [(Milliseconds(4), 1), (0, 1), (Milliseconds?.none, 0)])
+    mutating func afterASplitWhoResumedIsToldAgainThatSomebodyHides(from position: Milliseconds?, times: Int) {
+        var dora = record("dora", 2)
+        dora.statusType = .online
+        let rule = Visibility().changed(by: .init(mode: .nobody))
+        let hidden = dora.hidden(at: Version(milliseconds: 3, counter: 0, node: 1), 3, clearsCustomStatus: false)
+        dora.version = hidden.version
+        dora.privacy = Privacy().changed(to: rule, writtenAt: hidden.version, face: hidden, at: hidden.version)
+        let eve = Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios")
+        gateway.receive(.position(5))
+        _ = gateway.open(eve, resumeFrom: position, at: now)
+        gateway.receive(.deliver(record("eve", 1)))
+        let followed = Interest.Followed(target: user("dora"), told: .zero, since: 1)
+        gateway.receive(
+            .interest(Interest(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
+        gateway.receive(.deliver(dora))
+        _ = pushed()
+        let healed = Version(milliseconds: 9, counter: 0, node: 1)
+        (dora.version, dora.knownSince) = (healed, 9)
+        dora.privacy?.raise(to: healed)
+        gateway.receive(.deliver(dora))
+        #expect(pushed() == Array(repeating: "v2", count: times))
+    }
+
+    private func hidden(_ id: String, _ version: Milliseconds) -> Record {
+        var record = record(id, version)
+        record.privacy = Privacy().changed(
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: record.version, face: self.record(id, version),
+            at: record.version)
+        return record
+    }
+
+    /// Seed 15904: what the answer was to tell had another version by then, of which nothing was told because it looks the same.
+    @Test mutating func whatAFailedAnswerWasToTellOfOneWhoHidesIsTold() {
+        var dora = hidden("dora", 2)
+        gateway.receive(.deliver(dora))
+        let followed = Interest.Followed(target: user("dora"), told: dora.version, since: 3)
+        let interest = Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])
+        gateway.receive(.interest(interest))
+        gateway.receive(.deliver(dora))
+        #expect(pushed() == [])
+        let raised = Version(milliseconds: 4, counter: 0, node: 1)
+        dora.version = raised
+        dora.privacy?.raise(to: raised)
+        gateway.receive(.deliver(dora))
+        #expect(pushed() == [])
+        gateway.receive(.untold(interest))
+        #expect(pushed() == ["v2"])
+    }
+
+    /// The owner that told the newer list may have died with it.
+    @Test mutating func aSessionThatHasNoListTakesAnOlderOneThanAnotherWasTold() {
+        let newer = Interest(user: user("bob"), version: Version(stamp: 9, node: 1), isWhole: false, added: [], removed: [user("ann")])
+        gateway.receive(.interest(newer))
+        let attach = Attach(session: SessionID(stamp: 2, node: 1), user: user("bob"), platform: "web")
+        _ = gateway.open(attach, resumeFrom: nil, at: now)
+        _ = pushed()
+        let followed = Interest.Followed(target: user("carl"), told: .zero, since: 1)
+        gateway.receive(
+            .interest(Interest(user: user("bob"), version: Version(stamp: 5, node: 1), isWhole: true, added: [followed], removed: [])))
+        #expect(pushed() == ["v1"])
     }
 
     @Test mutating func aSessionThatStaysFullIsCutOff() {

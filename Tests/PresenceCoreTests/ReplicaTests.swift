@@ -45,6 +45,37 @@ import Testing
         #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable))
     }
 
+    /// A write of two rows whose replicas differ: each of `replicas` is asked with a ticket of its own.
+    private func write(_ rows: [Row], witnesses: [PeerIndex] = []) -> PendingWrites.Write {
+        PendingWrites.Write(
+            ticket: 7, replicaTicket: 7, witnessTicket: witnesses.isEmpty ? 0 : 8, answers: [(0, 1, .done)], acknowledgements: [],
+            rows: rows, needs: [[1]], witnesses: witnesses, isStored: true, deadline: cluster.now.instant + .seconds(2))
+    }
+
+    /// Seed 26127: a status and a visibility in one turn; their replica died, and the node that heard of the visibility counted as a disk.
+    @Test func whoHasOnlyHeardOfAChangeIsNoDiskForIt() {
+        var writes = PendingWrites()
+        writes.add(write([], witnesses: [1, 2]))
+        #expect(writes.replicated(8, by: 1) == nil)
+        #expect(writes.replicated(8, by: 2) == nil)
+        #expect(writes.count == 1)
+        #expect(writes.replicated(7, by: 1) != nil)
+    }
+
+    /// What a node says of the rows that it kept before does not count for those that it was given later.
+    @Test func anAnswerToWhatWasSentBeforeTheReplicasChangedDoesNotCount() {
+        var writes = PendingWrites()
+        let row = Row(Record(blank: user("ann")))
+        writes.add(write([row]))
+        var ticket: UInt64 = 8
+        let again = writes.replan(nextTicket: &ticket) { _ in [[1, 2]] }
+        #expect(again.map(\.replicaTicket) == [9])
+        #expect(writes.replicated(7, by: 2) == nil)
+        #expect(writes.count == 1)
+        #expect(writes.replicated(9, by: 2) != nil)
+        #expect(writes.count == 0)
+    }
+
     /// What came in a page of a handoff may wait behind others on its way to the disk: an acknowledgement does not stand on it.
     @Test mutating func whatIsKnownHereIsWrittenAgainWithItsAcknowledgement() {
         let ann = cluster.user(ownedBy: 0)

@@ -139,6 +139,40 @@ import Testing
         #expect(cluster.call(.getVisibility, by: "ann", on: 0) == .visibility(Visibility().changed(by: .init(mode: .nobody))))
     }
 
+    /// Seed 22610: a call that the other side of a split refused, but had taken, undid a later one that changed nothing on this side.
+    @Test mutating func whatIsSoAlreadyCountsFromWhenItIsAskedForAgain() {
+        cluster.login("ann", on: 0)
+        let owner = cluster.ownerIndex(of: "ann")
+        var hidden = Privacy(
+            visibility: Visibility().changed(by: .init(mode: .nobody)),
+            writtenAt: Version(milliseconds: cluster.now.wall, counter: 0, node: 9),
+            version: Version(milliseconds: cluster.now.wall, counter: 0, node: 9), faces: [Record(blank: user("ann"))], named: [], others: 0
+        )!
+        cluster.advance(.seconds(1))
+        hide("ann", .init(mode: .everyone))
+        hidden.raise(to: Version(milliseconds: cluster.now.wall, counter: 0, node: 9))
+        cluster.processes[owner].node.receive([Row(hidden, of: user("ann"))], ticket: 0, from: 1, at: cluster.now)
+        #expect(status(of: "ann", to: "bob", on: owner)?.statusType == .online)
+    }
+
+    /// Seed 34828: what a node had shown while it was cut off was replaced on its disk by the owner's record, which knew nothing of it.
+    @Test mutating func theOwnerHearsOfWhatSomebodyShowedBeforeItKnewOfTheRule() {
+        var shown = Record(blank: user("ann"))
+        shown.version = Version(milliseconds: cluster.now.wall - 10, counter: 0, node: 9)
+        var hiding = shown
+        hiding.version = Version(milliseconds: cluster.now.wall, counter: 0, node: 9)
+        #expect(!Row(hiding).namesRule)
+        hiding.privacy = Privacy().changed(
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: hiding.version, face: Record(blank: user("ann")),
+            at: hiding.version)
+        #expect(Row(hiding).namesRule)
+        let owner = cluster.ownerIndex(of: "ann")
+        var node = cluster.processes[(owner + 1) % 3].node
+        let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
+        for record in [shown, hiding] { node.receive([Row(record)], ticket: 0, from: peer, at: cluster.now) }
+        #expect(node.outbox.rowsForOwners == [Row(shown)])
+    }
+
     @Test mutating func theAnswerWaitsForEveryNodeThatIsAlive() {
         cluster.login("ann", on: 0)
         cluster.losing = [(0, 1), (0, 2), (1, 2), (2, 1), (1, 0), (2, 0)].filter { $0.1 == 2 }

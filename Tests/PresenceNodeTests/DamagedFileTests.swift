@@ -16,14 +16,6 @@ import Testing
         do { try FileManager.default.removeItem(atPath: folder) } catch { return }  // The test made none.
     }
 
-    private struct Seeded: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state = StableHash.mix(state, 0x9E37_79B9_7F4A_7C15)
-            return state
-        }
-    }
-
     private func open(canBeCompleted: Bool = false) throws -> SQLiteStore {
         try SQLiteStore(directory: directory, nodeID: "n1", cluster: "test", canBeCompleted: canBeCompleted)
     }
@@ -112,7 +104,7 @@ import Testing
 
     @Test func aFlippedByteIsNoticedOrHarmless() async throws {
         let whole = try await makeFile()
-        var random = Seeded(state: 7)
+        var random = SplitMix64(seed: 7)
         var counts: [Outcome: Int] = [:]
         for page in 0..<whole.count / 4_096 {
             // The first page has the header and the schema.
@@ -145,7 +137,7 @@ import Testing
 
     @Test func aFileThatIsCutOffIsNoticed() async throws {
         let whole = try await makeFile()
-        var random = Seeded(state: 9)
+        var random = SplitMix64(seed: 9)
         for count in [0, 1, 99, 100, 4_095, 4_096] + (0..<20).map({ _ in Int.random(in: 4_097..<whole.count, using: &random) }) {
             let found = try outcome(["rollcall.sqlite": whole.prefix(count)], states: [original], known: Set(original), "cut at \(count)")
             #expect(found != .harmless, "cut at \(count)")
@@ -169,7 +161,7 @@ import Testing
     @Test func aLogThatIsCutOffGivesAnEarlierState() async throws {
         let (files, states) = try await makeLog()
         let log = try #require(files["rollcall.sqlite-wal"])
-        var random = Seeded(state: 11)
+        var random = SplitMix64(seed: 11)
         for _ in 0..<25 {
             var damaged = files
             let count = Int.random(in: 0..<log.count, using: &random)
@@ -182,7 +174,7 @@ import Testing
     @Test func aFlippedByteInTheLogIsNoticedUnlessItIsInTheLastCommit() async throws {
         let (files, states) = try await makeLog()
         let log = try #require(files["rollcall.sqlite-wal"])
-        var random = Seeded(state: 13)
+        var random = SplitMix64(seed: 13)
         var noticed = 0
         for offset in [0, 5, 9, 17, 25, 31] + (0..<60).map({ _ in Int.random(in: 0..<log.count, using: &random) }) {
             var changed = log

@@ -49,4 +49,40 @@ import Testing
         #expect(value["number"] == .integer(.min))
         #expect(value["list"] == .array([.integer(0), .string("")]))
     }
+
+    @Test(arguments: [0, 9, 10, 99, 100, 101, 12_345, 1_790_000_000_000, -1, -100, Int64.max, .min]) func anIntegerIsWrittenInDecimal(
+        value: Int64
+    ) {
+        var json = JSONWriter()
+        json.integer(value)
+        #expect(json.bytes == Array(String(value).utf8))
+    }
+
+    @Test func aStatusOfTheLargestNumbersIsWrittenWhole() throws {
+        var record = Record(blank: UserID(app: "a", id: "u"))
+        record.version = Version(stamp: .max, node: .max)
+        (record.lastUpdateTime, record.lastOnlineStatusUpdateTime) = (.min, .min)
+        (record.lastCustomStatusUpdateTime, record.lastSeenTime) = (.min, .max)
+        var json = JSONWriter()
+        json.userStatus(record)
+        let value = try JSONReader.read(json.bytes)
+        #expect(value["version"] == .string(String(repeating: "f", count: 24)))
+        #expect(value["lastUpdateTime"] == .integer(.min))
+        #expect(value["lastSeenTime"] == .integer(.max))
+    }
+
+    /// Of all lengths around the eight bytes that are compared at a time, and a difference in each place.
+    @Test func usersAreEqualWhenAllTheirBytesAre() {
+        for length in 1...20 {
+            let name = Array(repeating: UInt8(ascii: "n"), count: length)
+            let user = UserID(app: "a", id: String(decoding: name, as: UTF8.self))
+            #expect(user == UserID(app: "a", id: String(decoding: name, as: UTF8.self)))
+            #expect(user != UserID(app: "a", id: String(decoding: name + [110], as: UTF8.self)))
+            for place in name.indices {
+                var other = name
+                other[place] = UInt8(ascii: "m")
+                #expect(user != UserID(app: "a", id: String(decoding: other, as: UTF8.self)))
+            }
+        }
+    }
 }

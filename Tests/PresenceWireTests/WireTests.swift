@@ -53,6 +53,12 @@ import Testing
                 id: 2, user: ann, operation: .subscribe([.init(user: ann, told: version)], seconds: 60, subscribeType: 1, session: session),
                 begunAt: version, isRepeated: true)
         ),
+        .request(
+            Request(
+                id: 2, user: ann,
+                operation: .subscribe([.init(user: ann, told: nil)], seconds: nil, subscribeType: 1, session: nil, isCounted: true))),
+        .request(Request(id: 2, user: ann, operation: .followers([ann]))), .answer(id: 2, .crowded([ann])),
+        .answer(id: 2, .followers([0, .max])),
         .request(Request(id: 3, user: ann, operation: .unsubscribe(nil, session: session))),
         .request(Request(id: 4, user: ann, operation: .subscriptions(only: [ann], offset: 3, limit: 200))),
         .request(Request(id: 5, user: ann, operation: .records([ann], for: nil))),

@@ -1,0 +1,113 @@
+import PresenceWire
+
+/// How many of the users that this node owns follow each user: this node's part of what `subscription.maxPerTarget` bounds (R6).
+///
+/// While every node has at most its share of the followers that a user may have, nobody needs to be asked who takes one more. Who has
+/// more than that asks all others first; those that were asked take none without asking from then on, so that the sum stays right, as long
+/// as nobody forgets it: see the article Architecture for when it may be exceeded.
+struct Followers {
+    /// Users of whom others have asked and whom nobody here follows; beyond it they are forgotten. 16,384.
+    static let askedMax = 1 << 14
+
+    private struct Entry {
+        var count = 0
+        var isAsked = false
+    }
+
+    private var entries = UserTable<Entry>()
+    /// Entries that are here only because somebody has asked.
+    private var emptyCount = 0
+
+    func count(of target: UserID) -> Int { entries.index(of: target).map { entries[$0].count } ?? 0 }
+
+    /// Whether one more may be taken without asking anybody.
+    func hasRoom(for target: UserID, share: Int) -> Bool {
+        guard let index = entries.index(of: target) else { return share > 0 }
+        return !entries[index].isAsked && entries[index].count < share
+    }
+
+    mutating func change(_ target: UserID, by step: Int) {
+        let index = entries.index(of: target, orInsert: Entry()).index
+        let wasEmpty = entries[index].count == 0
+        entries[index].count += step
+        guard entries[index].isAsked else {
+            if entries[index].count == 0 { entries.remove(index) }
+            return
+        }
+        emptyCount += (entries[index].count == 0 ? 1 : 0) - (wasEmpty ? 1 : 0)
+    }
+
+    /// Another node is about to take one, and counts on what is said here.
+    mutating func ask(_ target: UserID) -> Int {
+        let index = entries.index(of: target, orInsert: Entry()).index
+        guard !entries[index].isAsked else { return entries[index].count }
+        entries[index].isAsked = true
+        if entries[index].count == 0 { emptyCount += 1 }
+        defer { if emptyCount > Self.askedMax { forgetAsked() } }
+        return entries[index].count
+    }
+
+    private mutating func forgetAsked() {
+        for index in entries.places where entries.isLive(index) && entries[index].count == 0 { entries.remove(index) }
+        emptyCount = 0
+    }
+}
+
+extension OwnerShards {
+    /// What a node says without asking the others of those that `caller` does not follow yet: for these there may be no room.
+    func crowded(_ targets: [OwnerOperation.Target], for caller: UserID) -> [UserID] {
+        let most = Int(policies.policy(of: caller).followersMax)
+        let share = most / nodesCount
+        let known = index(ofKnown: caller)
+        return targets.map(\.user).filter { target in
+            let isFollowed = known.map { users[$0].subscriptions.entry(for: target) != nil } ?? false
+            return !isFollowed && !followers.hasRoom(for: target, share: share)
+        }
+    }
+
+    /// The user's list has changed; of users that another node owns that one counts.
+    mutating func countFollowed(by user: Index) {
+        let turned = users[user].subscriptions.takeTurned()
+        guard !users[user].isReplica else { return }
+        for (target, isFollowed) in turned { followers.change(target, by: isFollowed ? 1 : -1) }
+    }
+
+    /// This node begins or ends to own the user.
+    mutating func countAllFollowed(by user: Index, _ step: Int) {
+        for entry in users[user].subscriptions.entries where !entry.isRemoved { followers.change(entry.target, by: step) }
+    }
+}
+
+/// `subscription.maxPerTarget`: what happens when the caller's owner cannot tell alone.
+extension Node {
+    /// The caller's owner wants all nodes to say how many of their users follow these.
+    mutating func countFollowers(of targets: [UserID], for call: PendingCalls.CallIndex) {
+        guard let pending = calls[call] else { return }
+        calls[call]?.crowd = PendingCalls.Crowd(targets: targets, counts: Array(repeating: 0, count: targets.count))
+        for peer in peers.indices where peer == 0 || peers[peer].isAlive {
+            send(.request(calls.send(.followers(targets), of: pending.caller, for: call, to: peer, isRepeated: false)), to: peer)
+        }
+    }
+
+    /// One node's part has come.
+    mutating func add(_ counts: [UInt64], to call: PendingCalls.CallIndex) {
+        for (place, count) in counts.prefix(calls[call]?.crowd?.counts.count ?? 0).enumerated() {
+            // Beyond what any policy allows it does not matter how many, and nobody's answer may overflow the sum.
+            calls[call]?.crowd?.counts[place] += Int(min(count, 1 << 32))
+        }
+    }
+
+    /// All have said it: leaves out those that have no room for another follower. Returns why the whole call is refused, if it is (T37).
+    mutating func excludeCrowded(from call: PendingCalls.CallIndex) -> Refusal? {
+        guard let pending = calls[call], let crowd = pending.crowd else { return nil }
+        let policy = owners.policies.policy(of: pending.caller)
+        let most = Int(policy.followersMax)
+        let full = zip(crowd.targets, crowd.counts).filter { $1 >= most }.map(\.0)
+        if policy.errorShape == .wholeCall, !full.isEmpty { return .tooManyFollowers(full, most: most) }
+        let kept = pending.users.indices.filter { !full.contains(pending.users[$0]) }
+        calls[call]?.crowded = full
+        calls[call]?.users = kept.map { pending.users[$0] }
+        if !pending.records.isEmpty { calls[call]?.records = kept.map { pending.records[$0] } }
+        return nil
+    }
+}

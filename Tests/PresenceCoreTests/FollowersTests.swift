@@ -1,0 +1,113 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// R6: how many users may follow one user, counted over all nodes.
+@Suite struct FollowersTests {
+    var cluster = TestCluster(nodes: 3)
+
+    private mutating func allow(_ followers: Int, _ settings: String = "") {
+        cluster.call(
+            .setAppPolicy(Array("{\"settings\":{\"subscription.maxPerTarget\":\(followers)\(settings)}}".utf8)), by: "admin", on: 0)
+        cluster.advance(.milliseconds(100))
+    }
+
+    /// Whether `user` may follow `target` from now on.
+    private mutating func follows(_ user: String, _ target: String, on node: Int) -> Bool {
+        guard case .subscribed(_, _, let crowded, _, _, _) = cluster.subscribe(user, to: [target], on: node) else {
+            Issue.record("\(user) is answered \(cluster.lastAnswer(on: node).map { "\($0)" } ?? "nothing")")
+            return false
+        }
+        return !crowded.contains(self.user(target))
+    }
+
+    private func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
+
+    @Test(arguments: [1, 2, 3, 7]) mutating func asManyFollowAUserAsMayAndTheNextIsRefusedByName(most: Int) {
+        allow(most)
+        for number in 0..<most { #expect(follows("fan\(number)", "star", on: number % 3)) }
+        for node in 0..<3 { #expect(!follows("late\(node)", "star", on: node)) }
+        // Who follows already may ask again, and everybody may follow others.
+        #expect(follows("fan0", "star", on: 2))
+        #expect(follows("late0", "somebody", on: 2))
+        cluster.call(.unsubscribeUserStatus([user("star")]), by: "fan0", on: 1)
+        #expect(follows("late1", "star", on: 0))
+        #expect(!follows("late2", "star", on: 0))
+    }
+
+    @Test mutating func fiveThousandFollowAndTheNextIsRefused() {
+        for number in 0..<5_000 where !follows("fan\(number)", "star", on: number % 3) { Issue.record("\(number) is refused") }
+        for node in 0..<3 { #expect(!follows("late\(node)", "star", on: node)) }
+    }
+
+    @Test mutating func oneOfSeveralIsRefusedAndTheOthersAreFollowed() {
+        allow(1)
+        _ = follows("fan", "star", on: 0)
+        let answer = cluster.subscribe("ann", to: ["bob", "star", "carl"], on: 1, sync: true)
+        guard case .subscribed(_, _, [user("star")], _, let records?, let users) = answer else {
+            Issue.record("\(answer.map { "\($0)" } ?? "nothing")")
+            return
+        }
+        #expect(users == [user("bob"), user("carl")])
+        #expect(records.count == 2)
+    }
+
+    @Test mutating func whereErrorsAreOfTheWholeCallNothingIsFollowed() {
+        allow(1, #","errors.shape":"wholeCall""#)
+        _ = follows("fan", "star", on: 0)
+        #expect(cluster.subscribe("ann", to: ["bob", "star"], on: 1) == .refused(.tooManyFollowers([user("star")], most: 1)))
+    }
+
+    @Test mutating func theCountOutlivesTheNodesThatKeptIt() throws {
+        allow(6)
+        for number in 0..<6 { #expect(follows("fan\(number)", "star", on: number % 3)) }
+        cluster.kill(0)
+        cluster.advance(.seconds(4))
+        #expect(!follows("late", "star", on: 1))
+        try cluster.restart(0)
+        cluster.advance(.seconds(20))
+        #expect(!follows("late", "star", on: 0))
+    }
+
+    /// Against a model, by any sequence of calls on any nodes.
+    @Test(arguments: 1...8) mutating func neverMoreAndNeverFewerThanMay(most: Int) {
+        allow(most)
+        var random = SplitMix64(seed: UInt64(most))
+        var followers: [Set<String>] = [[], []]
+        for _ in 0..<150 {
+            let (user, star) = ("fan\(random.next() % 12)", Int(random.next() % 2))
+            let node = Int(random.next() % 3)
+            if random.next() % 3 == 0 {
+                cluster.call(.unsubscribeUserStatus([self.user("star\(star)")]), by: user, on: node)
+                followers[star].remove(user)
+            } else {
+                let hasRoom = followers[star].contains(user) || followers[star].count < most
+                #expect(follows(user, "star\(star)", on: node) == hasRoom)
+                if hasRoom { followers[star].insert(user) }
+            }
+        }
+        let counted = cluster.processes.map { $0.node.owners.followers.count(of: user("star0")) }.reduce(0, +)
+        #expect(counted == followers[0].count)
+    }
+
+    @Test mutating func noAnswerOverflowsTheSum() {
+        var node = cluster.processes[0].node
+        let call = node.calls.add(
+            PendingCalls.Pending(
+                gateway: 0, token: 1, caller: user("ann"), viewer: nil, call: .getVisibility, deadline: cluster.now.instant, begunAt: .zero,
+                askers: []))
+        node.calls[call]?.crowd = PendingCalls.Crowd(targets: [user("star")], counts: [1])
+        for _ in 0..<3 { node.add([.max, 7], to: call) }
+        #expect(node.calls[call]?.crowd?.counts == [1 + 3 << 32])
+    }
+
+    @Test func whatWasAskedForIsForgottenBeyondItsBound() {
+        var followers = Followers()
+        followers.change(user("star"), by: 1)
+        for number in 0...Followers.askedMax { _ = followers.ask(user("\(number)")) }
+        #expect(followers.ask(user("star")) == 1)
+        #expect(!followers.hasRoom(for: user("star"), share: 5))
+        #expect(followers.hasRoom(for: user("1"), share: 5))
+    }
+}
