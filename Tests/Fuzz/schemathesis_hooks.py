@@ -71,7 +71,8 @@ def event_data_conformance(context, response, case):
         return
     root = case.operation.schema.raw_schema
     for event in response.content.decode().split("\n\n")[:-1]:
-        fields = dict(line.split(": ", 1) for line in event.splitlines() if ": " in line and not line.startswith(":"))
+        # Not splitlines(), which also splits at U+0085 and U+2028: a user's name may contain them.
+        fields = dict(line.split(": ", 1) for line in event.split("\n") if ": " in line and not line.startswith(":"))
         if "event" not in fields:
             continue
         schema = {"$ref": f"#/components/schemas/{fields['event']}", "components": root["components"]}
