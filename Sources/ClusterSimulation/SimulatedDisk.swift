@@ -41,6 +41,12 @@ struct SimulatedDisk {
         if isUrgent { urgent.append(write) } else { bulk.append(write) }
     }
 
+    /// At the start nothing else waits, and the node waits for it. Returns whether the disk has taken it.
+    mutating func writesAtOnce(_ row: Row) -> Bool {
+        if !isFull { keep([Write(rows: [row], ticket: 0, isUrgent: true)]) }
+        return !isFull
+    }
+
     /// Takes what waits into one group. Returns whether there is anything to commit.
     mutating func begin() -> Bool {
         guard group.isEmpty, !urgent.isEmpty || !bulk.isEmpty || (!failed.isEmpty && !isFull) else { return false }

@@ -65,7 +65,7 @@ final class SimulatedNode {
         gateways = (0..<gatewaysCount).map { _ in Gateway(node: id, settings: GatewaySettings()) }
         clients = Array(repeating: [], count: gatewaysCount)
         for row in disk.sortedRows { try core.load(row, at: now) }
-        core.loaded(at: now)
+        core.loaded(at: now) { disk.writesAtOnce($0) }
     }
 
     /// Dies with everything but its disk. Returns the operations that nobody will answer.

@@ -24,6 +24,8 @@ public struct PresenceError: Error, Sendable, Equatable, CustomStringConvertible
         public static let switchedOff = Code(rawValue: 72001)
         /// No such user.
         public static let noSuchUser = Code(rawValue: 70107)
+        /// A subscription for friends to somebody who is none.
+        public static let notAFriend = Code(rawValue: 31704)
         /// The user's owner cannot be reached now. Safe to retry.
         public static let ownerUnreachable = Code(rawValue: 50001)
         /// The node has too much to do.

@@ -38,7 +38,8 @@ public enum CallAnswer: Equatable, Sendable {
     /// Who was evicted, for whom there was no room in the list, who has no room for another follower, who is no user of the app, and the
     /// records of `users` when `sync` asked for them.
     case subscribed(
-        evicted: [UserID], refused: [UserID] = [], crowded: [UserID] = [], unknown: [UserID] = [], records: [Record?]?, users: [UserID])
+        evicted: [UserID], refused: [UserID] = [], crowded: [UserID] = [], strangers: [UserID] = [], unknown: [UserID] = [],
+        records: [Record?]?, users: [UserID])
     /// Those whose owners have not said that they are registered now.
     case imported(failed: [UserID])
     case subscriptions([Subscription], records: [Record?], total: Int)

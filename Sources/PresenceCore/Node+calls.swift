@@ -97,7 +97,7 @@ extension Node {
         if let refusal = excludeCrowded(from: index) { return finish(index, .refused(refusal)) }
         guard let pending = calls[index], case .subscribeUserStatus(_, let seconds, let sync, let type) = pending.call else { return }
         let targets = pending.users
-        if targets.isEmpty { return finish(index, subscribed(pending, evicted: [], refused: [])) }
+        if targets.isEmpty { return finish(index, subscribed(pending)) }
         let askers = pending.askers
         let isTold = sync && askers.count <= 1
         // N8: nothing is told of what is so already, unless it was asked for.
@@ -111,11 +111,13 @@ extension Node {
         ask(operation, of: pending.caller, for: index)
     }
 
-    private func subscribed(_ pending: PendingCalls.Pending, evicted: [UserID], refused: [UserID]) -> CallAnswer {
+    private func subscribed(
+        _ pending: PendingCalls.Pending, evicted: [UserID] = [], refused: [UserID] = [], strangers: [UserID] = []
+    ) -> CallAnswer {
         guard case .subscribeUserStatus(_, _, let sync, _) = pending.call else { return .done }
         return .subscribed(
-            evicted: evicted, refused: refused, crowded: pending.crowded, unknown: pending.excluded, records: sync ? pending.records : nil,
-            users: pending.users)
+            evicted: evicted, refused: refused, crowded: pending.crowded, strangers: strangers, unknown: pending.excluded,
+            records: sync ? pending.records : nil, users: pending.users)
     }
 
     /// The session that asks, if this node knows which one it is.
@@ -136,8 +138,8 @@ extension Node {
             if case .record(let record) = answer { finish(sent.call, .userStatus(record)) }
             if case .refused(let refusal) = answer { finish(sent.call, .refused(refusal)) }
         case .done: finish(sent.call, .done)
-        case .subscribed(let evicted, let refused):
-            finish(sent.call, subscribed(pending, evicted: evicted, refused: refused))
+        case .subscribed(let evicted, let refused, let strangers):
+            finish(sent.call, subscribed(pending, evicted: evicted, refused: refused, strangers: strangers))
         case .crowded(let targets): countFollowers(of: targets, for: sent.call)
         case .followers(let counts):
             add(counts, to: sent.call)

@@ -24,9 +24,11 @@ extension Node {
     // MARK: Writing
 
     /// Hands what the machines wrote to the disk and to the replicas, under one ticket; what can wait under one of its own.
-    mutating func persist(at now: Now) {
+    ///
+    /// - Returns: the ticket of the disk; nil if there was nothing.
+    @discardableResult mutating func persist(at now: Now) -> UInt64? {
         persistBulk()
-        guard !outbox.rows.isEmpty || !outbox.answersWhenStored.isEmpty || !outbox.acknowledgementsWhenStored.isEmpty else { return }
+        guard !outbox.rows.isEmpty || !outbox.answersWhenStored.isEmpty || !outbox.acknowledgementsWhenStored.isEmpty else { return nil }
         nextTicket += 1
         let hasAnswers = !outbox.answersWhenStored.isEmpty
         let owned = outbox.rows.filter { ($0.kind.isOfUser || ($0.kind.isForAll && hasAnswers)) && owner(of: $0.user) == 0 }
@@ -50,6 +52,7 @@ extension Node {
         outbox.answersWhenStored.removeAll(keepingCapacity: true)
         outbox.interestsWhenStored.removeAll(keepingCapacity: true)
         outbox.acknowledgementsWhenStored.removeAll(keepingCapacity: true)
+        return write.ticket
     }
 
     private mutating func persistBulk() {

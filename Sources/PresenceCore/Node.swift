@@ -151,7 +151,7 @@ public struct Node {
         case .member: try remember(row, at: now)
         case .policy: try load(policy: row)
         case .kick: if try row.kick().expiresAt > now.wall { _ = kicks.merge(try row.kick(), of: row.user) }
-        case .clock: if owners.accepts(row.version, at: now) { lease.loadedFrom = try row.writtenAt() }
+        case .clock: _ = owners.accepts(row.version, at: now)
         case .status, .subscription, .visibility: try owners.load(row, at: now)
         }
     }

@@ -22,9 +22,12 @@ struct OwnedUser {
     var doubtDeadline: Instant?
     /// What the user is when no session is left: by how the last one ended (T2, T7).
     var statusAfterLast = StatusType.offline
-    /// When the user is looked at because what is known of it may break a rule: a list longer than its quota, a custom status that outlived
-    /// its OFFLINE. Two sides of a split have brought that together, or the policy has changed; nil when nothing is suspected.
+    /// When the user is looked at because what is known of it may break a rule: a list longer than its quota, a friend's subscription to
+    /// one who is none, a custom status that outlived its OFFLINE. Two sides of a split have brought that together, or the policy has
+    /// changed; nil when nothing is suspected.
     var repairDueAt: Instant?
+    /// The record was written by somebody who knew of a newer rule about who may see the user; it is on its way.
+    var awaitsRule = false
     /// When this user is looked at next; an older entry in the queue of reviews is void.
     var reviewAt = Instant.farFuture
 

@@ -1,7 +1,8 @@
 import PresenceWire
 
 /// Friends of whom a user is told without having subscribed (T28, `friends.autoNotify`). The relationship chain says who they are
-/// (``PresenceWire/Visibility/Change``); they take no place in the user's list, and a subscription to one of them is another matter (T27).
+/// (``PresenceWire/Visibility/Change``); they take no place in the user's list, and a subscription to one of them is another matter (T27),
+/// also one of type 3, which lasts no longer than the friendship (R3).
 extension OwnerShards {
     /// Whom the user is told of because they are friends, sorted.
     func friends(toldTo user: Index) -> [UserID] {
@@ -27,6 +28,48 @@ extension OwnerShards {
     func forgotten(_ removed: [UserID], by user: Index) -> [UserID] {
         let friends = friends(toldTo: user)
         return friends.isEmpty ? removed : removed.filter { !friends.contains($0) }
+    }
+
+    /// Those of `targets` who are no friends of the user.
+    func strangers(among targets: [OwnerOperation.Target], to id: UserID) -> [UserID] {
+        let friends = index(ofKnown: id).flatMap { users[$0].record.privacy?.visibility.friends } ?? []
+        return targets.map(\.user).filter { !friends.contains($0) }
+    }
+
+    /// Why a whole `subscribe` of type 3 is refused because of `strangers`, if it is (T37).
+    func refusal(of strangers: [UserID], to id: UserID) -> Refusal? {
+        strangers.isEmpty || policies.policy(of: id).errorShape != .wholeCall ? nil : .noFriends(strangers)
+    }
+
+    /// Who is followed by oneself stays so when followed as a friend: the end of the friendship does not end that.
+    func type(of target: UserID, for user: Index, asked: UInt8) -> UInt8 {
+        min(users[user].subscriptions.entry(for: target)?.subscribeType ?? asked, asked)
+    }
+
+    /// Subscriptions to friends end with the friendship (R3).
+    mutating func endFriendships(of user: Index, at now: Now, into outbox: inout Outbox) {
+        let ended = subscriptionsToStrangers(of: user)
+        guard !ended.isEmpty else { return }
+        drop(users[user].subscriptions.remove(ended, version: clock.next(at: now.wall)), of: user, into: &outbox)
+    }
+
+    /// As ``noteSurplus(_:at:)``: who is a friend may be what another part tells.
+    mutating func noteStrangers(_ user: Index, at now: Now) {
+        guard !subscriptionsToStrangers(of: user).isEmpty else { return }
+        users[user].repairDueAt = min(users[user].repairDueAt ?? .farFuture, now.instant + settings.takeoverTimeout)
+    }
+
+    private func subscriptionsToStrangers(of user: Index) -> [UserID] {
+        let friends = users[user].record.privacy?.visibility.friends ?? []
+        return users[user].subscriptions.entries.filter {
+            !$0.isRemoved && $0.subscribeType == Subscription.friendOnlineStatus && !friends.contains($0.target)
+        }.map(\.target)
+    }
+
+    /// What another node knows of the user's friends is newer.
+    mutating func friendsChanged(of user: Index, at now: Now, into outbox: inout Outbox) {
+        noteStrangers(user, at: now)
+        oweList(of: user, into: &outbox)
     }
 
     /// The user's friends are others now, or their app's policy is another: the nodes with sessions get the whole list.

@@ -14,11 +14,15 @@ extension OwnerShards {
         case .subscribe(let targets, let seconds, let type, let session, let isCounted):
             let crowded = isCounted ? [] : crowded(targets, for: request.user)
             guard crowded.isEmpty else { return outbox.answer(request.id, .crowded(crowded), to: peer) }
+            let strangers = type == Subscription.friendOnlineStatus ? strangers(among: targets, to: request.user) : []
+            if let refusal = refusal(of: strangers, to: request.user) { return outbox.answer(request.id, .refused(refusal), to: peer) }
             _ = accepts(request.begunAt, at: now)
             let since = request.isRepeated ? request.begunAt : nil
-            let plan = Following(targets: targets, seconds: seconds, type: type, session: session, repeatedSince: since)
+            let friends = targets.filter { !strangers.contains($0.user) }
+            let plan = Following(targets: friends, seconds: seconds, type: type, session: session, repeatedSince: since)
             let result = subscribe(request.user, plan, at: now, into: &outbox)
-            outbox.answersWhenStored.append((peer, request.id, .subscribed(evicted: result.evicted, refused: result.refused)))
+            let answer = Answer.subscribed(evicted: result.evicted, refused: result.refused, strangers: strangers)
+            outbox.answersWhenStored.append((peer, request.id, answer))
         case .unsubscribe(let targets, let session):
             unsubscribe(request.user, targets, by: session, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .done))
@@ -89,7 +93,8 @@ extension OwnerShards {
         let doneTargets = (done.added + done.evicted).map(\.target)
         for target in plan.targets where !doneTargets.contains(target.user) && !refused.contains(target.user) {
             var entry = Subscription(
-                target: target.user, subscribeType: plan.type, subscribedAt: now.wall, expiresAt: expiresAt, version: version)
+                target: target.user, subscribeType: type(of: target.user, for: user, asked: plan.type), subscribedAt: now.wall,
+                expiresAt: expiresAt, version: version)
             // The gateways hear of it when it is on disk; until then no position that they tell counts (``noteTold(_:)``).
             if !sessionPeers.isEmpty { entry.learntAt = .max }
             if users[user].subscriptions.merge(entry) { changed.append(entry) }
@@ -187,6 +192,7 @@ extension OwnerShards {
         clock.observe(users[user].subscriptions.version)
         outbox.rows += changed.map { Row($0, of: id) }
         noteSurplus(user, at: now)
+        noteStrangers(user, at: now)
         for peer in users[user].sessionPeers { outbox.lists.append((peer, id)) }
         schedule(user, at: now)
     }
@@ -198,9 +204,10 @@ extension OwnerShards {
         users[user].repairDueAt = now.instant + settings.takeoverTimeout
     }
 
-    mutating func evictSurplus(_ user: Index, at now: Now, into outbox: inout Outbox) {
+    mutating func repairList(of user: Index, at now: Now, into outbox: inout Outbox) {
         guard let due = users[user].repairDueAt, due <= now.instant else { return }
         users[user].repairDueAt = nil
+        endFriendships(of: user, at: now, into: &outbox)
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
         let evicted = users[user].subscriptions.evict(downTo: subscriptionsMax(of: user), version: clock.next(at: now.wall))
         countEvictions(evicted.count)

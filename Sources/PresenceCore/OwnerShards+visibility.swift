@@ -22,7 +22,10 @@ extension OwnerShards {
             let writtenAt = request.begunAt > privacy.writtenAt ? request.begunAt : clock.next(at: now.wall)
             let change = VisibilityChange(visibility: new, writtenAt: writtenAt)
             settle(user, visibility: change, at: now, into: &outbox)
-            if new.friends != privacy.visibility.friends { oweList(of: user, into: &outbox) }
+            if new.friends != privacy.visibility.friends {
+                endFriendships(of: user, at: now, into: &outbox)
+                oweList(of: user, into: &outbox)
+            }
         } else if users[user].record.version > .zero {
             // What is so already may be on this disk alone, because an earlier attempt failed.
             outbox.rows.append(Row(users[user].record))
@@ -59,9 +62,13 @@ extension OwnerShards {
     func record(in row: Row, of user: Index) throws(RowError) -> Record {
         var record = try Record(row)
         guard let privacy = users[user].record.privacy else { return record }
-        let known = try JSONValue(row)["visibilityWrittenAt"]?.text.flatMap { Version(text: $0) } ?? .zero
-        if known >= privacy.writtenAt { record.privacy = privacy }
+        if try row.ruleNamed() >= privacy.writtenAt { record.privacy = privacy }
         return record
+    }
+
+    func awaitsRule(_ row: Row, at user: Index) throws(RowError) -> Bool {
+        guard row.namesRule else { return false }
+        return try row.ruleNamed() > users[user].record.privacy?.writtenAt ?? .zero
     }
 
     /// Another node knows a newer rule. With what is known here of the user it is a new fact.
@@ -69,10 +76,13 @@ extension OwnerShards {
         guard privacy.isNewer(than: users[user].record.privacy), accepts(privacy.version, at: now) else { return }
         let record = users[user].record
         let old = record.privacy?.version ?? .zero
+        // Somebody may have been shown the record who is shown something older by the rule.
+        let isUnaware = !users[user].awaitsRule && privacy.isUnknown(to: record)
         users[user].record.privacy = privacy
+        users[user].awaitsRule = false
         guard !users[user].isReplica else {
             // The newer rule may be in an older row.
-            if privacy.version < old { users[user].record.privacy?.raise(to: clock.next(at: now.wall)) }
+            if privacy.version < old || isUnaware { users[user].record.privacy?.raise(to: clock.next(at: now.wall)) }
             noteFacts(of: user)
             guard let kept = users[user].record.privacy else { return }
             outbox.rows.append(Row(kept, of: users.user(at: user)))
@@ -80,7 +90,7 @@ extension OwnerShards {
             return
         }
         tellRenewed(user, at: now, into: &outbox)
-        if privacy.visibility.friends != record.privacy?.visibility.friends ?? [] { oweList(of: user, into: &outbox) }
+        if privacy.visibility.friends != record.privacy?.visibility.friends ?? [] { friendsChanged(of: user, at: now, into: &outbox) }
     }
 
     /// A user who becomes this node's own: what may not be seen is newer than what was shown before.

@@ -232,7 +232,7 @@ struct OwnerShards {
     mutating func adopt(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {
         let (old, friends) = (users[user].record.privacy?.version, users[user].record.privacy?.visibility.friends ?? [])
         guard keep(record, at: user, now: now) else { return }
-        if users[user].record.privacy?.visibility.friends ?? [] != friends { oweList(of: user, into: &outbox) }
+        if users[user].record.privacy?.visibility.friends ?? [] != friends { friendsChanged(of: user, at: now, into: &outbox) }
         users[user].record.knownSince = clock.milliseconds(at: now.wall)
         settle(user, isNews: true, at: now, into: &outbox)
         let kept = users[user].record
@@ -311,7 +311,7 @@ struct OwnerShards {
         let hasExpired = expiry > 0 && expiry <= now.wall
         dropAfterOffline(user, at: now, into: &outbox)
         expireSubscriptions(user, at: now, into: &outbox)
-        evictSurplus(user, at: now, into: &outbox)
+        repairList(of: user, at: now, into: &outbox)
         let eventHasEnded = (users[user].record.event?.expiresAt ?? .max) <= now.wall
         settle(user, customStatus: hasExpired ? "" : nil, event: eventHasEnded ? .end : nil, at: now, into: &outbox)
         if users[user].isBlank { remove(user) }

@@ -74,6 +74,12 @@ extension Row {
         let start = value.count - Self.ruleMember.count - 24 - "\"}".utf8.count
         return start >= 0 && value[start...].starts(with: Self.ruleMember)
     }
+
+    /// When the rule was written that the writer of a record knew of.
+    func ruleNamed() throws(RowError) -> Version {
+        guard namesRule else { return .zero }
+        return try JSONValue(self)["visibilityWrittenAt"]?.text.flatMap { Version(text: $0) } ?? .zero
+    }
 }
 
 extension Row {
@@ -104,16 +110,11 @@ extension Row {
 
 extension Row {
     /// How far the version clock of a node may go, for this node alone.
-    init(clockOf node: NodeID, bound: Milliseconds, writtenAt wall: Milliseconds) {
-        var json = JSONWriter(reserving: 40)
-        json.object { $0.member("writtenAt", wall) }
+    init(clockOf node: NodeID, bound: Milliseconds) {
         self.init(
             user: UserID(app: "cluster", id: node.rawValue), kind: .clock, key: "",
-            version: Version(milliseconds: bound, counter: 0, node: 0), value: json.bytes)
+            version: Version(milliseconds: bound, counter: 0, node: 0), value: Array("{}".utf8))
     }
-
-    /// Reads a row of kind ``PresenceWire/Row/Kind/clock``: when it was written; 0 if it does not say so.
-    func writtenAt() throws(RowError) -> Milliseconds { try JSONValue(self)["writtenAt"]?.wholeNumber ?? 0 }
 }
 
 /// A row that does not hold what its kind says: the store was written by something else.

@@ -102,7 +102,10 @@ struct API {
             throw .parameter("expiry: is missing; it must be an integer in \(range.lowerBound)...\(range.upperBound)", by: .ttl)
         }
         let sync = try fields.bool("sync") ?? false
-        let type = try fields.integer("subscribeType", in: 1...1) ?? 1
+        let type = try fields.integer("subscribeType", in: 1...4) ?? 1
+        guard subscribeTypes.contains(UInt8(type)) else {
+            throw .parameter("subscribeType: \(type) is a profile; what can be followed is an online status, 1, or a friend's, 3")
+        }
         var errors = found.errors
         let targets = found.users.filter { $0 != subject }
         if targets.count < found.users.count {
@@ -113,6 +116,9 @@ struct API {
         let call = Call.subscribeUserStatus(targets, seconds: seconds, sync: sync, subscribeType: UInt8(type))
         return Parsed(call: call, subject: subject, errors: errors)
     }
+
+    /// R3, without the profiles.
+    static let subscribeTypes = [Subscription.onlineStatus, Subscription.friendOnlineStatus]
 
     private static func unsubscribe(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
         if try fields.bool("all") ?? false {
@@ -202,10 +208,11 @@ struct API {
                 json.member("errorUserList", errors + unreachable(all, users))
                 json.member("asOf", asOf)
             }
-        case .subscribed(let evicted, let refused, let crowded, let unknown, let records, let users):
+        case .subscribed(let evicted, let refused, let crowded, let strangers, let unknown, let records, let users):
             json.object { json in
                 let full = refused.map { UserError(unfollowed: $0, policy) } + crowded.map { UserError(crowded: $0, policy) }
-                json.member("errorUserList", errors + full + unknown.map { UserError(unknown: $0) })
+                let others = strangers.map { UserError(stranger: $0) } + unknown.map { UserError(unknown: $0) }
+                json.member("errorUserList", errors + full + others)
                 json.key("evicted")
                 json.array { json in
                     for user in evicted { json.string(user.id) }
@@ -280,6 +287,13 @@ extension UserError {
 }
 
 extension UserError {
+    /// A subscription of type 3 to somebody who is no friend (R3).
+    fileprivate init(stranger user: UserID) {
+        self.init(
+            userID: String(user.id), code: 31704, reason: "subscribeType: 3 is for friends; this user is none of the caller's",
+            rule: .friends)
+    }
+
     /// The user has as many followers as a user may have (R6).
     fileprivate init(crowded user: UserID, _ policy: Policy) {
         self.init(

@@ -165,7 +165,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private func count(_ errors: [UserError], _ answer: CallAnswer, _ policy: Policy, of caller: UserID) {
         for error in errors { counters.rejections.count(error.rule) }
         switch answer {
-        case .subscribed(_, let refused, let crowded, let unknown, _, _):
+        case .subscribed(_, let refused, let crowded, let strangers, let unknown, _, _):
+            counters.rejections.count(.friends, strangers.count)
             counters.rejections.count(.quota, refused.count)
             counters.rejections.count(.followers, crowded.count)
             counters.rejections.count(.registered, unknown.count)

@@ -43,12 +43,16 @@ extension OpenAPI {
         ]),
         refusals: [.notAllowed, .noSuchUser, .tooOften])
 
+    private static let subscribeType = Schema.described(
+        ["type": "integer", "enum": .array(API.subscribeTypes.map { .integer(Int64($0)) })],
+        "1 the online status; 3 the online status of a friend, until the friendship ends. Who is no friend is in errorUserList: 31704.")
+
     private static let subscribeUserStatus = Operation(
         name: "subscribeUserStatus", summary: "Follows users: their changes arrive on the event stream.",
         request: Schema.object([
             Schema.required("userIDs", Schema.users(max: standard.subscribeUsersMax)), Schema.optional("expiry", expiry),
             Schema.optional("sync", Schema.described(Schema.bool, "Answer with the users' statuses; the stream then tells what is newer.")),
-            Schema.optional("subscribeType", Schema.integer(1...1)), asUser,
+            Schema.optional("subscribeType", subscribeType), asUser,
         ]), isBodyRequired: true,
         answer: Schema.object([
             Schema.required("errorUserList", Schema.errors), Schema.required("evicted", Schema.list(of: Schema.reference("UserID"))),

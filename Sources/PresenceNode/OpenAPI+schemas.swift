@@ -160,7 +160,7 @@ extension OpenAPI {
             Schema.described(
                 Schema.integer,
                 "Stable: 6014 not logged in, 6017 bad parameter, 7003 bad user ID, 7008 called too often, 7013 not in the plan, "
-                    + "70107 no such user, 72001 switched off, 50001 owner cannot be reached, 50002 overloaded.")),
+                    + "31704 not a friend, 70107 no such user, 72001 switched off, 50001 owner cannot be reached, 50002 overloaded.")),
         Schema.sometimes("retryAfter", Schema.described(["type": "integer", "minimum": 1], "Seconds.")),
         Schema.sometimes(
             "errorUserList", Schema.described(Schema.errors, "The users because of whom the whole call failed (errors.shape wholeCall).")),

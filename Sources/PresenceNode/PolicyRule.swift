@@ -18,6 +18,8 @@ enum PolicyRule: String, CaseIterable, Sendable {
     case quota
     /// A subscription to a user who has as many followers as a user may have (`subscription.maxPerTarget`).
     case followers = "maxPerTarget"
+    /// A subscription of type 3 to somebody who is no friend (31704).
+    case friends
     /// No such user (70107).
     case registered
     /// Called too often (7008).

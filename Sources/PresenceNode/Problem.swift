@@ -66,6 +66,7 @@ public struct Problem: Error, Equatable, Sendable {
             status: refusal.code == 50001 || refusal.code == 50002 ? 503 : refusal.code == 70107 ? 404 : 400, code: refusal.code,
             detail: refusal.detail, retryAfter: refusal.code == 50002 ? 1 : nil)
         if refusal.code == 70107 { rule = .registered }
+        if refusal.code == 31704 { rule = .friends }
         guard refusal.code == 6017, !refusal.users.isEmpty else { return }
         rule = .followers
         errors = refusal.users.map {
@@ -83,6 +84,7 @@ public struct Problem: Error, Equatable, Sendable {
         case 7013: "not in the app's plan"
         case 72001: "the feature is switched off"
         case 70107: "no such user"
+        case 31704: "not a friend"
         case 50001: "the owner cannot be reached"
         case 50002: "overloaded"
         default: "refused"

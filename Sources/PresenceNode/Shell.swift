@@ -77,7 +77,11 @@ final class Shell: @unchecked Sendable {
         inputs = gateways.map { _ in CrossingQueue() }
         let now = Clock.now()
         try store.load { try node.load($0, at: now) }
-        node.loaded(at: now)
+        node.loaded(at: now) { row in
+            let result = store.persistAndWait([row])
+            log(result, isDurable: (try? result.get()) != nil)
+            return isStoreSound
+        }
         obey()
         schedule(every: .milliseconds(20)) { $0.node.tick(at: Clock.now()) }
         schedule(every: .milliseconds(250)) { shell in

@@ -1,3 +1,5 @@
+import Dispatch
+import NIOConcurrencyHelpers
 import PresenceWire
 
 /// Why rows cannot be read or written.
@@ -71,5 +73,17 @@ extension Store {
     /// Makes rows durable for which somebody waits.
     public func persist(_ rows: [Row], completion: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
         persist(rows, isUrgent: true, completion: completion)
+    }
+
+    /// Makes rows durable while the caller waits: for the start, before anything else is done.
+    public func persistAndWait(_ rows: [Row]) -> Result<Void, StoreError> {
+        let outcome = NIOLockedValueBox<Result<Void, StoreError>>(.failure(.overloaded))
+        let done = DispatchSemaphore(value: 0)
+        persist(rows) { result in
+            outcome.withLockedValue { $0 = result }
+            done.signal()
+        }
+        done.wait()
+        return outcome.withLockedValue { $0 }
     }
 }

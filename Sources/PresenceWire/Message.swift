@@ -269,8 +269,13 @@ public struct SlotHash: Hashable, Sendable {
 
 /// One subscription of a user.
 public struct Subscription: Hashable, Sendable {
+    /// Lasts until it ends by itself or is ended.
+    public static let onlineStatus: UInt8 = 1
+    /// To a friend, and no longer than the friendship.
+    public static let friendOnlineStatus: UInt8 = 3
+
     public var target: UserID
-    /// R3; 1 is the online status.
+    /// R3: ``onlineStatus`` or ``friendOnlineStatus``.
     public var subscribeType: UInt8
     public var subscribedAt: Milliseconds
     /// Nil for never.
@@ -282,7 +287,8 @@ public struct Subscription: Hashable, Sendable {
     public var learntAt: Milliseconds = 0
 
     public init(
-        target: UserID, subscribeType: UInt8 = 1, subscribedAt: Milliseconds, expiresAt: Milliseconds?, version: Version,
+        target: UserID, subscribeType: UInt8 = Subscription.onlineStatus, subscribedAt: Milliseconds, expiresAt: Milliseconds?,
+        version: Version,
         isRemoved: Bool = false
     ) {
         self.target = target

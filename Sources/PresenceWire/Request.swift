@@ -94,8 +94,8 @@ public enum OwnerOperation: Hashable, Sendable {
 public enum Answer: Hashable, Sendable {
     /// To `setSelfStatus`, `publishEvent` and `register`: the record as it is now.
     case record(Record)
-    /// To `subscribe`: who was removed to make room (T21), and for whom there is none (R7).
-    case subscribed(evicted: [UserID], refused: [UserID] = [])
+    /// To `subscribe`: who was removed to make room (T21), for whom there is none (R7), and who is no friend, as type 3 asks (R3).
+    case subscribed(evicted: [UserID], refused: [UserID] = [], strangers: [UserID] = [])
     /// To `subscribe`: nothing was changed yet, because these may have no room for another follower: all nodes are to be asked.
     case crowded([UserID])
     /// To `followers`, in the order asked.
@@ -135,6 +135,11 @@ public struct Refusal: Hashable, Sendable {
         code: 50001, detail: "the change could not be made durable; nothing was acknowledged, safe to retry")
     /// 70107, where users must be registered.
     public static func noSuchUser(_ users: [UserID]) -> Refusal { Refusal(code: 70107, detail: "no such user: \(names(users))") }
+
+    /// 31704, where only friends may be followed so (R3) and these are none.
+    public static func noFriends(_ users: [UserID]) -> Refusal {
+        Refusal(code: 31704, detail: "subscribeType: 3 is for friends; no friend of the caller: \(names(users))")
+    }
 
     /// 6017, where each of these has as many followers as a user may have (R6).
     public static func tooManyFollowers(_ users: [UserID], most: Int) -> Refusal {

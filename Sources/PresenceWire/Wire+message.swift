@@ -254,10 +254,9 @@ extension WireWriter {
         case .record(let record):
             tag(1)
             self.record(record)
-        case .subscribed(let evicted, let refused):
+        case .subscribed(let evicted, let refused, let strangers):
             tag(2)
-            users(evicted)
-            users(refused)
+            for list in [evicted, refused, strangers] { users(list) }
         case .crowded(let targets):
             tag(9)
             users(targets)
@@ -482,7 +481,7 @@ extension WireReader {
     private mutating func answer() throws(DecodeError) -> Answer {
         switch try tag() {
         case 1: return .record(try record())
-        case 2: return .subscribed(evicted: try users(), refused: try users())
+        case 2: return .subscribed(evicted: try users(), refused: try users(), strangers: try users())
         case 9: return .crowded(try users())
         case 10: return .followers(try list { reader throws(DecodeError) in try reader.unsigned() })
         case 3: return .done

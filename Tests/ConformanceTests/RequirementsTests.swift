@@ -15,9 +15,10 @@ import Testing
             "not built yet: friends come with the relationship chain; what it will switch on is proved by `FriendsTests.changesOfFriendsAreToldWithoutASubscription()`",
         "T29":
             "not built yet: friends come with the relationship chain; the switch is proved by `FriendsTests.theSwitchEndsAndBeginsWhatIsToldOfFriendsAndLeavesSubscriptions()`",
-        "T30": "not built yet: friends come with the relationship chain",
-        "R3": "not built yet: types 2 and 4 need profiles, type 3 needs friends; they are refused",
-        "N23": "not built yet: friends come with the relationship chain; nothing is told of whom one does not follow",
+        "T30":
+            "not built yet: friends come with the relationship chain; following one of them is proved by `FriendsTests.onlyFriendsAreFollowedAsFriends()`",
+        "N23":
+            "friends come with the relationship chain; what its friendships show is proved by `FriendsTests.friendshipAloneShowsNothingWhereTheSwitchIsOff()`",
     ]
 
     /// The IDs in the display names of this target's tests.

@@ -64,6 +64,23 @@ extension ConformanceTests {
             }
         }
 
+        @Test("R3 Type 3 follows friends: who is none is named; types 2 and 4 are profiles, and refused") func types() async throws {
+            let app = try await App("rongcloud")
+            // Who is a friend, the relationship chain says: `FriendsTests.onlyFriendsAreFollowedAsFriends()`.
+            let friends = try await app.call("subscribeUserStatus", users(["bob", "carl"], #""subscribeType":3"#), node: 1)
+            #expect(friends.status == 200 && friends.errors == ["bob 31704", "carl 31704"])
+            let core = try RCCoreClient(app.configuration(of: "ann"))
+            let request = RCSubscribeEventRequest(subscribeType: .friendOnlineStatus, userIds: ["bob"], expiry: 3_600)
+            let answer = await core.subscribeEvent(request)
+            #expect(answer.status == RCErrorCode(rawValue: 31704) && answer.failedUserIds == ["bob"])
+            for type in [2, 4] {
+                let profile = try await app.call("subscribeUserStatus", users(["bob"], "\"subscribeType\":\(type)"), node: 2)
+                #expect(profile.code == 6017 && profile.detail.hasPrefix("subscribeType: \(type) is a profile"))
+            }
+            #expect(try await app.followedCount() == 0)
+            await core.client.close()
+        }
+
         @Test("R4 200 users a subscribe request; one more is refused") func batch() async throws {
             let app = try await App("rongcloud")
             #expect(try await app.call("subscribeUserStatus", users(many(0..<200)), node: 1).code == 0)

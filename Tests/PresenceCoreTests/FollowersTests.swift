@@ -15,7 +15,7 @@ import Testing
 
     /// Whether `user` may follow `target` from now on.
     private mutating func follows(_ user: String, _ target: String, on node: Int) -> Bool {
-        guard case .subscribed(_, _, let crowded, _, _, _) = cluster.subscribe(user, to: [target], on: node) else {
+        guard case .subscribed(_, _, let crowded, _, _, _, _) = cluster.subscribe(user, to: [target], on: node) else {
             Issue.record("\(user) is answered \(cluster.lastAnswer(on: node).map { "\($0)" } ?? "nothing")")
             return false
         }
@@ -45,7 +45,7 @@ import Testing
         allow(1)
         _ = follows("fan", "star", on: 0)
         let answer = cluster.subscribe("ann", to: ["bob", "star", "carl"], on: 1, sync: true)
-        guard case .subscribed(_, _, [user("star")], _, let records?, let users) = answer else {
+        guard case .subscribed(_, _, [user("star")], _, _, let records?, let users) = answer else {
             Issue.record("\(answer.map { "\($0)" } ?? "nothing")")
             return
         }

@@ -17,6 +17,85 @@ import Testing
         cluster.advance(.milliseconds(100))
     }
 
+    /// Subscribes to `names` as to friends.
+    private mutating func followFriends(_ names: [String], by user: String) -> CallAnswer? {
+        let targets = names.map { UserID(app: "default", id: $0) }
+        cluster.call(.subscribeUserStatus(targets, seconds: nil, sync: false, subscribeType: 3), by: user, on: 0)
+        cluster.advance(.milliseconds(50))
+        return cluster.lastAnswer(on: 0)
+    }
+
+    /// Whom the user follows, with the types.
+    private mutating func list(of user: String) -> [String] {
+        cluster.call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 200), by: user, on: 0)
+        cluster.advance(.milliseconds(50))
+        guard case .subscriptions(let page, _, _) = cluster.lastAnswer(on: 0) else { return ["no answer"] }
+        return page.map { "\($0.target.id) \($0.subscribeType)" }
+    }
+
+    @Test mutating func onlyFriendsAreFollowedAsFriends() {
+        cluster.login("bob", on: 1)
+        befriend("bob", ["ann", "carl"])
+        guard case .subscribed(let evicted, let refused, _, let strangers, _, _, _)? = followFriends(["ann", "eve", "carl"], by: "bob")
+        else {
+            Issue.record("not subscribed")
+            return
+        }
+        #expect(evicted == [] && refused == [] && strangers == [UserID(app: "default", id: "eve")])
+        #expect(list(of: "bob") == ["ann 3", "carl 3"])
+        set(#"{"errors.shape":"wholeCall"}"#)
+        #expect(followFriends(["carl", "eve"], by: "bob") == .refused(.noFriends([UserID(app: "default", id: "eve")])))
+        #expect(list(of: "bob") == ["ann 3", "carl 3"])
+    }
+
+    @Test mutating func whoIsFollowedAsAFriendIsFollowedNoLongerThanTheFriendship() {
+        set(#"{"friends.autoNotify":false}"#)
+        cluster.login("ann", on: 0)
+        cluster.login("carl", on: 2)
+        let bob = cluster.login("bob", on: 1)
+        befriend("bob", ["ann", "carl"])
+        cluster.subscribe("bob", to: ["carl"], on: 1)
+        _ = followFriends(["ann", "carl"], by: "bob")
+        #expect(list(of: "bob") == ["ann 3", "carl 1"])
+        cluster.setStatus("ann", "seen", on: 0)
+        #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("seen"))
+        befriend("bob", [])
+        #expect(list(of: "bob") == ["carl 1"])
+        cluster.setStatus("ann", "unseen", on: 0)
+        cluster.setStatus("carl", "seen", on: 2)
+        #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("seen"))
+        #expect(cluster.clients[bob].view["carl"]?["customStatus"] == .string("seen"))
+    }
+
+    @Test mutating func aFriendIsFollowedByWhoOwnsTheUserNext() {
+        set(#"{"friends.autoNotify":false}"#)
+        let bob = cluster.user(ownedBy: 0)
+        cluster.login("ann", on: 2)
+        cluster.login(bob, on: 1)
+        befriend(bob, ["ann"])
+        _ = followFriends(["ann"], by: bob)
+        #expect(list(of: bob) == ["ann 3"])
+        cluster.kill(0)
+        cluster.advance(.seconds(4))
+        // The friendship and the list have been kept by others, and one does not end before the other is known.
+        cluster.call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 200), by: bob, on: 1)
+        cluster.advance(.seconds(4))
+        guard case .subscriptions(let page, _, _) = cluster.lastAnswer(on: 1) else {
+            Issue.record("no list")
+            return
+        }
+        #expect(page.map(\.subscribeType) == [3])
+    }
+
+    @Test mutating func friendshipAloneShowsNothingWhereTheSwitchIsOff() {
+        set(#"{"friends.autoNotify":false}"#)
+        cluster.login("ann", on: 0, customStatus: "here")
+        let bob = cluster.login("bob", on: 1)
+        befriend("bob", ["ann"])
+        cluster.setStatus("ann", "busy", on: 0)
+        #expect(cluster.clients[bob].view["ann"] == nil)
+    }
+
     @Test mutating func changesOfFriendsAreToldWithoutASubscription() {
         cluster.login("ann", on: 0, customStatus: "here")
         let bob = cluster.login("bob", on: 1)

@@ -239,7 +239,7 @@ import Testing
     @Test mutating func syncAnswersWithRecordsAndTheStreamTellsOnlyWhatIsNewer() {
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 2)
-        guard case .subscribed(_, _, _, _, let records?, _) = cluster.subscribe("bob", to: ["ann"], on: 2, sync: true)
+        guard case .subscribed(_, _, _, _, _, let records?, _) = cluster.subscribe("bob", to: ["ann"], on: 2, sync: true)
         else {
             Issue.record("no answer")
             return
@@ -375,7 +375,7 @@ import Testing
         settings.subscriptionsMax = 2
         cluster = TestCluster(nodes: 3, settings: settings)
         let watcher = cluster.login("bob", on: 0)
-        guard case .subscribed(let evicted, _, _, _, _, _) = cluster.subscribe("bob", to: ["ann", "carl", "dora"], on: 0) else {
+        guard case .subscribed(let evicted, _, _, _, _, _, _) = cluster.subscribe("bob", to: ["ann", "carl", "dora"], on: 0) else {
             Issue.record("not subscribed")
             return
         }

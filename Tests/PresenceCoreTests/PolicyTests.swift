@@ -89,7 +89,7 @@ import Testing
         _ = setPolicy(#"{"preset":"rongcloud","settings":{"subscription.maxPerSubscriber":2}}"#)
         cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
-        guard case .subscribed([], let refused, _, _, _, _) = cluster.subscribe("bob", to: ["ann", "carl", "dora"], on: 1) else {
+        guard case .subscribed([], let refused, _, _, _, _, _) = cluster.subscribe("bob", to: ["ann", "carl", "dora"], on: 1) else {
             Issue.record("not subscribed")
             return
         }

@@ -42,7 +42,7 @@ import Testing
         for sync in [false, true] {
             cluster.subscribe("bob", to: ["ann", "ghost", "carl"], on: 2, sync: sync)
             cluster.advance(.milliseconds(100))
-            guard case .subscribed([], [], [], let unknown, let records, let users) = cluster.lastAnswer(on: 2) else {
+            guard case .subscribed([], [], [], [], let unknown, let records, let users) = cluster.lastAnswer(on: 2) else {
                 Issue.record("not subscribed")
                 return
             }

@@ -98,6 +98,10 @@ struct TestCluster {
         kill(index)
     }
 
+    private static func place(of row: Row) -> String { "\(row.user) \(row.kind) \(row.key)" }
+
+    private func takesNothing(_ index: Int) -> Bool { isDiskFull || fullDisks.contains(index) }
+
     /// The process is there again, without links.
     mutating func revive(_ index: Int, settings: CoreSettings = CoreSettings()) throws {
         let disk = processes[index].disk
@@ -105,7 +109,13 @@ struct TestCluster {
         processes[index] = Self.process(index, generation: generation, settings: settings)
         processes[index].disk = disk
         for key in disk.keys.sorted() { try processes[index].node.load(disk[key]!, at: now) }
-        processes[index].node.loaded(at: now)
+        let isTaken = !takesNothing(index)
+        var kept: Row?
+        processes[index].node.loaded(at: now) { row in
+            kept = row
+            return isTaken
+        }
+        if isTaken, let kept { processes[index].disk[Self.place(of: kept)] = kept }
     }
 
     mutating func restart(_ index: Int, settings: CoreSettings = CoreSettings()) throws {
@@ -250,10 +260,10 @@ struct TestCluster {
             case .tell(_, let message): processes[index].gateway.receive(message)
             case .answer(_, let token, let answer): processes[index].answers[token] = answer
             case .persist(let rows, let ticket, _):
-                let isDiskFull = isDiskFull || fullDisks.contains(index)
+                let isDiskFull = takesNothing(index)
                 processes[index].unwritten += rows
                 if !isDiskFull {
-                    for row in processes[index].unwritten { processes[index].disk["\(row.user) \(row.kind) \(row.key)"] = row }
+                    for row in processes[index].unwritten { processes[index].disk[Self.place(of: row)] = row }
                     processes[index].unwritten = []
                 }
                 processes[index].node.stored(ticket, isDurable: !isDiskFull, at: now)

@@ -173,6 +173,26 @@ import Testing
         #expect(node.outbox.rowsForOwners == [Row(shown)])
     }
 
+    /// Seed 204291: a side of a split had shown the user by a version that was a count newer than the rule of the other side.
+    @Test(arguments: [false, true])
+    mutating func aRuleThatIsOlderThanWhatWasShownWithoutItIsNewerFromNowOn(recordNamesIt: Bool) throws {
+        let version = Version(milliseconds: cluster.now.wall, counter: 1, node: 9)
+        var shown = Record(blank: user("ann"))
+        shown.version = Version(stamp: version.stamp + 1, node: 3)
+        let rule = Privacy().changed(
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: version, face: Record(blank: user("ann")), at: version)
+        let first = Row(shown)
+        if recordNamesIt { shown.privacy = rule }
+        let owner = cluster.ownerIndex(of: "ann")
+        var node = cluster.processes[(owner + 1) % 3].node
+        let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
+        for row in [recordNamesIt ? Row(shown) : first, Row(rule, of: user("ann"))] {
+            node.receive([row], ticket: 0, from: peer, at: cluster.now)
+        }
+        let told = try node.outbox.rowsForOwners.map { try Privacy($0).version > shown.version }
+        #expect(told == (recordNamesIt ? [] : [true]))
+    }
+
     @Test mutating func theAnswerWaitsForEveryNodeThatIsAlive() {
         cluster.login("ann", on: 0)
         cluster.losing = [(0, 1), (0, 2), (1, 2), (2, 1), (1, 0), (2, 0)].filter { $0.1 == 2 }

@@ -79,7 +79,7 @@ import Testing
             Interest(
                 user: ann, version: version, isWhole: true, added: [.init(target: ann, told: nil, since: 3)], removed: [ann])),
         .interest(news), .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)),
-        .answer(id: 9, .subscribed(evicted: [ann])),
+        .answer(id: 9, .subscribed(evicted: [ann])), .answer(id: 9, .subscribed(evicted: [], strangers: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
         .answer(id: 9, .refused(.unavailable)), .misrouted([ann]),
         .offer(ring: 7, [SlotHash(slot: 65_535, hash: .max)], isFirst: true, isLast: false), .want(ring: 7, [0, 65_535]),
