@@ -160,7 +160,8 @@ extension Node {
     }
 
     private mutating func fill(_ records: [Record], into call: PendingCalls.CallIndex) {
-        guard let users = calls[call]?.users else { return }
+        // A broken peer may answer with records where nobody asked for any.
+        guard let users = calls[call]?.users, calls[call]?.records.count == users.count else { return }
         var found: [UserID: Record] = [:]
         for record in records { found[record.user] = record }
         // A user may be named twice.

@@ -1,8 +1,8 @@
 import PresenceWire
 
 /// The version clock of a node never goes back, also when the wall clock does and the process ends: a bound that it has not reached is on
-/// disk before clients are told anything, and before they are told a position beyond the last one (design §4). A node whose disk takes
-/// nothing stops moving its position.
+/// disk before a node that has just begun tells anything, and before clients are told a position beyond the last one (design §4). A node
+/// whose disk takes nothing stops moving its position.
 extension Node {
     /// How far the version clock may go.
     struct ClockLease {
@@ -48,7 +48,8 @@ extension Node {
     public mutating func loaded(at now: Now, isKept: (Row) -> Bool) {
         if !joins { renewAlone(at: now) }
         for message in messagesAtStart() { tell(message, mask: .max) }
-        if isKept(nextLease(at: now)) { lease.durable = lease.written }
+        owners.doubtAll(at: now)
+        if isKept(nextLease(at: now)) { lease.durable = lease.written } else { noteDisk(isDurable: false, at: now) }
     }
 
     /// A cluster of one has told what it had not written when it died: all that it says now is newer than that.

@@ -146,12 +146,16 @@ public struct Node {
     // MARK: Inputs
 
     /// Takes a durable row back; before any other input.
+    ///
+    /// Throws for a row that is too far ahead of the wall clock, where there are other nodes: they would refuse all that this one writes
+    /// after it. A node alone goes on from there.
     public mutating func load(_ row: Row, at now: Now) throws(RowError) {
+        guard !joins || owners.clock.accepts(row.version, at: now.wall) else { throw RowError(aheadOfTime: row, at: now.wall) }
         switch row.kind {
         case .member: try remember(row, at: now)
         case .policy: try load(policy: row)
         case .kick: if try row.kick().expiresAt > now.wall { _ = kicks.merge(try row.kick(), of: row.user) }
-        case .clock: _ = owners.accepts(row.version, at: now)
+        case .clock: owners.clock.observe(row.version)
         case .status, .subscription, .visibility: try owners.load(row, at: now)
         }
     }
@@ -284,7 +288,7 @@ public struct Node {
             }
             if case .followers(let targets) = request.operation {
                 // Some of those whom it owns may not be here yet.
-                guard handoff.isSettled else { return send(.misrouted([request.user]), to: peer) }
+                guard handoff.coldCount == 0 else { return send(.misrouted([request.user]), to: peer) }
                 return send(.answer(id: request.id, .followers(targets.map { UInt64(owners.followers.ask($0)) })), to: peer)
             }
             guard decides(request.user, for: peer) else { return }

@@ -232,7 +232,7 @@ extension OwnerShards {
     /// The user's devices but the one that asked are told of the call (R14).
     private func name(_ session: SessionID?, in interest: inout Interest, of user: Index) {
         interest.asker = session
-        interest.isNews = users[user].sessions.contains { $0.id != session }
+        interest.isNews = !(interest.added.isEmpty && interest.removed.isEmpty) && users[user].sessions.contains { $0.id != session }
     }
 
     private func change(of user: Index, added: [Interest.Followed], removed: [UserID]) -> Interest {

@@ -140,6 +140,14 @@ extension OwnerShards {
         (isRenewed, unwritten) = (true, 0)
     }
 
+    /// Reading the disk may have taken longer than the grace: it begins now for each who was ONLINE.
+    mutating func doubtAll(at now: Now) {
+        for index in users.places where users.isLive(index) && users[index].doubtDeadline != nil {
+            users[index].doubtDeadline = now.instant + settings.reconnectGrace
+            schedule(index, at: now)
+        }
+    }
+
     /// The same for somebody of whom nothing was written: something may have been told all the same.
     mutating func renew(_ user: Index, at now: Now, into outbox: inout Outbox) {
         users[user].record.version = clock.next(at: now.wall)

@@ -10,9 +10,10 @@ extension OwnerShards {
 
     /// Answered when no node shows any more what may not be seen: see ``Outbox/needsWitnesses``.
     ///
-    /// - Returns: false for a call that began before the one that wrote the rule: it comes late, and does not undo it. Who made it asks again.
+    /// - Returns: false for a call that began before the one that wrote the rule: it comes late, and does not undo it. Who made it asks
+    ///   again. The same for one that comes from a clock which is far ahead.
     mutating func setVisibility(_ request: Request, _ change: Visibility.Change, at now: Now, into outbox: inout Outbox) -> Bool {
-        _ = accepts(request.begunAt, at: now)
+        guard accepts(request.begunAt, at: now) else { return false }
         let user = index(of: request.user)
         let privacy = users[user].record.privacy ?? Privacy()
         let new = privacy.visibility.changed(by: change)

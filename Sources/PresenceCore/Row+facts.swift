@@ -122,6 +122,14 @@ public struct RowError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The row, and what is wrong with it.
     public let description: String
 
+    /// A row of the disk that other nodes would not believe.
+    init(aheadOfTime row: Row, at wall: Milliseconds) {
+        self.init(
+            row,
+            "was written \((row.version.milliseconds - wall) / 1_000) s ahead of this machine's clock, and other nodes would refuse what this one "
+                + "writes after it: set the clock right, or wait so long; with an empty data directory the other nodes give what they have")
+    }
+
     init(_ row: Row, _ problem: String) { description = "row of \(row.user), kind \(row.kind), key \"\(row.key)\": \(problem)" }
 }
 

@@ -75,9 +75,8 @@ final class Shell: @unchecked Sendable {
         isHere = gateways.map { $0.eventLoop === eventLoop }
         crossing = Array(repeating: [], count: gateways.count)
         inputs = gateways.map { _ in CrossingQueue() }
-        let now = Clock.now()
-        try store.load { try node.load($0, at: now) }
-        node.loaded(at: now) { row in
+        try store.load { try node.load($0, at: Clock.now()) }
+        node.loaded(at: Clock.now()) { row in
             let result = store.persistAndWait([row])
             log(result, isDurable: (try? result.get()) != nil)
             return isStoreSound

@@ -75,7 +75,8 @@ extension Store {
         persist(rows, isUrgent: true, completion: completion)
     }
 
-    /// Makes rows durable while the caller waits: for the start, before anything else is done.
+    /// Makes rows durable while the caller waits: for the start, before anything else is done. Not for a store that completes on the
+    /// caller's thread.
     public func persistAndWait(_ rows: [Row]) -> Result<Void, StoreError> {
         let outcome = NIOLockedValueBox<Result<Void, StoreError>>(.failure(.overloaded))
         let done = DispatchSemaphore(value: 0)

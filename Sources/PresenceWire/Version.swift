@@ -13,7 +13,7 @@ public struct Version: Hashable, Comparable, Sendable {
     }
 
     public init(milliseconds: Milliseconds, counter: UInt16, node: UInt32) {
-        stamp = UInt64(milliseconds) << 16 | UInt64(counter)
+        stamp = UInt64(Swift.max(milliseconds, 0)) << 16 | UInt64(counter)
         self.node = node
     }
 

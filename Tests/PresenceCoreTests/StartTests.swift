@@ -1,0 +1,96 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// What a node takes back from its disk when it starts, and what it does before it tells anything.
+@Suite struct StartTests {
+    /// A lone node, stopped, whose wall clock has gone back by ten minutes.
+    private func wronged() -> TestCluster {
+        var cluster = TestCluster(nodes: 1)
+        cluster.login("ann", on: 0)
+        cluster.setStatus("ann", "kept", on: 0)
+        cluster.subscribe("bob", to: ["ann"], on: 0)
+        cluster.kill(0)
+        cluster.now.wall -= 600_000
+        return cluster
+    }
+
+    @Test func aLoneNodeKeepsWhatItWroteWhenTheClockWasTenMinutesAhead() throws {
+        var cluster = wronged()
+        for _ in 0..<2 {
+            try cluster.restart(0)
+            #expect(cluster.processes[0].node.kept(user("ann")).record.customStatus == "kept")
+            #expect(cluster.processes[0].node.kept(user("bob")).subscriptions.map(\.target) == [user("ann")])
+            guard case .userStatus(let record)? = cluster.setStatus("ann", "newer", on: 0) else {
+                Issue.record("not answered")
+                return
+            }
+            // On disk it replaces what is there.
+            let row = try #require(cluster.processes[0].disk.values.first { $0.kind == .status && $0.user == user("ann") })
+            #expect(row.version == record.version)
+            cluster.setStatus("ann", "kept", on: 0)
+            cluster.kill(0)
+        }
+    }
+
+    @Test func aNodeWithOthersDoesNotStartWithRowsThatTheyWouldRefuse() throws {
+        let cluster = wronged()
+        var node = Node(selfPeer: cluster.processes[0].node.selfPeer, cluster: "test", gatewaysCount: 1, joins: true)
+        let row = try #require(cluster.processes[0].disk.values.first { $0.kind == .status })
+        let error = #expect(throws: RowError.self) { try node.load(row, at: cluster.now) }
+        #expect(error?.description.contains("ahead of this machine's clock") == true)
+    }
+
+    @Test func whoWasOnlineIsDoubtedForTheWholeGraceHoweverLongTheDiskWasRead() throws {
+        var cluster = TestCluster(nodes: 1)
+        cluster.login("ann", on: 0)
+        cluster.advance(.milliseconds(100))
+        cluster.kill(0)
+        let disk = cluster.processes[0].disk
+        var node = Node(selfPeer: cluster.processes[0].node.selfPeer, cluster: "test", gatewaysCount: 1, joins: false)
+        for key in disk.keys.sorted() { try node.load(disk[key]!, at: cluster.now) }
+        let later = Now(instant: cluster.now.instant + .seconds(60), wall: cluster.now.wall + 60_000)
+        node.loaded(at: later) { _ in true }
+        node.tick(at: later)
+        #expect(node.kept(user("ann")).record.statusType == .online)
+        node.tick(at: Now(instant: later.instant + .seconds(11), wall: later.wall + 11_000))
+        #expect(node.kept(user("ann")).record.statusType == .offline)
+    }
+
+    /// Seed 200418: the wall clock went back between two starts, 22 ms apart.
+    @Test func whatAStartTellsIsNewerThanWhatTheOneBeforeTold() throws {
+        var cluster = TestCluster(nodes: 1)
+        cluster.login("ann", on: 0)
+        cluster.advance(.seconds(1))
+        cluster.kill(0)
+        cluster.now.wall += 20_000
+        try cluster.restart(0)
+        let first = cluster.processes[0].node.kept(user("ann")).record.version
+        cluster.processes[0].disk = cluster.processes[0].disk.filter { $1.kind != .status || $1.version < first }
+        cluster.kill(0)
+        cluster.now.wall -= 2_000
+        try cluster.restart(0)
+        #expect(cluster.processes[0].node.kept(user("ann")).record.version > first)
+    }
+
+    @Test func aDiskThatTakesNothingAtTheStartIsKnownBeforeAnythingIsChanged() throws {
+        var cluster = TestCluster(nodes: 1)
+        cluster.kill(0)
+        cluster.isDiskFull = true
+        try cluster.restart(0)
+        #expect(cluster.setStatus("ann", "lost", on: 0) == .refused(.notDurable))
+        #expect(cluster.processes[0].node.kept(user("ann")).record.customStatus == "")
+    }
+
+    @Test func aPeerThatAnswersASubscribeWithRecordsEndsNothing() {
+        var cluster = TestCluster(nodes: 2)
+        let ann = cluster.user(ownedBy: 1)
+        cluster.losing = [(from: 0, to: 1)]
+        cluster.subscribe(ann, to: ["bob"], on: 0)
+        var node = cluster.processes[0].node
+        let sent = node.calls.requests { _ in true }
+        #expect(sent.count == 1)
+        for request in sent { node.receive(.records([Record(blank: user("bob"))]), to: request.request.id, from: 1, at: cluster.now) }
+    }
+}
