@@ -375,6 +375,8 @@ public struct Node {
     /// Moves the time up to which everything shown here is complete: the oldest proof of life among the members, unless
     /// registrations are open (design §1.7). Events carry it as their id, so that a resumed stream misses nothing.
     private mutating func updatePosition(at now: Now) {
+        // While a ring is being computed, nobody has been asked yet for what a member that is gone had written.
+        guard awaitedRing == nil else { return }
         guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, unheardSince == nil, peers.isMajority else { return }
         var oldest: Milliseconds?
         for peer in peers.indices.dropFirst() where peers[peer].isAlive { oldest = min(oldest ?? .max, peers[peer].knownUpTo) }

@@ -115,6 +115,27 @@ import Testing
         #expect(cluster.clients[watcher].wentBack == 0)
     }
 
+    /// Seed 42350: a client resumed elsewhere from a position told before its node had asked anybody for what the dead owner had said last.
+    @Test mutating func noPositionIsToldBeforeTheUsersOfAnOwnerThatIsGoneAreAskedForAnew() throws {
+        let ann = cluster.user(ownedBy: 1)
+        cluster.login("bob", on: 2)
+        cluster.subscribe("bob", to: [ann], on: 2)
+        cluster.advance(.seconds(1))
+        cluster.losing = [(from: 1, to: 2)]
+        cluster.setStatus(ann, "unheard", on: 0)
+        let written = cluster.record(of: ann).version.milliseconds
+        cluster.advance(.milliseconds(200))
+        var node = cluster.processes[2].node
+        #expect(node.fanOut.recordHeld(of: user(ann))?.customStatus != "unheard")
+        let other = try #require(node.peerIndex(NodeID("node-0")))
+        #expect(node.peers[other].knownUpTo > written)
+        let owner = cluster.processes[1].node.selfPeer
+        node.unlinked(from: owner.id, evidence: .refused(generation: owner.generation), at: cluster.now)
+        node.tick(at: cluster.now)
+        #expect(!node.isMember(owner.id))
+        #expect(node.position <= written)
+    }
+
     @Test mutating func theDeathOfAGatewayNodeShowsOfflineOnlyForThoseWhoDoNotComeBack() {
         let ann = cluster.user(ownedBy: 1)
         let eve = cluster.user(ownedBy: 1, number: 1)
