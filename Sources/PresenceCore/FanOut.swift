@@ -75,7 +75,7 @@ struct FanOut {
             deltasStale += 1
             return nil
         }
-        views[index].record = record
+        views[index].record = record.replacing(views[index].record)
         guard views[index].isKnown else { return nil }
         return delivery(of: index)
     }
@@ -88,7 +88,7 @@ struct FanOut {
             unconfirmedCount -= 1
         }
         let isNewer = (watched.record?.version ?? .zero) > views[index].record.version
-        if isNewer, let record = watched.record { views[index].record = record }
+        if isNewer, let record = watched.record { views[index].record = record.replacing(views[index].record) }
         let wasKnown = views[index].isKnown
         views[index].isKnown = true
         return isNewer || !wasKnown ? delivery(of: index) : nil

@@ -296,15 +296,6 @@ public struct Gateway {
     /// Tells those to whom the user looks different by the new record: each face is encoded once.
     private mutating func deliver(_ record: Record, after old: Record, of user: UserIndex, to watchers: [SessionIndex]) {
         let policy = policies.policy(of: record.user)
-        var record = record
-        // After a split somebody may have been shown what is newer than the face: that must not stay.
-        let isBehind = watchers.contains { session in
-            let viewer = users.user(at: self[session].user)
-            return record.shown(to: viewer).version < old.shown(to: viewer).version
-        }
-        let version = record.version
-        if isBehind { record.privacy?.raise(to: version) }
-        users[user].record = record
         var payloads: [(face: Record, isUnknown: Bool, payload: Int32)] = []
         for session in watchers {
             let viewer = users.user(at: self[session].user)

@@ -181,6 +181,9 @@ public struct Privacy: Hashable, Sendable {
         faces = kept.map { faces[$0] }
     }
 
+    /// Those who may be shown something else than all others are.
+    fileprivate var viewers: [UserID] { visibility.named + named.map(\.user) }
+
     /// When a custom status or an event of a face ends, as it does with a user who is truly OFFLINE; nil for never.
     public var nextExpiry: Milliseconds? {
         faces.flatMap { [$0.customStatusExpiresAt > 0 ? $0.customStatusExpiresAt : nil, $0.event?.expiresAt] }.compactMap(\.self).min()
@@ -213,6 +216,28 @@ extension Record {
     public func shown(to viewer: UserID?) -> Record {
         guard hasPrivacy, let viewer else { return self }
         return shown(to: viewer)
+    }
+
+    /// The same, where `old` was shown until now. After a split somebody may have been shown what is newer than the face: that must not
+    /// stay, and who is told of the face must not take it for something older.
+    public func replacing(_ old: Record) -> Record {
+        guard isBehind(old) else { return self }
+        var record = self
+        record.privacy?.raise(to: version)
+        return record
+    }
+
+    /// Whether somebody is shown something older than by `old`.
+    private func isBehind(_ old: Record) -> Bool {
+        guard let privacy, privacy != old.privacy, privacy.faces.contains(where: { $0.version < old.version }) else { return false }
+        if versionForOthers < old.versionForOthers { return true }
+        return (privacy.viewers + (old.privacy?.viewers ?? [])).contains { shown(to: $0).version < old.shown(to: $0).version }
+    }
+
+    /// Of what those are shown whom the rule does not name.
+    private var versionForOthers: Version {
+        guard let privacy, let others = privacy.others else { return version }
+        return privacy.faces[others].version
     }
 
     /// What is shown from `time` on to those from whom the user hides: a user who is ONLINE goes OFFLINE, another one stays as she is.

@@ -193,6 +193,30 @@ import Testing
         #expect(told == (recordNamesIt ? [] : [true]))
     }
 
+    /// Seed 47629: a face was older than what this side of a split had shown, and was told as newer: but not to who followed the user anew.
+    @Test mutating func whoFollowsAnewIsToldNothingOlderThanBefore() throws {
+        let ann = cluster.user(ownedBy: 0)
+        let bob = cluster.login("bob", on: 1)
+        cluster.subscribe("bob", to: [ann], on: 1)
+        cluster.setStatus(ann, "shown on this side", on: 1)
+        var hiding = cluster.record(of: ann)
+        hiding.version = Version(stamp: hiding.version.stamp + 1, node: 9)
+        let began = Version(milliseconds: cluster.now.wall - 1_000, counter: 0, node: 9)
+        hiding.privacy = Privacy().changed(
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: began, face: Record(blank: user(ann)), at: began)
+        var writer = WireWriter()
+        writer.message(.delta(hiding))
+        let owner = cluster.processes[0].node.selfPeer.id
+        try writer.bytes.withUnsafeBytes { try cluster.processes[1].node.receive(batch: $0, from: owner, at: cluster.now) }
+        cluster.settle()
+        #expect(cluster.clients[bob].view[ann]?["version"]?.textValue == hiding.version.text)
+        #expect(status(of: ann, to: "bob", on: 1)?.version == hiding.version, "an answer tells the same")
+        cluster.call(.unsubscribeUserStatus([user(ann)]), by: "bob", on: 1)
+        cluster.subscribe("bob", to: [ann], on: 1)
+        #expect(cluster.clients[bob].repeated == 1)
+        #expect(cluster.clients[bob].wentBack == 0)
+    }
+
     @Test mutating func theAnswerWaitsForEveryNodeThatIsAlive() {
         cluster.login("ann", on: 0)
         cluster.losing = [(0, 1), (0, 2), (1, 2), (2, 1), (1, 0), (2, 0)].filter { $0.1 == 2 }
