@@ -71,6 +71,11 @@ struct Handoff {
     /// Nobody is there to be heard: they are waited for up to `deadline`, if nobody is waited for already.
     mutating func wait(until deadline: Instant) { if self.deadline == .farFuture { self.deadline = deadline } }
 
+    /// The others will be heard of later: they are waited for so long, if they are waited for.
+    mutating func wait(for timeout: Duration, at instant: Instant) {
+        if coldCount > 0, deadline != .farFuture { deadline = max(deadline, instant + timeout) }
+    }
+
     /// This node may decide about all its slots.
     mutating func warm(isOwned: SlotSet) {
         coldCount = 0
@@ -134,6 +139,9 @@ struct Handoff {
 
     /// Whether everything that a peer holds of this node's slots is here.
     func isTaken(from peer: PeerIndex) -> Bool { peer < offers.count && offers[peer].ring == ring && offers[peer].isTaken }
+
+    /// Whether a peer has begun to offer by a ring, and by none since.
+    func isOffered(_ ring: UInt64, by peer: PeerIndex) -> Bool { peer < offers.count && offers[peer].ring == ring }
 
     /// What was asked of a peer, or its answer, may be lost.
     mutating func restart(_ peer: PeerIndex) {

@@ -35,7 +35,9 @@ extension Node {
     }
 
     /// Tells a peer what this node holds of the slots that the peer is to keep.
-    mutating func offer(to peer: PeerIndex) {
+    mutating func offer(to peer: PeerIndex) { offer(to: peer, by: placement, ring: placement.id) }
+
+    mutating func offer(to peer: PeerIndex, by placement: Placement, ring: UInt64) {
         var held: [SlotHash] = []
         owners.book.forEachSlot { slot, hash in
             if placement.isKept(slot, by: peer) { held.append(SlotHash(slot: slot, hash: hash)) }
@@ -43,32 +45,37 @@ extension Node {
         var start = 0
         repeat {
             let end = min(start + Message.offerSlotsMax, held.count)
-            send(.offer(ring: placement.id, Array(held[start..<end]), isFirst: start == 0, isLast: end == held.count), to: peer)
+            send(.offer(ring: ring, Array(held[start..<end]), isFirst: start == 0, isLast: end == held.count), to: peer)
             start = end
         } while start < held.count
     }
 
     /// What was said on a link may be lost: both sides begin again.
-    mutating func renewOffer(to peer: PeerIndex) {
+    mutating func renewOffers(to peer: PeerIndex) {
         offer(to: peer)
         handoff.restart(peer)
         ask(peer)
         if handoff.isSettled { send(.settled(ring: handoff.ring), to: peer) }
+        renewPreparation(with: peer)
     }
 
     mutating func receive(offer slots: [SlotHash], ring: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, at now: Now) {
+        guard ring & 1 == 0 else { return receive(preparedOffer: slots, ring: ring, isFirst: isFirst, isLast: isLast, from: peer, at: now) }
+        follow(ring, changedBy: peer, at: now)
         handoff.offered(slots, ring: ring, isFirst: isFirst, isLast: isLast, by: peer)
         ask(peer)
         advanceHandoff(at: now)
     }
 
     /// Asks for the next slots that differ.
-    mutating func ask(_ peer: PeerIndex) {
-        let (owners, placement) = (owners, placement)
-        let wanted = handoff.next(from: peer, isOwned: { placement.owner(of: $0) == 0 }) { offered in
+    mutating func ask(_ peer: PeerIndex) { ask(peer, of: \.handoff, by: placement) }
+
+    mutating func ask(_ peer: PeerIndex, of handoff: WritableKeyPath<Node, Handoff>, by placement: Placement) {
+        let owners = owners
+        let wanted = self[keyPath: handoff].next(from: peer, isOwned: { placement.owner(of: $0) == 0 }) { offered in
             placement.isKept(offered.slot, by: 0) && owners.book.hash(of: offered.slot) != offered.hash
         }
-        if !wanted.isEmpty { send(.want(ring: handoff.ring, wanted), to: peer) }
+        if !wanted.isEmpty { send(.want(ring: self[keyPath: handoff].ring, wanted), to: peer) }
     }
 
     /// A peer asks for slots: a page of rows, then the word how many of the slots these were.
@@ -84,12 +91,23 @@ extension Node {
     }
 
     mutating func receive(sent slotsCount: Int, ring: UInt64, from peer: PeerIndex, at now: Now) {
+        guard ring & 1 == 0 else {
+            let unsent = prefetch.sent(slotsCount, ring: ring, by: peer)
+            if !unsent.isEmpty { send(.want(ring: ring, unsent), to: peer) }
+            guard let next = preparation?.placement else { return }
+            if unsent.isEmpty { ask(peer, of: \.prefetch, by: next) }
+            return advancePreparation(at: now)
+        }
         let unsent = handoff.sent(slotsCount, ring: ring, by: peer)
         if unsent.isEmpty { ask(peer) } else { send(.want(ring: handoff.ring, unsent), to: peer) }
         advanceHandoff(at: now)
     }
 
-    mutating func receive(settled ring: UInt64, from peer: PeerIndex) {
+    mutating func receive(settled ring: UInt64, from peer: PeerIndex, at now: Now) {
+        guard ring & 1 == 0 else {
+            prefetch.settled(ring, peer: peer)
+            return advancePreparation(at: now)
+        }
         handoff.settled(ring, peer: peer)
         forgetMoved()
     }
@@ -129,12 +147,12 @@ extension Node {
     private mutating func forgetMoved() {
         guard !isDraining else { return }
         guard peers.indices.dropFirst().allSatisfy({ !peers[$0].isAlive || handoff.isSettled($0) }), handoff.isSettled else { return }
-        let placement = self.placement
-        owners.forget { !placement.isKept($0, by: 0) }
+        let (placement, next) = (placement, preparation?.placement)
+        owners.forget { !placement.isKept($0, by: 0) && next?.isKept($0, by: 0) != true }
     }
 
     /// Whether this node decides about all the slots that it owns.
-    public var isWarm: Bool { handoff.coldCount == 0 && awaitedRing == nil }
+    public var isWarm: Bool { handoff.coldCount == 0 && (awaitedRing == nil || isPreparing) }
 
     /// Whether everything that this node held is where it belongs: then a node that drains may end.
     public var isHandedOver: Bool {

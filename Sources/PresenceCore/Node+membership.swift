@@ -41,7 +41,7 @@ extension Node {
         meet(hello, at: now)
         send(.requestSync, to: peer)
         resync(peer, at: now)
-        renewOffer(to: peer)
+        renewOffers(to: peer)
         // What was asked while there was no link is lost.
         if !handoff.isTaken(from: peer) { send(.requestOffer, to: peer) }
         run(at: now)
@@ -122,12 +122,15 @@ extension Node {
         // It went on meanwhile, and may have told clients up to when it knew of all, without what was asked of this side.
         let comesBack = state.isLive && !wasAlive && peers[peer].wasMember && card.generation == peers[peer].peer.generation
         if comesBack { owners.relearn(at: now) }
+        isAbrupt = isAbrupt || comesBack || (wasAlive && (wasRestarted || !state.isLive))
         peers[peer].peer = card
         peers[peer].state = state
         peers[peer].isDraining = isDraining
         if wasAlive, wasRestarted || !state.isLive {
             owners.peerLost(peer, at: now, into: &outbox)
             handoff.lose(peer)
+            prefetch.lose(peer)
+            preparation?.isAbrupt = true
             for other in peers.indices.dropFirst() { ask(other) }
             peers[peer].knownUpTo = 0
             peers[peer].relays = Relays()
@@ -184,6 +187,7 @@ extension Node {
             return awaitedRing = id
         }
         awaitedRing = nil
+        if preparation?.placement.id != id { preparation = nil }
         if isMissed { changePlacement(to: placement, at: now) }
     }
 
@@ -198,12 +202,18 @@ extension Node {
     /// The ring of the effect ``Effect/place(_:)``. If the members have changed meanwhile nothing happens: another one is on its way.
     public mutating func placed(_ ring: Ring, at now: Now) {
         guard Placement.id(of: ring.members) == awaitedRing else { return }
-        awaitedRing = nil
-        changePlacement(to: Placement(ring: ring) { peerIndices[$0] ?? 0 }, at: now)
+        let next = Placement(ring: ring) { peerIndices[$0] ?? 0 }
+        if prepares(next, at: now) {
+            advancePreparation(at: now)
+        } else {
+            awaitedRing = nil
+            changePlacement(to: next, at: now)
+            joinPreparation(at: now)
+        }
         run(at: now)
     }
 
-    private mutating func changePlacement(to new: Placement, at now: Now) {
+    mutating func changePlacement(to new: Placement, at now: Now) {
         let old = placement
         placement = new
         owners.nodesCount = max(new.ring.members.count, 1)
@@ -213,7 +223,7 @@ extension Node {
             for peer in peers.indices.dropFirst() { send(.requestOffer, to: peer) }
         }
         beginHandoff(isChilled: isChilled || isMissed, at: now)
-        (isChilled, isMissed) = (false, false)
+        (isChilled, isMissed, isAbrupt) = (false, false, false)
         var ticket = nextTicket
         for write in writes.replan(nextTicket: &ticket, { [self] in keepers(of: $0) }) {
             replicate(write.rows, ticket: write.replicaTicket)

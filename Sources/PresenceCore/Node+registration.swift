@@ -41,7 +41,7 @@ extension Node {
             send(.requestSync, to: peer)
             send(.requestOffer, to: peer)
             resync(peer, at: now)
-            renewOffer(to: peer)
+            renewOffers(to: peer)
         }
     }
 

@@ -76,6 +76,11 @@ public struct Node {
     var misroutedRetryAt = Instant.farFuture
     /// Slots that come to this node, and what the others hold of them.
     var handoff = Handoff()
+    /// See ``Preparation``.
+    var preparation: Preparation?
+    var prefetch = Handoff()
+    /// A member is gone, or has come back from another side of a split, since the ring changed last.
+    var isAbrupt = false
     /// This node has contact points: it waits for them before it believes that it knows all.
     let joins: Bool
     var writes = PendingWrites()
@@ -202,6 +207,7 @@ public struct Node {
         forgetKicks(at: now)
         retryMisrouted(at: now)
         advanceHandoff(at: now)
+        advancePreparation(at: now)
         tickCalls(at: now)
         resyncOverflown(at: now)
         failOverdueWrites(at: now)
@@ -327,7 +333,7 @@ public struct Node {
             receive(offer: slots, ring: ring, isFirst: isFirst, isLast: isLast, from: peer, at: now)
         case .want(let ring, let slots): receive(want: slots, ring: ring, from: peer)
         case .sent(let ring, let slotsCount): receive(sent: slotsCount, ring: ring, from: peer, at: now)
-        case .settled(let ring): receive(settled: ring, from: peer)
+        case .settled(let ring): receive(settled: ring, from: peer, at: now)
         case .requestOffer: if peers[peer].isLinked { offer(to: peer) }
         case .membership(let message):
             membership.receive(message, from: peers[peer].peer.id, at: now)
@@ -376,7 +382,7 @@ public struct Node {
     /// registrations are open (design §1.7). Events carry it as their id, so that a resumed stream misses nothing.
     private mutating func updatePosition(at now: Now) {
         // While a ring is being computed, nobody has been asked yet for what a member that is gone had written.
-        guard awaitedRing == nil else { return }
+        guard awaitedRing == nil || isPreparing else { return }
         guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, unheardSince == nil, peers.isMajority else { return }
         var oldest: Milliseconds?
         for peer in peers.indices.dropFirst() where peers[peer].isAlive { oldest = min(oldest ?? .max, peers[peer].knownUpTo) }

@@ -29,10 +29,13 @@ struct Placement {
         members.reduce(into: 0) { id, member in id ^= Self.id(of: member.id, weight: member.weight) }
     }
 
-    /// What one member adds to ``id``.
+    /// What one member adds to ``id``; even, see ``preparedID``.
     static func id(of member: NodeID, weight: Int) -> UInt64 {
-        StableHash.mix(StableHash.hash64(member.rawValue.utf8), UInt64(weight))
+        StableHash.mix(StableHash.hash64(member.rawValue.utf8), UInt64(weight)) & ~1
     }
+
+    /// The peers that own slots.
+    var members: [PeerIndex] { peers }
 
     /// The peer that owns a user; this node when there is no other.
     func owner(of user: UserID) -> PeerIndex { owner(of: user.slot) }

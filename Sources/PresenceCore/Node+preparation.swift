@@ -1,0 +1,106 @@
+import PresenceWire
+
+/// A ring that comes without anybody having gone, because a node joins or drains, is prepared while the present one holds: each node
+/// fetches what it is to keep, and all change when all have it. What was written meanwhile is all that the handoff proper has to move, and
+/// the time in which a slot is cold is short (design §5, "warming").
+///
+/// Safe whoever keeps to it: what is fetched is a copy as any replica's, and the handoff after it asks everybody about everything anew.
+/// The messages are those of the handoff, with ``Placement/preparedID``.
+extension Node {
+    /// What is prepared.
+    struct Preparation {
+        let placement: Placement
+        /// Then it comes whoever is missing.
+        let deadline: Instant
+        /// Somebody is gone meanwhile, or has begun anew: there is nothing to wait for.
+        var isAbrupt = false
+    }
+
+    /// Whether the present ring holds, with all its members, while the next one is prepared.
+    var isPreparing: Bool { preparation.map { $0.placement.id == awaitedRing && !$0.isAbrupt } ?? false }
+
+    /// Whether all who keep anything by the present ring stay until the next one has it, and none of them has changed already.
+    private func canPrepare(_ next: Placement) -> Bool {
+        guard !isChilled, !isMissed, !isAbrupt, handoff.coldCount == 0, peers.count > 1 else { return false }
+        return placement.members.allSatisfy { $0 == 0 || (peers[$0].isAlive && !handoff.isOffered(next.id, by: $0)) }
+    }
+
+    /// The next ring is known. Returns whether the present one holds until it is prepared.
+    mutating func prepares(_ next: Placement, at now: Now) -> Bool {
+        guard canPrepare(next) else {
+            preparation = nil
+            return false
+        }
+        prepare(next, at: now)
+        return true
+    }
+
+    /// Offers the others what they are to keep, and asks for what this node is to keep.
+    private mutating func prepare(_ next: Placement, at now: Now) {
+        preparation = Preparation(placement: next, deadline: now.instant + settings.preparationTimeout)
+        prefetch.begin(ring: next.preparedID, isChilled: false, deadline: .farFuture, isOwned: SlotSet())
+        for peer in peers.indices.dropFirst() where peers[peer].isLinked { offer(to: peer, by: next, ring: next.preparedID) }
+        for peer in peers.indices.dropFirst() { ask(peer, of: \.prefetch, by: next) }
+    }
+
+    /// A peer prepares a ring.
+    mutating func receive(preparedOffer slots: [SlotHash], ring: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, at now: Now) {
+        prefetch.offered(slots, ring: ring, isFirst: isFirst, isLast: isLast, by: peer)
+        joinPreparation(at: now)
+        guard let next = preparation?.placement else { return }
+        ask(peer, of: \.prefetch, by: next)
+        advancePreparation(at: now)
+    }
+
+    /// This node could not wait, because it has just begun, but others prepare what holds here: it hears from them when they have changed.
+    mutating func joinPreparation(at now: Now) {
+        let ring = placement.preparedID
+        guard preparation == nil, prefetch.ring != ring, peers.indices.contains(where: { prefetch.isOffered(ring, by: $0) }) else { return }
+        handoff.wait(for: settings.preparationTimeout + settings.takeoverTimeout, at: now.instant)
+        prepare(placement, at: now)
+    }
+
+    /// Says so when all has come, and changes when all have said so.
+    mutating func advancePreparation(at now: Now) {
+        guard let preparation else { return }
+        let others = peers.indices.dropFirst().filter { peers[$0].isAlive }
+        if !prefetch.isSettled, others.allSatisfy({ prefetch.isTaken(from: $0) }) {
+            prefetch.settle()
+            for peer in others { send(.settled(ring: prefetch.ring), to: peer) }
+        }
+        let isPrepared = prefetch.isSettled && others.allSatisfy { prefetch.isSettled($0) }
+        // One that has changed already still takes part: others wait for it.
+        let isAbrupt = preparation.isAbrupt && preparation.placement.id == awaitedRing
+        guard isPrepared || isAbrupt || now.instant >= preparation.deadline else { return }
+        endPreparation(at: now)
+    }
+
+    /// A peer that keeps something by the present ring has changed already.
+    mutating func follow(_ ring: UInt64, changedBy peer: PeerIndex, at now: Now) {
+        guard let preparation, ring == preparation.placement.id, ring == awaitedRing, placement.members.contains(peer) else { return }
+        endPreparation(at: now)
+    }
+
+    /// As ``renewOffers(to:)``; also where this node has changed, and the peer has not.
+    mutating func renewPreparation(with peer: PeerIndex) {
+        let isAwaited = placement.preparedID == prefetch.ring && !handoff.isSettled(peer)
+        guard let next = preparation?.placement ?? (isAwaited ? placement : nil) else { return }
+        offer(to: peer, by: next, ring: next.preparedID)
+        prefetch.restart(peer)
+        ask(peer, of: \.prefetch, by: next)
+        if prefetch.isSettled { send(.settled(ring: prefetch.ring), to: peer) }
+    }
+
+    private mutating func endPreparation(at now: Now) {
+        guard let next = preparation?.placement else { return }
+        preparation = nil
+        guard next.id == awaitedRing else { return }
+        awaitedRing = nil
+        changePlacement(to: next, at: now)
+    }
+}
+
+extension Placement {
+    /// The ID under which this ring is prepared: those of rings that hold are even.
+    var preparedID: UInt64 { id | 1 }
+}

@@ -1,0 +1,69 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// A ring that comes because a node joins or drains is prepared while the present one holds.
+@Suite struct PreparationTests {
+    var cluster = TestCluster(nodes: 3)
+
+    /// The slots of each node that are cold now.
+    private var cold: [Int] { cluster.processes.map(\.node.handoff.coldCount) }
+
+    @Test mutating func aDrainedNodeDecidesUntilTheOthersHaveItsUsers() {
+        let name = cluster.user(ownedBy: 0)
+        cluster.login(name, on: 1)
+        // What the others are to fetch does not come.
+        cluster.losing = [(from: 0, to: 1), (from: 0, to: 2)]
+        let drains = cluster.processes[0].node.drain(at: cluster.now)
+        #expect(drains)
+        cluster.advance(.milliseconds(50))
+        for process in cluster.processes.dropFirst() {
+            #expect(process.node.owner(of: user(name)) == process.node.peerIndex(cluster.processes[0].node.selfPeer.id))
+        }
+        #expect(cluster.processes[0].node.decides(user(name)))
+    }
+
+    @Test mutating func whatIsFetchedBeforeIsNotFetchedAgainAndNothingIsLost() {
+        let name = cluster.user(ownedBy: 0)
+        cluster.login(name, on: 1)
+        cluster.setStatus(name, "kept", on: 1)
+        _ = cluster.processes[0].node.drain(at: cluster.now)
+        cluster.advance(.seconds(1))
+        let owner = cluster.processes[1].node.owner(of: user(name)) == 0 ? 1 : 2
+        #expect(cluster.processes[owner].node.decides(user(name)))
+        #expect(cluster.processes[owner].node.kept(user(name)).record.customStatus == "kept")
+        #expect(cold == [0, 0, 0])
+        #expect(cluster.processes[0].node.isHandedOver)
+    }
+
+    @Test mutating func aNodeThatNeverFetchesIsNotWaitedForLongerThanTheTimeout() {
+        // The link to node 2 takes nothing, and nobody notices.
+        cluster.losing = [(from: 0, to: 2), (from: 1, to: 2)]
+        _ = cluster.processes[0].node.drain(at: cluster.now)
+        cluster.advance(.seconds(1))
+        #expect(cluster.processes[0].node.preparation != nil)
+        let timeout = CoreSettings().preparationTimeout
+        cluster.advance(timeout)
+        #expect(cluster.processes[0].node.preparation == nil)
+    }
+
+    @Test mutating func whoHasChangedIsFollowed() {
+        _ = cluster.processes[0].node.drain(at: cluster.now)
+        cluster.advance(.seconds(1))
+        let rings = Set(cluster.processes.map(\.node.placement.id))
+        #expect(rings.count == 1 && cluster.processes.allSatisfy { $0.node.preparation == nil })
+        #expect(cluster.processes[0].node.placement.slotsOwned == 0)
+    }
+
+    @Test mutating func aMemberThatIsGoneEndsTheWaiting() {
+        cluster.losing = [(from: 0, to: 2), (from: 1, to: 2)]
+        _ = cluster.processes[0].node.drain(at: cluster.now)
+        cluster.advance(.milliseconds(200))
+        #expect(cluster.processes[0].node.preparation != nil)
+        cluster.kill(2)
+        cluster.advance(.seconds(2))
+        #expect(cluster.processes[0].node.preparation == nil)
+        #expect(cluster.processes[1].node.placement.slotsOwned == Ring.slotsCount)
+    }
+}
