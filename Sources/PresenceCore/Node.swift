@@ -341,7 +341,8 @@ public struct Node {
         case .replicate(let ticket, let rows): receive(rows, ticket: ticket, from: peer, at: now)
         case .replicated(let ticket): receiveReplicated(ticket, from: peer)
         case .digest(let hashes, let wantsAnswer): receive(digest: hashes, wantsAnswer: wantsAnswer, from: peer)
-        case .requestSync: if peers[peer].isLinked { resync(peer, at: now) }
+        // Also where nothing can be said to it yet: what it told is not complete before all has been said.
+        case .requestSync: resync(peer, at: now)
         case .complete(let version):
             // What is written here from now on is newer than what clients may have been told is complete.
             if owners.accepts(version, at: now) { receive(complete: version.milliseconds, from: peer) }
