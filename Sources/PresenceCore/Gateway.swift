@@ -371,7 +371,8 @@ public struct Gateway {
         // A session that has not had its list yet did not make the call whose answer told something.
         let isOfList = interest.isWhole || !self[session].hasInterest
         let added = interest.added.map { followed -> (user: UserIndex, told: Version?) in
-            let isNewerThanResume = followed.since >= floor.milliseconds
+            // What comes by itself was not told before: it was held back until it was on disk, and may have been lost on its way.
+            let isNewerThanResume = !interest.isWhole || followed.since >= floor.milliseconds
             // N8: told of all that was so when it was asked, by the clock of the subscriber's owner, and of nothing that has changed since.
             let told = followed.told == .max ? Version(milliseconds: followed.since, counter: 0, node: Self.asItWas) : followed.told
             return (userIndex(followed.target), isOfList ? (isNewerThanResume ? .zero : floor) : told)
