@@ -101,7 +101,9 @@ extension Node {
             for (peer, interest) in write.interests {
                 send(.interest(owners.noteTold(interest)), to: peer)
             }
-            for (peer, id, answer) in write.answers { send(.answer(id: id, answer), to: peer) }
+            for (peer, id, answer) in write.answers {
+                send(.answer(id: id, isUndone(answer, of: write) ? .refused(.unavailable) : answer), to: peer)
+            }
             for (peer, ticket) in write.acknowledgements { send(.replicated(ticket: ticket), to: peer) }
         case .failed(let write, let refusal):
             for (peer, interest) in write.interests {
@@ -109,6 +111,15 @@ extension Node {
             }
             for (peer, id, _) in write.answers { send(.answer(id: id, .refused(refusal)), to: peer) }
         }
+    }
+
+    /// Whether a rule of who may see a user has been replaced before it could be acknowledged: another side of a split had a newer one.
+    private func isUndone(_ answer: Answer, of write: PendingWrites.Write) -> Bool {
+        guard case .visibility(let privacy) = answer,
+            let row = write.rows.first(where: { $0.kind == .visibility && $0.version == privacy.version }),
+            let user = owners.index(ofKnown: row.user)
+        else { return false }
+        return owners.users[user].record.privacy?.visibility != privacy.visibility
     }
 
     // MARK: Keeping
