@@ -107,7 +107,7 @@ extension SimulatedCluster {
     }
 
     /// Whom a user follows by its owner's book, and itself.
-    private func followed(by user: Int) -> [Int] {
+    func followed(by user: Int) -> [Int] {
         guard let owner = owner(of: user) else { return [] }
         return nodes[owner].kept(userID(user)).subscriptions.compactMap { userIndex($0.target.id) } + [user]
     }

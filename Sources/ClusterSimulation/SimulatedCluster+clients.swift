@@ -228,6 +228,7 @@ extension SimulatedCluster {
             return violate(.viewsNeverGoBack, "user-\(clients[client].user) was told \(last), is now told \(status)")
         }
         checkFollowed(told, of: user, client)
+        checkListed(told, of: user, client)
         clients[client].streamed[user] = version
         let before = clients[client].view[user]
         if let before, before.version > version { return }

@@ -91,7 +91,7 @@ extension SimulatedCluster {
     // MARK: Operations
 
     /// Has a user ask the node of one of its sessions, or any other.
-    private mutating func call(_ call: Call, by user: Int) {
+    mutating func call(_ call: Call, by user: Int) {
         if call.isOfBook {
             guard !truth.books[user].isBusy else { return }
             truth.books[user].isBusy = true

@@ -49,6 +49,8 @@ public struct SimulatedCluster {
     var disturbedAt: Nanoseconds = 0
     /// When so many nodes were down at once that what was acknowledged may have been on none of the others.
     var crippledAt: Nanoseconds = .min / 2
+    /// Whom each user followed when the history was over and ``probe()`` began.
+    var probed: [[Int]]?
     private var agenda = Agenda()
     private var order: UInt64 = 0
 
@@ -134,6 +136,7 @@ public struct SimulatedCluster {
         if violation == nil { twice { $0.checkViews() } }
         rest(Self.restMilliseconds)
         if violation == nil { twice { $0.checkRest() } }
+        if violation == nil { probe() }
         for node in nodes {
             let statistics = node.look { $0.statistics }
             counts.relayed += Int(statistics.relaysPassedOn)
@@ -143,7 +146,7 @@ public struct SimulatedCluster {
     }
 
     /// What is wrong at one moment and right soon after was a change under way: something ends by itself at any time.
-    private mutating func twice(_ check: (inout SimulatedCluster) -> Void) {
+    mutating func twice(_ check: (inout SimulatedCluster) -> Void) {
         check(&self)
         guard violation != nil else { return }
         journal.violation = nil
