@@ -119,11 +119,23 @@ extension SimulatedCluster {
         if clients[client].isWanted { comeBack(client) }
     }
 
-    /// The client has noticed that its node is gone.
+    /// The client has noticed that its node is gone. Some take their time to come back, and some never do: only they may be shown as gone.
     mutating func streamEnded(_ client: Int, _ attempt: Int) {
         guard clients[client].attempt == attempt, clients[client].isWanted, clients[client].stream == nil else { return }
-        comeBack(client)
+        // Drawn apart, so that the others do what they did before some of them took their time.
+        var random = SplitMix64(seed: options.seed).split(UInt64(client + 100)).split(UInt64(attempt))
+        switch random.number(in: 0...5) {
+        case 0: clients[client].isWanted = false
+        case 1...2:
+            clients[client].attempt += 1
+            let delay = random.microseconds(1_500_000...Self.lateMicroseconds)
+            plan(.connectClient(client: client, attempt: clients[client].attempt), after: delay)
+        default: comeBack(client)
+        }
     }
+
+    /// Whoever comes back by then has not been away, to those who watch: within ``graceAfterDeath``.
+    private static let lateMicroseconds = 6_000_000
 
     private mutating func comeBack(_ client: Int) {
         clients[client].attempt += 1

@@ -121,6 +121,7 @@ extension SimulatedCluster {
         for client in clients.indices where clients[client].stream?.node == node {
             guard let stream = clients[client].stream else { continue }
             lostSession(of: client, stream, tolerance: graceAfterDeath)
+            truth.presences[clients[client].user].hasDiedWithNode = truth.presences[clients[client].user].openCount == 0
             plan(.streamEnded(client: client, attempt: clients[client].attempt), after: random.microseconds(100...5_000))
         }
         for other in nodes.indices where other != node {

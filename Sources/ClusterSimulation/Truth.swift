@@ -10,6 +10,8 @@ struct Truth {
         /// Since when somebody who looks may not see the user go: absences shorter than the grace do not count.
         var continuousSince: Nanoseconds?
         var absentSince: Nanoseconds = 0
+        /// The last session ended with its node: every owner after that waits anew for the user to come back.
+        var hasDiedWithNode = false
         /// An absence up to so long must not be seen.
         var tolerance: Nanoseconds = 0
         /// Until then an OFFLINE is in order: the user asked for it.
@@ -47,6 +49,7 @@ struct Truth {
     mutating func opened(_ user: Int, device: Int, at now: Nanoseconds) {
         presences[user].openCount += 1
         presences[user].platforms.append(device)
+        presences[user].hasDiedWithNode = false
         guard presences[user].openCount == 1 else { return }
         let absence = now - presences[user].absentSince
         if absence > presences[user].tolerance { presences[user].continuousSince = now }
