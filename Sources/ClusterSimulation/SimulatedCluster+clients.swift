@@ -11,9 +11,10 @@ extension SimulatedCluster {
         plan(.connectClient(client: client, attempt: clients[client].attempt), after: random.microseconds(100...2_000))
     }
 
-    /// The app starts anew: it knows nothing.
+    /// The app starts anew: it knows nothing. Some have kept a position of another cluster, whose clocks were ahead of this one's.
     private mutating func forget(_ client: Int) {
-        clients[client].lastEventID = nil
+        var random = SplitMix64(seed: options.seed).split(UInt64(client + 200)).split(UInt64(clients[client].attempt))
+        clients[client].lastEventID = random.isOnce(in: 16) ? Self.epoch + Milliseconds(time.milliseconds) + 3_600_000 : nil
         clients[client].view = [:]
     }
 
