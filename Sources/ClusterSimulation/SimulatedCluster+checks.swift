@@ -265,11 +265,8 @@ extension SimulatedCluster {
                 .nothingAcknowledgedIsLost, "user-\(user) was told \(version.text) \"\(newest.text)\", its record is \(record.words)")
         }
         if record.customStatus == newest.text { return }
-        // Whose node seems to be dead is OFFLINE (design §5), and that ends the text (T11).
-        let seemedDead = truth.presences[user].offlineVersion > version
-        let hasEnded =
-            truth.wishes[user].contains(where: \.expires) || truth.presences[user].wasAbsentAt > 0 || truth.presences[user].openCount == 0
-            || seemedDead
+        // Who is OFFLINE, or whose node seems to be dead (design §5), has none from then on (T11).
+        let hasEnded = truth.wishes[user].contains(where: \.expires) || truth.presences[user].offlineVersion > version
         if record.customStatus.isEmpty, hasEnded, record.version > version { return }
         let isWish = truth.wishes[user].contains { $0.text == record.customStatus && ($0.version == nil || $0.version! >= version) }
         if isWish, record.version > version { return }

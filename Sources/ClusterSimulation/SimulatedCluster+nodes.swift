@@ -131,14 +131,16 @@ extension SimulatedCluster {
         }
     }
 
-    /// Somebody's record is written that says OFFLINE: that ends the custom status (T11).
     /// Several nodes are down at once.
     private mutating func cripple() {
         crippledAt = time
         truth.doubtSights()
     }
 
-    private mutating func noteOffline(_ rows: [Row]) {
+    /// Somebody's record is written that says OFFLINE: that ends the custom status (T11). Not by a node that reaches none of the others, to
+    /// which the user may have been there all the time: a change that is on one disk alone is none (design §5).
+    private mutating func noteOffline(_ rows: [Row], by node: Int) {
+        if nodes.count > 1, !options.faults.contains(.drains), nodes[node].look({ $0.memberIDs.count == 1 }) { return }
         for row in rows where row.kind == .status {
             guard let user = userIndex(row.user.id), let record = try? Record(row), record.statusType == .offline else { continue }
             truth.presences[user].offlineVersion = max(truth.presences[user].offlineVersion, record.version)
@@ -395,7 +397,7 @@ extension SimulatedCluster {
                 if gateway == 0 { nodes[node].gateways[0].receive(message) } else { crossing[gateway].append(message) }
             case .answer(_, let token, let answer): answered(node, token, answer)
             case .persist(let rows, let ticket, let isUrgent):
-                noteOffline(rows)
+                noteOffline(rows, by: node)
                 nodes[node].disk.write(rows, ticket: ticket, isUrgent: isUrgent)
             case .connect(let peer): if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
             case .transmit(let peer): transmit(from: node, to: peer)

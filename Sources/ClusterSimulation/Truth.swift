@@ -16,7 +16,6 @@ struct Truth {
         var tolerance: Nanoseconds = 0
         /// Until then an OFFLINE is in order: the user asked for it.
         var excusedUntil: Nanoseconds = 0
-        var wasAbsentAt: Nanoseconds = 0
         /// How the last session ended: by a logout, or lost; nil where another one ended so shortly before that either may count.
         var endedByLogout: Bool?
         var lastEndAt: Nanoseconds = .min / 2
@@ -61,7 +60,6 @@ struct Truth {
         guard presences[user].openCount == 0 else { return }
         presences[user].absentSince = now
         presences[user].tolerance = tolerance
-        presences[user].wasAbsentAt = now
     }
 
     /// What was acknowledged may have been on none of the nodes that are left.
