@@ -65,6 +65,21 @@ extension SimulatedCluster {
         {
             violate(.syncCompletedIsTrue, "user-\(clients[client].user) follows user-\(target) and was not told")
         }
+        checkNothingIsMissed(client, stream)
+    }
+
+    /// A stream that goes on from a position leaves nothing out that its client does not know (contract §4).
+    private mutating func checkNothingIsMissed(_ client: Int, _ stream: SimulatedClient.Stream) {
+        let user = clients[client].user
+        // So long before it was acknowledged and had reached every node, over a link that had to be made anew, too.
+        let moment = stream.openedAt - .milliseconds(options.faults.contains(.delays) ? 8_000 : 3_000)
+        for target in truth.books[user].settledTargets(since: stream.openedAt, until: time) + [user] where !mayHide(target, from: user) {
+            guard let view = clients[client].view[target], let newest = truth.newestAcknowledged(target, before: moment),
+                let version = newest.version, view.version < version.text
+            else { continue }
+            violate(
+                .syncCompletedIsTrue, "user-\(user) sees \(view) of user-\(target), \"\(newest.text)\" \(version.text) was acknowledged")
+        }
     }
 
     /// Whether anything was ever written about a user: of the others, clients know without being told that they are UNLOGINED.
@@ -75,7 +90,8 @@ extension SimulatedCluster {
 
     /// What was acknowledged before `asOf` must be in the answer.
     mutating func checkAsOf(_ records: [Record?], asOf: Milliseconds, by node: NodeID) {
-        guard options.isCalm, isSound else { return }
+        // An answer says how old it may be, however slow the links are; each side of a split has owners of its own.
+        guard options.faults.isDisjoint(with: [.partitions, .pauses]), isSound else { return }
         for record in records.compactMap({ $0 }) {
             guard let user = userIndex(record.user.id), !truth.sights[user].hasHidden,
                 let newest = truth.newestAcknowledged(user)?.version

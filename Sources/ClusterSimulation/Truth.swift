@@ -31,6 +31,7 @@ struct Truth {
         var endsBy: Nanoseconds?
         /// Nil when nobody has heard of its end.
         var version: Version?
+        var acknowledgedAt: Nanoseconds = .max
     }
 
     var presences: [Presence]
@@ -74,7 +75,12 @@ struct Truth {
 
     /// The newest status that the user was told is set.
     func newestAcknowledged(_ user: Int) -> Wish? {
-        wishes[user].filter { $0.version != nil }.max { $0.version! < $1.version! }
+        newestAcknowledged(user, before: .max)
+    }
+
+    /// The same of what was told before a moment.
+    func newestAcknowledged(_ user: Int, before moment: Nanoseconds) -> Wish? {
+        wishes[user].filter { $0.version != nil && $0.acknowledgedAt < moment }.max { $0.version! < $1.version! }
     }
 }
 
