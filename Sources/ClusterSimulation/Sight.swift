@@ -64,6 +64,20 @@ extension SimulatedCluster {
         violate(.nobodySeesWhomItMayNot, "user-\(viewer) is shown \(status), though user-\(user) hides from it: \(problem)")
     }
 
+    /// A change of the rule, or the wish that it stays what it is, has just been acknowledged.
+    mutating func checkDisks(of rule: Visibility, askedBy call: SimulatedCall) {
+        let user = call.user
+        let key = SimulatedDisk.Key(user: userID(user), kind: .visibility, key: "")
+        let askedAt = Self.epoch + call.at / 1_000_000
+        // Of whom nothing was said, everybody may see. What the other side of a split was asked later counts more.
+        let copies = nodes.count { node in
+            node.disk.rows[key].map { $0.says(rule) || $0.isWritten(after: askedAt) } ?? (rule == Visibility())
+        }
+        if copies < disksExpected {
+            violate(.acknowledgedIsOnTwoDisks, "\(rule) of user-\(user) is on \(copies) disks, \(disksExpected) would be right")
+        }
+    }
+
     /// After quiet the owner knows the rule.
     mutating func checkRule(_ user: Int, _ record: Record) {
         guard let rule = truth.sights[user].rule, !truth.sights[user].isBusy, !options.faults.contains(.clocks) else { return }
@@ -79,6 +93,24 @@ extension SimulatedClient.Told {
         let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(record), id: 1))
         let right = event?.data["userStatusList"]?.elements.first
         return right?.without("version", "lastSeenTime") == status.without("version", "lastSeenTime")
+    }
+}
+
+extension Row {
+    /// Whether the call by which a rule was written began later.
+    fileprivate func isWritten(after time: Milliseconds) -> Bool {
+        guard let value, let text = (try? JSONReader.read(value))?["writtenAt"]?.text, let begunAt = Version(text: text) else {
+            return false
+        }
+        return begunAt.milliseconds > time + 1_000
+    }
+
+    /// Whether a row of who may see a user names this rule.
+    fileprivate func says(_ rule: Visibility) -> Bool {
+        guard let value, let json = try? JSONReader.read(value) else { return false }
+        let names = { (name: String) in json[name]?.elements.compactMap(\.text) ?? [] }
+        return json["visibility"]?.text == rule.mode.rawValue && json["invisible"] == .bool(rule.isInvisible)
+            && names("userIDs") == rule.listed.map { "\($0.id)" } && names("blocked") == rule.blocked.map { "\($0.id)" }
     }
 }
 

@@ -234,17 +234,21 @@ extension SimulatedCluster {
         }
     }
 
-    /// A change of a record has just been acknowledged.
-    mutating func checkDisks(of record: Record) {
-        // A node that has just begun is no member yet, and to one that has left nothing is sent.
+    /// On how many disks is what has just been acknowledged.
+    var disksExpected: Int {
         // One side of a split may have seen the other leave.
         let maySeemToHaveLeft = options.faults.contains(.drains) && !options.faults.isDisjoint(with: [.partitions, .pauses])
-        let isCalm = time - disturbedAt > .milliseconds(4_000) && !nodes.contains(where: \.isLeaving) && !maySeemToHaveLeft
+        // A node that has just begun is no member yet. One that drains has its part as long as it is there.
+        let membersCount = nodes.count { $0.isUp && time - $0.startedAt > .milliseconds(4_000) }
+        return maySeemToHaveLeft ? 1 : max(min(membersCount, 2), 1)
+    }
+
+    /// A change of a record has just been acknowledged.
+    mutating func checkDisks(of record: Record) {
         let key = SimulatedDisk.Key(user: record.user, kind: .status, key: "")
         let copies = nodes.count { $0.disk.holds(key, record.version) }
-        let expected = isCalm ? min(nodes.count(where: \.isUp), 2) : 1
-        if copies < expected {
-            violate(.acknowledgedIsOnTwoDisks, "\(record.words) of \(record.user) is on \(copies) disks, \(expected) would be right")
+        if copies < disksExpected {
+            violate(.acknowledgedIsOnTwoDisks, "\(record.words) of \(record.user) is on \(copies) disks, \(disksExpected) would be right")
         }
     }
 

@@ -83,7 +83,7 @@ extension SimulatedCluster {
         if nodes.count == 1 { nodes[node].disk.isFull = false }
         do { try nodes[node].start(at: nodes[node].now(time)) } catch { return violate(.messagesAreReadable, "\(error)") }
         if nodes.count(where: \.isUp) < nodes.count { cripple() }
-        disturbedAt = time
+        (disturbedAt, nodes[node].startedAt) = (time, time)
         note(1, node, 0, "\(nodes[node].id) starts")
         for other in nodes.indices where other != node { attempt(link(node, other)) }
         plan(.tick(node: node, run: nodes[node].run), after: Self.tickInterval)

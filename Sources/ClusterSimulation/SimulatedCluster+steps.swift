@@ -191,6 +191,7 @@ extension SimulatedCluster {
             checkSights(of: records, inAnswerTo: call)
             checkList(page, of: call)
         case (.setVisibility, .visibility(let rule)):
+            checkDisks(of: rule, askedBy: call)
             truth.sights[call.user].acknowledge(rule, at: time)
             if isAlone { truth.sights[call.user].doubt() }
         case (.logout, .done): truth.presences[call.user].excusedUntil = time + .milliseconds(5_000)

@@ -18,6 +18,8 @@ final class SimulatedNode {
     /// Counts the starts: what belongs to an earlier one is void.
     var run = 0
     var generation: UInt64 = 0
+    /// When the present run began.
+    var startedAt: Nanoseconds = 0
     /// When each run that ended by a kill did its last work.
     var deaths: [Int: Nanoseconds] = [:]
     /// When it last stopped or stops to run, and until when.
