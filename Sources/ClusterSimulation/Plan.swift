@@ -56,10 +56,13 @@ public struct Plan: Sendable {
         var steps: [Step] = []
         for _ in 0..<options.stepsCount {
             let at = random.number(in: 0...options.activeMilliseconds)
-            let action = random.isOnce(in: 4) ? Self.fault(options, &random) : Self.work(options, &random)
+            let isFault = random.isOnce(in: 4) && !options.isDeparture
+            let action = isFault ? Self.fault(options, &random) : Self.work(options, &random)
             steps.append(Step(at: at, action: action))
         }
-        steps += Self.hiding(options)
+        let apart = Self.hiding(options) + Self.returning(options) + Self.seeking(options) + Self.departing(options)
+        // After the end everything is healed, and nothing is disturbed any more.
+        steps += apart.filter { (0...options.activeMilliseconds).contains($0.at) }
         self.steps = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
     }
 

@@ -39,6 +39,12 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public var settings: CoreSettings
     /// Gateways of each node.
     public var gatewaysCount: Int
+    /// One node ends, and nothing else goes wrong.
+    public let isDeparture: Bool
+    /// Clients come and go all the time, over links that are slow and break.
+    public let isReturn: Bool
+    /// Users hide and show themselves again and again.
+    public let isSeeking: Bool
 
     public init(seed: UInt64) {
         self.seed = seed
@@ -59,6 +65,17 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if random.isOnce(in: 2) { settings.relayAbove = random.number(in: 1...2) }
         // What the digests repair would hide what else is wrong; after a split they are needed.
         if faults.isDisjoint(with: [.partitions, .pauses]), random.isOnce(in: 2) { settings.digestInterval = .seconds(30) }
+        var apart = SplitMix64(seed: seed).split(8)
+        isDeparture = apart.isOnce(in: 10) && nodesCount > 2
+        isReturn = !isDeparture && apart.isOnce(in: 10)
+        isSeeking = !isDeparture && !isReturn && apart.isOnce(in: 4)
+        if isSeeking, apart.isOnce(in: 3) { settings.linkMessagesMax = 10 }
+        if isReturn { faults = faults.intersection([.disks]).union([.resets, .delays]) }
+        if isReturn, apart.isOnce(in: 2) { settings.relayAbove = 1 }
+        guard isDeparture else { return }
+        faults = [apart.isOnce(in: 2) ? .drains : .kills]
+        activeMilliseconds = max(activeMilliseconds, 14_000)
+        if apart.isOnce(in: 2) { settings.offlineGrace = .zero }
     }
 
     /// Nothing happens that may delay what one node says to another for longer than a moment: then nobody may be shown as OFFLINE who

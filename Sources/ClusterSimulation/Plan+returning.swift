@@ -1,0 +1,76 @@
+import PresenceCore
+import PresenceWire
+
+/// In some histories many change and many come back: what a stream tells again, and what it leaves out, is decided then.
+extension Plan {
+    /// Drawn apart, so that the other steps are what they were. The two devices of a user come and go, and take one another's news.
+    static func returning(_ options: SimulationOptions) -> [Step] {
+        var random = SplitMix64(seed: options.seed).split(6)
+        guard random.isOnce(in: 3) || options.isReturn else { return [] }
+        var steps: [Step] = []
+        for user in 0..<options.usersCount {
+            let client = user * SimulatedClient.devicesPerUser
+            steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
+            let targets = (0..<4).map { _ in random.number(in: 0...options.usersCount - 1) }
+            let action = Step.Action.subscribe(user: user, targets: targets, seconds: nil, sync: false)
+            steps.append(Step(at: random.number(in: 300...800), action: action))
+        }
+        for _ in 0..<options.stepsCount / 2 {
+            let at = random.number(in: 0...options.activeMilliseconds)
+            steps += random.isOnce(in: 3) ? missedWrite(at, options, &random) : missedChange(at, options, &random)
+        }
+        return steps
+    }
+
+    private static func client(_ options: SimulationOptions, _ random: inout SplitMix64) -> Int {
+        random.number(in: 0...options.usersCount - 1) * SimulatedClient.devicesPerUser
+    }
+
+    /// Something changes, on a link that is slow or breaks; something else, which comes by another, tells a position; and a stream breaks.
+    private static func missedChange(_ at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let user = { (random: inout SplitMix64) in random.number(in: 0...options.usersCount - 1) }
+        let from = random.number(in: 0...options.nodesCount - 1)
+        let to = (from + random.number(in: 1...max(options.nodesCount - 1, 1))) % options.nodesCount
+        let isBroken = options.faults.contains(.resets) && random.isOnce(in: 2)
+        var steps: [Step] = []
+        if options.faults.contains(.delays), !random.isOnce(in: 3) {
+            var ways = isBroken ? [(from, to), (to, from)] : [(from, to)]
+            // Who is told late by one asks the others, and is slow to ask.
+            if random.isOnce(in: 2) { ways += (0..<options.nodesCount).filter { $0 != to }.map { (to, $0) } }
+            for (from, to) in ways {
+                let action = Step.Action.delay(from: from, to: to, milliseconds: random.number(in: 100...800), duration: 1_000)
+                steps.append(Step(at: at, action: action))
+            }
+        }
+        let changes = (0...5).map { _ in user(&random) }
+        for (index, user) in changes.enumerated() {
+            let text = "text \(random.number(in: 0...999_999))"
+            let delay = index * random.number(in: 0...150)
+            steps.append(Step(at: at + 1 + delay, action: .setStatus(user: user, text: text, seconds: nil)))
+        }
+        if isBroken { steps.append(Step(at: at + random.number(in: 1...60), action: .reset(from: from, to: to))) }
+        for _ in 0...2 {
+            let drop = Step.Action.drop(client: client(options, &random), comesBackAfter: random.number(in: 1...40))
+            steps.append(Step(at: at + random.number(in: 5...900), action: drop))
+        }
+        steps.append(Step(at: at + random.number(in: 1...300), action: .query(user: user(&random), targets: Array(changes.prefix(3)))))
+        return steps
+    }
+
+    /// A user follows somebody, and its stream breaks and is there again before that is on disk.
+    private static func missedWrite(_ at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        guard options.faults.contains(.disks) else { return missedChange(at, options, &random) }
+        let client = client(options, &random)
+        let user = client / SimulatedClient.devicesPerUser
+        let targets = (0...1).map { _ in random.number(in: 0...options.usersCount - 1) }
+        var steps = (0..<options.nodesCount).map { Step(at: at, action: .slowDisk(node: $0, milliseconds: 2_000)) }
+        steps.append(Step(at: at + 1, action: .subscribe(user: user, targets: targets, seconds: nil, sync: false)))
+        for delay in [60, 120] {
+            let text = "text \(random.number(in: 0...999_999))"
+            steps.append(Step(at: at + delay, action: .setStatus(user: user, text: text, seconds: nil)))
+        }
+        let drop = Step.Action.drop(client: client, comesBackAfter: random.number(in: 1...20))
+        steps.append(Step(at: at + random.number(in: 100...400), action: drop))
+        return steps
+    }
+}

@@ -1,0 +1,139 @@
+import PresenceCore
+import PresenceWire
+
+/// In some histories few hide and show themselves again and again, by rules that they have had before, and many look at them just then.
+extension Plan {
+    /// Drawn apart, so that the other steps are what they were.
+    static func seeking(_ options: SimulationOptions) -> [Step] {
+        guard options.isSeeking else { return [] }
+        var random = SplitMix64(seed: options.seed).split(7)
+        let stars = (0...1).map { _ in random.number(in: 0...options.usersCount - 1) }
+        var steps: [Step] = []
+        for user in 0..<options.usersCount {
+            let client = user * SimulatedClient.devicesPerUser
+            steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
+            steps.append(Step(at: random.number(in: 300...800), action: .subscribe(user: user, targets: stars, seconds: nil, sync: false)))
+        }
+        for _ in 0..<options.stepsCount / 4 {
+            let at = random.number(in: 1_000...options.activeMilliseconds)
+            steps += search(for: stars[random.number(in: 0...1)], at, options, &random)
+        }
+        let ends = !options.faults.isDisjoint(with: [.kills, .drains]) && options.faults.contains(.delays) && options.nodesCount > 2
+        if ends, random.isOnce(in: 2) { steps += takeover(from: stars, options, &random) }
+        if options.faults.isSuperset(of: [.kills, .drains]), options.nodesCount > 2 { steps += lastKeeper(options, &random) }
+        if options.faults.contains(.partitions), random.isOnce(in: 2) { steps += split(stars, options, &random) }
+        return steps
+    }
+
+    /// One node drains and another one dies, when many say who may see them: few are left that can keep it.
+    private static func lastKeeper(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let at = random.number(in: 1_000...max(options.activeMilliseconds - 4_000, 1_000))
+        let first = random.number(in: 0...options.nodesCount - 1)
+        let died = at + random.number(in: 100...1_300)
+        var steps = [
+            Step(at: at, action: .drain(node: first, downMilliseconds: 6_000)),
+            Step(at: died, action: .kill(node: (first + 1) % options.nodesCount, downMilliseconds: 6_000)),
+        ]
+        for delay in 0..<24 {
+            let user = random.number(in: 0...options.usersCount - 1)
+            let listed = (0...2).map { _ in random.number(in: 0...options.usersCount - 1) }
+            let action = Step.Action.setVisibility(user: user, mode: .list, listed: listed, blocked: [], isInvisible: false)
+            steps.append(Step(at: died - 200 + delay * 100, action: action))
+        }
+        return steps
+    }
+
+    /// A node is cut off, and takes what a star wants then with it; the others are asked for what was so before, or for nothing more. What
+    /// the star does meanwhile is told to some who come to the other side.
+    private static func split(_ stars: [Int], _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        // Somebody of whom nothing is asked later.
+        let star = (stars.max()! + 1) % options.usersCount
+        let at = max(options.activeMilliseconds - random.number(in: 2_500...8_000), 1_500)
+        let asks = { (at: Int, mode: Visibility.Mode) in
+            Step(at: at, action: .setVisibility(user: star, mode: mode, listed: [], blocked: [], isInvisible: false))
+        }
+        let (before, meanwhile): (Visibility.Mode, Visibility.Mode) = random.isOnce(in: 2) ? (.everyone, .nobody) : (.nobody, .everyone)
+        let isolated = random.number(in: 0...options.nodesCount - 1)
+        var steps = [
+            asks(at - 500, before), Step(at: at, action: .isolate(node: isolated, duration: 9_000)),
+            asks(at + random.number(in: 10...1_500), meanwhile),
+        ]
+        if random.isOnce(in: 2) { for delay in [2_600, 3_600, 4_600, 5_600] { steps.append(asks(at + delay, before)) } }
+        for user in 0..<options.usersCount {
+            steps.append(Step(at: at - 600, action: .subscribe(user: user, targets: [star], seconds: nil, sync: false)))
+            for _ in 0...2 {
+                let drop = Step.Action.drop(client: user * SimulatedClient.devicesPerUser, comesBackAfter: random.number(in: 1...40))
+                steps.append(Step(at: at + random.number(in: 0...7_000), action: drop))
+            }
+        }
+        for _ in 0...5 {
+            let text = "text \(random.number(in: 0...999_999))"
+            steps.append(Step(at: at + random.number(in: 100...7_000), action: .setStatus(user: star, text: text, seconds: nil)))
+        }
+        return steps
+    }
+
+    /// A node ends, and one is slow to hear of the others, when users hide whose new owners have just begun to decide.
+    private static func takeover(from stars: [Int], _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let at = random.number(in: 1_000...max(options.activeMilliseconds - 3_000, 1_000))
+        let slow = random.number(in: 0...options.nodesCount - 1)
+        var steps: [Step] = []
+        for node in 0..<options.nodesCount where node != slow {
+            for (from, to) in [(slow, node), (node, slow)] {
+                let action = Step.Action.delay(from: from, to: to, milliseconds: random.number(in: 200...800), duration: 5_000)
+                steps.append(Step(at: at, action: action))
+            }
+        }
+        let (ended, down) = (random.number(in: 0...options.nodesCount - 1), random.number(in: 10...4_000))
+        let end =
+            options.faults.contains(.kills)
+            ? Step.Action.kill(node: ended, downMilliseconds: down) : .drain(node: ended, downMilliseconds: down)
+        steps.append(Step(at: at + random.number(in: 1...300), action: end))
+        for delay in 0..<8 {
+            for star in stars {
+                let mode: Visibility.Mode = delay % 2 == 1 ? .nobody : .everyone
+                let action = Step.Action.setVisibility(user: star, mode: mode, listed: [], blocked: [], isInvisible: false)
+                steps.append(Step(at: at + delay * 500 + random.number(in: 0...499), action: action))
+            }
+        }
+        for delay in 0..<80 { steps += glance(at + delay * 60, options, &random) }
+        return steps
+    }
+
+    /// A device comes that knows nothing, and goes.
+    private static func glance(_ at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let client = random.number(in: 0...options.usersCount - 1) * SimulatedClient.devicesPerUser + 1
+        return [
+            Step(at: at, action: .login(client: client, node: 0, resumes: false)),
+            Step(at: at + random.number(in: 15...55), action: .drop(client: client, comesBackAfter: nil)),
+        ]
+    }
+
+    private static func search(for star: Int, _ at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let node = { (random: inout SplitMix64) in random.number(in: 0...options.nodesCount - 1) }
+        let user = { (random: inout SplitMix64) in random.number(in: 0...options.usersCount - 1) }
+        let mode: Visibility.Mode = random.isOnce(in: 2) ? .nobody : .everyone
+        var steps = [Step(at: at, action: .setVisibility(user: star, mode: mode, listed: [], blocked: [], isInvisible: false))]
+        if options.faults.contains(.delays) {
+            let action = Step.Action.delay(
+                from: node(&random), to: node(&random), milliseconds: random.number(in: 300...800), duration: 900)
+            steps.append(Step(at: at - random.number(in: 0...400), action: action))
+        }
+        if options.faults.contains(.resets) {
+            steps.append(Step(at: at + random.number(in: -4...2), action: .reset(from: node(&random), to: node(&random))))
+        }
+        for _ in 0...2 {
+            let delay = random.isOnce(in: 2) ? random.number(in: 1...20) : random.number(in: 1...600)
+            steps.append(Step(at: at + delay, action: .query(user: user(&random), targets: [star])))
+        }
+        for _ in 0...1 {
+            let drop = Step.Action.drop(
+                client: user(&random) * SimulatedClient.devicesPerUser, comesBackAfter: random.number(in: 1...20))
+            steps.append(Step(at: at + random.number(in: -10...300), action: drop))
+        }
+        for _ in 0...2 { steps += glance(at + random.number(in: 0...300), options, &random) }
+        let text = "text \(random.number(in: 0...999_999))"
+        steps.append(Step(at: at + random.number(in: -20...300), action: .setStatus(user: star, text: text, seconds: nil)))
+        return steps
+    }
+}
