@@ -61,7 +61,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         settings.digestInterval = .seconds(3)
         settings.watchLinger = .seconds(random.number(in: 1...20))
         if random.isOnce(in: 4) { settings.offlineGrace = .zero }
-        if random.isOnce(in: 6) { settings.linkMessagesMax = random.number(in: 10...40) }
+        if random.isOnce(in: 6) { settings.linkMessagesMax = random.number(in: 16...40) }
         if random.isOnce(in: 2) { settings.relayAbove = random.number(in: 1...2) }
         // What the digests repair would hide what else is wrong; after a split they are needed.
         if faults.isDisjoint(with: [.partitions, .pauses]), random.isOnce(in: 2) { settings.digestInterval = .seconds(30) }
@@ -69,7 +69,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         isDeparture = apart.isOnce(in: 10) && nodesCount > 2
         isReturn = !isDeparture && apart.isOnce(in: 10)
         isSeeking = !isDeparture && !isReturn && apart.isOnce(in: 4)
-        if isSeeking, apart.isOnce(in: 3) { settings.linkMessagesMax = 10 }
+        if isSeeking, apart.isOnce(in: 3) { settings.linkMessagesMax = 16 }
         if isReturn { faults = faults.intersection([.disks]).union([.resets, .delays]) }
         if isReturn, apart.isOnce(in: 2) { settings.relayAbove = 1 }
         guard isDeparture else { return }

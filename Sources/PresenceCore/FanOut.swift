@@ -18,6 +18,8 @@ struct FanOut {
         var isKnown = false
         /// The owner that the ring names now has answered the registration.
         var isConfirmed = false
+        /// What is shown was confirmed once, and something newer may have been lost since.
+        var isStale = false
         /// One bit for each gateway that wants the user.
         var gateways: UInt64 = 0
         /// When the node stops watching; set while nobody wants the user.
@@ -31,6 +33,8 @@ struct FanOut {
     private var slots = SlotIndex()
     /// Views whose owner has not answered: while there are any, the node cannot say up to when its views are complete.
     private(set) var unconfirmedCount = 0
+    /// Views that go on to show what may have been replaced.
+    private(set) var staleCount = 0
     private(set) var deltasReceived: UInt64 = 0
     private(set) var deltasStale: UInt64 = 0
     private var nextSweep = Instant(nanoseconds: 0)
@@ -86,6 +90,7 @@ struct FanOut {
         if !views[index].isConfirmed {
             views[index].isConfirmed = true
             unconfirmedCount -= 1
+            refresh(index)
         }
         let isNewer = (watched.record?.version ?? .zero) > views[index].record.version
         if isNewer, let record = watched.record { views[index].record = record.replacing(views[index].record) }
@@ -103,10 +108,7 @@ struct FanOut {
     mutating func unconfirm(where isMoved: (UserID) -> Bool) -> [UserID] {
         var moved: [UserID] = []
         for index in views.places where views.isLive(index) && isMoved(views.user(at: index)) {
-            if views[index].isConfirmed {
-                views[index].isConfirmed = false
-                unconfirmedCount += 1
-            }
+            unconfirm(index)
             moved.append(views.user(at: index))
         }
         return moved
@@ -139,6 +141,7 @@ struct FanOut {
         for index in views.places where views.isLive(index) {
             guard let deadline = views[index].lingerDeadline, deadline <= now.instant else { continue }
             if !views[index].isConfirmed { unconfirmedCount -= 1 }
+            refresh(index)
             dropped.append(views.user(at: index))
             slots.remove(index, slot: views.user(at: index).slot)
             views.remove(index)
@@ -165,9 +168,20 @@ struct FanOut {
     /// See ``unconfirm(where:)``, for the users of one slot.
     mutating func unconfirm(_ slot: Slot) -> [UserID] {
         slots[slot].map { index in
-            unconfirmedCount += views[index].isConfirmed ? 1 : 0
-            views[index].isConfirmed = false
+            unconfirm(index)
             return views.user(at: index)
         }
+    }
+
+    private mutating func unconfirm(_ index: UserTable<View>.Index) {
+        guard views[index].isConfirmed else { return }
+        (views[index].isConfirmed, views[index].isStale) = (false, true)
+        unconfirmedCount += 1
+        staleCount += 1
+    }
+
+    private mutating func refresh(_ index: UserTable<View>.Index) {
+        if views[index].isStale { staleCount -= 1 }
+        views[index].isStale = false
     }
 }

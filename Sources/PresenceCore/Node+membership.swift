@@ -122,7 +122,8 @@ extension Node {
         // It went on meanwhile, and may have told clients up to when it knew of all, without what was asked of this side.
         let comesBack = state.isLive && !wasAlive && peers[peer].wasMember && card.generation == peers[peer].peer.generation
         if comesBack { owners.relearn(at: now) }
-        isAbrupt = isAbrupt || comesBack || (wasAlive && (wasRestarted || !state.isLive))
+        let isInRing = placement.members.contains(peer) || preparation?.placement.members.contains(peer) == true
+        isAbrupt = isAbrupt || comesBack || (isInRing && wasAlive && (wasRestarted || !state.isLive))
         peers[peer].peer = card
         peers[peer].state = state
         peers[peer].isDraining = isDraining
@@ -130,7 +131,6 @@ extension Node {
             owners.peerLost(peer, at: now, into: &outbox)
             handoff.lose(peer)
             prefetch.lose(peer)
-            preparation?.isAbrupt = true
             for other in peers.indices.dropFirst() { ask(other) }
             peers[peer].knownUpTo = 0
             peers[peer].relays = Relays()

@@ -12,16 +12,17 @@ extension Node {
         let placement: Placement
         /// Then it comes whoever is missing.
         let deadline: Instant
-        /// Somebody is gone meanwhile, or has begun anew: there is nothing to wait for.
-        var isAbrupt = false
     }
 
     /// Whether the present ring holds, with all its members, while the next one is prepared.
-    var isPreparing: Bool { preparation.map { $0.placement.id == awaitedRing && !$0.isAbrupt } ?? false }
+    var isPreparing: Bool { preparation != nil && preparation?.placement.id == awaitedRing && !cannotWait }
+
+    /// Somebody is gone, has begun anew or comes back, or this node was taken for gone: what holds is wrong already.
+    private var cannotWait: Bool { isChilled || isMissed || isAbrupt }
 
     /// Whether all who keep anything by the present ring stay until the next one has it, and none of them has changed already.
     private func canPrepare(_ next: Placement) -> Bool {
-        guard !isChilled, !isMissed, !isAbrupt, handoff.coldCount == 0, peers.count > 1 else { return false }
+        guard settings.preparationTimeout > .zero, !cannotWait, handoff.coldCount == 0, peers.count > 1 else { return false }
         return placement.members.allSatisfy { $0 == 0 || (peers[$0].isAlive && !handoff.isOffered(next.id, by: $0)) }
     }
 
@@ -70,8 +71,8 @@ extension Node {
         }
         let isPrepared = prefetch.isSettled && others.allSatisfy { prefetch.isSettled($0) }
         // One that has changed already still takes part: others wait for it.
-        let isAbrupt = preparation.isAbrupt && preparation.placement.id == awaitedRing
-        guard isPrepared || isAbrupt || now.instant >= preparation.deadline else { return }
+        let isOver = cannotWait && preparation.placement.id == awaitedRing
+        guard isPrepared || isOver || now.instant >= preparation.deadline else { return }
         endPreparation(at: now)
     }
 

@@ -137,10 +137,20 @@ extension Node {
                 }
             }
             guard try owners.receive(facts, isOwned: isOwned, isAwaited: true, at: now, into: &outbox) else { return }
+            // Who shows what may have been replaced has not heard of what it is asked about, if that was lost with a link.
+            if rows.isEmpty, fanOut.staleCount > 0, witnessed.count < Self.witnessedMax { return witnessed.append((peer, ticket)) }
             outbox.acknowledgementsWhenStored.append((peer, ticket))
         } catch {
             rowsRefusedCount += 1
         }
+    }
+
+    /// Beyond it the oldest call of which nothing is known here is answered 50001.
+    static let witnessedMax = 10_000
+
+    /// What this node shows is what the owners know: it has heard of all that it was asked about.
+    mutating func acknowledgeWitnessed() {
+        if fanOut.staleCount == 0 { outbox.acknowledgementsWhenStored += witnessed.takeAll() }
     }
 
     /// See ``Outbox/rowsForOwners``.

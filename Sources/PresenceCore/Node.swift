@@ -76,6 +76,8 @@ public struct Node {
     var misroutedRetryAt = Instant.farFuture
     /// Slots that come to this node, and what the others hold of them.
     var handoff = Handoff()
+    /// Who asked whether this node has heard of a rule, while it could not say so (``PendingWrites/Write/witnessTicket``).
+    var witnessed: [(peer: PeerIndex, ticket: UInt64)] = []
     /// See ``Preparation``.
     var preparation: Preparation?
     var prefetch = Handoff()
@@ -248,6 +250,7 @@ public struct Node {
             }
         }
         tellOwners()
+        acknowledgeWitnessed()
         persist(at: now)
     }
 

@@ -5,7 +5,14 @@ import Testing
 
 /// A ring that comes because a node joins or drains is prepared while the present one holds.
 @Suite struct PreparationTests {
-    var cluster = TestCluster(nodes: 3)
+    var cluster: TestCluster
+    private let timeout = Duration.seconds(10)
+
+    init() {
+        var settings = CoreSettings()
+        settings.preparationTimeout = timeout
+        cluster = TestCluster(nodes: 3, settings: settings)
+    }
 
     /// The slots of each node that are cold now.
     private var cold: [Int] { cluster.processes.map(\.node.handoff.coldCount) }
@@ -43,7 +50,6 @@ import Testing
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.seconds(1))
         #expect(cluster.processes[0].node.preparation != nil)
-        let timeout = CoreSettings().preparationTimeout
         cluster.advance(timeout)
         #expect(cluster.processes[0].node.preparation == nil)
     }

@@ -217,6 +217,24 @@ import Testing
         #expect(cluster.clients[bob].wentBack == 0)
     }
 
+    @Test mutating func whoShowsWhatMayHaveBeenReplacedHasNotHeardOfTheRuleYet() {
+        cluster.login("ann", on: 0)
+        let owner = cluster.ownerIndex(of: "ann")
+        let other = (owner + 1) % 3
+        cluster.login("bob", on: other)
+        cluster.subscribe("bob", to: ["ann"], on: other)
+        var node = cluster.processes[other].node
+        let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
+        // What was on the link is lost, and asked for anew.
+        _ = node.fanOut.unconfirm { _ in true }
+        node.receive([], ticket: 7, from: peer, at: cluster.now)
+        node.acknowledgeWitnessed()
+        #expect(node.outbox.acknowledgementsWhenStored.isEmpty)
+        for name in ["ann", "bob"] { _ = node.fanOut.receive(Watched(user: user(name), record: nil)) }
+        node.acknowledgeWitnessed()
+        #expect(node.outbox.acknowledgementsWhenStored.map(\.1) == [7])
+    }
+
     @Test mutating func theAnswerWaitsForEveryNodeThatIsAlive() {
         cluster.login("ann", on: 0)
         cluster.losing = [(0, 1), (0, 2), (1, 2), (2, 1), (1, 0), (2, 0)].filter { $0.1 == 2 }
