@@ -14,7 +14,8 @@ extension SimulatedCluster {
     /// The app starts anew: it knows nothing. Some have kept a position of another cluster, whose clocks were ahead of this one's.
     private mutating func forget(_ client: Int) {
         var random = SplitMix64(seed: options.seed).split(UInt64(client + 200)).split(UInt64(clients[client].attempt))
-        clients[client].lastEventID = random.isOnce(in: 16) ? Self.epoch + Milliseconds(time.milliseconds) + 3_600_000 : nil
+        clients[client].lastEventID =
+            options.isHarder && random.isOnce(in: 16) ? Self.epoch + Milliseconds(time.milliseconds) + 3_600_000 : nil
         clients[client].view = [:]
     }
 
@@ -125,7 +126,7 @@ extension SimulatedCluster {
         guard clients[client].attempt == attempt, clients[client].isWanted, clients[client].stream == nil else { return }
         // Drawn apart, so that the others do what they did before some of them took their time.
         var random = SplitMix64(seed: options.seed).split(UInt64(client + 100)).split(UInt64(attempt))
-        switch random.number(in: 0...5) {
+        switch options.isHarder ? random.number(in: 0...5) : 5 {
         case 0: clients[client].isWanted = false
         case 1...2:
             clients[client].attempt += 1

@@ -13,6 +13,8 @@ struct ClusterSimulationCommand: ParsableCommand {
     @Option(help: "Nodes, instead of what the seed says.") var nodes: Int?
     @Option(help: "Users, instead of what the seed says.") var users: Int?
     @Option(help: "Faults, separated by commas, instead of what the seed says; \"none\" for none.") var faults: Faults?
+    @Flag(help: "Clients that come back late or never, users who hide again and again, nodes that end for good, too.")
+    var harder = false
     @Flag(help: "Print everything that happens.") var log = false
     @Flag(help: "Run each history twice, and compare.") var twice = false
     @Flag(help: "Say which promise was broken, and nothing more.") var quick = false
@@ -56,7 +58,7 @@ struct ClusterSimulationCommand: ParsableCommand {
     }
 
     private func options(_ seed: UInt64) -> SimulationOptions {
-        var options = SimulationOptions(seed: seed)
+        var options = SimulationOptions(seed: seed, isHarder: harder)
         if let nodes { options.nodesCount = nodes }
         if let users { options.usersCount = users }
         if let faults { options.faults = faults.set }
@@ -85,6 +87,7 @@ struct ClusterSimulationCommand: ParsableCommand {
         print("  \(shortest.violation)\nwhat happened last:")
         for line in shortest.log.filter({ !Self.isRoutine($0) }).suffix(60) { print("  \(line)") }
         var command = "cluster-simulation --seed \(options.seed)"
+        if harder { command += " --harder" }
         if let nodes { command += " --nodes \(nodes)" }
         if let users { command += " --users \(users)" }
         if let faults { command += " --faults \(faults.text)" }
