@@ -1,17 +1,26 @@
 """Real nodes for the chaos scripts: started on free ports, killed by their id, stopped at the end."""
-import base64, hashlib, hmac, json, os, select, shutil, socket, subprocess, sys, tempfile, time, urllib.request
+import base64, hashlib, hmac, json, os, random, select, shutil, socket, subprocess, sys, tempfile, time, urllib.request
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 ROLLCALL = os.environ.get("ROLLCALL", os.path.join(ROOT, ".build-release", "release", "rollcall"))
 
 
+given = set()  # Ports that were given out, and may not be listened on yet.
+
+
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
+    """Below the range from which the kernel takes ports for connections: one of those may be gone before it is listened on."""
+    ports = []
+    while len(ports) < count:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in given:
+            given.add(port)
+            ports.append(port)
     return ports
 
 
