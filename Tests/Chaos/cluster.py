@@ -91,9 +91,13 @@ class Cluster:
             self.nodes.append(Node(self, f"n{index + 1}"))
 
     def __enter__(self):
-        for node in self.nodes:
-            node.start()
-        self.wait_for_members(len(self.nodes))
+        try:
+            for node in self.nodes:
+                node.start()
+            self.wait_for_members(len(self.nodes))
+        except BaseException as error:
+            self.__exit__(type(error))
+            raise
         return self
 
     def __exit__(self, kind, *_):
