@@ -17,15 +17,20 @@ extension HTTP2Stream.Field {
 extension UnsafeBufferPointer<UInt8> {
     /// Whether the bytes are those of `text`.
     func equals(_ text: StaticString) -> Bool {
-        guard count == text.utf8CodeUnitCount else { return false }
-        for index in 0..<count where self[index] != text.utf8Start[index] { return false }
-        return true
+        guard count == text.utf8CodeUnitCount, let baseAddress else { return count == text.utf8CodeUnitCount }
+        return memcmp(text.utf8Start, baseAddress, count) == 0
     }
 
     /// Whether the bytes are those of `other`.
     public func equals(_ other: [UInt8]) -> Bool {
         guard count == other.count, let baseAddress else { return count == other.count }
         return other.withUnsafeBytes { memcmp($0.baseAddress!, baseAddress, count) == 0 }
+    }
+
+    /// The bytes before the first `byte`; all of them where there is none.
+    public func prefix(before byte: UInt8) -> UnsafeBufferPointer {
+        guard let baseAddress, let end = memchr(baseAddress, Int32(byte), count) else { return self }
+        return UnsafeBufferPointer(start: baseAddress, count: UnsafeRawPointer(end) - UnsafeRawPointer(baseAddress))
     }
 }
 

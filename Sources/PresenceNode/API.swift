@@ -191,21 +191,31 @@ struct API {
                 json.key("userStatus")
                 json.userStatus(record, showsPlatforms: policy.exposesPlatforms)
             }
-        case .userStatusList(let all, let users, let asOf):
-            let unknown =
-                policy.mustBeRegistered ? users.indices.filter { all[$0]?.isOfKnownUser == false && users[$0] != caller } : []
-            if policy.errorShape == .wholeCall, !unknown.isEmpty { throw Problem(.noSuchUser(unknown.map { users[$0] })) }
-            var records = all
-            let errors = errors + unknown.map { UserError(unknown: users[$0]) }
+        case .userStatusList(let records, let users, let asOf):
+            let isUnknown = { (record: borrowing Record, user: UserID) in
+                policy.mustBeRegistered && !record.isOfKnownUser && user != caller
+            }
+            if policy.mustBeRegistered, policy.errorShape == .wholeCall {
+                let unknown = zip(records, users).filter { record, user in record.map { isUnknown($0, user) } ?? false }
+                if !unknown.isEmpty { throw Problem(.noSuchUser(unknown.map(\.1))) }
+            }
+            var errors = errors
             json.object { json in
-                for place in unknown { records[place] = nil }
                 json.key("userStatusList")
                 json.array { json in
-                    for place in records.indices where records[place] != nil {
-                        json.userStatus(records[place].unsafelyUnwrapped, showsPlatforms: policy.exposesPlatforms)
+                    for (place, user) in users.enumerated() {
+                        guard let record = records[place] else {
+                            errors.append(UserError(unreachable: user))
+                            continue
+                        }
+                        guard !isUnknown(record, user) else {
+                            errors.append(UserError(unknown: user))
+                            continue
+                        }
+                        json.userStatus(record, showsPlatforms: policy.exposesPlatforms)
                     }
                 }
-                json.member("errorUserList", errors + unreachable(all, users))
+                json.member("errorUserList", errors)
                 json.member("asOf", asOf)
             }
         case .subscribed(let evicted, let refused, let crowded, let strangers, let unknown, let records, let users):
@@ -220,12 +230,6 @@ struct API {
                 if let records { json.member("userStatusList", zip(records, users).map { ($0 ?? Record(blank: $1)).shown(by: policy) }) }
             }
         case .subscriptions(let page, let records, let total): json.subscriptions(page, records.map { $0?.shown(by: policy) }, total: total)
-        }
-    }
-
-    private static func unreachable(_ records: [Record?], _ users: [UserID]) -> [UserError] {
-        records.indices.lazy.filter { records[$0] == nil }.map {
-            UserError(userID: String(users[$0].id), code: 50001, reason: Refusal.unavailable.detail)
         }
     }
 }
@@ -276,6 +280,11 @@ extension UserError {
     /// Nobody knows of such a user.
     init(unknown user: UserID) {
         self.init(userID: String(user.id), code: 70107, reason: "no such user: neither imported nor ever logged in", rule: .registered)
+    }
+
+    /// The owner did not answer in time.
+    fileprivate init(unreachable user: UserID) {
+        self.init(userID: String(user.id), code: 50001, reason: Refusal.unavailable.detail)
     }
 
     /// There is no room for another subscription (R7).

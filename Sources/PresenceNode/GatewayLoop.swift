@@ -80,7 +80,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             let detail = status == 413 ? "the body is longer than \(http.limits.bodyBytesMax) bytes" : "the header is too large"
             return respond(Problem(status: status, code: 6017, detail: detail), to: request.stream, on: connection)
         }
-        let path = UnsafeBufferPointer(rebasing: request.target.prefix { $0 != UInt8(ascii: "?") })
+        let path = request.target.prefix(before: UInt8(ascii: "?"))
         if path.equals(Self.eventsPath) { return eventStreamRequested(request, on: connection) }
         if path.equals(Self.openAPIPath) {
             guard request.method == .get else {

@@ -18,7 +18,7 @@ final class OpsListener: HTTPServerDelegate {
     }
 
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
-        let path = String(decoding: request.target.prefix { $0 != UInt8(ascii: "?") }, as: UTF8.self)
+        let path = String(decoding: request.target.prefix(before: UInt8(ascii: "?")), as: UTF8.self)
         let stream = request.stream
         if let status = request.refusedStatus {
             let detail = status == 413 ? "the body is too long" : "the header is too large"
