@@ -254,7 +254,7 @@ public struct Gateway {
         users[user].record = record
         if old == nil { return deliverFirst(record, of: user) }
         let policy = policies.policy(of: record.user)
-        var watchers = policy.statusEnabled ? users[user].watchers : users[user].sessions
+        var watchers = policy.tellsOfOthers ? users[user].watchers : users[user].sessions
         if let event = record.event, !event.isSynced, event.id == record.version {
             watchers.removeAll { self[$0].user == user }  // N14
         }
@@ -419,7 +419,7 @@ public struct Gateway {
     private mutating func follow(_ policy: Policy, of app: String?) {
         let old = policies.policy(of: app)
         policies = policies.with(policy, of: app)
-        guard let app, policy.statusEnabled, !old.statusEnabled else { return }
+        guard let app, policy.tellsOfOthers, !old.tellsOfOthers else { return }
         for index in sessions.indices.map(SessionIndex.init) {
             guard let session = sessions[Int(index)], users.user(at: session.user).app == app else { continue }
             tell(session.targets.map(\.user).filter { users[$0].record != nil && session.awaited[$0] == nil }, to: index)
@@ -506,7 +506,7 @@ public struct Gateway {
         let viewer = users.user(at: own)
         let policy = policies.policy(of: viewer)
         let (isSynced, eventsSince) = (self[session].isSynced, self[session].eventsSince)
-        let indices = policy.statusEnabled ? indices : indices.filter { $0 == own }
+        let indices = policy.tellsOfOthers ? indices : indices.filter { $0 == own }
         var start = 0
         while start < indices.count {
             let end = min(start + EventText.recordsPerEventMax, indices.count)

@@ -85,6 +85,7 @@ extension Node {
         json.array { json in
             if viewer == target { json.string("one's own changes are always told") }
             if !policy.statusEnabled { json.string("userStatus.enabled is off for the app: nobody is told of others") }
+            if policy.plan == .basic { json.string("the app's plan is \"basic\": nobody is told of others") }
             if let entry = user.subscriptions.entry(for: target) {
                 let end = entry.expiresAt.map { ", until \($0)" } ?? ""
                 json.string("the viewer follows the target since \(entry.subscribedAt)\(end)")

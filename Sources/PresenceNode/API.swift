@@ -258,7 +258,7 @@ extension JSONWriter {
 extension Policy {
     /// Throws where the app's plan does not cover a call (T36, Z1), or a switch is off (T16, T19, R1, N25). One's own status is free (T13, T15).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
-        guard plan == .basic || !statusEnabled else { return }
+        guard !tellsOfOthers else { return }
         switch call {
         case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain, .importUsers, .setVisibility, .getVisibility: return
         case .getUserStatus(let users) where users.allSatisfy { $0 == subject }: return

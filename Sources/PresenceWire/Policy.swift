@@ -82,6 +82,8 @@ public struct Policy: Equatable, Sendable {
     public var mustBeRegistered = false
     /// The console switch of T16, T19, R1 and N25: asking about others and being told of them. Off answers 72001. Setting `userStatus.enabled`.
     public var statusEnabled = true
+    /// Whether one may ask about others and is told of them: the switch is on, and the plan covers it (T16, T19, T36, Z1).
+    public var tellsOfOthers: Bool { statusEnabled && plan != .basic }
     /// Users that one user may follow, 1–3,000 (T21, R5, N18, Z11). Setting `subscription.maxPerSubscriber`.
     public var subscriptionsMax = Int64(Limits.subscriptionsMax)
     /// Users that may follow one user, 1–1,000,000 (R6); one more is refused by name. Setting `subscription.maxPerTarget`.

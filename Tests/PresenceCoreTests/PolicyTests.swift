@@ -62,17 +62,18 @@ import Testing
         #expect(cluster.processes[0].node.owners.policies.policy(of: UserID(app: "default", id: "x")) == Policy())
     }
 
-    @Test mutating func aSwitchThatIsTurnedOffEndsPushesAndOneThatIsTurnedOnTellsWhatWasMissed() {
+    @Test(arguments: [(#""userStatus.enabled":false"#, #""userStatus.enabled":true"#), (#""plan":"basic""#, #""plan":"premium""#)])
+    mutating func aSwitchOrAPlanThatEndsPushesTellsWhatWasMissedWhenItIsTakenBack(off: String, on: String) {
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
-        _ = setPolicy(#"{"settings":{"userStatus.enabled":false}}"#)
+        _ = setPolicy(#"{"settings":{\#(off)}}"#)
         let told = cluster.clients[bob].events.count
         cluster.setStatus("ann", "busy", on: 0)
         #expect(cluster.clients[bob].events.count == told)
         cluster.setStatus("bob", "here", on: 1)
         #expect(cluster.clients[bob].view["bob"]?["customStatus"] == .string("here"))  // One's own changes come all the same (T9, T13).
-        _ = setPolicy(#"{"settings":{"userStatus.enabled":true}}"#)
+        _ = setPolicy(#"{"settings":{\#(on)}}"#)
         #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("busy"))
     }
 
