@@ -39,10 +39,12 @@ extension Membership {
         return .nothing
     }
 
-    /// Only the living are worth knowing: who has forgotten a dead member must not learn of it again.
+    /// Only the living are worth knowing: who has forgotten a member that is gone must not learn of it again. One whose address is known, as
+    /// from this node's disk, may be missed here: that it has left is worth knowing too.
     private mutating func hearOfStranger(_ rumour: Rumour, at now: Now) -> Hearing {
-        guard rumour.state.isLive, isPlausible(rumour.incarnation, after: 0),
-            let place = places[rumour.member.id] ?? add(rumour.member, at: now)
+        let known = places[rumour.member.id]
+        guard rumour.state.isLive || (rumour.state == .left && known != nil), isPlausible(rumour.incarnation, after: 0),
+            let place = known ?? add(rumour.member, at: now)
         else { return .nothing }
         adopt(rumour, at: place, now)
         return .news
@@ -64,7 +66,7 @@ extension Membership {
             return .nothing
         }
         counters.refutations += 1
-        if rumour.state == .dead { effects.append(.wasMissed) }
+        if !rumour.state.isLive { effects.append(.wasMissed) }
         if rumour.state == .suspect || rumour.state == .dead { worsenHealth(by: 1) }
         table[Self.ownPlace].incarnation = rumour.incarnation
         restate(known.state, isDraining: known.isDraining, at: now)

@@ -70,10 +70,10 @@ extension Membership {
         digest ^= hash
     }
 
-    /// Forgets who has been dead for so long that no rumour about it is on its way any more.
-    mutating func forgetLongDead(at now: Now) {
+    /// Forgets who left so long ago that no rumour about it is on its way any more. Who is dead is missed, and remembered: a split may last.
+    mutating func forgetLongGone(at now: Now) {
         nextSweepAt = now.instant + .seconds(10)
-        for place in table.indices where isGone(place) && table[place].changedAt + settings.deadRetention <= now.instant {
+        for place in table.indices where table[place].state == .left && table[place].changedAt + settings.leftRetention <= now.instant {
             forget(place)
         }
     }

@@ -205,7 +205,7 @@ public struct Membership: Sendable {
         if nextGossipAt <= now.instant { gossip(at: now) }
         if nextExchangeAt <= now.instant { exchangeDigests(at: now) }
         if nextReconnectAt <= now.instant { reconnect(at: now) }
-        if nextSweepAt <= now.instant { forgetLongDead(at: now) }
+        if nextSweepAt <= now.instant { forgetLongGone(at: now) }
     }
 
     /// This node gives its slots away; it stays a member.
@@ -213,6 +213,16 @@ public struct Membership: Sendable {
         guard !table[Self.ownPlace].isDraining else { return }
         restate(.alive, isDraining: true, at: now)
         announce(Self.ownPlace, to: settings.announceFanOut)
+    }
+
+    /// An operator says that a member that is dead will not come back: it is missed no longer, as if it had left. If it lives after all, it
+    /// refutes. Has no effect on one that is not dead.
+    mutating func forget(_ card: Peer, at now: Now) {
+        guard let place = places[card.id] ?? add(card, at: now), table[place].state?.isLive != true, table[place].state != .left else {
+            return
+        }
+        adopt(Rumour(member: table[place].card, incarnation: table[place].incarnation, state: .left), at: place, now)
+        announce(place, to: 4 * settings.announceFanOut)
     }
 
     /// This node ends on purpose: it is not missed. Send the effects, then end.

@@ -54,8 +54,9 @@ extension Membership {
         public var fullExchangeInterval: Duration = .seconds(30)
         /// How often a dead member, or a contact point that has not answered, is tried again, so that a split heals. Default 5 s.
         public var reconnectInterval: Duration = .seconds(5)
-        /// How long a dead member is remembered, so that late rumours do not resurrect it and a split may heal. Default 24 h.
-        public var deadRetention: Duration = .seconds(86_400)
+        /// How long a member that has left is remembered, so that late rumours do not resurrect it. Default 24 h. One that is dead is
+        /// remembered, and tried again, until it is forgotten on purpose or there are too many.
+        public var leftRetention: Duration = .seconds(86_400)
         /// Members known at most, dead ones included; beyond it the longest dead is forgotten, then new ones are refused. Default 4,096.
         public var membersMax = 4_096
         /// A tick that comes later than this after the last one means that this node was asleep, not the others. Default 300 ms.

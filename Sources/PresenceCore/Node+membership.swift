@@ -97,6 +97,27 @@ extension Node {
         run(at: now)
     }
 
+    /// What a node knows of one that an operator wants forgotten.
+    public enum Forgetting: Sendable {
+        /// It is missed no longer; the others and the disks are told.
+        case forgotten
+        /// It is a member, or this node itself.
+        case alive
+        /// Nobody of that name was ever a member.
+        case unknown
+    }
+
+    /// An operator says that a member that is dead will not come back. While it is missed, changes wait for a second disk even on the last
+    /// node, and it counts when a majority is asked for.
+    public mutating func forget(_ id: NodeID, at now: Now) -> Forgetting {
+        guard let peer = peerIndices[id], peer == 0 || peers[peer].wasMember else { return .unknown }
+        guard peer != 0, !peers[peer].isAlive else { return .alive }
+        membership.forget(peers[peer].peer, at: now)
+        followMembership(at: now)
+        run(at: now)
+        return .forgotten
+    }
+
     // MARK: Obeying
 
     /// Carries out what the membership wants.

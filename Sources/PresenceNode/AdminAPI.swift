@@ -7,7 +7,7 @@ import PresenceWire
 final class AdminAPI {
     /// An operation; its name is the word in the path.
     enum Operation: String, CaseIterable {
-        case clusterStatus, drain, explain, getAppPolicy, importUsers, kick, queryOnlineStatus, setAppPolicy
+        case clusterStatus, drain, explain, forget, getAppPolicy, importUsers, kick, queryOnlineStatus, setAppPolicy
     }
 
     private let eventLoop: any EventLoop
@@ -95,12 +95,27 @@ final class AdminAPI {
             let app = try app(of: fields, caller)
             json.policy(shell.node.appPolicy(app), of: app)
         case .explain: return try explain(fields, caller, then: respond)
+        case .forget:
+            try forget(fields)
+            json.object { _ in }
         case .importUsers: return try importUsers(fields, caller, then: respond)
         case .kick: return try kick(fields, caller, then: respond)
         case .queryOnlineStatus: return try query(fields, caller, then: respond)
         case .setAppPolicy: return try setPolicy(try app(of: fields, caller), body, caller, then: respond)
         }
         respond(.success(json.bytes))
+    }
+
+    /// A member that is dead is missed no longer.
+    private func forget(_ fields: Fields) throws(Problem) {
+        guard let name = try fields.text("node", bytesMax: Limits.nameBytesMax) else {
+            throw .parameter("node: is missing; it must be the name of a member that is dead")
+        }
+        switch shell.update({ node, now in node.forget(NodeID(name), at: now) }) {
+        case .forgotten: return
+        case .alive: throw .parameter("node: \"\(name)\" is alive; stop it first, with SIGTERM, and it need not be forgotten")
+        case .unknown: throw .parameter("node: \"\(name)\" was never a member; clusterStatus names those that are missed")
+        }
     }
 
     /// Answered when all nodes that are alive know of it: then no older token is taken anywhere.

@@ -17,6 +17,11 @@ extension OpenAPI {
             name: "drain", summary: "Gives the node's users and clients to others, and ends it; of no effect without another node.",
             request: Schema.object([]), answer: Schema.object([Schema.required("isDraining", Schema.bool)])),
         Operation(
+            name: "forget", summary: "Says that a member that is dead will not come back: it is missed no longer, on any node.",
+            request: Schema.object([
+                Schema.required("node", Schema.text(bytesMax: Limits.nameBytesMax, "The member's name, as clusterStatus tells it."))
+            ]), isBodyRequired: true, answer: ["type": "object"]),
+        Operation(
             name: "getAppPolicy", summary: "The app's preset and the values of all settings.", request: Schema.object([app]),
             answer: Schema.reference("AppPolicy")),
         Operation(

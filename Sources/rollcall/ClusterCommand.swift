@@ -8,8 +8,8 @@ import PresenceWire
 /// `rollcall cluster …`: for operators.
 struct ClusterCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cluster", abstract: "Look at a cluster, drain a node, and ask why somebody is shown as online.",
-        subcommands: [MembersCommand.self, RingCommand.self, DrainCommand.self, ExplainCommand.self])
+        commandName: "cluster", abstract: "Look at a cluster, drain a node, forget one, and ask why somebody is shown as online.",
+        subcommands: [MembersCommand.self, RingCommand.self, DrainCommand.self, ForgetCommand.self, ExplainCommand.self])
 }
 
 /// Where the node's ops port is, and who asks.
@@ -75,6 +75,23 @@ struct DrainCommand: AsyncParsableCommand {
             throw CommandFailure(description: "there is no other node that could take over", code: 1)
         }
         Terminal.line("draining")
+    }
+}
+
+/// `rollcall cluster forget`.
+struct ForgetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "forget",
+        abstract:
+            "Say that a node that is dead will not come back. Until then it is missed: the last node of a cluster takes no durable change.")
+    @OptionGroup var ops: OpsOptions
+    @Argument(help: "The node's name, as `rollcall cluster members` shows it.") var node: String
+
+    func run() async throws {
+        var body = JSONWriter()
+        body.object { $0.member("node", node) }
+        _ = try await ops.call("forget", body.bytes)
+        Terminal.line("forgotten")
     }
 }
 

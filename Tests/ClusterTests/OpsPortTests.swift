@@ -20,7 +20,7 @@ import Testing
         #expect(try await send(.get, "/admin/v1/clusterStatus", nil).status == 405)
         #expect(try await send(.get, "/admin/v1/nothing", nil).status == 404)
         #expect(try await send(.post, "/healthz", "").status == 405)
-        for operation in ["clusterStatus", "drain", "getAppPolicy", "setAppPolicy"] {
+        for operation in ["clusterStatus", "drain", "forget", "getAppPolicy", "setAppPolicy"] {
             #expect(try await send(.post, "/admin/v1/\(operation)", "[]").status == 400)
         }
         let long = try await send(.post, "/admin/v1/setAppPolicy", String(repeating: " ", count: 1 << 20) + "{}")

@@ -46,18 +46,34 @@ extension MembershipTests {
         #expect(Self.probed(pass(.seconds(1)).map(\.effect)) == [])
     }
 
-    @Test mutating func theLongDeadAreForgottenAndNotLearntAgain() {
-        know("b", "c")
-        hear(Self.rumour("b", .dead))
-        now.instant += settings.deadRetention + .seconds(11)
+    @Test mutating func whoLeftLongAgoIsForgottenAndNotLearntAgainButTheDeadAreRemembered() {
+        know("b", "c", "e")
+        hear(Self.rumour("b", .left))
+        hear(Self.rumour("e", .dead))
+        now.instant += settings.leftRetention + .seconds(11)
         _ = pass(.milliseconds(20))
         now.instant += .seconds(11)
         _ = pass(.milliseconds(20))
         #expect(state("b") == nil)
-        hear(Self.rumour("b", .dead))
+        hear(Self.rumour("b", .left))
         #expect(state("b") == nil)
         hear(Self.rumour("d", .alive))
-        #expect(membership.members.map(\.member.id) == ["a", "c", "d"])
+        #expect(membership.members.map(\.member.id) == ["a", "c", "d", "e"])
+    }
+
+    @Test mutating func aMemberKnownFromDiskIsMissedNoLongerWhenItHasLeft() {
+        membership.learn(Self.card("b"), at: now)
+        hear(Self.rumour("b", .dead))
+        #expect(state("b") == nil)
+        hear(Self.rumour("b", .left))
+        #expect(state("b") == .left)
+    }
+
+    @Test mutating func whoIsForgottenButLivesRefutes() {
+        know("b")
+        hear(Self.rumour("a", .left))
+        #expect(membership.takeEffects().contains(.wasMissed))
+        #expect(state("a") == .alive)
     }
 
     @Test func whoIsTooManyIsRefusedAndCounted() {

@@ -1,0 +1,76 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// Members that are dead and will not come back, as an operator says.
+@Suite struct ForgetTests {
+    var cluster = TestCluster(nodes: 3)
+
+    private mutating func forget(_ index: Int, on node: Int) -> Node.Forgetting {
+        let id = cluster.processes[index].node.selfPeer.id
+        let forgetting = cluster.processes[node].node.forget(id, at: cluster.now)
+        cluster.settle()
+        return forgetting
+    }
+
+    private func isWritten(_ answer: CallAnswer?) -> Bool {
+        if case .userStatus = answer { true } else { false }
+    }
+
+    @Test mutating func theLastNodeWritesAloneOnceTheOthersAreForgottenAndAfterARestart() throws {
+        cluster.kill(1)
+        cluster.kill(2)
+        cluster.advance(.seconds(4))
+        #expect(cluster.setStatus("ann", "refused", on: 0) == .refused(.unavailable))
+        #expect(forget(1, on: 0) == .forgotten)
+        #expect(forget(2, on: 0) == .forgotten)
+        #expect(forget(2, on: 0) == .forgotten, "again changes nothing")
+        #expect(isWritten(cluster.setStatus("ann", "alone", on: 0)))
+        cluster.advance(.seconds(1))
+        try cluster.restart(0)
+        cluster.advance(.seconds(1))
+        #expect(isWritten(cluster.setStatus("ann", "still", on: 0)))
+    }
+
+    @Test mutating func allWhoAreAliveMissItNoLonger() {
+        cluster.kill(2)
+        cluster.advance(.seconds(4))
+        #expect(cluster.processes[0...1].allSatisfy { $0.node.missedCount == 1 })
+        #expect(forget(2, on: 1) == .forgotten)
+        cluster.advance(.seconds(1))
+        #expect(cluster.processes[0...1].allSatisfy { $0.node.missedCount == 0 })
+    }
+
+    @Test mutating func aNodeThatWasDownMeanwhileHearsOfIt() throws {
+        cluster.kill(2)
+        cluster.advance(.seconds(4))
+        cluster.kill(1)
+        cluster.advance(.seconds(4))
+        #expect(forget(2, on: 0) == .forgotten)
+        try cluster.revive(1)
+        #expect(cluster.processes[1].node.missedCount == 2)
+        cluster.link(1, 0)
+        cluster.link(0, 1)
+        cluster.advance(.seconds(1))
+        #expect(cluster.processes[1].node.missedCount == 0)
+    }
+
+    @Test mutating func theLivingAndTheUnknownAreNotForgotten() {
+        #expect(forget(1, on: 0) == .alive)
+        #expect(forget(0, on: 0) == .alive)
+        #expect(cluster.processes[0].node.forget("nobody", at: cluster.now) == .unknown)
+        cluster.advance(.seconds(1))
+        #expect(cluster.processes.allSatisfy { $0.node.missedCount == 0 && $0.node.hello.members.count == 3 })
+    }
+
+    @Test mutating func oneThatComesBackAllTheSameIsAMemberAgain() throws {
+        cluster.kill(2)
+        cluster.advance(.seconds(4))
+        #expect(forget(2, on: 0) == .forgotten)
+        cluster.advance(.seconds(1))
+        try cluster.restart(2)
+        cluster.advance(.seconds(5))
+        #expect(cluster.processes.allSatisfy { $0.node.hello.members.count == 3 })
+    }
+}
