@@ -18,6 +18,10 @@ struct SimulatedDisk {
         var rows: [Row]
         let ticket: UInt64
         let isUrgent: Bool
+        /// What was there of these before is removed.
+        var discarded: Set<Slot> = []
+
+        var isEmpty: Bool { rows.isEmpty && discarded.isEmpty }
     }
 
     private var urgent: [Write] = []
@@ -39,6 +43,12 @@ struct SimulatedDisk {
     mutating func write(_ rows: [Row], ticket: UInt64, isUrgent: Bool) {
         let write = Write(rows: rows, ticket: ticket, isUrgent: isUrgent)
         if isUrgent { urgent.append(write) } else { bulk.append(write) }
+    }
+
+    /// Removes what there is of the users of these slots, in its turn.
+    mutating func discard(_ slots: Set<Slot>) {
+        for place in bulk.indices { bulk[place].rows.removeAll { $0.kind.isOfUser && slots.contains($0.user.slot) } }
+        urgent.append(Write(rows: [], ticket: 0, isUrgent: true, discarded: slots))
     }
 
     /// At the start nothing else waits, and the node waits for it. Returns whether the disk has taken it.
@@ -76,7 +86,7 @@ struct SimulatedDisk {
     mutating func commit() -> (tickets: [UInt64], isDurable: Bool) {
         let tickets = group.map(\.ticket).filter { $0 != 0 }
         if isFull {
-            failed += group.filter { !$0.rows.isEmpty }
+            failed += group.filter { !$0.isEmpty }
         } else {
             keep(failed)
             keep(group)
@@ -100,6 +110,8 @@ struct SimulatedDisk {
 
     private mutating func keep(_ written: [Write]) {
         for write in written {
+            // order does not matter: each is looked at for itself.
+            if !write.discarded.isEmpty { rows = rows.filter { !$0.key.kind.isOfUser || !write.discarded.contains($0.key.user.slot) } }
             for row in write.rows {
                 let key = Key(user: row.user, kind: row.kind, key: row.key)
                 if let old = rows[key], old.version > row.version || (old.version == row.version && !write.isUrgent) { continue }

@@ -31,6 +31,17 @@ struct Handoff {
         mutating func restart() { (next, asked, ownedAskedCount) = ((0, 0), [], 0) }
     }
 
+    /// What has come is on disk before others are told that it has come: they forget it then.
+    enum Writing: Equatable {
+        /// The next bulk write is the last one to wait for.
+        case due
+        /// It has this ticket.
+        case underWay(ticket: UInt64)
+        /// The disk took nothing: due again when it does.
+        case failed
+        case done
+    }
+
     /// Of whom a slot was asked, and what was offered.
     private struct Question {
         let peer: PeerIndex
@@ -46,6 +57,7 @@ struct Handoff {
     private(set) var deadline = Instant.farFuture
     /// Everything that this node is to keep has come.
     private(set) var isSettled = true
+    private(set) var writing = Writing.done
     private var offers: [Offer] = []
     /// What was asked for this ring: who offers the same need not be asked, too.
     private var questions: [Slot: Question] = [:]
@@ -61,7 +73,7 @@ struct Handoff {
     mutating func begin(ring: UInt64, isChilled: Bool, deadline: Instant, isOwned: SlotSet) {
         self.ring = ring
         self.deadline = deadline
-        isSettled = false
+        (isSettled, writing) = (false, .done)
         if isChilled { warmSlots = SlotSet() } else { warmSlots.formIntersection(isOwned) }
         coldCount = isOwned.count - warmSlots.count
         questions = [:]
@@ -158,7 +170,21 @@ struct Handoff {
     }
 
     /// All has come.
-    mutating func settle() { isSettled = true }
+    mutating func settle() { (isSettled, writing) = (true, .due) }
+
+    /// Everything that this node is to keep is on its disk.
+    var isWritten: Bool { isSettled && writing == .done }
+
+    /// The bulk write with this ticket has all that has come so far.
+    mutating func write(with ticket: UInt64) { writing = .underWay(ticket: ticket) }
+
+    /// A write has ended. Returns whether now everything that has come is on disk.
+    mutating func written(_ ticket: UInt64, isDurable: Bool) -> Bool {
+        if isDurable, writing == .failed { writing = .due }
+        guard writing == .underWay(ticket: ticket) else { return false }
+        writing = isDurable ? .done : .failed
+        return isDurable
+    }
 
     /// A peer says that all has come to it.
     mutating func settled(_ ring: UInt64, peer: PeerIndex) {

@@ -13,7 +13,7 @@ extension Node {
     /// Why a change of `user` cannot be made durable now; nil when it can.
     func refusalOfChange(of user: UserID) -> Refusal? {
         if disk.isFailing { return .notDurable }
-        return canBeDurable(user) ? nil : .unavailable
+        return canBeDurable(user) ? nil : .notReplicated
     }
 
     mutating func noteDisk(isDurable: Bool, at now: Now) {

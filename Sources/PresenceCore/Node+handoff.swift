@@ -55,7 +55,7 @@ extension Node {
         offer(to: peer)
         handoff.restart(peer)
         ask(peer)
-        if handoff.isSettled { send(.settled(ring: handoff.ring), to: peer) }
+        if handoff.isWritten { send(.settled(ring: handoff.ring), to: peer) }
         renewPreparation(with: peer)
     }
 
@@ -120,8 +120,6 @@ extension Node {
         if isComplete, !handoff.isSettled {
             handoff.settle()
             unheardSince = nil
-            for peer in peers.indices.dropFirst() where peers[peer].isAlive { send(.settled(ring: handoff.ring), to: peer) }
-            forgetMoved()
         }
         if handoff.coldCount > 0, now.instant >= handoff.deadline { warmUp(at: now) }
     }
@@ -142,13 +140,26 @@ extension Node {
         for peer in peers.indices { send(.misrouted([]), to: peer) }
     }
 
+    /// Everything that has come is on disk: the others need keep nothing for this node.
+    mutating func noteHandoff(_ ticket: UInt64, isDurable: Bool) {
+        guard handoff.written(ticket, isDurable: isDurable) else { return }
+        for peer in peers.indices.dropFirst() where peers[peer].isAlive { send(.settled(ring: handoff.ring), to: peer) }
+        forgetMoved()
+    }
+
     /// What this node is not to keep is forgotten once everybody has what it is to keep; not by a node that drains, which is asked again
-    /// if the others end before it does.
+    /// if the others end before it does. On disk too: who came back with it much later would know subscriptions that ended, and that they
+    /// ended nobody would remember (``Subscriptions/tombstoneHorizon``).
     private mutating func forgetMoved() {
-        guard !isDraining else { return }
-        guard peers.indices.dropFirst().allSatisfy({ !peers[$0].isAlive || handoff.isSettled($0) }), handoff.isSettled else { return }
+        guard !isDraining, awaitedRing == nil || isPreparing else { return }
+        guard peers.indices.dropFirst().allSatisfy({ !peers[$0].isAlive || handoff.isSettled($0) }), handoff.isWritten else { return }
         let (placement, next) = (placement, preparation?.placement)
-        owners.forget { !placement.isKept($0, by: 0) && next?.isKept($0, by: 0) != true }
+        let isMoved = { (slot: Slot) in !placement.isKept(slot, by: 0) && next?.isKept(slot, by: 0) != true }
+        owners.forget(where: isMoved)
+        guard discardedRing != placement.id else { return }
+        if next == nil { discardedRing = placement.id }
+        let moved = (0..<Ring.slotsCount).map(Slot.init).filter(isMoved)
+        if !moved.isEmpty { effects.append(.discard(moved)) }
     }
 
     /// Whether this node decides about all the slots that it owns.

@@ -56,8 +56,9 @@ extension Node {
     }
 
     private mutating func persistBulk() {
-        guard !outbox.rowsInBulk.isEmpty else { return }
+        guard !outbox.rowsInBulk.isEmpty || handoff.writing == .due else { return }
         nextTicket += 1
+        if handoff.writing == .due { handoff.write(with: nextTicket) }
         replicate(outbox.rowsInBulk.filter { $0.kind.isOfUser && owner(of: $0.user) == 0 }, ticket: 0)
         effects.append(.persist(outbox.rowsInBulk, ticket: nextTicket, isUrgent: false))
         outbox.rowsInBulk.removeAll(keepingCapacity: true)
@@ -85,6 +86,7 @@ extension Node {
     public mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
         noteDisk(isDurable: isDurable, at: now)
         noteLease(ticket, isDurable: isDurable)
+        noteHandoff(ticket, isDurable: isDurable)
         if let outcome = writes.stored(ticket, isDurable: isDurable) { carryOut(outcome) }
         run(at: now)
     }

@@ -13,6 +13,9 @@ public struct Node {
         /// Make rows durable and report with ``Node/stored(_:isDurable:at:)``. What is not urgent may be passed by what is; nothing else
         /// changes places: a ticket that is urgent is reported after all urgent ones before it, another one after all before it.
         case persist([Row], ticket: UInt64, isUrgent: Bool)
+        /// Remove from the disk what it has of the users of these slots. Like an urgent write: what was to be written before goes too, what is
+        /// to be written after it stays. A crash, or a disk that takes nothing, may leave some of it.
+        case discard([Slot])
         /// Open a link to a node that is not linked.
         case connect(Peer)
         /// The link to this peer has something to send: ask ``Node/nextBatch(for:at:)`` until it returns nil.
@@ -76,6 +79,8 @@ public struct Node {
     var misroutedRetryAt = Instant.farFuture
     /// Slots that come to this node, and what the others hold of them.
     var handoff = Handoff()
+    /// The ring by which the disk was rid of what this node is not to keep.
+    var discardedRing: UInt64 = 0
     /// Who asked whether this node has heard of a rule, while it could not say so (``PendingWrites/Write/witnessTicket``).
     var witnessed: [(peer: PeerIndex, ticket: UInt64)] = []
     /// See ``Preparation``.

@@ -163,6 +163,9 @@ struct MetricsSnapshot {
             "rollcall_store_bulk_rows_waiting", "Those of them that nobody waits for, and that others pass.",
             Double(store.rowsInBulkWaiting))
         metrics.gauge("rollcall_store_rows_unwritten", "Rows that failed writes left behind, tried again.", Double(store.rowsUnwritten))
+        metrics.gauge(
+            "rollcall_store_slots_discarding", "Slots that moved away, whose rows are still to be removed from the disk.",
+            Double(store.slotsDiscarding))
         metrics.counter("rollcall_store_damaged_files_total", "Damaged databases put aside at the start.", salvage == nil ? 0 : 1)
         metrics.counter(
             "rollcall_store_damaged_rows_total", "Rows and pages of rows of a damaged database that could not be read.",

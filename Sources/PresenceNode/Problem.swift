@@ -85,7 +85,7 @@ public struct Problem: Error, Equatable, Sendable {
         case 72001: "the feature is switched off"
         case 70107: "no such user"
         case 31704: "not a friend"
-        case 50001: "the owner cannot be reached"
+        case 50001: "owner or replicas cannot be reached"
         case 50002: "overloaded"
         default: "refused"
         }

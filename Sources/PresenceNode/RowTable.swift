@@ -65,6 +65,14 @@ enum RowTable {
         """
     }
 
+    /// Removes all facts of the users of these slots.
+    static func discard(_ slots: Set<Slot>, in database: Database) throws {
+        guard !slots.isEmpty else { return }
+        let kinds = PresenceWire.Row.Kind.ofUsers.map { String($0.rawValue) }.joined(separator: ", ")
+        let statement = try database.cachedStatement(sql: "DELETE FROM rows WHERE slot = ? AND kind IN (\(kinds))")
+        for slot in slots { try statement.execute(arguments: [Int(slot)]) }
+    }
+
     static func arguments(_ row: PresenceWire.Row) -> StatementArguments {
         [
             Int(row.user.slot), row.user.withBytes { Data($0) }, Int(row.kind.rawValue), row.key,

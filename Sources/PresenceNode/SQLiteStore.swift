@@ -14,6 +14,8 @@ public final class SQLiteStore: Store {
     static let applicationID = 0x526F_6C6C
     /// Rows of a group that are not urgent: some milliseconds of writing.
     static let rowsInBulkOfGroup = 256
+    /// Slots of a group that are discarded: of a million users some 250.
+    static let slotsDiscardedAtOnce = 16
 
     /// Rows of one transaction that catches up with what failed: few, so that a little room is enough to get on.
     private static let rowsRetriedAtOnce = 1_000
@@ -27,11 +29,13 @@ public final class SQLiteStore: Store {
     }
 
     private struct Pending {
-        let rows: ArraySlice<PresenceWire.Row>
+        var rows: ArraySlice<PresenceWire.Row>
         let isUrgent: Bool
         let completion: (@Sendable (Result<Void, StoreError>) -> Void)?
         /// Once it is on disk nothing is missing.
         var completes = false
+        /// What is there of these is removed before the rows are written.
+        var discarded: Set<Slot> = []
     }
 
     /// What the writer waits for.
@@ -41,6 +45,8 @@ public final class SQLiteStore: Store {
     private struct State {
         var urgent: [Pending] = []
         var bulk: CircularBuffer<Pending> = []
+        /// Given to ``discard(_:)`` and not yet to the writer; nothing that waits is of their users.
+        var discarding: Set<Slot> = []
         /// The last group had rows that were not urgent: the next one has none if there is something urgent.
         var wasBulk = false
         var isClosed = false
@@ -49,7 +55,14 @@ public final class SQLiteStore: Store {
         /// The mark is to be removed with the next write.
         var isCompleting = false
 
-        var isIdle: Bool { urgent.isEmpty && bulk.isEmpty }
+        var isIdle: Bool { urgent.isEmpty && bulk.isEmpty && discarding.isEmpty }
+
+        /// These of the slots that are to be discarded are so before anything that comes now.
+        mutating func discardFirst(_ slots: Set<Slot>) {
+            guard !slots.isEmpty else { return }
+            discarding.subtract(slots)
+            urgent.append(Pending(rows: [], isUrgent: true, completion: nil, discarded: slots))
+        }
 
         mutating func count(_ parts: [Pending], _ sign: Int) {
             for part in parts {
@@ -66,11 +79,16 @@ public final class SQLiteStore: Store {
                 wasBulk = false
                 return group
             }
-            wasBulk = !bulk.isEmpty
+            wasBulk = !bulk.isEmpty || !discarding.isEmpty
             var room = SQLiteStore.rowsInBulkOfGroup
             while let next = bulk.first, next.rows.count <= room {
                 room -= next.rows.count
                 group.append(bulk.removeFirst())
+            }
+            if !isClosed, !discarding.isEmpty {
+                let slots = Set(discarding.prefix(SQLiteStore.slotsDiscardedAtOnce))
+                discarding.subtract(slots)
+                group.append(Pending(rows: [], isUrgent: false, completion: nil, discarded: slots))
             }
             return group
         }
@@ -82,6 +100,8 @@ public final class SQLiteStore: Store {
     private nonisolated(unsafe) var shared = State()
     /// What failed, the newest of each key; touched on the writer's thread only.
     private nonisolated(unsafe) var unwritten: [Key: PresenceWire.Row] = [:]
+    /// What was to be discarded and could not be; touched on the writer's thread only.
+    private nonisolated(unsafe) var undiscarded: Set<Slot> = []
     private nonisolated(unsafe) var lastFailure: (error: StoreError, at: UInt64)?
     private let path: String
     /// Holds the lock on the folder.
@@ -214,11 +234,26 @@ public final class SQLiteStore: Store {
         let rowsHeld = shared.statistics.rowsWaiting + shared.statistics.rowsUnwritten
         let isRefused = shared.isClosed || rowsHeld + rowsCount > Self.rowsWaitingMax
         if !isRefused {
+            if !shared.discarding.isEmpty {
+                shared.discardFirst(shared.discarding.intersection(parts.lazy.flatMap(\.rows).filter(\.kind.isOfUser).map(\.user.slot)))
+            }
             for part in parts { if part.isUrgent { shared.urgent.append(part) } else { shared.bulk.append(part) } }
             shared.count(parts, 1)
         }
         state.unlock(withValue: shared.isIdle && !shared.isClosed ? .idle : .busy)
         return !isRefused
+    }
+
+    public func discard(_ slots: [Slot]) {
+        let slots = Set(slots)
+        state.lock()
+        for place in shared.bulk.indices {
+            shared.count([shared.bulk[place]], -1)
+            shared.bulk[place].rows.removeAll { $0.kind.isOfUser && slots.contains($0.user.slot) }
+            shared.count([shared.bulk[place]], 1)
+        }
+        shared.discarding.formUnion(slots)
+        state.unlock(withValue: shared.isIdle && !shared.isClosed ? .idle : .busy)
     }
 
     public var isIncomplete: Bool {
@@ -247,7 +282,9 @@ public final class SQLiteStore: Store {
     public var statistics: StoreStatistics {
         state.lock()
         defer { state.unlock() }
-        return shared.statistics
+        var statistics = shared.statistics
+        statistics.slotsDiscarding = shared.discarding.count
+        return statistics
     }
 
     // MARK: The writer's thread
@@ -292,16 +329,20 @@ public final class SQLiteStore: Store {
             return .success(())
         } catch {
             let failure = error as? StoreError ?? .failed(SQLiteInspection.explain(error))
-            for pending in group { for row in pending.rows { keep(row, isUrgent: pending.isUrgent) } }
+            for pending in group {
+                keep(discarded: pending.discarded)
+                for row in pending.rows { keep(row, isUrgent: pending.isUrgent) }
+            }
             if !(error is StoreError) { rest(after: failure) }
             return .failure(failure)
         }
     }
 
     private func put(_ group: [Pending]) throws {
-        guard group.contains(where: { !$0.rows.isEmpty }) else { return }
+        guard group.contains(where: { !$0.rows.isEmpty || !$0.discarded.isEmpty }) else { return }
         try queue.write { database in
             for pending in group {
+                try RowTable.discard(pending.discarded, in: database)
                 let statement = try database.cachedStatement(sql: pending.isUrgent ? RowTable.upsert : RowTable.upsertOverOlder)
                 for row in pending.rows { try statement.execute(arguments: RowTable.arguments(row)) }
             }
@@ -316,8 +357,19 @@ public final class SQLiteStore: Store {
         unwritten[key] = row
     }
 
+    private func keep(discarded slots: Set<Slot>) {
+        guard !slots.isEmpty else { return }
+        unwritten = unwritten.filter { !$0.key.kind.isOfUser || !slots.contains($0.key.user.slot) }
+        undiscarded.formUnion(slots)
+    }
+
     /// Writes what earlier writes left behind. A row that is written twice is the same row.
     private func catchUp() throws {
+        while !undiscarded.isEmpty {
+            let slots = Set(undiscarded.prefix(Self.slotsDiscardedAtOnce))
+            try queue.write { try RowTable.discard(slots, in: $0) }
+            undiscarded.subtract(slots)
+        }
         while !unwritten.isEmpty {
             let keys = Array(unwritten.keys.prefix(Self.rowsRetriedAtOnce))
             let rows = keys.compactMap { unwritten[$0] }

@@ -30,6 +30,8 @@ public struct StoreStatistics: Equatable, Sendable {
     public var rowsInBulkWaiting = 0
     /// Rows that a write left behind because it failed; the next one that succeeds takes them.
     public var rowsUnwritten = 0
+    /// Slots of which nothing is to be kept, and something may be there yet. At most all of them.
+    public var slotsDiscarding = 0
     public var commitSeconds = LatencyHistogram()
 }
 
@@ -58,6 +60,9 @@ public protocol Store: AnyObject, Sendable {
     ///   succeeds that all calls before it are on disk. A row of it does not replace one of the same version either, which may have come
     ///   later.
     func persist(_ rows: [Row], isUrgent: Bool, completion: @escaping @Sendable (Result<Void, StoreError>) -> Void)
+    /// Removes what there is of the users of these slots, little by little. What waits to be written of them goes too; what is given to
+    /// ``persist(_:isUrgent:completion:)`` later stays. What is left when the store is closed is there at the next start.
+    func discard(_ slots: [Slot])
     /// Writes what waits, and closes.
     func close()
     var statistics: StoreStatistics { get }

@@ -155,6 +155,8 @@ public struct Row: Hashable, Sendable {
         /// Who may see the user, and what the others are shown; the key is empty.
         case visibility = 7
 
+        /// The facts of a user, which replicas keep too.
+        public static let ofUsers: [Kind] = [.status, .subscription, .visibility]
         /// Whether it is a fact of a user, which replicas keep too.
         public var isOfUser: Bool { self == .status || self == .subscription || self == .visibility }
         /// Whether every node keeps it, whoever wrote it.

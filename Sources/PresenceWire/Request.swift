@@ -130,6 +130,9 @@ public struct Refusal: Hashable, Sendable {
 
     /// 50001: the owner, or its disk, cannot be reached now.
     public static let unavailable = Refusal(code: 50001, detail: "the shard that owns this user cannot be reached now; safe to retry")
+    /// 50001, from an owner that misses other nodes and has none left to keep a second copy.
+    public static let notReplicated = Refusal(
+        code: 50001, detail: "no other node that could keep a second copy can be reached now; nothing was changed, safe to retry")
     /// 50001, from the owner's store.
     public static let notDurable = Refusal(
         code: 50001, detail: "the change could not be made durable; nothing was acknowledged, safe to retry")

@@ -22,7 +22,7 @@ import Testing
         cluster.kill(1)
         cluster.kill(2)
         cluster.advance(.seconds(4))
-        #expect(cluster.setStatus("ann", "refused", on: 0) == .refused(.unavailable))
+        #expect(cluster.setStatus("ann", "refused", on: 0) == .refused(.notReplicated))
         #expect(forget(1, on: 0) == .forgotten)
         #expect(forget(2, on: 0) == .forgotten)
         #expect(forget(2, on: 0) == .forgotten, "again changes nothing")

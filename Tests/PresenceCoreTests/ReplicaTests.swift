@@ -142,7 +142,7 @@ import Testing
         cluster.kill(1)
         cluster.kill(2)
         let answers = [cluster.setStatus(ann, "after", on: 0), cluster.subscribe(ann, to: ["bob"], on: 0)]
-        #expect(answers == [.refused(.unavailable), .refused(.unavailable)])
+        #expect(answers == [.refused(.notReplicated), .refused(.notReplicated)])
         #expect(cluster.record(of: ann).customStatus == "before")
         cluster.lose(phone)
         cluster.advance(.seconds(3))
@@ -194,6 +194,48 @@ import Testing
         cluster.advance(.seconds(120), step: .milliseconds(500))
         #expect(cluster.processes[1].node.owners.record(of: user(ann)).customStatus == "missed by one")
         #expect(cluster.processes.contains { $0.node.digestDifferences > 0 })
+    }
+
+    /// With the fourth node back, one of the first three does not keep the user any more.
+    private mutating func clusterOfFour(where user: String, fullDisks: Set<Int> = []) throws -> Int {
+        cluster = TestCluster(nodes: 4)
+        cluster.fullDisks = fullDisks
+        cluster.kill(3)
+        cluster.advance(.seconds(4))
+        cluster.subscribe(user, to: ["bob"], on: 1)
+        #expect((0..<3).allSatisfy { node in isOnDisk(user, of: node) })
+        try cluster.restart(3)
+        let placement = cluster.processes[3].node.placement
+        let keepers = Set(placement.keepers(of: UserID(app: "default", id: user)).map { cluster.processes[3].node.peerID($0) })
+        return try #require((0..<3).first { !keepers.contains(cluster.processes[$0].node.selfPeer.id) })
+    }
+
+    private func isOnDisk(_ user: String, of node: Int) -> Bool {
+        cluster.processes[node].disk.values.contains { $0.kind == .subscription && String($0.user.id) == user }
+    }
+
+    @Test mutating func whatHasMovedAwayIsLeftOnNoDiskAndAnEndedSubscriptionDoesNotComeBack() throws {
+        let former = try clusterOfFour(where: "ann1")
+        cluster.advance(.seconds(2))
+        #expect(!isOnDisk("ann1", of: former))
+        cluster.call(.unsubscribeUserStatus(nil), by: "ann1", on: 3)
+        cluster.now.wall += Subscriptions.tombstoneHorizon + 60_000
+        cluster.advance(.seconds(70), step: .milliseconds(200))
+        cluster.kill(former)
+        try cluster.restart(former)
+        cluster.advance(.seconds(2))
+        let followed = list("ann1", on: 3)
+        #expect(followed == [])
+    }
+
+    @Test mutating func whatMovesIsKeptUntilAllHaveItOnTheirDisks() throws {
+        let former = try clusterOfFour(where: "ann1", fullDisks: [3])
+        cluster.advance(.seconds(2))
+        #expect((0..<3).allSatisfy { node in isOnDisk("ann1", of: node) })
+        cluster.fullDisks = []
+        cluster.advance(.seconds(5))
+        #expect(isOnDisk("ann1", of: 3))
+        #expect(!isOnDisk("ann1", of: former))
     }
 
     @Test mutating func aDrainedNodeIsGoneWithoutAFlap() {

@@ -267,6 +267,10 @@ struct TestCluster {
                     processes[index].unwritten = []
                 }
                 processes[index].node.stored(ticket, isDurable: !isDiskFull, at: now)
+            case .discard(let slots):
+                let isGone = { (row: Row) in row.kind.isOfUser && slots.contains(row.user.slot) }
+                processes[index].disk = processes[index].disk.filter { !isGone($0.value) }
+                processes[index].unwritten.removeAll(where: isGone)
             case .transmit(let peer): transmit(from: index, to: peer)
             case .place(let members): processes[index].node.placed(ring(of: members), at: now)
             case .connect, .membership, .superseded: break

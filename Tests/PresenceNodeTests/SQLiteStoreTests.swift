@@ -113,6 +113,47 @@ import Testing
         store.close()
     }
 
+    @Test func discardedSlotsLoseWhatWasGivenBeforeAndKeepWhatIsGivenLater() async throws {
+        var store = try open()
+        let (moved, stays) = (user("ann"), user("bob"))
+        let rule = Row(user: moved, kind: .policy, key: "", version: Version(milliseconds: 1, counter: 0, node: 3), value: [1])
+        try await persist([row("ann", version: 5, value: "old"), row("bob", version: 1, value: "stays"), rule], in: store).get()
+        store.persist([row("ann", version: 6, value: "waits")], isUrgent: false) { _ in }
+        store.discard([moved.slot])
+        try await persist([row("ann", version: 2, value: "came back")], in: store).get()
+        try await settle(store)
+        let kept = [row("ann", version: 2, value: "came back"), row("bob", version: 1, value: "stays"), rule]
+        #expect(Set(try rows(in: store)) == Set(kept), "and a fact of all is none of the user's")
+        store.discard([moved.slot, stays.slot])
+        try await settle(store)
+        store.close()
+        store = try open()
+        #expect(try rows(in: store) == [rule])
+        store.close()
+    }
+
+    @Test func allSlotsAreDiscardedAFewAtATimeAndClosingWaitsForNone() async throws {
+        let store = try open()
+        let users = (0..<1_000).map { "u\($0)" }
+        try await persist(users.map { row($0, version: 1, value: "x") }, in: store).get()
+        let before = store.statistics.commits
+        store.discard(users.map { user($0).slot })
+        try await settle(store)
+        #expect(try rows(in: store) == [])
+        #expect(store.statistics.commits - before > 1_000 / UInt64(SQLiteStore.slotsDiscardedAtOnce) / 2)
+        store.discard((0..<65_535).map { Slot($0) })
+        store.close()
+    }
+
+    private func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
+
+    /// Waits for all that is to be discarded, a write at a time.
+    private func settle(_ store: SQLiteStore) async throws {
+        repeat { try await persist([], in: store).get() } while store.statistics.slotsDiscarding > 0
+        try await persist([], in: store).get()
+        try await persist([], in: store).get()
+    }
+
     /// What a SIGKILL leaves: the files as they are while the store is open.
     @Test func whatWasStoredIsThereAfterAKillBeforeTheFirstCheckpoint() async throws {
         let store = try open()
