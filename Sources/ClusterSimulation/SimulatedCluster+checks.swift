@@ -317,7 +317,8 @@ extension SimulatedCluster {
         let right = rest.kept[owner][user]
         for node in nodes.indices where !nodes[node].isLeaving && !rest.keepers[user].contains(nodes[node].id) {
             if let row = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .status, key: "")] {
-                violate(.nothingIsLeftOver, "the disk of \(nodes[node].id), which does not keep user-\(user), has \(row.version.text) of it")
+                violate(
+                    .nothingIsLeftOver, "the disk of \(nodes[node].id), which does not keep user-\(user), has \(row.version.text) of it")
             }
         }
         for node in nodes.indices where rest.keepers[user].contains(nodes[node].id) {

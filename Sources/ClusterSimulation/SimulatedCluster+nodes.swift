@@ -399,7 +399,9 @@ extension SimulatedCluster {
             case .persist(let rows, let ticket, let isUrgent):
                 noteOffline(rows, by: node)
                 nodes[node].disk.write(rows, ticket: ticket, isUrgent: isUrgent)
-            case .discard(let slots): nodes[node].disk.discard(Set(slots))
+            case .discard(let slots):
+                note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")
+                nodes[node].disk.discard(Set(slots))
             case .connect(let peer): if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
             case .transmit(let peer): transmit(from: node, to: peer)
             case .place(let members): plan(.placed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))

@@ -192,6 +192,9 @@ struct Handoff {
         settledRings[peer] = ring
     }
 
+    /// A peer goes by another ring: what it has said of this one is void.
+    mutating func unsettle(_ peer: PeerIndex) { if peer < settledRings.count { settledRings[peer] = 0 } }
+
     /// Whether a peer has all that it is to keep by the present ring.
     func isSettled(_ peer: PeerIndex) -> Bool { peer < settledRings.count && settledRings[peer] == ring }
 }

@@ -19,6 +19,7 @@ extension Node {
     mutating func beginHandoff(isChilled: Bool, at now: Now) {
         let deadline = now.instant + settings.takeoverTimeout
         handoff.begin(ring: placement.id, isChilled: isChilled, deadline: deadline, isOwned: placement.isOwn)
+        mustDiscard = true
         if unheardSince == nil { unheardSince = owners.clock.current(at: now.wall) }
         owners.reassign(roles, at: now, into: &outbox)
         for peer in peers.indices.dropFirst() where peers[peer].isLinked { offer(to: peer) }
@@ -57,6 +58,13 @@ extension Node {
         ask(peer)
         if handoff.isWritten { send(.settled(ring: handoff.ring), to: peer) }
         renewPreparation(with: peer)
+    }
+
+    /// A peer has forgotten what was said to it.
+    mutating func receiveRequestOffer(from peer: PeerIndex) {
+        guard peers[peer].isLinked else { return }
+        offer(to: peer)
+        if handoff.isWritten { send(.settled(ring: handoff.ring), to: peer) }
     }
 
     mutating func receive(offer slots: [SlotHash], ring: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, at now: Now) {
@@ -151,13 +159,13 @@ extension Node {
     /// if the others end before it does. On disk too: who came back with it much later would know subscriptions that ended, and that they
     /// ended nobody would remember (``Subscriptions/tombstoneHorizon``).
     private mutating func forgetMoved() {
-        guard !isDraining, awaitedRing == nil || isPreparing else { return }
+        guard !isDraining else { return }
         guard peers.indices.dropFirst().allSatisfy({ !peers[$0].isAlive || handoff.isSettled($0) }), handoff.isWritten else { return }
         let (placement, next) = (placement, preparation?.placement)
         let isMoved = { (slot: Slot) in !placement.isKept(slot, by: 0) && next?.isKept(slot, by: 0) != true }
         owners.forget(where: isMoved)
-        guard discardedRing != placement.id else { return }
-        if next == nil { discardedRing = placement.id }
+        guard mustDiscard else { return }
+        mustDiscard = next != nil
         let moved = (0..<Ring.slotsCount).map(Slot.init).filter(isMoved)
         if !moved.isEmpty { effects.append(.discard(moved)) }
     }

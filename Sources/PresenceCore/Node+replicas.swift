@@ -133,6 +133,7 @@ extension Node {
             try receive(rowsForAll: rows.filter(\.kind.isForAll), at: now)
             let isOwned = { [placement, handoff] (user: UserID) in placement.owner(of: user) == 0 && handoff.isWarm(user.slot) }
             let facts = rows.filter { $0.kind.isOfUser }
+            noteStrays(among: facts, from: peer)
             guard ticket != 0 else {
                 return try writeInBulk { (owners, outbox) throws(RowError) in
                     _ = try owners.receive(facts, isOwned: isOwned, isAwaited: false, at: now, into: &outbox)
@@ -145,6 +146,15 @@ extension Node {
         } catch {
             rowsRefusedCount += 1
         }
+    }
+
+    /// Who has this node keep what it is not to keep goes by another ring, perhaps the next one: it counts on it until it goes by this one.
+    private mutating func noteStrays(among facts: [Row], from peer: PeerIndex) {
+        let (placement, next) = (placement, preparation?.placement)
+        let isStray = { (row: Row) in !placement.isKept(row.user.slot, by: 0) && next?.isKept(row.user.slot, by: 0) != true }
+        guard peer != 0, facts.contains(where: isStray) else { return }
+        handoff.unsettle(peer)
+        mustDiscard = true
     }
 
     /// Beyond it the oldest call of which nothing is known here is answered 50001.

@@ -79,8 +79,8 @@ public struct Node {
     var misroutedRetryAt = Instant.farFuture
     /// Slots that come to this node, and what the others hold of them.
     var handoff = Handoff()
-    /// The ring by which the disk was rid of what this node is not to keep.
-    var discardedRing: UInt64 = 0
+    /// The disk may have what this node is not to keep by the present ring.
+    var mustDiscard = false
     /// Who asked whether this node has heard of a rule, while it could not say so (``PendingWrites/Write/witnessTicket``).
     var witnessed: [(peer: PeerIndex, ticket: UInt64)] = []
     /// See ``Preparation``.
@@ -342,7 +342,7 @@ public struct Node {
         case .want(let ring, let slots): receive(want: slots, ring: ring, from: peer)
         case .sent(let ring, let slotsCount): receive(sent: slotsCount, ring: ring, from: peer, at: now)
         case .settled(let ring): receive(settled: ring, from: peer, at: now)
-        case .requestOffer: if peers[peer].isLinked { offer(to: peer) }
+        case .requestOffer: receiveRequestOffer(from: peer)
         case .membership(let message):
             membership.receive(message, from: peers[peer].peer.id, at: now)
             followMembership(at: now)
