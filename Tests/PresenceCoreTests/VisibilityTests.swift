@@ -57,6 +57,24 @@ import Testing
         #expect(cluster.clients[bob].wentBack == 0)
     }
 
+    @Test func aRuleThatComesWithANewerRecordHidesWhatWasShownWithoutIt() {
+        var owners = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
+        let version = { Version(milliseconds: $0, counter: 0, node: 2) }
+        var shown = Record(blank: user("ann"))
+        shown.version = version(20)
+        let place = owners.index(of: user("ann"))
+        owners.adopt(shown, at: place, now: now, into: &outbox)
+        // Another side of a split was told the rule, and went on.
+        var record = shown
+        (shown.version, record.version) = (version(5), version(30))
+        let rule = Visibility().changed(by: .init(mode: .nobody))
+        record.privacy = Privacy().changed(to: rule, writtenAt: version(10), face: shown, at: version(10))
+        owners.adopt(record, at: place, now: now, into: &outbox)
+        #expect(owners.record(of: user("ann")).shown(to: user("bob")).version > version(20))
+    }
+
     @Test mutating func aListLetsThoseOnItSeeAndNobodyElseAndOneselfAlways() {
         let phone = cluster.login("ann", on: 0)
         let cid = cluster.login("cid", on: 1)
