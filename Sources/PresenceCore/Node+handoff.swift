@@ -101,10 +101,9 @@ extension Node {
     mutating func receive(sent slotsCount: Int, ring: UInt64, from peer: PeerIndex, at now: Now) {
         guard ring & 1 == 0 else {
             let unsent = prefetch.sent(slotsCount, ring: ring, by: peer)
-            if !unsent.isEmpty { send(.want(ring: ring, unsent), to: peer) }
+            if !unsent.isEmpty { return send(.want(ring: ring, unsent), to: peer) }
             guard let next = preparation?.placement else { return }
-            if unsent.isEmpty { ask(peer, of: \.prefetch, by: next) }
-            return advancePreparation(at: now)
+            return ask(peer, of: \.prefetch, by: next)
         }
         let unsent = handoff.sent(slotsCount, ring: ring, by: peer)
         if unsent.isEmpty { ask(peer) } else { send(.want(ring: handoff.ring, unsent), to: peer) }
@@ -112,10 +111,7 @@ extension Node {
     }
 
     mutating func receive(settled ring: UInt64, from peer: PeerIndex, at now: Now) {
-        guard ring & 1 == 0 else {
-            prefetch.settled(ring, peer: peer)
-            return advancePreparation(at: now)
-        }
+        guard ring & 1 == 0 else { return prefetch.settled(ring, peer: peer) }
         handoff.settled(ring, peer: peer)
         forgetMoved()
     }

@@ -12,7 +12,7 @@ extension Node {
     struct Preparation {
         let placement: Placement
         /// Then it comes whoever is missing.
-        let deadline: Instant
+        var deadline: Instant
     }
 
     /// Whether the present ring holds, with all its members, while the next one is prepared.
@@ -49,9 +49,7 @@ extension Node {
     mutating func receive(preparedOffer slots: [SlotHash], ring: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, at now: Now) {
         prefetch.offered(slots, ring: ring, isFirst: isFirst, isLast: isLast, by: peer)
         joinPreparation(at: now)
-        guard let next = preparation?.placement else { return }
-        ask(peer, of: \.prefetch, by: next)
-        advancePreparation(at: now)
+        if let next = preparation?.placement { ask(peer, of: \.prefetch, by: next) }
     }
 
     /// This node could not wait, because it has just begun, but others prepare what holds here: it hears from them when they have changed.
@@ -62,14 +60,18 @@ extension Node {
         prepare(placement, at: now)
     }
 
-    /// Says so when all has come, and changes when all have said so.
+    /// Says so when all has come, and changes when all have said so. Only between two inputs: what one has written is sent to those who
+    /// keep it by the ring by which it was decided.
+    mutating func changePrepared(at now: Now) {
+        guard preparation != nil else { return }
+        advancePreparation(at: now)
+        run(at: now)
+    }
+
     mutating func advancePreparation(at now: Now) {
         guard let preparation else { return }
         let others = peers.indices.dropFirst().filter { peers[$0].isAlive }
-        if !prefetch.isSettled, others.allSatisfy({ prefetch.isTaken(from: $0) }) {
-            prefetch.settle()
-            for peer in others { send(.settled(ring: prefetch.ring), to: peer) }
-        }
+        if others.allSatisfy({ prefetch.isTaken(from: $0) }) { settlePrefetch() }
         let isPrepared = prefetch.isSettled && others.allSatisfy { prefetch.isSettled($0) }
         // One that has changed already still takes part: others wait for it.
         let isOver = cannotWait && preparation.placement.id == awaitedRing
@@ -77,10 +79,17 @@ extension Node {
         endPreparation(at: now)
     }
 
-    /// A peer that keeps something by the present ring has changed already.
+    /// Tells the others that they need not wait for this node.
+    private mutating func settlePrefetch() {
+        guard !prefetch.isSettled else { return }
+        prefetch.settle()
+        for peer in peers.indices.dropFirst() where peers[peer].isAlive { send(.settled(ring: prefetch.ring), to: peer) }
+    }
+
+    /// A peer that keeps something by the present ring has changed already: this node changes as soon as it has done with what has come.
     mutating func follow(_ ring: UInt64, changedBy peer: PeerIndex, at now: Now) {
-        guard let preparation, ring == preparation.placement.id, ring == awaitedRing, placement.members.contains(peer) else { return }
-        endPreparation(at: now)
+        guard let next = preparation?.placement, ring == next.id, ring == awaitedRing, placement.members.contains(peer) else { return }
+        preparation?.deadline = now.instant
     }
 
     /// As ``renewOffers(to:)``; also where this node has changed, and the peer has not.
@@ -95,6 +104,7 @@ extension Node {
 
     private mutating func endPreparation(at now: Now) {
         guard let next = preparation?.placement else { return }
+        settlePrefetch()
         preparation = nil
         guard next.id == awaitedRing else { return }
         awaitedRing = nil

@@ -201,6 +201,7 @@ public struct Node {
         membership.heard(from: id, at: now)
         for message in messages { handle(message, from: peer, at: now) }
         run(at: now)
+        changePrepared(at: now)
     }
 
     /// Time has passed. Call every 10–50 ms.
@@ -214,7 +215,6 @@ public struct Node {
         forgetKicks(at: now)
         retryMisrouted(at: now)
         advanceHandoff(at: now)
-        advancePreparation(at: now)
         tickCalls(at: now)
         resyncOverflown(at: now)
         failOverdueWrites(at: now)
@@ -224,6 +224,7 @@ public struct Node {
         verifyRelayed(at: now)
         updatePosition(at: now)
         run(at: now)
+        changePrepared(at: now)
     }
 
     /// A proof of life is due to every peer; it carries the clock, and what is to be compared. Of very many, each has its turn. Call every

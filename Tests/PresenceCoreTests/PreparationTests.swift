@@ -14,6 +14,12 @@ import Testing
         cluster = TestCluster(nodes: 3, settings: settings)
     }
 
+    /// Whether a node holds the present ring while the next one is prepared.
+    private func waits(_ index: Int) -> Bool { cluster.processes[index].node.isPreparing }
+
+    /// How many nodes own slots by the ring of a node.
+    private func membersCount(_ index: Int) -> Int { cluster.processes[index].node.placement.members.count }
+
     /// The slots of each node that are cold now.
     private var cold: [Int] { cluster.processes.map(\.node.handoff.coldCount) }
 
@@ -71,5 +77,23 @@ import Testing
         cluster.advance(.seconds(2))
         #expect(cluster.processes[0].node.preparation == nil)
         #expect(cluster.processes[1].node.placement.slotsOwned == Ring.slotsCount)
+    }
+
+    @Test mutating func whatIsAskedJustBeforeTheRingChangesWaitsForASecondDisk() throws {
+        let name = cluster.user(ownedBy: 0)
+        cluster.losing = [(from: 0, to: 1), (from: 0, to: 2)]
+        _ = cluster.processes[0].node.drain(at: cluster.now)
+        cluster.advance(.milliseconds(50))
+        let next = try #require(cluster.processes[0].node.preparation?.placement.id)
+        var writer = WireWriter()
+        let operation = OwnerOperation.setSelfStatus(customStatus: "in time", seconds: nil)
+        writer.message(.request(Request(id: 1, user: user(name), operation: operation)))
+        writer.message(.offer(ring: next, [], isFirst: true, isLast: true))
+        let (sender, now) = (cluster.processes[1].node.selfPeer.id, cluster.now)
+        try writer.bytes.withUnsafeBytes { try cluster.processes[0].node.receive(batch: $0, from: sender, at: now) }
+        cluster.settle()
+        #expect(cluster.processes[0].node.placement.id == next)
+        #expect(cluster.processes[0].node.kept(user(name)).record.customStatus == "in time")
+        #expect(cluster.processes[0].node.writes.count == 1)
     }
 }
