@@ -142,9 +142,11 @@ extension Node {
         let wasRestarted = wasAlive && card.generation > peers[peer].peer.generation
         // It went on meanwhile, and may have told clients up to when it knew of all, without what was asked of this side.
         let comesBack = state.isLive && !wasAlive && peers[peer].wasMember && card.generation == peers[peer].peer.generation
+        // Restarted or not, it may have decided on another side.
+        let wasMissed = state.isLive && peers[peer].wasMember && peers[peer].state == .dead
         if comesBack { owners.relearn(at: now) }
         let isInRing = placement.members.contains(peer) || preparation?.placement.members.contains(peer) == true
-        isAbrupt = isAbrupt || comesBack || (isInRing && wasAlive && (wasRestarted || !state.isLive))
+        isAbrupt = isAbrupt || comesBack || wasMissed || (isInRing && wasAlive && (wasRestarted || !state.isLive))
         peers[peer].peer = card
         peers[peer].state = state
         peers[peer].isDraining = isDraining
@@ -152,7 +154,10 @@ extension Node {
             owners.peerLost(peer, at: now, into: &outbox)
             handoff.lose(peer)
             prefetch.lose(peer)
-            for other in peers.indices.dropFirst() { ask(other) }
+            for other in peers.indices.dropFirst() {
+                ask(other)
+                if let next = preparation?.placement { ask(other, of: \.prefetch, by: next) }
+            }
             peers[peer].knownUpTo = 0
             peers[peer].relays = Relays()
             retryRequests(at: now) { $0.peer == peer }

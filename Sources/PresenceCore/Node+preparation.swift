@@ -21,10 +21,15 @@ extension Node {
     /// Somebody is gone, has begun anew or comes back, or this node was taken for gone: what holds is wrong already.
     private var cannotWait: Bool { isChilled || isMissed || isAbrupt }
 
-    /// Whether all who keep anything by the present ring stay until the next one has it, and none of them has changed already.
+    /// Whether the present ring is at rest: all who keep anything by it are here, have said that they have it, and have not changed already.
+    /// Then nobody decides by an older one, and whoever changes first is followed by all.
     private func canPrepare(_ next: Placement) -> Bool {
-        guard settings.preparationTimeout > .zero, !cannotWait, handoff.coldCount == 0, peers.count > 1 else { return false }
-        return placement.members.allSatisfy { $0 == 0 || (peers[$0].isAlive && !handoff.isOffered(next.id, by: $0)) }
+        guard settings.preparationTimeout > .zero, !cannotWait, handoff.coldCount == 0, handoff.isSettled, peers.count > 1 else {
+            return false
+        }
+        return placement.members.allSatisfy {
+            $0 == 0 || (peers[$0].isAlive && handoff.isSettled($0) && !handoff.isOffered(next.id, by: $0))
+        }
     }
 
     /// The next ring is known. Returns whether the present one holds until it is prepared.

@@ -96,4 +96,60 @@ import Testing
         #expect(cluster.processes[0].node.kept(user(name)).record.customStatus == "in time")
         #expect(cluster.processes[0].node.writes.count == 1)
     }
+
+    /// Ends node 2 and starts it again, so that the others hear nothing of what it holds.
+    private mutating func renewNode2(_ settings: CoreSettings, end: (inout TestCluster) -> Void) throws {
+        end(&cluster)
+        cluster.advance(.seconds(2))
+        cluster.losing = [(from: 2, to: 0), (from: 2, to: 1)]
+        try cluster.restart(2, settings: settings)
+        cluster.advance(.milliseconds(100))
+    }
+
+    @Test mutating func whoComesBackAfterItWasMissedIsNotWaitedForBecauseItMayHaveDecided() throws {
+        let settings = cluster.processes[0].node.settings
+        try renewNode2(settings) { $0.kill(2) }
+        #expect(!waits(0) && membersCount(0) == 3)
+    }
+
+    @Test mutating func whoComesBackAfterItLeftIsWaitedFor() throws {
+        let settings = cluster.processes[0].node.settings
+        try renewNode2(settings) { cluster in
+            _ = cluster.processes[2].node.drain(at: cluster.now)
+            cluster.advance(.seconds(1))
+            cluster.leave(2)
+        }
+        #expect(waits(0) && membersCount(0) == 2)
+    }
+
+    @Test mutating func aRingThatIsNotAtRestIsNotHeld() {
+        let second = cluster.processes[0].node.peerIndices[cluster.processes[1].node.selfPeer.id]!
+        // It has not said that it has all that it is to keep.
+        cluster.processes[0].node.handoff.settled(0, peer: second)
+        cluster.losing = [(from: 2, to: 0)]
+        _ = cluster.processes[0].node.drain(at: cluster.now)
+        cluster.advance(.milliseconds(50))
+        #expect(membersCount(0) == 2)
+    }
+
+    @Test mutating func whatWasAskedOfOneThatIsGoneIsAskedOfTheOthers() {
+        var settings = CoreSettings()
+        settings.preparationTimeout = timeout
+        cluster = TestCluster(nodes: 4, settings: settings)
+        let name = cluster.user(ownedBy: 3)
+        cluster.login(name, on: 1)
+        _ = cluster.processes[0].node.drain(at: cluster.now)
+        cluster.advance(.seconds(1))
+        // What node 3 holds does not come, until node 0, which keeps nothing any more, is gone.
+        cluster.losing = [(from: 3, to: 1), (from: 3, to: 2)]
+        _ = cluster.processes[3].node.drain(at: cluster.now)
+        for _ in 0..<10 where !waits(1) { cluster.advance(.milliseconds(50)) }
+        #expect(waits(1))
+        cluster.kill(0)
+        cluster.losing = []
+        for other in 1...2 { cluster.link(3, other) }
+        cluster.advance(.seconds(1))
+        #expect(!waits(1) && membersCount(1) == 2)
+        #expect(cluster.processes[3].node.placement.slotsOwned == 0)
+    }
 }
