@@ -22,9 +22,9 @@ public struct CoreSettings: Sendable, Equatable {
     /// After a change of the members, how long a node waits at most for what the others hold before it decides about users that are new
     /// to it. Default 3 s: by then a node that does not answer is known to be gone.
     public var takeoverTimeout: Duration = .seconds(3)
-    /// How long the ring that holds waits, when a node joins or drains, until all have what they are to keep by the next one. Default 0: it does
-    /// not wait. With 10 s some 6 in 10,000 random histories break a promise; not all of them are understood.
-    public var preparationTimeout: Duration = .zero
+    /// How long the ring that holds waits, when a node joins or drains, until all have what they are to keep by the next one. Default 10 s; with
+    /// 0 it does not wait.
+    public var preparationTimeout: Duration = .seconds(10)
     /// How long a change may wait for a replica's disk before it is answered 50001. Default 2 s.
     public var replicationTimeout: Duration = .seconds(2)
     /// How often a disk that takes nothing is tried again. Default 500 ms.

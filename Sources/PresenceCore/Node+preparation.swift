@@ -4,9 +4,8 @@ import PresenceWire
 /// fetches what it is to keep, and all change when all have it. What was written meanwhile is all that the handoff proper has to move, and
 /// the time in which a slot is cold is short (design §5, "warming").
 ///
-/// Meant to be safe whoever keeps to it: what is fetched is a copy as any replica's, and the handoff after it asks everybody about everything
-/// anew. Not the default yet: some histories of the simulation break a promise with it (``CoreSettings/preparationTimeout``). The messages are
-/// those of the handoff, with ``Placement/preparedID``.
+/// Safe whoever keeps to it: what is fetched is a copy as any replica's, and the handoff after it asks everybody about everything anew. The
+/// messages are those of the handoff, with ``Placement/preparedID``.
 extension Node {
     /// What is prepared.
     struct Preparation {
