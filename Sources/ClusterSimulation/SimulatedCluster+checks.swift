@@ -238,8 +238,12 @@ extension SimulatedCluster {
     var disksExpected: Int {
         // One side of a split may have seen the other leave.
         let maySeemToHaveLeft = options.faults.contains(.drains) && !options.faults.isDisjoint(with: [.partitions, .pauses])
-        // A node that has just begun is no member yet. One that drains has its part as long as it is there.
-        let membersCount = nodes.count { $0.isUp && time - $0.startedAt > .milliseconds(4_000) }
+        // A node that has just begun is no member yet. One that drains has its part as long as any other one knows that it is there: links
+        // that are slow and break may have made it seem to be gone, which is what it was about to be.
+        let membersCount = nodes.count { node in
+            node.isUp && time - node.startedAt > .milliseconds(4_000)
+                && (!node.isLeaving || nodes.contains { $0.id != node.id && $0.isUp && $0.look { $0.isMember(node.id) } })
+        }
         return maySeemToHaveLeft ? 1 : max(min(membersCount, 2), 1)
     }
 
