@@ -116,7 +116,8 @@ extension SimulatedCluster {
         disturbedAt = time
         if nodes.count(where: \.isUp) < nodes.count { cripple() }
         note(2, node, 0, "\(nodes[node].id) is killed")
-        nodes[node].deaths[nodes[node].run] = time < nodes[node].pausedUntil ? nodes[node].pausedAt : time
+        // Not what was left to do when it went on, if it dies then.
+        nodes[node].deaths[nodes[node].run] = time <= nodes[node].pausedUntil ? nodes[node].pausedAt : time
         for call in nodes[node].die(keepsGroup: random.isOnce(in: 2)) { unanswered(call) }
         for client in clients.indices where clients[client].stream?.node == node {
             guard let stream = clients[client].stream else { continue }

@@ -80,7 +80,7 @@ extension SimulatedCluster {
         }
         hasten()
         for node in nodes.indices {
-            nodes[node].pausedUntil = time
+            nodes[node].pausedUntil = min(nodes[node].pausedUntil, time)
             plan(.resume(node: node), after: 0)
             plan(.emptyDisk(node: node), after: 0)
             if !nodes[node].isUp { plan(.start(node: node), after: random.microseconds(0...100_000)) }
