@@ -378,7 +378,7 @@ public struct Gateway {
             return (userIndex(followed.target), isOfList ? (isNewerThanResume ? .zero : floor) : told)
         }
         var removed = interest.removed.compactMap { users.index(of: $0) }
-        if interest.isWhole {
+        if interest.isWhole, !interest.mayLackSome {
             let kept = added.map(\.user).sorted()
             removed = self[session].targets.map(\.user).filter { !kept.containsSorted($0) }
         }

@@ -119,13 +119,16 @@ extension Node {
     /// When everybody has been heard about the cold slots, or waited for long enough, they are this node's to decide about.
     mutating func advanceHandoff(at now: Now) {
         let isHeard = peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isHeard(from: $0) }
+        if isHeard { owners.noteHeard(into: &outbox) }
         if isHeard, handoff.coldCount > 0, hasMet, isRenewed || missedCount < Ring.replicasMax - 1 { warmUp(at: now) }
         let isComplete = peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isTaken(from: $0) }
         if isComplete, !handoff.isSettled {
             handoff.settle()
             unheardSince = nil
         }
-        if handoff.coldCount > 0, now.instant >= handoff.deadline { warmUp(at: now) }
+        guard handoff.coldCount > 0, now.instant >= handoff.deadline else { return }
+        owners.isUnheard = !isHeard
+        warmUp(at: now)
     }
 
     /// Not a node that has just begun and does not know yet whether there are others.

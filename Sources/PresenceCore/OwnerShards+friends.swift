@@ -10,10 +10,13 @@ extension OwnerShards {
         return privacy.visibility.friends
     }
 
-    /// All whom a user is told of.
+    /// All whom a user is told of, as far as it is known here.
     func list(of id: UserID) -> Interest {
-        guard let user = index(ofKnown: id) else { return Interest(whole: Subscriptions(), of: id) }
-        var interest = Interest(whole: users[user].subscriptions, of: id)
+        let user = index(ofKnown: id)
+        var interest = Interest(whole: user.map { users[$0].subscriptions } ?? Subscriptions(), of: id)
+        interest.mayLackSome = isUnheard
+        guard let user else { return interest }
+        if isUnheard { interest.removed = forgotten(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user) }
         guard let privacy = users[user].record.privacy else { return interest }
         interest.version = max(interest.version, privacy.version)
         let allowedAt = policies.entry(String(id.app))?.version ?? .zero
@@ -75,6 +78,13 @@ extension OwnerShards {
     /// The user's friends are others now, or their app's policy is another: the nodes with sessions get the whole list.
     func oweList(of user: Index, into outbox: inout Outbox) {
         for peer in users[user].sessionPeers { outbox.lists.append((peer, users.user(at: user))) }
+    }
+
+    /// What all others hold has been heard after all: the lists that were told until now may have lacked some.
+    mutating func noteHeard(into outbox: inout Outbox) {
+        guard isUnheard else { return }
+        isUnheard = false
+        for user in users.places where users.isLive(user) && !users[user].isReplica { oweList(of: user, into: &outbox) }
     }
 
     /// Whether the relationship chain knows friends of the user.

@@ -105,7 +105,7 @@ public struct Peer: Hashable, Sendable {
 /// The first thing two nodes say to one another on a link.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
-    public static let protocolVersion: UInt64 = 7
+    public static let protocolVersion: UInt64 = 8
 
     public var protocolVersion: UInt64
     /// Nodes of another cluster refuse the link.
@@ -235,6 +235,9 @@ public struct Interest: Hashable, Sendable {
     public var asker: SessionID?
     /// `removed` have run out, and the user's sessions are told so (`subscription.notifyExpiry`).
     public var hasExpired = false
+    /// Of a whole list: its owner decides without having heard what all others hold. Whom it names neither here nor in `removed` may be
+    /// followed all the same, and goes on being told.
+    public var mayLackSome = false
 
     public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
         self.user = user

@@ -173,7 +173,7 @@ extension WireWriter {
             writer.signed(followed.since)
         }
         users(interest.removed)
-        tag((interest.isNews ? 1 : 0) | (interest.hasExpired ? 2 : 0))
+        tag((interest.isNews ? 1 : 0) | (interest.hasExpired ? 2 : 0) | (interest.mayLackSome ? 4 : 0))
         optional(interest.asker) { $0.session($1) }
     }
 
@@ -398,8 +398,8 @@ extension WireReader {
         }
         var interest = Interest(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
         let flags = try tag()
-        guard flags < 4 else { throw .unknownTag(flags) }
-        (interest.isNews, interest.hasExpired) = (flags & 1 != 0, flags & 2 != 0)
+        guard flags < 8 else { throw .unknownTag(flags) }
+        (interest.isNews, interest.hasExpired, interest.mayLackSome) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0)
         interest.asker = try optional { reader throws(DecodeError) in try reader.session() }
         return interest
     }

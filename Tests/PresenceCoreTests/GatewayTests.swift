@@ -127,6 +127,19 @@ import Testing
         #expect(pushed() == ["v1"])
     }
 
+    /// Seed 30770: an owner that had waited long enough for another node told the part of a list that it knew as all of it.
+    @Test mutating func aListThatMayLackSomeTakesNobodyAwayWhomItDoesNotName() {
+        var list = Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: true, added: [], removed: [user("carl")])
+        list.mayLackSome = true
+        gateway.receive(.interest(list))
+        for name in ["ann", "carl"] { gateway.receive(.deliver(record(name, 2))) }
+        #expect(pushed() == ["v2"], "of carl it is known that he is not followed any more")
+        (list.mayLackSome, list.removed) = (false, [])
+        gateway.receive(.interest(list))
+        gateway.receive(.deliver(record("ann", 3)))
+        #expect(pushed() == [])
+    }
+
     @Test mutating func aSessionThatStaysFullIsCutOff() {
         gateway.block(session, at: now)
         now.instant += .seconds(59)

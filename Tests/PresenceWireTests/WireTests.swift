@@ -34,7 +34,7 @@ import Testing
     }()
     static var news: Interest {
         var interest = Interest(user: ann, version: version, isWhole: false, added: [], removed: [ann])
-        (interest.isNews, interest.hasExpired, interest.asker) = (true, true, session)
+        (interest.isNews, interest.hasExpired, interest.mayLackSome, interest.asker) = (true, true, true, session)
         return interest
     }
 
