@@ -17,7 +17,9 @@ extension Message {
         case .relay(let record, let targets): "relay to \(targets.count) \(record.user.id): \(record.words)"
         case .relayed(let slots): "relayed by others \(slots.map(\.slot))"
         case .watched(let watched):
-            "watched " + watched.map { "\($0.user.id): \($0.record?.words ?? "nothing newer")" }.joined(separator: ", ")
+            "watched "
+                + watched.map { "\($0.user.id): \($0.record?.words ?? "nothing newer, known since \($0.knownSince)")" }.joined(
+                    separator: ", ")
         case .interest(let interest):
             "interest of \(interest.user.id)\(interest.isWhole ? ", whole" : ""): \(Self.names(interest.added.map(\.target)))"
                 + (interest.removed.isEmpty ? "" : ", not \(Self.names(interest.removed))")

@@ -77,7 +77,8 @@ struct FanOut {
         deltasReceived += 1
         guard let index = views.index(of: record.user), record.version > views[index].record.version else {
             deltasStale += 1
-            return nil
+            guard let index = views.index(of: record.user), record.version == views[index].record.version else { return nil }
+            return learn(record.knownSince, of: index)
         }
         views[index].record = record.replacing(views[index].record)
         guard views[index].isKnown else { return nil }
@@ -96,7 +97,15 @@ struct FanOut {
         if isNewer, let record = watched.record { views[index].record = record.replacing(views[index].record) }
         let wasKnown = views[index].isKnown
         views[index].isKnown = true
-        return isNewer || !wasKnown ? delivery(of: index) : nil
+        return isNewer || !wasKnown ? delivery(of: index) : learn(watched.knownSince, of: index)
+    }
+
+    /// What is held is the newest, but another owner has begun to answer for it: the gateways must know, because who comes to them may have
+    /// been told by a node which did not hold it that all up to a later time is complete.
+    private mutating func learn(_ knownSince: Milliseconds, of index: UserTable<View>.Index) -> Delivery? {
+        guard views[index].isKnown, knownSince > views[index].record.knownSince else { return nil }
+        views[index].record.knownSince = knownSince
+        return delivery(of: index)
     }
 
     private func delivery(of index: UserTable<View>.Index) -> Delivery? {

@@ -250,7 +250,11 @@ public struct Gateway {
     private mutating func deliver(_ record: Record) {
         guard let user = users.index(of: record.user) else { return }
         let old = users[user].record
-        if let old, old.version >= record.version { return }
+        if let old, old.version >= record.version {
+            // Nobody is told it again who is here.
+            if old.version == record.version { users[user].record?.knownSince = max(old.knownSince, record.knownSince) }
+            return
+        }
         users[user].record = record
         if old == nil { return deliverFirst(record, of: user) }
         let policy = policies.policy(of: record.user)
@@ -301,7 +305,7 @@ public struct Gateway {
             let viewer = users.user(at: self[session].user)
             let (before, after) = (old.shown(to: viewer), record.shown(to: viewer))
             // Who resumed here may have been shown by another side of a split what is newer than all that it was shown here.
-            let isDoubted = self[session].isResumed && after.knownSince > before.knownSince
+            let isDoubted = self[session].isResumed && after.knownSince > 0 && after.knownSince >= before.knownSince
             guard after.version > before.version else { continue }
             guard !record.changesPrivacy || isDoubted || !after.looksLike(before) else {
                 // If the answer that tells what was before fails, this is what is to be told.

@@ -142,7 +142,8 @@ struct OwnerShards {
             schedule(user, at: now)
             if isRenewed, users[user].record.version == .zero { renew(user, at: now, into: &outbox) }
             let record = users[user].record
-            watched.append(Watched(user: watch.user, record: record.version > watch.held ? record : nil))
+            let knownSince = record.version == watch.held ? record.knownSince : 0
+            watched.append(Watched(user: watch.user, record: record.version > watch.held ? record : nil, knownSince: knownSince))
             bytesCount += record.privacy?.bytesCount ?? 0
             guard bytesCount > Link.batchBytesTarget else { continue }
             outbox.send(.watched(watched), to: peer)

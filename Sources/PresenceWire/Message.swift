@@ -197,10 +197,13 @@ public struct Watched: Hashable, Sendable {
     public var user: UserID
     /// Nil when what the watching node holds is the newest.
     public var record: Record?
+    /// Of what the watching node holds already: see ``Record/knownSince``.
+    public var knownSince: Milliseconds
 
-    public init(user: UserID, record: Record?) {
+    public init(user: UserID, record: Record?, knownSince: Milliseconds = 0) {
         self.user = user
         self.record = record
+        self.knownSince = knownSince
     }
 }
 

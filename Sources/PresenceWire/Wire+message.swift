@@ -161,6 +161,7 @@ extension WireWriter {
     private mutating func watched(_ watched: Watched) {
         user(watched.user)
         optional(watched.record) { $0.record($1) }
+        signed(watched.knownSince)
     }
 
     private mutating func interest(_ interest: Interest) {
@@ -382,7 +383,8 @@ extension WireReader {
     }
 
     private mutating func watched() throws(DecodeError) -> Watched {
-        Watched(user: try user(), record: try optional { reader throws(DecodeError) in try reader.record() })
+        Watched(
+            user: try user(), record: try optional { reader throws(DecodeError) in try reader.record() }, knownSince: try signed())
     }
 
     private mutating func optionalVersion() throws(DecodeError) -> Version? {

@@ -140,6 +140,24 @@ import Testing
         #expect(pushed() == [])
     }
 
+    /// Seed 40206: who resumes from a time up to which a node that did not hold the record had said that all is complete.
+    @Test(arguments: [(Milliseconds(0), [String]()), (Milliseconds(9), ["v1"])])
+    mutating func whoResumesIsToldWhatAnotherOwnerAnswersForSince(knownSince: Milliseconds, told: [String]) {
+        var ann = record("ann", 1)
+        ann.knownSince = knownSince
+        gateway.receive(.deliver(ann))
+        #expect(pushed() == [], "nobody is told the same again")
+        gateway.receive(.position(8))
+        let eve = Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios")
+        _ = gateway.open(eve, resumeFrom: 7, at: now)
+        gateway.receive(.deliver(record("eve", 8)))
+        _ = pushed()
+        let followed = Interest.Followed(target: user("ann"), told: .zero, since: 1)
+        gateway.receive(
+            .interest(Interest(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
+        #expect(pushed() == told)
+    }
+
     @Test mutating func aSessionThatStaysFullIsCutOff() {
         gateway.block(session, at: now)
         now.instant += .seconds(59)

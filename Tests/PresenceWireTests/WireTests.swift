@@ -74,7 +74,7 @@ import Testing
         .request(Request(id: 9, user: ann, operation: .setPolicy(Array(#"{"preset":"zim"}"#.utf8)))),
         .request(Request(id: 10, user: ann, operation: .explain(ann, .view))), .request(Request(id: 11, user: ann, operation: .register)),
         .answer(id: 10, .explained(.view, Array("{}".utf8))), .answer(id: 9, .subscribed(evicted: [], refused: [ann])),
-        .delta(record), .watched([Watched(user: ann, record: nil), Watched(user: ann, record: record)]),
+        .delta(record), .watched([Watched(user: ann, record: nil, knownSince: 9), Watched(user: ann, record: record)]),
         .interest(
             Interest(
                 user: ann, version: version, isWhole: true, added: [.init(target: ann, told: nil, since: 3)], removed: [ann])),
