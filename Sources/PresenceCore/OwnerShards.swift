@@ -252,7 +252,8 @@ struct OwnerShards {
         let isNewer = record.version > old.version
         let isCustomNewer = record.customStatusVersion > old.customStatusVersion
         let isPrivacyNewer = record.privacy.map { $0.isNewer(than: old.privacy) } ?? false
-        let isUnaware = (old.privacy?.isUnknown(to: record) ?? false) || (isNewer && record.isBehind(old))
+        // One of them was written without the other's rule, and somebody may have been shown it who is shown something older by that.
+        let isUnaware = old.privacy?.isUnknown(to: record) ?? false || record.privacy?.isUnknown(to: old) ?? false
         let isRegistration = record.isRegistered && !old.isRegistered
         guard isNewer || isCustomNewer || isPrivacyNewer || isUnaware || isRegistration else { return false }
         guard accepts(max(record.version, record.customStatusVersion, record.privacy?.version ?? .zero), at: now) else { return false }

@@ -211,6 +211,23 @@ import Testing
         #expect(told == (recordNamesIt ? [] : [true]))
     }
 
+    /// Seed 41847: an owner that had been cut off took over a newer record with a rule, and its face was older than what it had shown itself.
+    @Test func aFaceIsNewerThanWhatItsNewOwnerHadShownWithoutTheRule() throws {
+        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        var shown = Record(blank: user("ann"))
+        shown.version = Version(milliseconds: cluster.now.wall - 10, counter: 0, node: 1)
+        var hiding = shown
+        hiding.version = Version(milliseconds: cluster.now.wall - 5, counter: 0, node: 9)
+        hiding.privacy = Privacy().changed(
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: hiding.version, face: Record(blank: user("ann")),
+            at: hiding.version)
+        for record in [shown, hiding] {
+            shards.watch([Watch(user: user("ann"), held: record.version, record: record)], from: 2, at: cluster.now, into: &outbox)
+        }
+        #expect(shards.record(of: user("ann")).shown(to: user("bob")).version > hiding.version)
+    }
+
     /// Seed 47629: a face was older than what this side of a split had shown, and was told as newer: but not to who followed the user anew.
     @Test mutating func whoFollowsAnewIsToldNothingOlderThanBefore() throws {
         let ann = cluster.user(ownedBy: 0)
