@@ -437,6 +437,12 @@ extension [Node.PeerState] {
         return (known - missedCount + 1) * 2 > known + 1
     }
 
+    /// Whether this node is on a side of a split that others are larger than together.
+    var isMinority: Bool {
+        let known = indices.dropFirst().count { self[$0].wasMember && self[$0].state != .left }
+        return (known - missedCount + 1) * 2 < known + 1
+    }
+
     /// Members that are gone without having left.
     var missedCount: Int { indices.dropFirst().count { self[$0].wasMember && self[$0].state == .dead } }
 

@@ -156,6 +156,21 @@ import Testing
         guard case .userStatus = cluster.setStatus("ann", "alone", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
+    /// Seed 46524: its links held while they were blocked, and it never heard that it had been taken for dead.
+    @Test(arguments: [(1, 1, false), (2, 1, true), (2, 2, false), (3, 1, true)])
+    func aSideOfASplitIsTheSmallerOneWithFewerThanItMisses(missed: Int, there: Int, isMinority: Bool) {
+        var peers: [Node.PeerState] = (0..<missed + there).map { number in
+            let card = Peer(id: NodeID("n\(number)"), generation: 1, address: "h:\(number)")
+            var peer = Node.PeerState(peer: card, link: Link(messagesMax: 1))
+            (peer.wasMember, peer.state) = (true, number < there ? .alive : .dead)
+            return peer
+        }
+        #expect(peers.isMinority == isMinority)
+        #expect(!peers.isMinority || !peers.isMajority)
+        for peer in peers.indices where peers[peer].state == .dead { peers[peer].state = .left }
+        #expect(!peers.isMinority, "who has left is not missed")
+    }
+
     @Test mutating func aReplicaDecidesNothing() {
         let ann = cluster.user(ownedBy: 0)
         let watcher = cluster.login("watcher", on: 1)
