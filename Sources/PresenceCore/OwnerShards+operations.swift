@@ -89,7 +89,8 @@ extension OwnerShards {
         let expiresAt = plan.seconds.map { now.wall + $0 * 1_000 }
         var changed: [Subscription] = []
         let sessionPeers = users[user].sessionPeers
-        let done = users[user].subscriptions.done(plan.targets.map(\.user), since: plan.repeatedSince)
+        let accepted = plan.targets.map(\.user).filter { !refused.contains($0) }
+        let done = users[user].subscriptions.done(accepted, since: plan.repeatedSince)
         let doneTargets = (done.added + done.evicted).map(\.target)
         for target in plan.targets where !doneTargets.contains(target.user) && !refused.contains(target.user) {
             var entry = Subscription(

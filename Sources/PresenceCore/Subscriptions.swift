@@ -79,11 +79,23 @@ struct Subscriptions {
 
     /// What an earlier attempt of a call that began at `start` has done already: which of `targets` it added, and whom it evicted for them.
     /// Both have versions that follow one another, by the same node.
+    ///
+    /// The clock of the node that was called may be behind, so that an older call has later versions, too: but not for just these targets.
     func done(_ targets: [UserID], since start: Version?) -> (added: [Subscription], evicted: [Subscription]) {
         guard let start else { return ([], []) }
         let added = targets.compactMap { entry(for: $0) }.filter { $0.version > start }
-        let evictions = Set(added.map { Version(stamp: $0.version.stamp + 1, node: $0.version.node) })
-        return (added, entries.filter { $0.isRemoved && evictions.contains($0.version) })
+        guard let version = added.map(\.version).sorted().first(where: { wroteJust(targets, $0) }) else { return ([], []) }
+        let eviction = Version(stamp: version.stamp + 1, node: version.node)
+        return (added.filter { $0.version >= version }, entries.filter { $0.isRemoved && $0.version == eviction })
+    }
+
+    /// Whether a call whose entries have this version can have been about `targets` and nobody else; they may have been changed since.
+    private func wroteJust(_ targets: [UserID], _ version: Version) -> Bool {
+        let written = targets.allSatisfy { target in
+            let place = place(of: target)
+            return place < entries.count && entries[place].target == target && entries[place].version >= version
+        }
+        return written && entries.allSatisfy { $0.version != version || targets.contains($0.target) }
     }
 
     /// Removes those whose time is up. Returns the new tombstones.

@@ -25,13 +25,27 @@ import Testing
         _ = list.merge(entry("old", at: 1))
         _ = list.merge(entry("new", at: 6))
         _ = list.evict(downTo: 1, version: Version(milliseconds: 6, counter: 1, node: 1))
-        let done = list.done([user("new"), user("other")], since: start)
+        let done = list.done([user("new")], since: start)
         #expect(done.added.map(\.target) == [user("new")])
         #expect(done.evicted.map(\.target) == [user("old")])
         let before = list.done([user("new")], since: Version(milliseconds: 7, counter: 0, node: 2))
         #expect(before.added.isEmpty && before.evicted.isEmpty, "written before the call began")
         let first = list.done([user("new")], since: nil)
         #expect(first.added.isEmpty, "a first attempt")
+    }
+
+    /// Seed 64459: the clock of the node that was called was behind by the jump of another one.
+    @Test mutating func whatAnotherCallHasDoneIsNoAttemptOfThisOne() {
+        let start = Version(milliseconds: 5, counter: 0, node: 2)
+        for target in ["a", "b", "c", "e"] { _ = list.merge(entry(target, at: target == "c" ? 7 : 6)) }
+        _ = list.evict(downTo: 3, version: Version(milliseconds: 7, counter: 1, node: 1))
+        for targets in [["b", "d"], ["b"], ["c", "d"]] {
+            let done = list.done(targets.map(user), since: start)
+            #expect(done.added.isEmpty && done.evicted.isEmpty, "\(targets)")
+        }
+        let done = list.done([user("c")], since: start)
+        #expect(done.added.map(\.target) == [user("c")])
+        #expect(done.evicted.map(\.target) == [user("a")])
     }
 
     @Test mutating func aRenewalReplacesTheExpiryAndCountsAsTheLatest() {
