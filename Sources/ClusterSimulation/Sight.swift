@@ -78,6 +78,15 @@ extension SimulatedCluster {
         }
     }
 
+    /// Whether a node that is away has taken a rule with it which will count more, because a clock has jumped: none of those that are there
+    /// knows of it.
+    func isOverruled(_ user: Int) -> Bool {
+        guard options.faults.contains(.clocks) else { return false }
+        let key = SimulatedDisk.Key(user: userID(user), kind: .visibility, key: "")
+        let newest = { (isUp: Bool) in nodes.filter { $0.isUp == isUp }.compactMap { $0.disk.rows[key]?.writtenAt }.max() ?? .zero }
+        return newest(false) > newest(true)
+    }
+
     /// After quiet the owner knows the rule.
     mutating func checkRule(_ user: Int, _ record: Record) {
         guard let rule = truth.sights[user].rule, !truth.sights[user].isBusy, !options.faults.contains(.clocks) else { return }
@@ -98,11 +107,12 @@ extension SimulatedClient.Told {
 
 extension Row {
     /// Whether the call by which a rule was written began later.
-    fileprivate func isWritten(after time: Milliseconds) -> Bool {
-        guard let value, let text = (try? JSONReader.read(value))?["writtenAt"]?.text, let begunAt = Version(text: text) else {
-            return false
-        }
-        return begunAt.milliseconds > time + 1_000
+    fileprivate func isWritten(after time: Milliseconds) -> Bool { writtenAt.milliseconds > time + 1_000 }
+
+    /// When the call began by which a rule was written.
+    fileprivate var writtenAt: Version {
+        guard let value, let text = (try? JSONReader.read(value))?["writtenAt"]?.text else { return .zero }
+        return Version(text: text) ?? .zero
     }
 
     /// Whether a row of who may see a user names this rule.
