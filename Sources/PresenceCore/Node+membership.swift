@@ -144,9 +144,10 @@ extension Node {
         let comesBack = state.isLive && !wasAlive && peers[peer].wasMember && card.generation == peers[peer].peer.generation
         // Restarted or not, it may have decided on another side.
         let wasMissed = state.isLive && peers[peer].wasMember && peers[peer].state == .dead
-        if comesBack { owners.relearn(at: now) }
+        let isOvertaken = (comesBack || wasMissed) && peers.isMinority
+        if comesBack || isOvertaken { owners.relearn(at: now) }
         // Whatever way it heals: links may have held, and a node that refuted a suspicion never hears that it was taken for dead.
-        isChilled = isChilled || (comesBack && peers.isMinority)
+        isChilled = isChilled || isOvertaken
         let isInRing = placement.members.contains(peer) || preparation?.placement.members.contains(peer) == true
         isAbrupt = isAbrupt || comesBack || wasMissed || (isInRing && wasAlive && (wasRestarted || !state.isLive))
         peers[peer].peer = card
