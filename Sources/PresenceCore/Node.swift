@@ -332,7 +332,8 @@ public struct Node {
             for one in watched where owners.accepts(one.record?.version ?? .zero, at: now) {
                 if let delivery = fanOut.receive(one) { tell(delivery) }
             }
-        case .interest(let interest): receive(interest)
+        // What another one says was on its way when it was the owner: who is it now tells the whole list when the session is registered there.
+        case .interest(let interest): if owner(of: interest.user) == peer { receive(interest) }
         case .end(let session, let user, let reason):
             sessions.end(session, of: user)
             tell(.end(session, reason: reason), mask: sessions.gateways(of: user))

@@ -324,6 +324,23 @@ import Testing
         #expect(outbox.changes.contains { $0.watchers == [2] && $0.record == record })
     }
 
+    /// Seed 113724: what was said before a split came after it, from a node that was not the owner any more.
+    @Test(arguments: [true, false])
+    mutating func onlyItsOwnerSaysWhomAUserFollows(isOwner: Bool) throws {
+        let ann = cluster.user(ownedBy: 1)
+        let client = cluster.login(ann, on: 0)
+        let bob = cluster.user(ownedBy: 2)
+        cluster.setStatus(bob, "here", on: 2)
+        let followed = Interest.Followed(target: user(bob), told: .zero, since: 1)
+        let version = Version(milliseconds: cluster.now.wall, counter: 0, node: 1)
+        var writer = WireWriter()
+        writer.message(.interest(Interest(user: user(ann), version: version, isWhole: true, added: [followed], removed: [])))
+        let sender = cluster.processes[isOwner ? 1 : 2].node.selfPeer.id
+        try writer.bytes.withUnsafeBytes { try cluster.processes[0].node.receive(batch: $0, from: sender, at: cluster.now) }
+        cluster.settle()
+        #expect((cluster.clients[client].view[bob] != nil) == isOwner)
+    }
+
     @Test mutating func aCallThatComesToANewOwnerBeforeItsGatewaysShowsNoFlap() {
         let ann = cluster.user(ownedBy: 1)
         let watcher = cluster.login("bob", on: 2)
