@@ -126,9 +126,11 @@ public struct Privacy: Hashable, Sendable {
         return names * (2 * Limits.nameBytesMax + 8) + faces.count * (Limits.customStatusBytesMax + Limits.eventBytesMax + 512)
     }
 
-    /// Whether a record was written without knowing this, and may have been shown to those who are shown something older by this.
+    /// Whether a record was written, or has come, without this, and may have been shown to those who are shown something older by this, or
+    /// something else that is as old.
     public func isUnknown(to record: Record) -> Bool {
-        record.privacy?.writtenAt ?? .zero < writtenAt && faces.contains { $0.version < record.version }
+        guard record.privacy?.writtenAt ?? .zero < writtenAt else { return false }
+        return faces.contains { $0.version < record.version || ($0.version == record.version && !$0.looksLike(record)) }
     }
 
     /// What somebody is shown who may not see the user; nil for somebody who may.

@@ -228,6 +228,20 @@ import Testing
         #expect(shards.record(of: user("ann")).shown(to: user("bob")).version > hiding.version)
     }
 
+    /// Seed 113864: a record was raised with its rule, and a node to which only the record came showed it.
+    @Test func aRuleIsUnknownToARecordThatShowsSomethingElseByTheVersionOfAFace() {
+        var record = Record(blank: user("ann"))
+        record.version = Version(milliseconds: 5, counter: 0, node: 1)
+        let rule = Visibility().changed(by: .init(mode: .nobody))
+        let later = Version(milliseconds: 6, counter: 0, node: 1)
+        let same = Privacy().changed(to: rule, writtenAt: later, face: record, at: later)
+        #expect(!same.isUnknown(to: record), "nobody is shown anything else")
+        record.customStatus = "shown"
+        #expect(same.isUnknown(to: record))
+        record.privacy = same
+        #expect(!same.isUnknown(to: record))
+    }
+
     /// Seed 47629: a face was older than what this side of a split had shown, and was told as newer: but not to who followed the user anew.
     @Test mutating func whoFollowsAnewIsToldNothingOlderThanBefore() throws {
         let ann = cluster.user(ownedBy: 0)
