@@ -45,6 +45,7 @@ extension SimulatedCluster {
         case .blind(let from, let to, let duration): if from != to { block(link(from, to), for: duration) }
         case .pause(let node, let milliseconds): pause(node, for: milliseconds)
         case .fillDisk(let node, let milliseconds):
+            if !nodes[node].disk.isFull { nodes[node].filledAt = time }
             nodes[node].disk.isFull = true
             plan(.emptyDisk(node: node), after: .milliseconds(milliseconds))
         case .slowDisk(let node, let milliseconds):

@@ -20,7 +20,7 @@ final class SimulatedNode {
     var generation: UInt64 = 0
     /// When the present run began.
     var startedAt: Nanoseconds = 0
-    /// When each run that ended by a kill did its last work.
+    /// When each run that ended by a kill did its last work that may have lasted.
     var deaths: [Int: Nanoseconds] = [:]
     /// When it last stopped or stops to run, and until when.
     var pausedAt: Nanoseconds = 0
@@ -31,6 +31,8 @@ final class SimulatedNode {
     var clockOffset: Milliseconds = 0
     var sessionsCount: UInt64 = 0
     var disk = SimulatedDisk()
+    /// When the disk was full last: from then on it took nothing, as long as it is.
+    var filledAt: Nanoseconds = 0
     var ticksCount = 0
     var isLeaving = false
     /// When a node that drains ends, whether what it held is elsewhere or not.
