@@ -85,7 +85,8 @@ extension SimulatedCluster {
     /// Whether anything was ever written about a user: of the others, clients know without being told that they are UNLOGINED.
     private func isKnown(_ user: Int, since moment: Nanoseconds) -> Bool {
         guard let record = owner(of: user).map({ nodes[$0].kept(userID(user)).record }) else { return false }
-        return record.version > .zero && record.lastUpdateTime < Self.epoch + moment / 1_000_000 - 200
+        // A node that was alone gives versions to those, too, of whom nothing is written.
+        return record.version > .zero && record.lastUpdateTime > 0 && record.lastUpdateTime < Self.epoch + moment / 1_000_000 - 200
     }
 
     /// What was acknowledged before `asOf` must be in the answer.
