@@ -126,6 +126,11 @@ extension SimulatedCluster {
             truth.presences[clients[client].user].hasDiedWithNode = truth.presences[clients[client].user].openCount == 0
             plan(.streamEnded(client: client, attempt: clients[client].attempt), after: random.microseconds(100...5_000))
         }
+        // Who went shortly before was waited for, and is not written down as gone: every owner after that waits anew, too.
+        let grace = max(options.settings.offlineGrace, options.settings.movingGrace).wholeNanoseconds
+        for user in truth.presences.indices where truth.presences[user].openCount == 0 && time - truth.presences[user].absentSince < grace {
+            truth.presences[user].hasDiedWithNode = true
+        }
         for other in nodes.indices where other != node {
             dropOwnLink(link(node, other))
             let incoming = link(other, node)
