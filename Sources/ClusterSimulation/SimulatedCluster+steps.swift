@@ -195,7 +195,8 @@ extension SimulatedCluster {
             checkDisks(of: rule, askedBy: call)
             truth.sights[call.user].acknowledge(rule, at: time)
             if isAlone || isOverruled(call.user) { truth.sights[call.user].doubt() }
-        case (.logout, .done): truth.presences[call.user].excusedUntil = time + .milliseconds(5_000)
+        case (.logout, .done):
+            truth.presences[call.user].excusedUntil = max(truth.presences[call.user].excusedUntil, time + .milliseconds(5_000))
         default: violate(.everyCallIsAnswered, "\(call.call) is answered with \(answer)")
         }
     }
