@@ -165,8 +165,7 @@ extension Node {
         owners.forget(where: isMoved)
         guard mustDiscard else { return }
         mustDiscard = next != nil
-        let moved = (0..<Ring.slotsCount).map(Slot.init).filter(isMoved)
-        if !moved.isEmpty { effects.append(.discard(moved)) }
+        outbox.discarded = (0..<Ring.slotsCount).map(Slot.init).filter(isMoved)
     }
 
     /// Whether this node decides about all the slots that it owns.

@@ -29,6 +29,9 @@ extension Node {
         return users.map { placement.keepers(of: $0).map { names[$0] } }
     }
 
+    /// This node decides without having heard what all others hold: they were waited for long enough.
+    package var isUnheard: Bool { owners.isUnheard }
+
     /// Whom this node takes for alive, itself included.
     package var memberIDs: [NodeID] { peers.indices.filter { peers[$0].isAlive }.map { peers[$0].peer.id } }
 

@@ -258,6 +258,7 @@ public struct Node {
         tellOwners()
         acknowledgeWitnessed()
         persist(at: now)
+        if !outbox.discarded.isEmpty { effects.append(.discard(outbox.discarded.takeAll())) }
     }
 
     mutating func send(_ message: Message, to peer: PeerIndex) {

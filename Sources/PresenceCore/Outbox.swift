@@ -14,6 +14,8 @@ struct Outbox {
     var rows: [Row] = []
     /// The same for what is elsewhere, too, and what nobody waits for: it gives way to ``rows``.
     var rowsInBulk: [Row] = []
+    /// Slots of whose users the disk is to keep nothing, when ``rows`` and ``rowsInBulk`` have been given to it.
+    var discarded: [Slot] = []
     /// To be said once ``rows`` are on disk.
     var answersWhenStored: [(peer: PeerIndex, id: UInt64, answer: Answer)] = []
 
