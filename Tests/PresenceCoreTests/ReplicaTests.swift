@@ -243,6 +243,21 @@ import Testing
         #expect(followed == [])
     }
 
+    @Test mutating func whatComesByAnotherRingIsDiscardedOnceItsSenderGoesByThisOne() throws {
+        let former = try clusterOfFour(where: "ann1")
+        cluster.advance(.seconds(2))
+        let keeper = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
+        let row = try #require(cluster.processes[keeper].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
+        var writer = WireWriter()
+        writer.message(.replicate(ticket: 0, [row]))
+        let (sender, now) = (cluster.processes[keeper].node.selfPeer.id, cluster.now)
+        try writer.bytes.withUnsafeBytes { try cluster.processes[former].node.receive(batch: $0, from: sender, at: now) }
+        #expect(cluster.processes[former].node.kept(user("ann1")).subscriptions.count == 1)
+        cluster.settle()
+        #expect(cluster.processes[former].node.kept(user("ann1")).subscriptions.isEmpty)
+        #expect(!isOnDisk("ann1", of: former))
+    }
+
     @Test mutating func whatMovesIsKeptUntilAllHaveItOnTheirDisks() throws {
         let former = try clusterOfFour(where: "ann1", fullDisks: [3])
         cluster.advance(.seconds(2))
