@@ -60,8 +60,10 @@ extension JSONWriter {
         member("lastOnlineStatusUpdateTime", record.lastOnlineStatusUpdateTime)
         member("lastCustomStatusUpdateTime", record.lastCustomStatusUpdateTime)
         member("lastSeenTime", record.lastSeenTime)
+        guard let privacy = record.privacy else { return }
+        member("visibilityVersion", privacy.version.text)
         // The last one: see ``Row/namesRule``.
-        if let privacy = record.privacy { member("visibilityWrittenAt", privacy.writtenAt.text) }
+        member("visibilityWrittenAt", privacy.writtenAt.text)
     }
 }
 
@@ -75,10 +77,13 @@ extension Row {
         return start >= 0 && value[start...].starts(with: Self.ruleMember)
     }
 
-    /// When the rule was written that the writer of a record knew of.
-    func ruleNamed() throws(RowError) -> Version {
-        guard namesRule else { return .zero }
-        return try JSONValue(self)["visibilityWrittenAt"]?.text.flatMap { Version(text: $0) } ?? .zero
+    /// When the rule was written that the writer of a record knew of, and when it was last changed what others are shown by it. A record
+    /// of before that was told does not say so: it counts as written with all faces of before.
+    func ruleNamed() throws(RowError) -> (writtenAt: Version, version: Version) {
+        guard namesRule else { return (.zero, .zero) }
+        let json = try JSONValue(self)
+        let named = { (name: String) in json[name]?.text.flatMap { Version(text: $0) } }
+        return (named("visibilityWrittenAt") ?? .zero, named("visibilityVersion") ?? version)
     }
 }
 

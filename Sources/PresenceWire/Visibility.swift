@@ -127,8 +127,12 @@ public struct Privacy: Hashable, Sendable {
     }
 
     /// Whether a record was written, or has come, without this, and may have been shown to those who are shown something older by this, or
-    /// something else that is as old.
+    /// something else that is as old. The same for faces that were changed, or given a newer version, before the record was written: what
+    /// others are shown by its version is something else then.
     public func isUnknown(to record: Record) -> Bool {
+        if let known = record.privacy, known.writtenAt == writtenAt {
+            return known.version < version && version <= record.version && known.faces != faces
+        }
         guard record.privacy?.writtenAt ?? .zero < writtenAt else { return false }
         return faces.contains { $0.version < record.version || ($0.version == record.version && !$0.looksLike(record)) }
     }

@@ -242,6 +242,53 @@ import Testing
         #expect(!same.isUnknown(to: record))
     }
 
+    /// Seed 69: a node that was alone wrote a record by older faces of the same rule. It came together with the newer faces by its own
+    /// version, which others showed with the older ones.
+    @Test(arguments: [false, true]) mutating func aRecordThatWasWrittenWithOlderFacesIsNewWithTheNewerOnes(facesComeFirst: Bool) throws {
+        let wall = cluster.now.wall
+        let (first, second, third) = (Version(wall - 30, 9), Version(wall - 20, 9), Version(wall - 10, 3))
+        let old = Privacy().changed(
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: first, face: Record(blank: user("ann")), at: first)
+        var new = old
+        new.raise(to: second)
+        var alone = Record(blank: user("ann"))
+        (alone.version, alone.privacy) = (third, old)
+        let owner = cluster.ownerIndex(of: "ann")
+        var node = cluster.processes[(owner + 1) % 3].node
+        let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
+        let (status, faces) = (Row(alone), Row(new, of: user("ann")))
+        for row in [Row(old, of: user("ann"))] + (facesComeFirst ? [faces, status] : [status, faces]) {
+            node.receive([row], ticket: 0, from: peer, at: cluster.now)
+        }
+        let told = node.outbox.rowsForOwners
+        #expect(try told.last.map { try Privacy($0).faces.allSatisfy { $0.version > third } } == true)
+        #expect(!facesComeFirst || told[0].kind == .status && told[0].version > third)
+        // Who takes what comes of it takes no step further.
+        for row in told { node.receive([row], ticket: 0, from: peer, at: cluster.now) }
+        #expect(node.outbox.rowsForOwners == told)
+    }
+
+    /// The same where the record is brought by a node that shows it.
+    @Test func whatIsShownWithOlderFacesIsToldAnew() {
+        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let (first, second, third) = (Version(10, 9), Version(20, 9), Version(30, 3))
+        var newest = Record(blank: user("ann"))
+        newest.version = third
+        newest.privacy = Privacy().changed(
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: first, face: Record(blank: user("ann")), at: first)
+        var shown = newest
+        newest.privacy?.raise(to: second)
+        for record in [newest, shown] {
+            shards.watch([Watch(user: user("ann"), held: record.version, record: record)], from: 2, at: cluster.now, into: &outbox)
+        }
+        let told = shards.record(of: user("ann"))
+        #expect(told.version > third && told.shown(to: user("bob")).version == told.version)
+        shown.version = first
+        shards.watch([Watch(user: user("ann"), held: first, record: shown)], from: 2, at: cluster.now, into: &outbox)
+        #expect(shards.record(of: user("ann")) == told, "what is older needs nothing")
+    }
+
     /// Seed 47629: a face was older than what this side of a split had shown, and was told as newer: but not to who followed the user anew.
     @Test mutating func whoFollowsAnewIsToldNothingOlderThanBefore() throws {
         let ann = cluster.user(ownedBy: 0)
@@ -394,6 +441,10 @@ import Testing
             graph.shown[viewer][target] = record
         }
     }
+}
+
+extension Version {
+    fileprivate init(_ milliseconds: Milliseconds, _ node: UInt32) { self.init(milliseconds: milliseconds, counter: 0, node: node) }
 }
 
 extension SplitMix64 {
