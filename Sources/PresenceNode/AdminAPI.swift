@@ -113,8 +113,12 @@ final class AdminAPI {
         }
         switch shell.update({ node, now in node.forget(NodeID(name), at: now) }) {
         case .forgotten: return
-        case .alive: throw .parameter("node: \"\(name)\" is alive; stop it first, with SIGTERM, and it need not be forgotten")
-        case .unknown: throw .parameter("node: \"\(name)\" was never a member; clusterStatus names those that are missed")
+        case .alive:
+            let detail = "node: \"\(name)\" is alive; stop it first, with SIGTERM, and it need not be forgotten"
+            throw Problem(status: 409, code: 6017, detail: detail)
+        case .unknown:
+            let detail = "node: \"\(name)\" was never a member; clusterStatus names those that are missed"
+            throw Problem(status: 404, code: 6017, detail: detail)
         }
     }
 

@@ -20,7 +20,7 @@ extension OpenAPI {
             name: "forget", summary: "Says that a member that is dead will not come back: it is missed no longer, on any node.",
             request: Schema.object([
                 Schema.required("node", Schema.text(bytesMax: Limits.nameBytesMax, "The member's name, as clusterStatus tells it."))
-            ]), isBodyRequired: true, answer: ["type": "object"]),
+            ]), isBodyRequired: true, answer: ["type": "object"], refusals: [.noSuchNode, .nodeIsAlive]),
         Operation(
             name: "getAppPolicy", summary: "The app's preset and the values of all settings.", request: Schema.object([app]),
             answer: Schema.reference("AppPolicy")),

@@ -82,6 +82,8 @@ extension OpenAPI {
         refused(.notLoggedIn, "No token, or one that is not taken: 6014."),
         refused(.notAllowed, "The app's plan does not cover this call: 7013. The feature is switched off for the app: 72001."),
         refused(.noSuchUser, "No such user, where users.mustBeRegistered is on: 70107. Of several, where errors.shape is wholeCall."),
+        refused(.noSuchNode, "No node of this name was ever a member: 6017."),
+        refused(.nodeIsAlive, "The node is alive: 6017."),
         refused(.bodyTooSlow, "The request was not whole in time.", hasBody: false),
         refused(.bodyTooLong, "The body is too long: 6017."),
         refused(.tooOften, "Called too often: 7008.", retryAfter: true),

@@ -20,15 +20,17 @@ enum OpenAPI {
 
     /// An answer that is no success; the name of its component.
     enum Refused: String, CaseIterable {
-        case badParameter, notLoggedIn, notAllowed, noSuchUser, bodyTooSlow, bodyTooLong, tooOften, headerTooLarge, unavailable
+        case badParameter, notLoggedIn, notAllowed, noSuchUser, noSuchNode, bodyTooSlow, nodeIsAlive, bodyTooLong, tooOften, headerTooLarge,
+            unavailable
 
         var status: Int {
             switch self {
             case .badParameter: 400
             case .notLoggedIn: 401
             case .notAllowed: 403
-            case .noSuchUser: 404
+            case .noSuchUser, .noSuchNode: 404
             case .bodyTooSlow: 408
+            case .nodeIsAlive: 409
             case .bodyTooLong: 413
             case .tooOften: 429
             case .headerTooLarge: 431

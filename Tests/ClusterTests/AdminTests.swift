@@ -37,6 +37,20 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test func theLivingAndTheUnknownAreNotForgotten() async throws {
+        let fixture = try await Fixture.start(nodes: 2)
+        let members = try await admin("clusterStatus", "{}", of: fixture).json["members"]?.elements.compactMap { $0["node"]?.text } ?? []
+        #expect(members.count == 2)
+        for member in members {
+            let answer = try await admin("forget", "{\"node\":\"\(member)\"}", of: fixture)
+            #expect(answer.status == 409 && answer.json["detail"]?.text?.hasPrefix("node: \"\(member)\" is alive") == true)
+        }
+        #expect(try await admin("forget", #"{"node":"nobody"}"#, of: fixture).status == 404)
+        #expect(try await admin("forget", "{}", of: fixture).json["detail"]?.text?.hasPrefix("node: is missing") == true)
+        #expect(try await admin("clusterStatus", "{}", of: fixture).json["members"]?.elements.count == 2)
+        try await fixture.stop()
+    }
+
     @Test func whoIsKickedMustComeWithALaterToken() async throws {
         let fixture = try await Fixture.start(nodes: 3)
         let token = try await TokenMint().token(user: "ann")
