@@ -150,8 +150,13 @@ extension Node {
     /// Everything that has come is on disk: the others need keep nothing for this node.
     mutating func noteHandoff(_ ticket: UInt64, isDurable: Bool) {
         guard handoff.written(ticket, isDurable: isDurable) else { return }
-        for peer in peers.indices.dropFirst() where peers[peer].isAlive { send(.settled(ring: handoff.ring), to: peer) }
+        tellSettled(ring: handoff.ring)
         forgetMoved()
+    }
+
+    /// All that this node is to keep by a ring has come.
+    mutating func tellSettled(ring: UInt64) {
+        for peer in peers.indices.dropFirst() where peers[peer].isAlive { send(.settled(ring: ring), to: peer) }
     }
 
     /// What this node is not to keep is forgotten once everybody has what it is to keep; not by a node that drains, which is asked again
@@ -160,12 +165,17 @@ extension Node {
     private mutating func forgetMoved() {
         guard !isDraining else { return }
         guard peers.indices.dropFirst().allSatisfy({ !peers[$0].isAlive || handoff.isSettled($0) }), handoff.isWritten else { return }
-        let (placement, next) = (placement, preparation?.placement)
-        let isMoved = { (slot: Slot) in !placement.isKept(slot, by: 0) && next?.isKept(slot, by: 0) != true }
-        owners.forget(where: isMoved)
+        let isNotKept = isNotKept
+        owners.forget(where: isNotKept)
         guard mustDiscard else { return }
-        mustDiscard = next != nil
-        outbox.discarded = (0..<Ring.slotsCount).map(Slot.init).filter(isMoved)
+        mustDiscard = preparation != nil
+        outbox.discarded = (0..<Ring.slotsCount).map(Slot.init).filter(isNotKept)
+    }
+
+    /// Which slots this node is to keep neither by the present ring nor by the one that is prepared.
+    var isNotKept: (Slot) -> Bool {
+        let (placement, next) = (placement, preparation?.placement)
+        return { !placement.isKept($0, by: 0) && next?.isKept($0, by: 0) != true }
     }
 
     /// Whether this node decides about all the slots that it owns.

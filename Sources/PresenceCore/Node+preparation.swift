@@ -87,7 +87,7 @@ extension Node {
     private mutating func settlePrefetch() {
         guard !prefetch.isSettled else { return }
         prefetch.settle()
-        for peer in peers.indices.dropFirst() where peers[peer].isAlive { send(.settled(ring: prefetch.ring), to: peer) }
+        tellSettled(ring: prefetch.ring)
     }
 
     /// A peer that keeps something by the present ring has changed already: this node changes as soon as it has done with what has come.

@@ -151,9 +151,8 @@ extension Node {
     /// Who has this node keep what it is not to keep goes by another ring, perhaps the next one: it counts on it until it says that it goes by
     /// this one, for which it is asked.
     private mutating func noteStrays(among facts: [Row], from peer: PeerIndex) {
-        let (placement, next) = (placement, preparation?.placement)
-        let isStray = { (row: Row) in !placement.isKept(row.user.slot, by: 0) && next?.isKept(row.user.slot, by: 0) != true }
-        guard peer != 0, facts.contains(where: isStray) else { return }
+        let isNotKept = isNotKept
+        guard peer != 0, facts.contains(where: { isNotKept($0.user.slot) }) else { return }
         mustDiscard = true
         guard handoff.isSettled(peer) else { return }
         handoff.unsettle(peer)

@@ -434,15 +434,15 @@ public struct Node {
 /// What is asked at every tick, of the peers alone: a method of the node would be called on a copy of it.
 extension [Node.PeerState] {
     /// Whether this node is on a side of a split that the others cannot be larger than: changes of a larger side are not known here.
-    var isMajority: Bool {
-        let known = indices.dropFirst().count { self[$0].wasMember && self[$0].state != .left }
-        return (known - missedCount + 1) * 2 > known + 1
-    }
+    var isMajority: Bool { side.count * 2 > side.of }
 
     /// Whether this node is on a side of a split that others are larger than together.
-    var isMinority: Bool {
+    var isMinority: Bool { side.count * 2 < side.of }
+
+    /// How many are on this node's side, of all who have not left.
+    private var side: (count: Int, of: Int) {
         let known = indices.dropFirst().count { self[$0].wasMember && self[$0].state != .left }
-        return (known - missedCount + 1) * 2 < known + 1
+        return (known - missedCount + 1, known + 1)
     }
 
     /// Members that are gone without having left.

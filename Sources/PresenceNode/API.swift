@@ -192,10 +192,10 @@ struct API {
                 json.userStatus(record, showsPlatforms: policy.exposesPlatforms)
             }
         case .userStatusList(let records, let users, let asOf):
-            let isUnknown = { (record: borrowing Record, user: UserID) in
+            let isUnknown = { (record: Record, user: UserID) in
                 policy.mustBeRegistered && !record.isOfKnownUser && user != caller
             }
-            if policy.mustBeRegistered, policy.errorShape == .wholeCall {
+            if policy.errorShape == .wholeCall {
                 let unknown = zip(records, users).filter { record, user in record.map { isUnknown($0, user) } ?? false }
                 if !unknown.isEmpty { throw Problem(.noSuchUser(unknown.map(\.1))) }
             }

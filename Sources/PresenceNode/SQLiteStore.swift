@@ -45,7 +45,7 @@ public final class SQLiteStore: Store {
     private struct State {
         var urgent: [Pending] = []
         var bulk: CircularBuffer<Pending> = []
-        /// Given to ``discard(_:)`` and not yet to the writer; nothing that waits is of their users.
+        /// Given to ``discard(_:)`` and not yet to the writer; nothing that was given later and waits is of their users.
         var discarding: Set<Slot> = []
         /// The last group had rows that were not urgent: the next one has none if there is something urgent.
         var wasBulk = false

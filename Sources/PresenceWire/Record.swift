@@ -139,7 +139,7 @@ public struct Record: Hashable, Sendable {
 /// One durable fact (design §6): (slot, app, user, kind, key) → version, value, expiry. A row without a value is a tombstone.
 public struct Row: Hashable, Sendable {
     /// What a row says of its user.
-    public enum Kind: UInt8, Sendable {
+    public enum Kind: UInt8, CaseIterable, Sendable {
         /// The user's record; the key is empty.
         case status = 1
         /// A subscription of the user; the key is the target's ID.
@@ -156,7 +156,7 @@ public struct Row: Hashable, Sendable {
         case visibility = 7
 
         /// The facts of a user, which replicas keep too.
-        public static let ofUsers: [Kind] = [.status, .subscription, .visibility]
+        public static let ofUsers = allCases.filter(\.isOfUser)
         /// Whether it is a fact of a user, which replicas keep too.
         public var isOfUser: Bool { self == .status || self == .subscription || self == .visibility }
         /// Whether every node keeps it, whoever wrote it.
