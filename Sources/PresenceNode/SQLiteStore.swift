@@ -16,6 +16,13 @@ public final class SQLiteStore: Store {
     static let rowsInBulkOfGroup = 256
     /// Slots of a group that are discarded: of a million users some 250.
     static let slotsDiscardedAtOnce = 16
+    /// After what is not urgent the writer rests so many times as long as that took: when a ring changes all nodes have much to write, and
+    /// users wait for what is decided meanwhile.
+    static let restPerGroup: UInt64 = 3
+    /// It does not rest longer, however slow the disk is.
+    static let restNanosecondsMax: UInt64 = 100_000_000
+    /// When so many rows wait it does not rest: they come faster than it writes.
+    static let rowsWaitingAtRestMax = 50_000
 
     /// Rows of one transaction that catches up with what failed: few, so that a little room is enough to get on.
     private static let rowsRetriedAtOnce = 1_000
@@ -47,15 +54,17 @@ public final class SQLiteStore: Store {
         var bulk: CircularBuffer<Pending> = []
         /// Given to ``discard(_:)`` and not yet to the writer; nothing that was given later and waits is of their users.
         var discarding: Set<Slot> = []
-        /// The last group had rows that were not urgent: the next one has none if there is something urgent.
-        var wasBulk = false
+        /// The writer rests: what is not urgent waits.
+        var isResting = false
         var isClosed = false
         var statistics = StoreStatistics()
         var isIncomplete = false
         /// The mark is to be removed with the next write.
         var isCompleting = false
 
-        var isIdle: Bool { urgent.isEmpty && bulk.isEmpty && discarding.isEmpty }
+        /// Nothing is to be written now.
+        var isIdle: Bool { urgent.isEmpty && (isResting || hasNothingInBulk) }
+        private var hasNothingInBulk: Bool { bulk.isEmpty && discarding.isEmpty }
 
         /// These of the slots that are to be discarded are so before anything that comes now.
         mutating func discardFirst(_ slots: Set<Slot>) {
@@ -75,11 +84,7 @@ public final class SQLiteStore: Store {
         mutating func nextGroup() -> [Pending] {
             var group = urgent
             urgent = []
-            guard group.isEmpty || !wasBulk else {
-                wasBulk = false
-                return group
-            }
-            wasBulk = !bulk.isEmpty || !discarding.isEmpty
+            guard !isResting || isClosed else { return group }
             var room = SQLiteStore.rowsInBulkOfGroup
             while let next = bulk.first, next.rows.count <= room {
                 room -= next.rows.count
@@ -103,6 +108,8 @@ public final class SQLiteStore: Store {
     /// What was to be discarded and could not be; touched on the writer's thread only.
     private nonisolated(unsafe) var undiscarded: Set<Slot> = []
     private nonisolated(unsafe) var lastFailure: (error: StoreError, at: UInt64)?
+    /// When the writer goes on with what is not urgent; touched on its thread only.
+    private nonisolated(unsafe) var restsUntil: UInt64 = 0
     private let path: String
     /// Holds the lock on the folder.
     private let folder: FolderLock
@@ -167,6 +174,8 @@ public final class SQLiteStore: Store {
             try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
             try database.execute(sql: "PRAGMA journal_mode = WAL")
             try database.execute(sql: "PRAGMA synchronous = FULL")
+            // In KiB: the pages above the leaves of some million rows, which every write goes through.
+            try database.execute(sql: "PRAGMA cache_size = -16384")
         }
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         let isOld = try queue.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } != RowTable.schemaVersion
@@ -291,7 +300,7 @@ public final class SQLiteStore: Store {
 
     private func write() {
         while true {
-            state.lock(whenValue: .busy)
+            lockForWork()
             let group = shared.nextGroup()
             if shared.isIncomplete, group.contains(where: \.completes) { shared.isCompleting = true }
             let isLast = shared.isClosed && group.isEmpty
@@ -303,9 +312,11 @@ public final class SQLiteStore: Store {
             let rowsCount = group.reduce(0) { $0 + $1.rows.count }
             let start = DispatchTime.now().uptimeNanoseconds
             let result = commit(group)
-            let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
+            let nanoseconds = DispatchTime.now().uptimeNanoseconds - start
+            let seconds = Double(nanoseconds) / 1e9
             state.lock()
             shared.count(group, -1)
+            if !group.allSatisfy(\.isUrgent) { restFromBulk(taking: nanoseconds) }
             shared.statistics.commitSeconds.observe(seconds: seconds)
             shared.statistics.rowsUnwritten = unwritten.count
             if case .success = result {
@@ -317,6 +328,26 @@ public final class SQLiteStore: Store {
             state.unlock()
             for pending in group { pending.completion?(result) }
         }
+    }
+
+    /// Waits for something to write; the lock is held then.
+    private func lockForWork() {
+        let now = DispatchTime.now().uptimeNanoseconds
+        if restsUntil > now, state.lock(whenValue: .busy, timeoutSeconds: Double(restsUntil - now) / 1e9) { return }
+        if restsUntil > 0 {
+            restsUntil = 0
+            state.lock()
+            shared.isResting = false
+            state.unlock(withValue: shared.isIdle && !shared.isClosed ? .idle : .busy)
+        }
+        state.lock(whenValue: .busy)
+    }
+
+    /// What is not urgent has taken so long; under the lock.
+    private func restFromBulk(taking nanoseconds: UInt64) {
+        shared.isResting = !shared.isClosed && shared.statistics.rowsInBulkWaiting <= Self.rowsWaitingAtRestMax
+        let rest = min(nanoseconds * Self.restPerGroup, Self.restNanosecondsMax)
+        restsUntil = shared.isResting ? DispatchTime.now().uptimeNanoseconds + rest : 0
     }
 
     private func commit(_ group: [Pending]) -> Result<Void, StoreError> {
