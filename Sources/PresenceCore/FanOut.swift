@@ -123,6 +123,13 @@ struct FanOut {
         return moved
     }
 
+    /// The same for one user. Returns whether the user is watched.
+    mutating func unconfirm(_ user: UserID) -> Bool {
+        guard let index = views.index(of: user) else { return false }
+        unconfirm(index)
+        return true
+    }
+
     /// What to say to the owner of `user`; with the record itself when the owner may know less.
     func watch(for user: UserID, withRecord: Bool) -> Watch? {
         guard let index = views.index(of: user) else { return nil }

@@ -9,6 +9,10 @@ import PresenceWire
 struct Handoff {
     /// Slots asked of one node at a time. The other answers about as many of them as ``rowsSentMax`` allows, and about one at least.
     static let slotsAskedMax = 256
+    /// What is not urgent is taken in so many ticks, unless they are more than ``slotsPacedMin`` a tick: some seconds.
+    static let pacedTicks = 100
+    /// Some hundred rows: a millisecond or two of work.
+    static let slotsPacedMin = 16
     /// Rows sent in answer to one question: a page of some hundred kilobytes.
     static let rowsSentMax = 2_048
 
@@ -46,6 +50,7 @@ struct Handoff {
     private struct Question {
         let peer: PeerIndex
         let hash: UInt64
+        var isAnswered = false
     }
 
     /// The hash of the present members: nodes with the same view have the same.
@@ -105,18 +110,22 @@ struct Handoff {
     }
 
     /// What to ask of a peer, if nothing is asked of it: slots that differ from what is here and are not on their way from another one.
-    mutating func next(from peer: PeerIndex, isOwned: (Slot) -> Bool, isWanted: (SlotHash) -> Bool) -> [Slot] {
+    ///
+    /// - Parameter isPaced: what is asked for is a share of the whole: the rest is asked for at the next ticks.
+    mutating func next(from peer: PeerIndex, isPaced: Bool, isOwned: (Slot) -> Bool, isWanted: (SlotHash) -> Bool) -> [Slot] {
         guard peer < offers.count, offers[peer].ring == ring, offers[peer].asked.isEmpty else { return [] }
         var offer = offers[peer]
         offers[peer].slots = []
-        while offer.asked.count < Self.slotsAskedMax, offer.next.owned < offer.slots.count {
+        let end = isPaced ? offer.next.owned + max(offer.slots.count / Self.pacedTicks, Self.slotsPacedMin) : .max
+        while offer.asked.count < Self.slotsAskedMax, offer.next.owned < min(offer.slots.count, end) {
             let offered = offer.slots[offer.next.owned]
             offer.next.owned += 1
             if isOwned(offered.slot), isNew(offered, from: peer), isWanted(offered) { question(offered, of: peer, in: &offer) }
         }
         offer.ownedAskedCount = offer.asked.count
         // A later page may hold more that this node owns: those come first.
-        while offer.isWhole, offer.asked.count < Self.slotsAskedMax, offer.next.kept < offer.slots.count {
+        let isPast = offer.isWhole && offer.next.owned == offer.slots.count
+        while isPast, offer.asked.count < Self.slotsAskedMax, offer.next.kept < offer.slots.count {
             let offered = offer.slots[offer.next.kept]
             offer.next.kept += 1
             if !isOwned(offered.slot), isNew(offered, from: peer), isWanted(offered) { question(offered, of: peer, in: &offer) }
@@ -141,6 +150,7 @@ struct Handoff {
     /// - Returns: the slots to ask for again, because there was no room for them.
     mutating func sent(_ count: Int, ring: UInt64, by peer: PeerIndex) -> [Slot] {
         guard ring == self.ring, peer < offers.count, offers[peer].ring == ring else { return [] }
+        for slot in offers[peer].asked.prefix(count) where questions[slot]?.peer == peer { questions[slot]?.isAnswered = true }
         offers[peer].asked.removeFirst(min(count, offers[peer].asked.count))
         offers[peer].ownedAskedCount = max(offers[peer].ownedAskedCount - count, 0)
         return offers[peer].asked
@@ -162,11 +172,13 @@ struct Handoff {
 
     /// A peer is gone, or was restarted: what it said is void.
     mutating func lose(_ peer: PeerIndex) {
-        if peer < offers.count { offers[peer] = Offer() }
-        // What others offered, too, was not asked of them.
-        questions = questions.filter { $0.value.peer != peer }
-        for other in offers.indices { offers[other].next = (0, 0) }
         if peer < settledRings.count { settledRings[peer] = 0 }
+        guard peer < offers.count else { return }
+        offers[peer] = Offer()
+        // What others offered, too, was not asked of them.
+        let asked = questions.count
+        questions = questions.filter { $0.value.peer != peer || $0.value.isAnswered }
+        if questions.count < asked { for other in offers.indices { offers[other].next = (0, 0) } }
     }
 
     /// All has come.

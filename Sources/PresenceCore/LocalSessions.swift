@@ -80,12 +80,23 @@ struct LocalSessions {
     mutating func reregister(where isWanted: (UserID) -> Bool) -> [UserID] {
         var found: [UserID] = []
         for index in users.places where users.isLive(index) && isWanted(users.user(at: index)) {
-            for place in users[index].indices where !users[index][place].isRegistering {
-                users[index][place].isRegistering = true
-                registeringCount += 1
-            }
+            reregister(index)
             found.append(users.user(at: index))
         }
         return found
+    }
+
+    /// The same for one user. Returns whether the user has sessions.
+    mutating func reregister(_ user: UserID) -> Bool {
+        guard let index = users.index(of: user) else { return false }
+        reregister(index)
+        return true
+    }
+
+    private mutating func reregister(_ index: UserTable<[Local]>.Index) {
+        for place in users[index].indices where !users[index][place].isRegistering {
+            users[index][place].isRegistering = true
+            registeringCount += 1
+        }
     }
 }

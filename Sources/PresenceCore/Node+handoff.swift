@@ -19,7 +19,6 @@ extension Node {
     mutating func beginHandoff(isChilled: Bool, at now: Now) {
         let deadline = now.instant + settings.takeoverTimeout
         handoff.begin(ring: placement.id, isChilled: isChilled, deadline: deadline, isOwned: placement.isOwn)
-        mustDiscard = true
         if unheardSince == nil { unheardSince = owners.clock.current(at: now.wall) }
         owners.reassign(roles, at: now, into: &outbox)
         for peer in peers.indices.dropFirst() where peers[peer].isLinked { offer(to: peer) }
@@ -76,14 +75,10 @@ extension Node {
     }
 
     /// Asks for the next slots that differ.
-    mutating func ask(_ peer: PeerIndex) { ask(peer, of: \.handoff, by: placement) }
-
-    mutating func ask(_ peer: PeerIndex, of handoff: WritableKeyPath<Node, Handoff>, by placement: Placement) {
-        let owners = owners
-        let wanted = self[keyPath: handoff].next(from: peer, isOwned: { placement.owner(of: $0) == 0 }) { offered in
-            placement.isKept(offered.slot, by: 0) && owners.book.hash(of: offered.slot) != offered.hash
-        }
-        if !wanted.isEmpty { send(.want(ring: self[keyPath: handoff].ring, wanted), to: peer) }
+    mutating func ask(_ peer: PeerIndex) {
+        let (owners, placement) = (owners, placement)
+        let wanted = handoff.next(from: peer, isPaced: false, isOwned: { placement.owner(of: $0) == 0 }) { owners.wants($0, by: placement) }
+        if !wanted.isEmpty { send(.want(ring: handoff.ring, wanted), to: peer) }
     }
 
     /// A peer asks for slots: a page of rows, then the word how many of the slots these were.
@@ -101,9 +96,8 @@ extension Node {
     mutating func receive(sent slotsCount: Int, ring: UInt64, from peer: PeerIndex, at now: Now) {
         guard ring & 1 == 0 else {
             let unsent = prefetch.sent(slotsCount, ring: ring, by: peer)
-            if !unsent.isEmpty { return send(.want(ring: ring, unsent), to: peer) }
-            guard let next = preparation?.placement else { return }
-            return ask(peer, of: \.prefetch, by: next)
+            if !unsent.isEmpty { send(.want(ring: ring, unsent), to: peer) }
+            return
         }
         let unsent = handoff.sent(slotsCount, ring: ring, by: peer)
         if unsent.isEmpty { ask(peer) } else { send(.want(ring: handoff.ring, unsent), to: peer) }
@@ -143,6 +137,7 @@ extension Node {
         owners.reassign(roles, at: now, into: &outbox)
         if !isRenewed { renewAlone(at: now) }
         isRenewed = true
+        resumeWaiting(at: now)
         // Whoever was sent away meanwhile need not wait for the time of its next attempt.
         for peer in peers.indices { send(.misrouted([]), to: peer) }
     }
@@ -167,9 +162,7 @@ extension Node {
         guard peers.indices.dropFirst().allSatisfy({ !peers[$0].isAlive || handoff.isSettled($0) }), handoff.isWritten else { return }
         let isNotKept = isNotKept
         owners.forget(where: isNotKept)
-        guard mustDiscard else { return }
-        mustDiscard = preparation != nil
-        outbox.discarded = (0..<Ring.slotsCount).map(Slot.init).filter(isNotKept)
+        outbox.discarded += writtenSlots.take(where: isNotKept)
     }
 
     /// Which slots this node is to keep neither by the present ring nor by the one that is prepared.

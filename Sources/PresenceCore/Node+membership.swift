@@ -155,12 +155,10 @@ extension Node {
         peers[peer].isDraining = isDraining
         if wasAlive, wasRestarted || !state.isLive {
             owners.peerLost(peer, at: now, into: &outbox)
+            waiting.drop(from: peer)
             handoff.lose(peer)
             prefetch.lose(peer)
-            for other in peers.indices.dropFirst() {
-                ask(other)
-                if let next = preparation?.placement { ask(other, of: \.prefetch, by: next) }
-            }
+            for other in peers.indices.dropFirst() { ask(other) }
             peers[peer].knownUpTo = 0
             peers[peer].relays = Relays()
             retryRequests(at: now) { $0.peer == peer }
@@ -259,7 +257,9 @@ extension Node {
         }
         nextTicket = ticket
         for outcome in writes.forget(where: { [peers] in !peers[$0].isAlive }) { carryOut(outcome) }
+        resumeWaiting(at: now)
         let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
+        misrouted.removeAll(where: isMoved)
         reregister(where: isMoved)
         retryRequests(at: now) { isMoved($0.request.user) }
     }
@@ -277,32 +277,33 @@ extension Node {
     /// named, it decides now about all that it owns.
     mutating func receiveMisrouted(_ users: [UserID], from peer: PeerIndex, at now: Now) {
         if users.isEmpty { return retryMisrouted(by: peer, at: now) }
-        misrouted += users
-        misroutedRetryAt = min(misroutedRetryAt, now.instant + settings.retryInterval)
+        // Of whom this node thinks that another one decides, that one was told when the ring changed here.
+        let waiting = users.filter { owner(of: $0) == peer }
+        if !waiting.isEmpty { misroutedRetryAt = min(misroutedRetryAt, now.instant + settings.retryInterval) }
+        misrouted += waiting
         let named = Set(users)
-        for sent in calls.requests(where: { named.contains($0.request.user) }) {
+        for sent in calls.requests(where: { $0.peer == peer && named.contains($0.request.user) }) {
             calls.retry(sent.request.id, at: now.instant + settings.retryInterval)
         }
     }
 
     /// What a peer sent back because it did not decide is sent again at once: somebody may be waiting for each of these users.
     private mutating func retryMisrouted(by peer: PeerIndex, at now: Now) {
-        let users = Set(misrouted.filter { owner(of: $0) == peer })
-        misrouted.removeAll { users.contains($0) }
-        reregister(users)
+        let (users, placement) = (misrouted.takeAll(), placement)
+        misrouted = users.filter { placement.owner(of: $0) != peer }
+        reregister(Self.distinct(users.filter { placement.owner(of: $0) == peer }))
         retryRequests(at: now) { $0.peer == peer && $0.retryAt != nil }
         tickCalls(at: now)
     }
 
     mutating func retryMisrouted(at now: Now) {
         guard misroutedRetryAt <= now.instant else { return }
-        let users = Set(misrouted)
-        misrouted = []
         misroutedRetryAt = .farFuture
-        reregister(users)
+        reregister(Self.distinct(misrouted.takeAll()))
     }
 
-    private mutating func reregister(_ users: Set<UserID>) {
-        if !users.isEmpty { reregister { users.contains($0) } }
+    private static func distinct(_ users: [UserID]) -> [UserID] {
+        var known: Set<UserID> = []
+        return users.filter { known.insert($0).inserted }
     }
 }

@@ -46,14 +46,23 @@ extension Node {
         preparation = Preparation(placement: next, deadline: now.instant + settings.preparationTimeout)
         prefetch.begin(ring: next.preparedID, isChilled: false, deadline: .farFuture, isOwned: SlotSet())
         for peer in peers.indices.dropFirst() where peers[peer].isLinked { offer(to: peer, by: next, ring: next.preparedID) }
-        for peer in peers.indices.dropFirst() { ask(peer, of: \.prefetch, by: next) }
+    }
+
+    /// Asks for the next slots of what is prepared: a share at each tick, because nobody waits for it, and users wait for what the loop does
+    /// besides.
+    mutating func fetchPrepared() {
+        guard let next = preparation?.placement else { return }
+        let owners = owners
+        for peer in peers.indices.dropFirst() {
+            let wanted = prefetch.next(from: peer, isPaced: true, isOwned: { _ in true }) { owners.wants($0, by: next) }
+            if !wanted.isEmpty { send(.want(ring: prefetch.ring, wanted), to: peer) }
+        }
     }
 
     /// A peer prepares a ring.
     mutating func receive(preparedOffer slots: [SlotHash], ring: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, at now: Now) {
         prefetch.offered(slots, ring: ring, isFirst: isFirst, isLast: isLast, by: peer)
         joinPreparation(at: now)
-        if let next = preparation?.placement { ask(peer, of: \.prefetch, by: next) }
     }
 
     /// This node could not wait, because it has just begun, but others prepare what holds here: it hears from them when they have changed.
@@ -102,7 +111,6 @@ extension Node {
         guard let next = preparation?.placement ?? (isAwaited ? placement : nil) else { return }
         offer(to: peer, by: next, ring: next.preparedID)
         prefetch.restart(peer)
-        ask(peer, of: \.prefetch, by: next)
         if prefetch.isSettled { send(.settled(ring: prefetch.ring), to: peer) }
     }
 

@@ -4,13 +4,22 @@ import PresenceWire
 extension Node {
     /// Tells owners of the sessions and views whose users `isMoved` holds for.
     mutating func reregister(where isMoved: (UserID) -> Bool) {
+        reregister(sessionsOf: sessions.reregister(where: isMoved), viewsOf: fanOut.unconfirm(where: isMoved))
+    }
+
+    /// Tells owners of the sessions and views of these users.
+    mutating func reregister(_ users: [UserID]) {
+        reregister(sessionsOf: users.filter { sessions.reregister($0) }, viewsOf: users.filter { fanOut.unconfirm($0) })
+    }
+
+    private mutating func reregister(sessionsOf hosted: [UserID], viewsOf watched: [UserID]) {
         var isTouched = [Bool](repeating: false, count: peers.count)
-        for user in sessions.reregister(where: isMoved) {
+        for user in hosted {
             let peer = owner(of: user)
             isTouched[peer] = true
             peers[peer].registrations.append(sessionsOf: user)
         }
-        for user in fanOut.unconfirm(where: isMoved) {
+        for user in watched {
             let peer = owner(of: user)
             isTouched[peer] = true
             peers[peer].registrations.append(viewOf: user)

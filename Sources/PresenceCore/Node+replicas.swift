@@ -47,6 +47,7 @@ extension Node {
         outbox.needsWitnesses = false
         for peer in write.witnesses { send(.replicate(ticket: write.witnessTicket, []), to: peer) }
         writes.add(write)
+        noteWritten(outbox.rows)
         effects.append(.persist(outbox.rows, ticket: write.ticket, isUrgent: true))
         outbox.rows.removeAll(keepingCapacity: true)
         outbox.answersWhenStored.removeAll(keepingCapacity: true)
@@ -60,9 +61,12 @@ extension Node {
         nextTicket += 1
         if handoff.writing == .due { handoff.write(with: nextTicket) }
         replicate(outbox.rowsInBulk.filter { $0.kind.isOfUser && owner(of: $0.user) == 0 }, ticket: 0)
+        noteWritten(outbox.rowsInBulk)
         effects.append(.persist(outbox.rowsInBulk, ticket: nextTicket, isUrgent: false))
         outbox.rowsInBulk.removeAll(keepingCapacity: true)
     }
+
+    private mutating func noteWritten(_ rows: [Row]) { for row in rows where row.kind.isOfUser { writtenSlots.insert(row.user.slot) } }
 
     /// What `body` writes can wait: nobody is told that it is on disk. Whatever is promised later is written with the promise, because what
     /// is known here need not be on disk yet.
@@ -80,6 +84,17 @@ extension Node {
         var groups: [[Row]] = Array(repeating: [], count: peers.count)
         for row in rows { for peer in keepers(of: row).joined() { groups[peer].append(row) } }
         for (peer, rows) in groups.enumerated() where !rows.isEmpty { send(.replicate(ticket: ticket, rows), to: peer) }
+        replicateAhead(rows)
+    }
+
+    /// Who is to keep a user by the ring that is prepared hears of what is written meanwhile: then nothing is left to fetch when that holds.
+    private mutating func replicateAhead(_ rows: [Row]) {
+        guard isPreparing, let next = preparation?.placement else { return }
+        var groups: [[Row]] = Array(repeating: [], count: peers.count)
+        for row in rows where row.kind.isOfUser {
+            for peer in next.replicas(of: row.user) where !placement.isKept(row.user.slot, by: peer) { groups[peer].append(row) }
+        }
+        for (peer, rows) in groups.enumerated() where !rows.isEmpty { send(.replicate(ticket: 0, rows), to: peer) }
     }
 
     /// The store has finished with what a ticket asked for.
@@ -153,7 +168,6 @@ extension Node {
     private mutating func noteStrays(among facts: [Row], from peer: PeerIndex) {
         let isNotKept = isNotKept
         guard peer != 0, facts.contains(where: { isNotKept($0.user.slot) }) else { return }
-        mustDiscard = true
         guard handoff.isSettled(peer) else { return }
         handoff.unsettle(peer)
         send(.requestOffer, to: peer)

@@ -79,10 +79,12 @@ public struct Node {
     var misroutedRetryAt = Instant.farFuture
     /// Slots that come to this node, and what the others hold of them.
     var handoff = Handoff()
-    /// The disk may have what this node is not to keep by the present ring.
-    var mustDiscard = false
+    /// The disk may have something of the users of these.
+    var writtenSlots = SlotSet()
     /// Who asked whether this node has heard of a rule, while it could not say so (``PendingWrites/Write/witnessTicket``).
     var witnessed: [(peer: PeerIndex, ticket: UInt64)] = []
+    /// See ``Node/postpone(_:from:)``.
+    var waiting = Waiting()
     /// See ``Preparation``.
     var preparation: Preparation?
     var prefetch = Handoff()
@@ -168,7 +170,9 @@ public struct Node {
         case .policy: try load(policy: row)
         case .kick: if try row.kick().expiresAt > now.wall { _ = kicks.merge(try row.kick(), of: row.user) }
         case .clock: owners.clock.observe(row.version)
-        case .status, .subscription, .visibility: try owners.load(row, at: now)
+        case .status, .subscription, .visibility:
+            writtenSlots.insert(row.user.slot)
+            try owners.load(row, at: now)
         }
     }
 
@@ -215,6 +219,7 @@ public struct Node {
         forgetKicks(at: now)
         retryMisrouted(at: now)
         advanceHandoff(at: now)
+        fetchPrepared()
         tickCalls(at: now)
         resyncOverflown(at: now)
         failOverdueWrites(at: now)
@@ -288,16 +293,13 @@ public struct Node {
         return groups.enumerated().filter { !$0.element.isEmpty }.map { ($0.offset, $0.element) }
     }
 
-    private mutating func handle(_ message: Message, from peer: PeerIndex, at now: Now) {
+    /// Does what a node says, this one or another.
+    mutating func handle(_ message: Message, from peer: PeerIndex, at now: Now) {
         switch message {
-        case .attach(let attach):
-            guard decides(attach.user, for: peer) else { return }
-            owners.attach(attach, from: peer, at: now, into: &outbox)
-        case .detach(let detach):
-            let isMoving = peer == 0 ? isDraining : peers[peer].isDraining
-            owners.detach(detach, from: peer, isMoving: isMoving, at: now, into: &outbox)
+        case .attach(let attach): self.attach(attach, from: peer, at: now)
+        case .detach(let detach): self.detach(detach, from: peer, at: now)
         case .watch(let watches): watch(watches, from: peer, at: now)
-        case .unwatch(let users): owners.unwatch(users, from: peer)
+        case .unwatch(let users): unwatch(users, from: peer)
         case .request(let request):
             if case .explain(let other, .view) = request.operation {
                 return send(.answer(id: request.id, explanation(of: request, about: other, .view, at: now)), to: peer)
@@ -322,7 +324,9 @@ public struct Node {
             case .kick(let reason): kick(request, reason: reason, from: peer, at: now)
             default: owners.perform(request, from: peer, at: now, into: &outbox)
             }
-        case .beginSync(let epoch, let ranges): owners.beginSync(from: peer, OwnerShards.Round(epoch: epoch, ranges: ranges))
+        case .beginSync(let epoch, let ranges):
+            waiting.drop(from: peer) { ViewDigest.contains(ranges, $0.slot) }
+            owners.beginSync(from: peer, OwnerShards.Round(epoch: epoch, ranges: ranges))
         case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
         case .delta(let record):
             if owners.accepts(record.version, at: now), let delivery = fanOut.receive(record) { tell(delivery) }
@@ -361,23 +365,11 @@ public struct Node {
     }
 
     /// Whether this node decides about `user` now; the sender is told to try again when it does not.
-    private mutating func decides(_ user: UserID, for peer: PeerIndex) -> Bool {
+    mutating func decides(_ user: UserID, for peer: PeerIndex) -> Bool {
         if decides(user) { return true }
         if owner(of: user) != 0 { misroutedCount += 1 }
         send(.misrouted([user]), to: peer)
         return false
-    }
-
-    private mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now) {
-        var own: [Watch] = []
-        var others: [UserID] = []
-        for watch in watches {
-            let isOwn = owner(of: watch.user) == 0
-            if !isOwn { misroutedCount += 1 }
-            if isOwn, decides(watch.user) { own.append(watch) } else { others.append(watch.user) }
-        }
-        if !others.isEmpty { send(.misrouted(others), to: peer) }
-        if !own.isEmpty { owners.watch(own, from: peer, at: now, into: &outbox) }
     }
 
     // MARK: Gateways

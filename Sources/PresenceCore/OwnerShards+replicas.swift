@@ -198,6 +198,11 @@ extension OwnerShards {
         return rows
     }
 
+    /// Whether this node is to keep by a ring what a peer offers, and knows something else of it.
+    func wants(_ offered: SlotHash, by placement: Placement) -> Bool {
+        placement.isKept(offered.slot, by: 0) && book.hash(of: offered.slot) != offered.hash
+    }
+
     /// One hash for each range of slots over the slots for which `isWanted` holds.
     func digest(where isWanted: (Slot) -> Bool) -> [UInt64] {
         var hashes = Array(repeating: UInt64(0), count: Message.digestRangesCount)

@@ -44,6 +44,21 @@ struct SlotSet: Equatable, Sendable {
 
     func contains(_ slot: Slot) -> Bool { words[Int(slot) / UInt64.bitWidth] & 1 << UInt64(Int(slot) % UInt64.bitWidth) != 0 }
 
+    mutating func insert(_ slot: Slot) { words[Int(slot) / UInt64.bitWidth] |= 1 << UInt64(Int(slot) % UInt64.bitWidth) }
+
+    /// Removes the slots for which `isTaken` holds, and returns them in order.
+    mutating func take(where isTaken: (Slot) -> Bool) -> [Slot] {
+        var taken: [Slot] = []
+        for word in words.indices where words[word] != 0 {
+            words[word].forEachBit { bit in
+                let slot = Slot(word * UInt64.bitWidth + bit)
+                if isTaken(slot) { taken.append(slot) }
+            }
+        }
+        for slot in taken { words[Int(slot) / UInt64.bitWidth] &= ~(1 << UInt64(Int(slot) % UInt64.bitWidth)) }
+        return taken
+    }
+
     /// Keeps only what is in `other` too.
     mutating func formIntersection(_ other: SlotSet) { for word in words.indices { words[word] &= other.words[word] } }
 }

@@ -9,7 +9,7 @@ import Testing
 
     init() { handoff.begin(ring: 7, isChilled: true, deadline: .farFuture, isOwned: SlotSet { $0 < 100 }) }
 
-    mutating func ask(_ peer: PeerIndex) -> [Slot] { handoff.next(from: peer, isOwned: { $0 < 100 }, isWanted: { _ in true }) }
+    mutating func ask(_ peer: PeerIndex) -> [Slot] { handoff.next(from: peer, isPaced: false, isOwned: { $0 < 100 }, isWanted: { _ in true }) }
 
     static func offer(_ slots: [Slot], hash: UInt64 = 1) -> [SlotHash] { slots.map { SlotHash(slot: $0, hash: hash) } }
 

@@ -276,7 +276,7 @@ import Testing
         let now = cluster.now
         let isDraining = cluster.processes[0].node.drain(at: now)
         #expect(isDraining)
-        cluster.settle()
+        cluster.advance(.milliseconds(200))
         #expect(cluster.ownerIndex(of: ann) != 0)
         cluster.login(ann, on: 2, device: "phone")
         cluster.lose(old)
