@@ -58,6 +58,8 @@ public struct NodeStatistics: Equatable, Sendable {
     public let relaysPassedOn: UInt64
     /// Nodes that a record could not be passed on to.
     public let relaysDropped: UInt64
+    /// Messages about users about whom this node will decide soon.
+    public let messagesPostponed: Int
     /// Records asked of their owner because nobody had passed them on.
     public let relaysMissed: UInt64
     /// Calls refused because they came too often (7008).
@@ -81,7 +83,8 @@ extension Node {
             clocksRefused: owners.counters.clocksRefused, deltasReceived: fanOut.deltasReceived, usersWatched: fanOut.count,
             slotsOwned: placement.slotsOwned, slotsCold: handoff.coldCount, callsWaiting: calls.count, misrouted: misroutedCount,
             viewDigestsSent: viewDigests.sent, viewDigestDifferences: viewDigests.differences, relaysSent: relayCounters.sent,
-            relaysPassedOn: relayCounters.passedOn, relaysDropped: relayCounters.dropped, relaysMissed: relayCounters.missed,
+            relaysPassedOn: relayCounters.passedOn, relaysDropped: relayCounters.dropped, messagesPostponed: waiting.messages.count,
+            relaysMissed: relayCounters.missed,
             callsTooOften: rates.refusedCount, kicks: kicks.count, policies: owners.policies.apps.count,
             peers: peers.dropFirst().map { state in
                 NodeStatistics.PeerStatistics(

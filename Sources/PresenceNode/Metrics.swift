@@ -146,6 +146,9 @@ struct MetricsSnapshot {
             "rollcall_link_overflows_total", "Times a link's queue was full and the peer had to be told everything anew.",
             samples { Double($0.overflows) })
         metrics.gauge("rollcall_link_queue_depth", "Messages and records that wait for another node.", samples { Double($0.queueDepth) })
+        metrics.gauge(
+            "rollcall_messages_postponed", "Messages of nodes about users about whom this one is not to decide yet, but soon.",
+            Double(node.messagesPostponed))
         metrics.counter("rollcall_misrouted_total", "Messages for users that this node does not own.", node.misrouted)
         metrics.counter("rollcall_clocks_refused_total", "Versions refused because they were too far in the future.", node.clocksRefused)
         let rejections = ClusterListener.Rejection.allCases.map { reason in

@@ -9,7 +9,9 @@ import Testing
 
     init() { handoff.begin(ring: 7, isChilled: true, deadline: .farFuture, isOwned: SlotSet { $0 < 100 }) }
 
-    mutating func ask(_ peer: PeerIndex) -> [Slot] { handoff.next(from: peer, isPaced: false, isOwned: { $0 < 100 }, isWanted: { _ in true }) }
+    mutating func ask(_ peer: PeerIndex) -> [Slot] {
+        handoff.next(from: peer, isPaced: false, isOwned: { $0 < 100 }, isWanted: { _ in true })
+    }
 
     static func offer(_ slots: [Slot], hash: UInt64 = 1) -> [SlotHash] { slots.map { SlotHash(slot: $0, hash: hash) } }
 
@@ -41,6 +43,39 @@ import Testing
         handoff.lose(1)
         #expect(!handoff.isTaken(from: 2), "the one that was asked is gone")
         #expect(ask(2) == [5, 6])
+    }
+
+    @Test mutating func whatAPeerHadAnsweredIsNotAskedAgainWhenItLeaves() {
+        handoff.offered(Self.offer([5, 6]), ring: 7, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([5, 6]), ring: 7, isFirst: true, isLast: true, by: 2)
+        #expect(ask(1) == [5, 6])
+        #expect(ask(2) == [])
+        #expect(handoff.sent(1, ring: 7, by: 1) == [6])
+        handoff.lose(1)
+        #expect(ask(2) == [6], "5 has come")
+        #expect(handoff.sent(1, ring: 7, by: 2) == [])
+        handoff.lose(3)
+        #expect(handoff.isTaken(from: 2))
+    }
+
+    @Test mutating func whatIsNotUrgentIsAskedForAShareAtATime() {
+        handoff.offered(Self.offer((0..<3_000).map { Slot($0) }), ring: 7, isFirst: true, isLast: true, by: 1)
+        var pages: [Int] = []
+        while !handoff.isTaken(from: 1), pages.count < 1_000 {
+            let asked = handoff.next(from: 1, isPaced: true, isOwned: { _ in true }, isWanted: { _ in true })
+            pages.append(asked.count)
+            _ = handoff.sent(asked.count, ring: 7, by: 1)
+        }
+        #expect(pages.allSatisfy { $0 <= 3_000 / Handoff.pacedTicks })
+        #expect(pages.count == Handoff.pacedTicks)
+    }
+
+    @Test func slotsThatAreTakenAreNotTakenAgain() {
+        var slots = SlotSet()
+        for slot in [65_535, 3, 64] as [Slot] { slots.insert(slot) }
+        #expect(slots.take { $0 >= 64 } == [64, 65_535])
+        #expect(slots.take { _ in true } == [3])
+        #expect(slots == SlotSet())
     }
 
     @Test mutating func whatWasSaidOfAnotherRingIsVoid() {

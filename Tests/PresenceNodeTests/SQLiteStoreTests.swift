@@ -103,6 +103,23 @@ import Testing
         store.close()
     }
 
+    @Test func whatIsNotUrgentLeavesMostOfTheTimeToOthers() async throws {
+        let store = try open()
+        let clock = ContinuousClock()
+        let start = clock.now
+        let result = await withCheckedContinuation { done in
+            store.persist((0..<5_000).map { row("u\($0)", version: 1, value: "x") }, isUrgent: false) { done.resume(returning: $0) }
+        }
+        try result.get()
+        let took = (clock.now - start) / .seconds(1)
+        // The last group's rest does not count, and no rest is longer than its bound.
+        let (commits, writing) = (store.statistics.commits, store.statistics.commitSeconds.sum)
+        #expect(commits >= 19)
+        let rests = min(writing * Double(SQLiteStore.restPerGroup), Double(SQLiteStore.restNanosecondsMax) / 1e9 * Double(commits))
+        #expect(took > rests / 2)
+        store.close()
+    }
+
     @Test func closingWritesWhatWaitsInBulk() throws {
         var store = try open()
         store.persist((0..<2_000).map { row("u\($0)", version: 1, value: "x") }, isUrgent: false) { _ in }

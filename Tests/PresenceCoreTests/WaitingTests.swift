@@ -1,0 +1,58 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// What is said of users about whom a node does not decide yet, because it has just begun and waits for its contact points.
+@Suite struct WaitingTests {
+    private var node: Node
+    private let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+
+    init() {
+        let peer = Peer(id: NodeID("n1"), generation: 1, address: "10.0.0.1:7601")
+        node = Node(selfPeer: peer, cluster: "test", gatewaysCount: 1, joins: true)
+    }
+
+    private func session(_ number: UInt32) -> SessionID { SessionID(stamp: UInt64(number) + 1, node: 1) }
+
+    private mutating func login(_ name: String, _ number: UInt32) {
+        node.receive(.open(Attach(session: session(number), user: user(name), platform: "ios")), from: 0, at: now)
+    }
+
+    @Test mutating func whatWasSaidBeforeTheNodeDecidesIsDoneInItsOrderWhenItDoes() {
+        login("ann", 1)
+        login("bob", 2)
+        node.receive(.close(Detach(session: session(2), user: user("bob"), cause: .loggedOut, lastSeen: now.wall)), from: 0, at: now)
+        #expect(node.waiting.messages.count == 3)
+        #expect(node.misrouted.isEmpty, "nobody has to say it again")
+        #expect(node.kept(user("ann")).record.statusType == .unlogined)
+        node.joinedNobody(at: now)
+        #expect(node.waiting.messages.isEmpty)
+        #expect(node.kept(user("ann")).record.statusType == .online)
+        #expect(node.kept(user("bob")).record.statusType == .unlogined)
+        #expect(node.kept(user("bob")).record.version > .zero, "was here, and logged out")
+    }
+
+    @Test mutating func beyondTheBoundWhatWaitsIsSentBackAndComesAgainWhenTheNodeDecides() {
+        for number in 0..<UInt32(Waiting.messagesMax) { login("u\(number)", number) }
+        #expect(node.waiting.messages.count == Waiting.messagesMax)
+        login("ann", UInt32(Waiting.messagesMax))
+        #expect(node.waiting.messages.count == 1)
+        #expect(node.misrouted.count == Waiting.messagesMax)
+        node.joinedNobody(at: now)
+        #expect(node.statistics.usersOnline == Waiting.messagesMax + 1)
+    }
+
+    @Test func whatWaitsIsVoidWhereItsSenderSaysAllAnew() {
+        var waiting = Waiting()
+        let (ann, bob) = (user("ann"), user("bob"))
+        waiting.append(.watch([ann, bob].map { Watch(user: $0, held: .zero, record: nil) }), from: 1)
+        waiting.append(.unwatch([ann]), from: 1)
+        waiting.append(.unwatch([ann]), from: 2)
+        waiting.drop(from: 1) { $0 == ann }
+        #expect(waiting.messages.map(\.peer) == [1, 2])
+        #expect(waiting.messages.map(\.message) == [.watch([Watch(user: bob, held: .zero, record: nil)]), .unwatch([ann])])
+        waiting.drop(from: 1)
+        #expect(waiting.messages.map(\.peer) == [2])
+    }
+}
