@@ -138,8 +138,9 @@ extension Node {
         if !isRenewed { renewAlone(at: now) }
         isRenewed = true
         resumeWaiting(at: now)
-        // Whoever was sent away meanwhile need not wait for the time of its next attempt.
-        for peer in peers.indices { send(.misrouted([]), to: peer) }
+        // Whoever was sent away meanwhile need not wait for the time of its next attempt; behind the word that sends it away, which may be
+        // as fresh: the last offer by this ring may have come before the ring.
+        for peer in peers.indices { outbox.send(.misrouted([]), to: peer) }
     }
 
     /// Everything that has come is on disk: the others need keep nothing for this node.

@@ -108,6 +108,19 @@ import Testing
         #expect(node.misrouted == [])
     }
 
+    /// The last offer by a ring may have come before the ring: then a node gives its slots up and decides about them again in one turn.
+    @Test(arguments: [0, 1]) mutating func whoGivesUpAndGoesOnInOneTurnIsRegisteredWithAtOnce(node: Int) {
+        let (ann, ben) = (cluster.user(ownedBy: 0), cluster.user(ownedBy: 2))
+        cluster.login(ann, on: 2)
+        let watcher = cluster.login(ben, on: node)
+        cluster.subscribe(ben, to: [ann], on: node)
+        cluster.processes[0].node.beginHandoff(isChilled: true, at: cluster.now)
+        cluster.processes[0].node.run(at: cluster.now)
+        cluster.settle()
+        cluster.setStatus(ann, "here", on: 2)
+        #expect(cluster.clients[watcher].view[ann]?["customStatus"]?.textValue == "here")
+    }
+
     /// An attempt that failed has left it on its owner's disk.
     @Test mutating func aChangeThatIsSoAlreadyIsOnTwoDisksWhenItIsAcknowledged() {
         let ann = cluster.user(ownedBy: 0)
