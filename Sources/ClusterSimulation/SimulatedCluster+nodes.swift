@@ -113,6 +113,7 @@ extension SimulatedCluster {
     mutating func kill(_ node: Int) {
         guard nodes[node].isUp else { return }
         counts.kills += 1
+        let disturbedBefore = disturbedAt
         disturbedAt = time
         if nodes.count(where: \.isUp) < nodes.count { cripple() }
         note(2, node, 0, "\(nodes[node].id) is killed")
@@ -126,15 +127,22 @@ extension SimulatedCluster {
             truth.presences[clients[client].user].hasDiedWithNode = truth.presences[clients[client].user].openCount == 0
             plan(.streamEnded(client: client, attempt: clients[client].attempt), after: random.microseconds(100...5_000))
         }
-        // Who went shortly before was waited for, and is not written down as gone: every owner after that waits anew, too.
-        let grace = max(options.settings.offlineGrace, options.settings.movingGrace).wholeNanoseconds
-        for user in truth.presences.indices where truth.presences[user].openCount == 0 && time - truth.presences[user].absentSince < grace {
-            truth.presences[user].hasDiedWithNode = true
-        }
+        waitForAnew(after: disturbedBefore)
         for other in nodes.indices where other != node {
             dropOwnLink(link(node, other))
             let incoming = link(other, node)
             if links[incoming].state != .idle { breakLink(incoming) }
+        }
+    }
+
+    /// Who went shortly before a node died was waited for, and is not written down as gone: every owner after that waits anew, too. The same
+    /// for who went while one that was new since the disturbance before believed what was written: then nobody is taken away.
+    private mutating func waitForAnew(after disturbedBefore: Nanoseconds) {
+        let grace = max(options.settings.offlineGrace, options.settings.movingGrace).wholeNanoseconds
+        let isDoubted = time - disturbedBefore < options.settings.reconnectGrace.wholeNanoseconds
+        let since = isDoubted ? min(disturbedBefore, time - grace) : time - grace
+        for user in truth.presences.indices where truth.presences[user].openCount == 0 && truth.presences[user].absentSince > since {
+            truth.presences[user].hasDiedWithNode = true
         }
     }
 
