@@ -94,7 +94,8 @@ extension SimulatedCluster {
     /// The stream ends, and its gateway sees it at once; unless it stands still.
     private mutating func close(_ client: Int, _ cause: Detach.Cause, tolerance: Nanoseconds) {
         guard let stream = clients[client].stream else { return }
-        truth.noteEnd(of: clients[client].user, byLogout: cause == .loggedOut, at: time)
+        // Before its owner has answered, a session is no login yet.
+        truth.noteEnd(of: clients[client].user, byLogout: clients[client].isSynced ? cause == .loggedOut : nil, at: time)
         guard isRunning(stream.node, stream.run) else { return lostSession(of: client, stream, tolerance: tolerance) }
         if time < nodes[stream.node].pausedUntil {
             return plan(.missed(client: client, attempt: clients[client].attempt), at: nodes[stream.node].pausedUntil)

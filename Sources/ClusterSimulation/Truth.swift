@@ -66,8 +66,9 @@ struct Truth {
     /// What was acknowledged may have been on none of the nodes that are left.
     mutating func doubtSights() { for user in sights.indices { sights[user].doubt() } }
 
-    /// A session has ended, and how is known to the cluster for certain only if no other one has just done so.
-    mutating func noteEnd(of user: Int, byLogout: Bool, at now: Nanoseconds) {
+    /// A session has ended, and how is known to the cluster for certain only if no other one has just done so. `byLogout` is nil where its
+    /// owner may never have heard of it.
+    mutating func noteEnd(of user: Int, byLogout: Bool?, at now: Nanoseconds) {
         let isAlone = now - presences[user].lastEndAt > .milliseconds(15_000)
         presences[user].endedByLogout = isAlone || presences[user].endedByLogout == byLogout ? byLogout : nil
         presences[user].lastEndAt = now
