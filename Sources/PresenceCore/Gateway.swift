@@ -372,13 +372,15 @@ public struct Gateway {
 
     private mutating func apply(_ interest: Interest, to session: SessionIndex) {
         let floor = self[session].floor
-        // A session that has not had its list yet did not make the call whose answer told something.
+        // A session that has not had its list yet did not make the call whose answer told something; nor did one that was not there.
         let isOfList = interest.isWhole || !self[session].hasInterest
+        let isAsker = interest.asker == nil || interest.asker == self[session].id
         let added = interest.added.map { followed -> (user: UserIndex, told: Version?) in
             // What comes by itself was not told before: it was held back until it was on disk, and may have been lost on its way.
             let isNewerThanResume = !interest.isWhole || followed.since >= floor.milliseconds
             // N8: told of all that was so when it was asked, by the clock of the subscriber's owner, and of nothing that has changed since.
-            let told = followed.told == .max ? Version(milliseconds: followed.since, counter: 0, node: Self.asItWas) : followed.told
+            let asItWas = Version(milliseconds: followed.since, counter: 0, node: Self.asItWas)
+            let told = followed.told == .max ? asItWas : isAsker ? followed.told : nil
             return (userIndex(followed.target), isOfList ? (isNewerThanResume ? .zero : floor) : told)
         }
         var removed = interest.removed.compactMap { users.index(of: $0) }

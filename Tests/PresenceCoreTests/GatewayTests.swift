@@ -48,6 +48,17 @@ import Testing
         #expect(gateway.counters.recordsCoalesced == 3)
     }
 
+    /// The answer goes to the session that asked, which may be gone; the user's list may have been older when this one took it.
+    @Test(arguments: [(UInt64(1), [String]()), (UInt64(2), ["v3"])])
+    mutating func whoDidNotAskIsToldWhatTheAnswerTellsSomebodyElse(asker: UInt64, told: [String]) {
+        let followed = Interest.Followed(target: user("dora"), told: record("dora", 3).version, since: 2)
+        var interest = Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])
+        interest.asker = SessionID(stamp: asker, node: 1)
+        gateway.receive(.interest(interest))
+        gateway.receive(.deliver(record("dora", 3)))
+        #expect(pushed() == told)
+    }
+
     /// N8: the first record that comes may have changed since (found by the conformance test N24).
     @Test(arguments: [(Milliseconds(7), true, ["v7"]), (Milliseconds(3), true, [String]()), (7, false, [])])
     mutating func whoDoesNotAskForWhatIsSoAlreadyIsToldWhatHasChangedSinceAndNothingElse(
