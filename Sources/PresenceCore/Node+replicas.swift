@@ -168,6 +168,8 @@ extension Node {
     private mutating func noteStrays(among facts: [Row], from peer: PeerIndex) {
         let isNotKept = isNotKept
         guard peer != 0, facts.contains(where: { isNotKept($0.user.slot) }) else { return }
+        // The disk may be about to forget what moved: what comes after that was decided stays.
+        outbox.discarded.removeAll { slot in facts.contains { $0.user.slot == slot } }
         guard handoff.isSettled(peer) else { return }
         handoff.unsettle(peer)
         send(.requestOffer, to: peer)

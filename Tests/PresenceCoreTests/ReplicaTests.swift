@@ -271,6 +271,25 @@ import Testing
         #expect(!isOnDisk("ann1", of: former))
     }
 
+    /// The last word that all is settled and a row that is to be kept all the same may come in one batch.
+    @Test mutating func whatComesAfterThatWhichMovedWasForgottenStaysOnDisk() throws {
+        let former = try clusterOfFour(where: "ann1")
+        cluster.advance(.seconds(2))
+        let keeper = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
+        let row = try #require(cluster.processes[keeper].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
+        let (sender, ring) = (cluster.processes[keeper].node.selfPeer.id, cluster.processes[former].node.handoff.ring)
+        cluster.processes[former].node.mustDiscard = true
+        var writer = WireWriter()
+        writer.message(.settled(ring: ring))
+        writer.message(.replicate(ticket: 7, [row]))
+        let now = cluster.now
+        try writer.bytes.withUnsafeBytes { try cluster.processes[former].node.receive(batch: $0, from: sender, at: now) }
+        var discarded: [Slot] = []
+        for case .discard(let slots) in cluster.processes[former].node.effects { discarded += slots }
+        #expect(!discarded.isEmpty)
+        #expect(!discarded.contains(row.user.slot), "it is about to be acknowledged")
+    }
+
     @Test mutating func whatMovesIsKeptUntilAllHaveItOnTheirDisks() throws {
         let former = try clusterOfFour(where: "ann1", fullDisks: [3])
         cluster.advance(.seconds(2))
