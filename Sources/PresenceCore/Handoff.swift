@@ -76,6 +76,8 @@ struct Handoff {
     ///
     /// - Parameter isChilled: nothing that this node has decided about counts: it was the smaller side of a split, or has just begun.
     mutating func begin(ring: UInt64, isChilled: Bool, deadline: Instant, isOwned: SlotSet) {
+        // The same ring may come back: who had all of it then has not heard of what was written meanwhile.
+        for peer in settledRings.indices where ring != self.ring && settledRings[peer] == self.ring { settledRings[peer] = 0 }
         self.ring = ring
         self.deadline = deadline
         (isSettled, writing) = (false, .done)
@@ -104,6 +106,8 @@ struct Handoff {
     mutating func offered(_ slots: [SlotHash], ring: UInt64, isFirst: Bool, isLast: Bool, by peer: PeerIndex) {
         while offers.count <= peer { offers.append(Offer()) }
         if isFirst { offers[peer] = Offer(ring: ring) }
+        // It may have gone by another ring meanwhile: it is told again that everything has come, when what it offers now has.
+        if isFirst, ring == self.ring { (isSettled, writing) = (false, .done) }
         guard offers[peer].ring == ring, !offers[peer].isWhole else { return }
         offers[peer].slots += slots
         offers[peer].isWhole = isLast

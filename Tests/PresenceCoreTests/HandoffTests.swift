@@ -88,6 +88,27 @@ import Testing
         #expect(!handoff.isHeard(from: 1))
     }
 
+    /// The same members may be there again: what was said of their ring before it was left does not count, what was said since does.
+    @Test mutating func whoHadAllByARingBeforeItWasLeftSaysSoAnewWhenItComesBack() {
+        for peer in [1, 2] { handoff.settled(7, peer: peer) }
+        handoff.begin(ring: 8, isChilled: false, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
+        handoff.settled(7, peer: 2)
+        handoff.begin(ring: 7, isChilled: false, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
+        #expect(!handoff.isSettled(1))
+        #expect(handoff.isSettled(2))
+    }
+
+    @Test mutating func whoOffersAnewIsToldAnewThatAllHasCome() {
+        handoff.settle()
+        handoff.write(with: 1)
+        let isWritten = handoff.written(1, isDurable: true)
+        #expect(isWritten && handoff.isWritten)
+        handoff.offered(Self.offer([500]), ring: 8, isFirst: true, isLast: true, by: 1)
+        #expect(handoff.isWritten, "by another ring, which may be the next one")
+        handoff.offered(Self.offer([500]), ring: 7, isFirst: true, isLast: true, by: 1)
+        #expect(!handoff.isSettled && !handoff.isWritten)
+    }
+
     @Test mutating func aPageHoldsSoManySlotsAtMost() {
         handoff.offered(Self.offer((0..<2_000).map { Slot($0) }), ring: 7, isFirst: true, isLast: true, by: 1)
         var heard = 0
