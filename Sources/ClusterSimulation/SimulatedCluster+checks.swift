@@ -257,6 +257,27 @@ extension SimulatedCluster {
         }
     }
 
+    /// What was acknowledged last of each user, as far as a node's disk has it.
+    func acknowledgedOnDisk(of node: Int) -> [(user: Int, version: Version)] {
+        (0..<options.usersCount).compactMap { user in
+            guard let version = truth.newestAcknowledged(user)?.version else { return nil }
+            return nodes[node].disk.holds(statusKey(of: user), version) ? (user, version) : nil
+        }
+    }
+
+    /// A node has removed from its disk what has moved away: that is on the disks to which it moved.
+    mutating func checkDisks(after discarded: [(user: Int, version: Version)], at node: Int) {
+        for (user, version) in discarded where !nodes[node].disk.holds(statusKey(of: user), version) {
+            let copies = nodes.count { $0.disk.holds(statusKey(of: user), version) }
+            guard copies < disksExpected else { continue }
+            violate(
+                .acknowledgedIsOnTwoDisks,
+                "\(nodes[node].id) discards \(version.text) of user-\(user), which is on \(copies) other disks, \(disksExpected) would be right")
+        }
+    }
+
+    private func statusKey(of user: Int) -> SimulatedDisk.Key { SimulatedDisk.Key(user: userID(user), kind: .status, key: "") }
+
     /// Who went OFFLINE after the custom status was set has none; unless nobody could know: one side of a split, or a clock that jumped.
     private mutating func checkCustomStatus(_ user: Int, _ record: Record) {
         guard options.faults.isDisjoint(with: [.partitions, .pauses, .kills, .clocks]) else { return }

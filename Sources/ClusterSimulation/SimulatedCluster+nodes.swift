@@ -361,7 +361,9 @@ extension SimulatedCluster {
 
     private mutating func commit(_ node: Int, _ run: Int) {
         guard isRunning(node, run) else { return }
+        let discarded = nodes[node].disk.isDiscarding ? acknowledgedOnDisk(of: node) : []
         let (tickets, isDurable) = nodes[node].disk.commit()
+        checkDisks(after: discarded, at: node)
         for ticket in tickets { nodes[node].core.stored(ticket, isDurable: isDurable, at: nodes[node].now(time)) }
         obey(node)
         beginCommit(node)

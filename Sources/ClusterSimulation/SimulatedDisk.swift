@@ -37,6 +37,9 @@ struct SimulatedDisk {
 
     var isCommitting: Bool { !group.isEmpty }
 
+    /// The group under way removes what has moved away.
+    var isDiscarding: Bool { group.contains { !$0.discarded.isEmpty } }
+
     /// Nothing waits.
     var isIdle: Bool { group.isEmpty && urgent.isEmpty && bulk.isEmpty && failed.isEmpty }
 
