@@ -36,6 +36,8 @@ struct Occurrence {
         /// A node begins, or begins again.
         case start(node: Int)
         case leave(node: Int, run: Int)
+        /// A node that has left ends.
+        case end(node: Int, run: Int)
         case resume(node: Int)
         case emptyDisk(node: Int)
         case connectClient(client: Int, attempt: Int)

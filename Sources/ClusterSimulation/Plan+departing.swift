@@ -10,7 +10,9 @@ extension Plan {
         var steps: [Step] = []
         let end = random.number(in: 9_000...options.activeMilliseconds - 1_000)
         let node = random.number(in: 0...options.nodesCount - 1)
-        let downMilliseconds = random.number(in: 10...9_000)
+        var apart = SplitMix64(seed: options.seed).split(14)
+        // In some the next process is there before anybody has found nobody.
+        let downMilliseconds = random.number(in: 10...9_000) * (options.faults.contains(.kills) && apart.isOnce(in: 2) ? 0 : 1)
         steps.append(
             Step(
                 at: end,

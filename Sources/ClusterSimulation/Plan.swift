@@ -56,11 +56,12 @@ public struct Plan: Sendable {
         var steps: [Step] = []
         for _ in 0..<options.stepsCount {
             let at = random.number(in: 0...options.activeMilliseconds)
-            let isFault = random.isOnce(in: 4) && !options.isDeparture
+            let isFault = random.isOnce(in: 4) && !options.isStaged
             let action = isFault ? Self.fault(options, &random) : Self.work(options, &random)
             steps.append(Step(at: at, action: action))
         }
-        let apart = Self.hiding(options) + Self.returning(options) + Self.seeking(options) + Self.departing(options)
+        var apart = Self.hiding(options) + Self.returning(options) + Self.seeking(options) + Self.departing(options)
+        apart += Self.losing(options) + Self.splitting(options) + Self.shrinking(options)
         // After the end everything is healed, and nothing is disturbed any more.
         steps += apart.filter { (0...options.activeMilliseconds).contains($0.at) }
         self.steps = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)

@@ -90,9 +90,10 @@ extension SimulatedCluster {
     }
 
     /// What was acknowledged before `asOf` must be in the answer.
-    mutating func checkAsOf(_ records: [Record?], asOf: Milliseconds, by node: NodeID) {
-        // An answer says how old it may be, however slow the links are; each side of a split has owners of its own.
-        guard options.faults.isDisjoint(with: [.partitions, .pauses]), isSound else { return }
+    mutating func checkAsOf(_ records: [Record?], asOf: Milliseconds, of call: SimulatedCall, by node: NodeID) {
+        // An answer says how old it may be, however slow the links are; each side of a split has owners of its own. Where one node alone was
+        // cut off it has taken no changes, and gives way before it decides again.
+        guard options.faults.isDisjoint(with: [.partitions, .pauses]) || call.isOfKnownMembers, isSound else { return }
         for record in records.compactMap({ $0 }) {
             guard let user = userIndex(record.user.id), !truth.sights[user].hasHidden,
                 let newest = truth.newestAcknowledged(user)?.version
@@ -101,6 +102,19 @@ extension SimulatedCluster {
                 violate(.asOfIsTrue, "\(node) answers as of \(asOf) \(record.words), but \(newest.text) was acknowledged")
             }
         }
+    }
+
+    /// Every node knows all the others, and has heard what they hold.
+    var isEverybodyKnown: Bool {
+        nodes.allSatisfy { node in node.isUp && node.look { $0.isWarm && !$0.isUnheard && $0.memberIDs.count == nodes.count } }
+    }
+
+    /// A change was refused. Where all the others have left, nobody is missed: one disk is enough (design §6).
+    mutating func checkRefusal(_ refusal: Refusal, of call: SimulatedCall, by node: Int) {
+        let isAlone = nodes.indices.allSatisfy { $0 == node || (!nodes[$0].isUp && nodes[$0].hasLeft) }
+        guard options.isShrinking, isAlone, call.at - disturbedAt > .milliseconds(4_000) else { return }
+        violate(
+            .loneNodeTakesChanges, "\(nodes[node].id) refuses \(call.call) of user-\(call.user), \(refusal), though all others have left")
     }
 
     mutating func checkList(_ page: [Subscription], of call: SimulatedCall) {
@@ -272,7 +286,8 @@ extension SimulatedCluster {
             guard copies < disksExpected else { continue }
             violate(
                 .acknowledgedIsOnTwoDisks,
-                "\(nodes[node].id) discards \(version.text) of user-\(user), which is on \(copies) other disks, \(disksExpected) would be right")
+                "\(nodes[node].id) discards \(version.text) of user-\(user), which is on \(copies) other disks, \(disksExpected) would be right"
+            )
         }
     }
 

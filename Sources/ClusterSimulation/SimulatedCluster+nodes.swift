@@ -32,6 +32,7 @@ extension SimulatedCluster {
             obey(node)
         case .start(let node): start(node)
         case .leave(let node, let run): leave(node, run)
+        case .end(let node, let run): end(node, run)
         case .resume(let node): resume(node)
         case .emptyDisk(let node):
             nodes[node].disk.isFull = false
@@ -50,7 +51,7 @@ extension SimulatedCluster {
     private func place(of what: Occurrence.What) -> Int? {
         switch what {
         case .tick(let node, _), .commit(let node, _), .fromGateway(let node, _, _, _), .toGateway(let node, _, _, _), .leave(let node, _),
-            .placed(let node, _, _):
+            .end(let node, _), .placed(let node, _, _):
             node
         case .arrive(let link, _, _, _): links[link].to
         case .linked(let link, _, _), .retry(let link, _), .refused(let link, _), .broken(let link, _), .silent(let link, _),
@@ -199,7 +200,15 @@ extension SimulatedCluster {
         note(4, node, 0, "\(nodes[node].id) leaves")
         nodes[node].core.leave(at: nodes[node].now(time))
         obey(node)
+        // A process ends when its last word was taken (`Links.whenSent`); without faults of the network that is certain.
+        guard options.isShrinking else { return end(node, run) }
+        plan(.end(node: node, run: run), after: .milliseconds(20))
+    }
+
+    private mutating func end(_ node: Int, _ run: Int) {
+        guard isRunning(node, run) else { return }
         kill(node)
+        nodes[node].hasLeft = options.isShrinking
         // Whoever begins first may not know what the others have taken with them, and nobody is missed: "all" is then less than all.
         if !nodes.contains(where: \.isUp) { for user in truth.books.indices { truth.books[user].doubt() } }
         plan(.start(node: node), after: .milliseconds(isHealed ? 100 : nodes[node].downMilliseconds))

@@ -116,7 +116,8 @@ extension SimulatedCluster {
             truth.wishes[user].append(Truth.Wish(text: text, expires: seconds != nil, version: nil))
         }
         nextToken += 1
-        nodes[node].calls[nextToken] = SimulatedCall(user: user, client: client, call: call, at: time)
+        nodes[node].calls[nextToken] = SimulatedCall(
+            user: user, client: client, call: call, at: time, isOfKnownMembers: options.isSplit && isEverybodyKnown)
         nodes[node].core.perform(call, caller: userID(user), gateway: 0, token: nextToken, at: nodes[node].now(time))
         obey(node)
     }
@@ -157,8 +158,9 @@ extension SimulatedCluster {
             return violate(.everyCallIsAnswered, "\(nodes[node].id) answers token \(token), which nobody waits for: \(answer)")
         }
         note(22, node, Int(token), "\(nodes[node].id) answers user-\(call.user) \(call.call): \(answer)")
-        if case .refused = answer {
+        if case .refused(let refusal) = answer {
             counts.refused += 1
+            checkRefusal(refusal, of: call, by: node)
             return unanswered(call)
         }
         if case .tooOften = answer {
@@ -187,7 +189,7 @@ extension SimulatedCluster {
             truth.books[call.user].unsubscribe(targets?.compactMap { userIndex($0.id) }, at: time)
         case (.getUserStatus, .userStatusList(let records, _, let asOf)):
             checkSights(of: records, inAnswerTo: call)
-            checkAsOf(records, asOf: asOf, by: nodes[node].id)
+            checkAsOf(records, asOf: asOf, of: call, by: nodes[node].id)
         case (.getSubscribedUserStatus, .subscriptions(let page, let records, _)):
             checkSights(of: records, inAnswerTo: call)
             checkList(page, of: call)

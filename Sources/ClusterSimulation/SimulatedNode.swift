@@ -35,6 +35,8 @@ final class SimulatedNode {
     var filledAt: Nanoseconds = 0
     var ticksCount = 0
     var isLeaving = false
+    /// Its last word reached the others before it ended.
+    var hasLeft = false
     /// When a node that drains ends, whether what it held is elsewhere or not.
     var leaveDeadline: Nanoseconds = 0
     var downMilliseconds = 0
@@ -62,6 +64,7 @@ final class SimulatedNode {
         run += 1
         isUp = true
         isLeaving = false
+        hasLeft = false
         generation = max(generation + 1, UInt64(now.wall))
         sessionsCount = 0
         core = Self.core(id, generation: generation, gatewaysCount: gatewaysCount, settings: settings)
@@ -112,4 +115,6 @@ struct SimulatedCall {
     let client: Int?
     let call: Call
     let at: Nanoseconds
+    /// When it was made every node knew all the others, and had heard what they hold.
+    var isOfKnownMembers = false
 }

@@ -39,7 +39,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public var settings: CoreSettings
     /// Gateways of each node.
     public var gatewaysCount: Int
-    /// Some clients come back late, never, or with the position of another cluster, and two of five histories are of the kinds below. That
+    /// Some clients come back late, never, or with the position of another cluster, and six of ten histories are of the kinds below. That
     /// finds more; of these histories about 1 in 1,500 still breaks a promise.
     public let isHarder: Bool
     /// One node ends, and nothing else goes wrong.
@@ -48,6 +48,12 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public let isReturn: Bool
     /// Users hide and show themselves again and again.
     public let isSeeking: Bool
+    /// Two nodes of four or more die at once, when disks and links are slow.
+    public let isLoss: Bool
+    /// One node is cut off or stands still, so long that it is missed, and is asked when it is there again.
+    public let isSplit: Bool
+    /// One node after the other leaves, until one is left.
+    public let isShrinking: Bool
 
     /// - Parameter isHarder: see ``isHarder``.
     public init(seed: UInt64, isHarder: Bool = false) {
@@ -77,11 +83,24 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if isSeeking, apart.isOnce(in: 3) { settings.linkMessagesMax = 16 }
         if isReturn { faults = faults.intersection([.disks]).union([.resets, .delays]) }
         if isReturn, apart.isOnce(in: 2) { settings.relayAbove = 1 }
+        var kinds = SplitMix64(seed: seed).split(10)
+        let isFree = isHarder && !isDeparture && !isReturn && !isSeeking
+        isLoss = isFree && kinds.isOnce(in: 6)
+        isSplit = isFree && !isLoss && kinds.isOnce(in: 5)
+        isShrinking = isFree && !isLoss && !isSplit && kinds.isOnce(in: 8)
+        if isLoss { (nodesCount, usersCount, faults) = (kinds.number(in: 4...5), 14, [.kills, .disks, .delays]) }
+        if isSplit { (nodesCount, faults) = (3, [kinds.isOnce(in: 2) ? .partitions : .pauses, .delays]) }
+        if isShrinking { (nodesCount, faults) = (kinds.number(in: 2...3), [.drains, .kills]) }
+        if isLoss || isSplit { activeMilliseconds = max(activeMilliseconds, 16_000) }
+        if isShrinking { activeMilliseconds = 24_000 }
         guard isDeparture else { return }
         faults = [apart.isOnce(in: 2) ? .drains : .kills]
         activeMilliseconds = max(activeMilliseconds, 14_000)
         if apart.isOnce(in: 2) { settings.offlineGrace = .zero }
     }
+
+    /// What goes wrong in this history is planned, and nothing else does.
+    var isStaged: Bool { isDeparture || isLoss || isSplit || isShrinking }
 
     /// Nothing happens that may delay what one node says to another for longer than a moment: then nobody may be shown as OFFLINE who
     /// came back within the grace, and a query is as new as it says.

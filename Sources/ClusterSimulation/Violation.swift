@@ -28,6 +28,8 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case syncCompletedIsTrue
         /// An answer is as new as it says.
         case asOfIsTrue
+        /// A node that all others have left goes on as a cluster of one (design §6).
+        case loneNodeTakesChanges
         /// Every operation is answered in time.
         case everyCallIsAnswered
         /// After quiet the nodes agree on who is a member and who owns what.

@@ -13,7 +13,7 @@ struct ClusterSimulationCommand: ParsableCommand {
     @Option(help: "Nodes, instead of what the seed says.") var nodes: Int?
     @Option(help: "Users, instead of what the seed says.") var users: Int?
     @Option(help: "Faults, separated by commas, instead of what the seed says; \"none\" for none.") var faults: Faults?
-    @Flag(help: "Clients that come back late or never, users who hide again and again, nodes that end for good, too.")
+    @Flag(help: "Clients that come late or never, users who hide often, nodes that end for good, staged splits and losses, too.")
     var harder = false
     @Flag(help: "Print everything that happens.") var log = false
     @Flag(help: "Run each history twice, and compare.") var twice = false

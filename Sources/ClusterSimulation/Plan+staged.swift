@@ -1,0 +1,105 @@
+import PresenceCore
+import PresenceWire
+
+/// In some histories what goes wrong is staged, step by step: drawn, it would go wrong at the right moment once in many thousands.
+extension Plan {
+    /// Everybody is there, and follows some.
+    private static func audience(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        var steps: [Step] = []
+        for user in 0..<options.usersCount {
+            let client = user * SimulatedClient.devicesPerUser
+            let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
+            steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
+            steps.append(
+                Step(at: random.number(in: 300...800), action: .subscribe(user: user, targets: targets, seconds: nil, sync: false)))
+        }
+        return steps
+    }
+
+    private static func setStatus(of user: Int, _ random: inout SplitMix64) -> Step.Action {
+        .setStatus(user: user, text: "text \(random.number(in: 0...999_999))", seconds: nil)
+    }
+
+    /// Two nodes die while many changes wait for their disks, which are slow: others are to keep what these two were to keep. Both come back at
+    /// once.
+    static func losing(_ options: SimulationOptions) -> [Step] {
+        guard options.isLoss else { return [] }
+        var random = SplitMix64(seed: options.seed).split(11)
+        var steps = audience(options, &random)
+        for round in 0..<2 {
+            let at = 1_500 + round * 7_000 + random.number(in: 0...500)
+            let died = at + random.number(in: 300...800)
+            let first = random.number(in: 0...options.nodesCount - 1)
+            let second = (first + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
+            for node in [first, second] { steps.append(Step(at: at, action: .slowDisk(node: node, milliseconds: 2_500))) }
+            // Those that are left hear of one another late.
+            let left = (0..<options.nodesCount).filter { $0 != first && $0 != second }
+            for from in left {
+                for to in left where to != from {
+                    let delay = Step.Action.delay(from: from, to: to, milliseconds: random.number(in: 300...800), duration: 1_500)
+                    steps.append(Step(at: died - random.number(in: 0...60), action: delay))
+                }
+            }
+            for user in 0..<options.usersCount {
+                let mode: Visibility.Mode = round == 0 ? .nobody : .list
+                let hide = Step.Action.setVisibility(user: user, mode: mode, listed: [], blocked: [], isInvisible: false)
+                steps.append(Step(at: died - random.number(in: 1...150), action: hide))
+                steps.append(Step(at: at + random.number(in: 1...400), action: setStatus(of: user, &random)))
+                steps.append(Step(at: at + random.number(in: 3_000...6_000), action: setStatus(of: user, &random)))
+            }
+            let down = random.number(in: 1_500...5_500)
+            steps.append(Step(at: died, action: .kill(node: first, downMilliseconds: down)))
+            steps.append(Step(at: died + random.number(in: 0...20), action: .kill(node: second, downMilliseconds: down)))
+        }
+        return steps
+    }
+
+    /// A node is cut off, or stands still, until the others have what was its own. What changes then is asked for when it is there again, and
+    /// slow to hear of it.
+    static func splitting(_ options: SimulationOptions) -> [Step] {
+        guard options.isSplit else { return [] }
+        var random = SplitMix64(seed: options.seed).split(12)
+        var steps = audience(options, &random)
+        let (at, duration) = (random.number(in: 1_500...3_000), random.number(in: 7_000...9_000))
+        let apart = random.number(in: 0...options.nodesCount - 1)
+        let isCutOff = options.faults.contains(.partitions)
+        steps.append(
+            Step(at: at, action: isCutOff ? .isolate(node: apart, duration: duration) : .pause(node: apart, milliseconds: duration)))
+        let end = at + duration
+        for user in 0..<options.usersCount {
+            for _ in 0...1 { steps.append(Step(at: random.number(in: at + 5_000...end), action: setStatus(of: user, &random))) }
+        }
+        for node in 0..<options.nodesCount where node != apart {
+            for (from, to) in [(apart, node), (node, apart)] {
+                let milliseconds = isCutOff ? random.number(in: 5...60) : random.number(in: 50...400)
+                let action = Step.Action.delay(from: from, to: to, milliseconds: milliseconds, duration: 3_500)
+                steps.append(Step(at: end - 5, action: action))
+            }
+        }
+        for delay in 0..<600 {
+            let targets = (0...2).map { _ in random.number(in: 0...options.usersCount - 1) }
+            let action = Step.Action.query(user: random.number(in: 0...options.usersCount - 1), targets: targets)
+            steps.append(Step(at: end + delay * 5, action: action))
+        }
+        return steps
+    }
+
+    /// Nodes leave for good, and the last one begins anew, alone: nobody is missed.
+    static func shrinking(_ options: SimulationOptions) -> [Step] {
+        guard options.isShrinking else { return [] }
+        var random = SplitMix64(seed: options.seed).split(13)
+        var steps = audience(options, &random)
+        let last = random.number(in: 0...options.nodesCount - 1)
+        var at = 2_000
+        for node in 0..<options.nodesCount where node != last {
+            steps.append(Step(at: at, action: .drain(node: node, downMilliseconds: 60_000)))
+            at += random.number(in: 4_000...6_500)
+        }
+        if random.isOnce(in: 2) { steps.append(Step(at: at, action: .kill(node: last, downMilliseconds: random.number(in: 10...1_000)))) }
+        for _ in 0..<20 {
+            let action = setStatus(of: random.number(in: 0...options.usersCount - 1), &random)
+            steps.append(Step(at: random.number(in: at...options.activeMilliseconds), action: action))
+        }
+        return steps
+    }
+}
