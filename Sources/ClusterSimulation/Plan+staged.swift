@@ -102,4 +102,51 @@ extension Plan {
         }
         return steps
     }
+
+    /// A link breaks when all that there is to be told is on its way.
+    static func late(_ options: SimulationOptions) -> [Step] {
+        guard options.isLate else { return [] }
+        var random = SplitMix64(seed: options.seed).split(15)
+        let at = options.activeMilliseconds - 1_000
+        let from = random.number(in: 0...options.nodesCount - 1)
+        let steps = audience(options, &random)
+        return steps + (random.isOnce(in: 2) ? lateList(at, from, options, &random) : latePosition(at, from, options, &random))
+    }
+
+    /// Streams begin again, and the lists that are told to them are slow; they break off, are told anew, and what has been added since is
+    /// told, before the old lists come.
+    private static func lateList(_ at: Int, _ from: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        var steps: [Step] = []
+        for to in 0..<options.nodesCount where to != from {
+            steps.append(Step(at: at, action: .delay(from: from, to: to, milliseconds: 800, duration: 50)))
+            steps.append(Step(at: at + random.number(in: 52...70), action: .reset(from: from, to: to)))
+        }
+        for user in 0..<options.usersCount {
+            let client = user * SimulatedClient.devicesPerUser
+            let targets = (0...1).map { _ in random.number(in: 0...options.usersCount - 1) }
+            steps.append(Step(at: at + random.number(in: 1...10), action: .drop(client: client, comesBackAfter: random.number(in: 1...20))))
+            let subscribe = Step.Action.subscribe(user: user, targets: targets, seconds: nil, sync: false)
+            steps.append(Step(at: at + random.number(in: 80...200), action: subscribe))
+        }
+        return steps
+    }
+
+    /// What some change is lost with a link, and whoever was to be told of it is slow to ask. Its clients read of others meanwhile, and go on
+    /// elsewhere from the position that they have read.
+    private static func latePosition(_ at: Int, _ from: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let to = (from + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
+        var steps = [
+            Step(at: at - 3, action: .delay(from: from, to: to, milliseconds: 800, duration: 8)),
+            Step(at: at + 6, action: .reset(from: from, to: to)),
+            Step(at: at + 8, action: .delay(from: to, to: from, milliseconds: 800, duration: 900)),
+        ]
+        for user in 0..<options.usersCount {
+            let isLost = user % 2 == 0
+            steps.append(
+                Step(at: at + (isLost ? random.number(in: 0...4) : random.number(in: 260...450)), action: setStatus(of: user, &random)))
+            let drop = Step.Action.drop(client: user * SimulatedClient.devicesPerUser, comesBackAfter: random.number(in: 1...20))
+            steps.append(Step(at: at + random.number(in: 300...600), action: drop))
+        }
+        return steps
+    }
 }

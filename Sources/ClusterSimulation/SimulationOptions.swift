@@ -39,7 +39,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public var settings: CoreSettings
     /// Gateways of each node.
     public var gatewaysCount: Int
-    /// Some clients come back late, never, or with the position of another cluster, and six of ten histories are of the kinds below. That
+    /// Some clients come back late, never, or with the position of another cluster, and two of three histories are of the kinds below. That
     /// finds more; of these histories about 1 in 1,500 still breaks a promise.
     public let isHarder: Bool
     /// One node ends, and nothing else goes wrong.
@@ -54,6 +54,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public let isSplit: Bool
     /// One node after the other leaves, until one is left.
     public let isShrinking: Bool
+    /// The last that happens is that a link breaks, and what was on its way is late.
+    public let isLate: Bool
 
     /// - Parameter isHarder: see ``isHarder``.
     public init(seed: UInt64, isHarder: Bool = false) {
@@ -88,6 +90,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         isLoss = isFree && kinds.isOnce(in: 6)
         isSplit = isFree && !isLoss && kinds.isOnce(in: 5)
         isShrinking = isFree && !isLoss && !isSplit && kinds.isOnce(in: 8)
+        isLate = isFree && !isLoss && !isSplit && !isShrinking && kinds.isOnce(in: 5)
+        if isLate { (nodesCount, usersCount, faults) = (kinds.number(in: 3...5), kinds.number(in: 5...9), [.resets, .delays]) }
         if isLoss { (nodesCount, usersCount, faults) = (kinds.number(in: 4...5), 14, [.kills, .disks, .delays]) }
         if isSplit { (nodesCount, faults) = (3, [kinds.isOnce(in: 2) ? .partitions : .pauses, .delays]) }
         if isShrinking { (nodesCount, faults) = (kinds.number(in: 2...3), [.drains, .kills]) }
@@ -100,7 +104,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     }
 
     /// What goes wrong in this history is planned, and nothing else does.
-    var isStaged: Bool { isDeparture || isLoss || isSplit || isShrinking }
+    var isStaged: Bool { isDeparture || isLoss || isSplit || isShrinking || isLate }
 
     /// Nothing happens that may delay what one node says to another for longer than a moment: then nobody may be shown as OFFLINE who
     /// came back within the grace, and a query is as new as it says.
