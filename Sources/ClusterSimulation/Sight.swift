@@ -87,6 +87,15 @@ extension SimulatedCluster {
         return newest(false) > newest(true)
     }
 
+    /// Whether a node that goes on seems to be gone to another one, because links that are slow and break hold up what it says: who waits for
+    /// all that are alive does not wait for it, and it shows what it knew until it is a member again (design §5, "network splits").
+    var isSomebodyTakenForDead: Bool {
+        nodes.contains { node in
+            node.isUp && time - node.startedAt > .milliseconds(4_000)
+                && nodes.contains { $0.id != node.id && $0.isUp && !$0.look { $0.isMember(node.id) } }
+        }
+    }
+
     /// After quiet the owner knows the rule.
     mutating func checkRule(_ user: Int, _ record: Record) {
         guard let rule = truth.sights[user].rule, !truth.sights[user].isBusy, !options.faults.contains(.clocks) else { return }

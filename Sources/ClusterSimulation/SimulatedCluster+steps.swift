@@ -196,7 +196,7 @@ extension SimulatedCluster {
         case (.setVisibility, .visibility(let rule)):
             checkDisks(of: rule, askedBy: call)
             truth.sights[call.user].acknowledge(rule, at: time)
-            if isAlone || isOverruled(call.user) { truth.sights[call.user].doubt() }
+            if isAlone || isOverruled(call.user) || isSomebodyTakenForDead { truth.sights[call.user].doubt() }
         case (.logout, .done):
             truth.presences[call.user].excusedUntil = max(truth.presences[call.user].excusedUntil, time + .milliseconds(5_000))
         default: violate(.everyCallIsAnswered, "\(call.call) is answered with \(answer)")
