@@ -278,7 +278,7 @@ import Testing
         let keeper = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
         let row = try #require(cluster.processes[keeper].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
         let (sender, ring) = (cluster.processes[keeper].node.selfPeer.id, cluster.processes[former].node.handoff.ring)
-        cluster.processes[former].node.mustDiscard = true
+        cluster.processes[former].node.writtenSlots = .all
         var writer = WireWriter()
         writer.message(.settled(ring: ring))
         writer.message(.replicate(ticket: 7, [row]))
