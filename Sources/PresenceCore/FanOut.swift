@@ -35,6 +35,8 @@ struct FanOut {
     private(set) var unconfirmedCount = 0
     /// Views that go on to show what may have been replaced.
     private(set) var staleCount = 0
+    /// Up to then all that is shown here was said to be complete.
+    var completeUpTo: Milliseconds = 0
     private(set) var deltasReceived: UInt64 = 0
     private(set) var deltasStale: UInt64 = 0
     private var nextSweep = Instant(nanoseconds: 0)
@@ -72,21 +74,21 @@ struct FanOut {
         }
     }
 
-    /// A record has come: kept and delivered if it is newer.
-    mutating func receive(_ record: Record) -> Delivery? {
+    /// A record has come at `time`, by the node's clock of versions: kept and delivered if it is newer.
+    mutating func receive(_ record: Record, at time: Milliseconds) -> Delivery? {
         deltasReceived += 1
         guard let index = views.index(of: record.user), record.version > views[index].record.version else {
             deltasStale += 1
             guard let index = views.index(of: record.user), record.version == views[index].record.version else { return nil }
             return learn(record.knownSince, of: index)
         }
-        views[index].record = record.replacing(views[index].record)
+        replace(index, by: record, at: time)
         guard views[index].isKnown else { return nil }
         return delivery(of: index)
     }
 
     /// An owner has answered a registration.
-    mutating func receive(_ watched: Watched) -> Delivery? {
+    mutating func receive(_ watched: Watched, at time: Milliseconds) -> Delivery? {
         guard let index = views.index(of: watched.user) else { return nil }
         if !views[index].isConfirmed {
             views[index].isConfirmed = true
@@ -94,10 +96,18 @@ struct FanOut {
             refresh(index)
         }
         let isNewer = (watched.record?.version ?? .zero) > views[index].record.version
-        if isNewer, let record = watched.record { views[index].record = record.replacing(views[index].record) }
+        if isNewer, let record = watched.record { replace(index, by: record, at: time) }
         let wasKnown = views[index].isKnown
         views[index].isKnown = true
         return isNewer || !wasKnown ? delivery(of: index) : learn(watched.knownSince, of: index)
+    }
+
+    /// What is older than what was said to be complete comes from another side of a split, late: who has come to this node since, or comes
+    /// from one that had it as late, was told so before anybody knew it.
+    private mutating func replace(_ index: UserTable<View>.Index, by record: Record, at time: Milliseconds) {
+        let isLate = views[index].isKnown && record.version.milliseconds < completeUpTo
+        views[index].record = record.replacing(views[index].record)
+        if isLate { views[index].record.knownSince = max(record.knownSince, time) }
     }
 
     /// What is held is the newest, but another owner has begun to answer for it: the gateways must know, because who comes to them may have

@@ -41,7 +41,7 @@ extension Node {
     /// A record has come that this node is to pass on.
     mutating func receive(_ record: Record, toPassOnTo numbers: [UInt32], at now: Now) {
         guard owners.accepts(record.version, at: now) else { return }
-        if let delivery = fanOut.receive(record) { tell(delivery) }
+        if let delivery = fanOut.receive(record, at: owners.clock.milliseconds(at: now.wall)) { tell(delivery) }
         let targets = numbers.compactMap { peerNumbers[$0] }.filter { $0 != 0 && peers[$0].isLinked }
         relayCounters.passedOn += 1
         // The owner names it to them, and they ask (``receive(relayed:from:at:)``).

@@ -329,13 +329,14 @@ public struct Node {
             owners.beginSync(from: peer, OwnerShards.Round(epoch: epoch, ranges: ranges))
         case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
         case .delta(let record):
-            if owners.accepts(record.version, at: now), let delivery = fanOut.receive(record) { tell(delivery) }
+            guard owners.accepts(record.version, at: now) else { return }
+            if let delivery = fanOut.receive(record, at: owners.clock.milliseconds(at: now.wall)) { tell(delivery) }
         case .relay(let record, let targets): receive(record, toPassOnTo: targets, at: now)
         case .relayed(let slots): receive(relayed: slots, from: peer, at: now)
         case .viewDigest(let ring, let first, let hashes): receive(viewDigest: hashes, first: Int(first), ring: ring, from: peer)
         case .watched(let watched):
             for one in watched where owners.accepts(one.record?.version ?? .zero, at: now) {
-                if let delivery = fanOut.receive(one) { tell(delivery) }
+                if let delivery = fanOut.receive(one, at: owners.clock.milliseconds(at: now.wall)) { tell(delivery) }
             }
         // What another one says was on its way when it was the owner: who is it now tells the whole list when the session is registered there.
         case .interest(let interest): if owner(of: interest.user) == peer { receive(interest) }
@@ -393,6 +394,7 @@ public struct Node {
         let reached = min(oldest ?? now.wall, now.wall, lease.durable)
         guard reached > position else { return }
         position = reached
+        fanOut.completeUpTo = reached
         // The wall clock may go back; what is written here from now on is newer all the same.
         owners.clock.observe(Version(milliseconds: position, counter: 0, node: 0))
         tell(.position(position), mask: .max)

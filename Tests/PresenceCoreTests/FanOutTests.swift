@@ -15,23 +15,44 @@ import Testing
 
     init() {
         _ = views.want([user("ann")], gateway: 0)
-        _ = views.receive(Watched(user: user("ann"), record: Self.ann))
+        _ = views.receive(Watched(user: user("ann"), record: Self.ann), at: 0)
     }
 
     /// Seed 40206: the version is the same, but nodes that did not hold it have told clients since that all is complete.
     @Test mutating func gatewaysHearSinceWhenAnotherOwnerAnswersForWhatTheyHold() {
-        let first = views.receive(Watched(user: user("ann"), record: nil, knownSince: 7))
+        let first = views.receive(Watched(user: user("ann"), record: nil, knownSince: 7), at: 20)
         #expect(first?.record.knownSince == 7)
         #expect(first?.record.version == Self.ann.version)
-        let same = views.receive(Watched(user: user("ann"), record: nil, knownSince: 7))
+        let same = views.receive(Watched(user: user("ann"), record: nil, knownSince: 7), at: 20)
         #expect(same == nil)
         var told = Self.ann
         told.knownSince = 9
-        let delta = views.receive(told)
+        let delta = views.receive(told, at: 20)
         #expect(delta?.record.knownSince == 9)
         told.version = .zero
         told.knownSince = 11
-        let older = views.receive(told)
+        let older = views.receive(told, at: 20)
         #expect(older == nil)
+    }
+    /// Seed 60872: a record of another side of a split came after this node had said that all up to a later time is shown.
+    @Test(arguments: [true, false]) mutating func whatComesLaterThanAllWasSaidToBeShownIsKnownSinceThen(isDelta: Bool) {
+        views.completeUpTo = 10
+        var late = Self.ann
+        late.version = Version(milliseconds: 8, counter: 0, node: 2)
+        let told = isDelta ? views.receive(late, at: 20) : views.receive(Watched(user: user("ann"), record: late), at: 20)
+        #expect(told?.record.knownSince == 20)
+        late.version = Version(milliseconds: 11, counter: 0, node: 2)
+        let inTime = views.receive(late, at: 21)
+        #expect(inTime?.record.knownSince == 0)
+    }
+
+    /// Who registers a user only now was told of it by nobody here.
+    @Test mutating func whatIsRegisteredLaterIsNotLate() {
+        views.completeUpTo = 10
+        _ = views.want([user("bob")], gateway: 0)
+        var bob = Record(blank: user("bob"))
+        bob.version = Version(milliseconds: 8, counter: 0, node: 2)
+        let first = views.receive(Watched(user: user("bob"), record: bob), at: 20)
+        #expect(first?.record.knownSince == 0)
     }
 }

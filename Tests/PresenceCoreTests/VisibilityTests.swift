@@ -326,7 +326,7 @@ import Testing
         node.receive([], ticket: 7, from: peer, at: cluster.now)
         node.acknowledgeWitnessed()
         #expect(node.outbox.acknowledgementsWhenStored.isEmpty)
-        for name in ["ann", "bob"] { _ = node.fanOut.receive(Watched(user: user(name), record: nil)) }
+        for name in ["ann", "bob"] { _ = node.fanOut.receive(Watched(user: user(name), record: nil), at: 0) }
         node.acknowledgeWitnessed()
         #expect(node.outbox.acknowledgementsWhenStored.map(\.1) == [7])
     }
