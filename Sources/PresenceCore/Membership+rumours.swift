@@ -59,18 +59,31 @@ extension Membership {
             effects.append(.superseded(by: rumour.member))
             return .nothing
         }
-        guard rumour.isNewer(than: known) else { return known.isNewer(than: rumour) ? .stale : .nothing }
+        guard rumour.isNewer(than: known) else {
+            // Its word against a suspicion may have passed the news of its death on the way: that is refuted before it is heard of.
+            if rumour.state == .dead, rumour.incarnation < known.incarnation, rumour.member.generation == own.generation {
+                noteDeath(rumour)
+            }
+            return known.isNewer(than: rumour) ? .stale : .nothing
+        }
         guard isPlausible(rumour.incarnation, after: known.incarnation) else { return .nothing }
         guard rumour.incarnation < .max else {
             counters.incarnationsExhausted += 1
             return .nothing
         }
         counters.refutations += 1
-        if !rumour.state.isLive { effects.append(.wasMissed) }
+        if !rumour.state.isLive { noteDeath(rumour) }
         if rumour.state == .suspect || rumour.state == .dead { worsenHealth(by: 1) }
         table[Self.ownPlace].incarnation = rumour.incarnation
         restate(known.state, isDraining: known.isDraining, at: now)
         return .stale
+    }
+
+    /// Others have gone on without this node. Each death counts once, however many repeat it.
+    private mutating func noteDeath(_ rumour: Rumour) {
+        guard rumour.incarnation >= deathsHeard else { return }
+        deathsHeard = rumour.incarnation + 1
+        effects.append(.wasMissed)
     }
 
     /// Says something new about this node.
@@ -86,6 +99,10 @@ extension Membership {
     /// Takes over a newer rumour, and passes it on.
     mutating func adopt(_ rumour: Rumour, at place: Int, _ now: Now) {
         let old = table[place]
+        // Who lives after all is told that it was taken for dead: it may never have heard of it.
+        if old.state == .dead, rumour.state.isLive, rumour.member.generation == old.card.generation {
+            effects.append(.send(MembershipMessage(.gossip, rumours: [old.rumour]), to: old.card.id))
+        }
         let isOtherProcess = old.state == nil || rumour.member.generation > old.card.generation
         if isOtherProcess { table[place].card = rumour.member }
         table[place].state = rumour.state

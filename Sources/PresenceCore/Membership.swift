@@ -112,6 +112,8 @@ public struct Membership: Sendable {
 
     /// The largest generation of this node's ID that was heard of, beyond its own.
     var generationMax: UInt64 = 0
+    /// It is known that others took this node for dead in incarnations below this one.
+    var deathsHeard: UInt64 = 0
 
     var lastTick: Instant?
     var nextProbeAt: Instant = .farFuture

@@ -117,6 +117,29 @@ import Testing
         #expect(membership.counters.refutations == 2)
     }
 
+    /// Seed 71645: its word against the suspicion was on the way when others gave it up; they decided without it, and it must know.
+    @Test mutating func aDeathThatWasRefutedBeforeItWasHeardOfCountsOnce() {
+        know("b", "c")
+        hear(Self.rumour("a", .suspect, 0, by: "b"))
+        membership.effects = []
+        hear(Self.rumour("a", .dead, 0, by: "b"))
+        #expect(membership.takeEffects().count { $0 == .wasMissed } == 1)
+        hear(Self.rumour("a", .dead, 0, by: "c"))
+        #expect(membership.takeEffects().count { $0 == .wasMissed } == 0)
+        #expect(membership.rumour(about: "a") == Self.rumour("a", .alive, 1))
+        hear(Self.rumour("a", .dead, 1, by: "b"))
+        #expect(membership.takeEffects().count { $0 == .wasMissed } == 1)
+    }
+
+    @Test mutating func whoWasTakenForDeadAndLivesIsToldSo() {
+        know("b", "c")
+        hear(Self.rumour("b", .dead, 3, by: "c"))
+        membership.effects = []
+        hear(Self.rumour("b", .alive, 4), from: "c")
+        let told = Self.sent(membership.takeEffects()).filter { $0.to == "b" }
+        #expect(told.map(\.message.rumours) == [[Self.rumour("b", .dead, 3, by: "c")]])
+    }
+
     @Test mutating func incarnationsBeyondBeliefAreIgnoredAndCounted() {
         know("b", "c")
         hear(Self.rumour("b", .alive, .max), Self.rumour("a", .suspect, .max), Self.rumour("d", .alive, .max))
