@@ -6,7 +6,9 @@ extension Message {
     var words: String? {
         switch self {
         case .complete, .membership, .viewDigest: nil
-        case .beginSync(let epoch, let ranges): "beginSync \(epoch)\(ranges == .max ? "" : " of ranges \(ranges)")"
+        case .beginSync(let epoch, let ranges): "beginSync \(epoch)\(ranges == .all ? "" : " of \(ranges.count) ranges")"
+        case .requestRegistered(let epoch, _): "requestRegistered \(epoch)"
+        case .registered(let epoch, let hashes): "registered \(epoch)\(hashes.isEmpty ? ", not known yet" : "")"
         case .endSync(let epoch): "endSync \(epoch)"
         case .attach(let attach): "attach \(attach.session) of \(attach.user.id)\(attach.isLogin ? "" : " again")"
         case .detach(let detach): "detach \(detach.session) of \(detach.user.id)"

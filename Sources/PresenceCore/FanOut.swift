@@ -191,9 +191,37 @@ struct FanOut {
         return hash
     }
 
+    /// The same with what else an owner says of them, as it is compared after a reset.
+    func fullHash(of range: ClosedRange<Slot>, where isWanted: (Slot) -> Bool) -> UInt64 {
+        var hash: UInt64 = 0
+        slots.forEach(in: range) { slot, index in
+            guard isWanted(slot) else { return }
+            let record = views[index].record
+            hash ^= ViewDigest.hash(ViewDigest.hash(of: views.user(at: index), record.version), knownSince: record.knownSince)
+        }
+        return hash
+    }
+
+    /// The owner of the slots for which `isEqual` holds knows who is watched here, and nothing newer than what is held: as if it had answered
+    /// their registrations.
+    mutating func confirm(slots isEqual: (Slot) -> Bool) -> [Delivery] {
+        guard unconfirmedCount > 0 else { return [] }
+        return slots.users(where: isEqual).compactMap { index in
+            views[index].isConfirmed ? nil : receive(Watched(user: views.user(at: index), record: nil), at: 0)
+        }
+    }
+
     /// See ``unconfirm(where:)``, for the users of one slot.
     mutating func unconfirm(_ slot: Slot) -> [UserID] {
         slots[slot].map { index in
+            unconfirm(index)
+            return views.user(at: index)
+        }
+    }
+
+    /// The same for all slots for which `isWanted` holds.
+    @discardableResult mutating func unconfirm(slots isWanted: (Slot) -> Bool) -> [UserID] {
+        slots.users(where: isWanted).map { index in
             unconfirm(index)
             return views.user(at: index)
         }

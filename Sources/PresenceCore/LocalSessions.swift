@@ -7,6 +7,8 @@ struct LocalSessions {
         let gateway: Int
         /// Its user's new owner has not answered yet.
         var isRegistering = false
+        /// Names the list of whom its user follows, if all that was told of it has come (``PresenceWire/Interest/mark``).
+        var listMark: UInt64?
         /// Its owner has ended it; its gateway has not yet.
         var isEnding = false
     }
@@ -32,6 +34,27 @@ struct LocalSessions {
             users[index][place].attach.customStatus = nil
             if users[index][place].isRegistering { registeringCount -= 1 }
             users[index][place].isRegistering = false
+        }
+    }
+
+    /// What an owner tells of a list is about to be handed to the gateways.
+    mutating func note(_ interest: Interest) {
+        guard let index = users.index(of: interest.user) else { return }
+        for place in users[index].indices {
+            guard interest.isWhole || users[index][place].listMark != nil else { continue }
+            users[index][place].listMark = interest.marked(after: users[index][place].listMark ?? 0)
+        }
+        if interest.isWhole { confirm(interest.user) }
+    }
+
+    /// The owner of the slots for which `isEqual` holds knows of their sessions, and has told nothing of their lists that has not come.
+    mutating func confirm(slots isEqual: (Slot) -> Bool) {
+        guard registeringCount > 0 else { return }
+        for index in slots.users(where: isEqual) {
+            for place in users[index].indices where users[index][place].isRegistering {
+                users[index][place].isRegistering = false
+                registeringCount -= 1
+            }
         }
     }
 
@@ -62,6 +85,18 @@ struct LocalSessions {
         return hash
     }
 
+    /// The same with the lists of their users, as it is compared after a reset.
+    func fullHash(of range: ClosedRange<Slot>, where isWanted: (Slot) -> Bool) -> UInt64 {
+        var hash: UInt64 = 0
+        slots.forEach(in: range) { slot, index in
+            guard isWanted(slot) else { return }
+            for local in users[index] where !local.isEnding {
+                hash ^= ViewDigest.gatewayHash(of: local.attach.session, mark: local.listMark)
+            }
+        }
+        return hash
+    }
+
     /// The gateways with sessions of `user`, as a mask.
     func gateways(of user: UserID) -> UInt64 {
         guard let index = users.index(of: user) else { return 0 }
@@ -78,25 +113,26 @@ struct LocalSessions {
 
     /// The users with sessions for whom `isWanted` holds, in a fixed order; their sessions are about to be registered again.
     mutating func reregister(where isWanted: (UserID) -> Bool) -> [UserID] {
-        var found: [UserID] = []
-        for index in users.places where users.isLive(index) && isWanted(users.user(at: index)) {
-            reregister(index)
-            found.append(users.user(at: index))
+        users.places.filter { users.isLive($0) && isWanted(users.user(at: $0)) }.map { reregister($0) }
+    }
+
+    /// The same for all users of the slots for which `isWanted` holds.
+    @discardableResult mutating func reregister(slots isWanted: (Slot) -> Bool) -> [UserID] {
+        slots.users(where: isWanted).map { reregister($0) }
+    }
+
+    private mutating func reregister(_ index: UserTable<[Local]>.Index) -> UserID {
+        for place in users[index].indices where !users[index][place].isRegistering {
+            users[index][place].isRegistering = true
+            registeringCount += 1
         }
-        return found
+        return users.user(at: index)
     }
 
     /// The same for one user. Returns whether the user has sessions.
     mutating func reregister(_ user: UserID) -> Bool {
         guard let index = users.index(of: user) else { return false }
-        reregister(index)
+        _ = reregister(index)
         return true
-    }
-
-    private mutating func reregister(_ index: UserTable<[Local]>.Index) {
-        for place in users[index].indices where !users[index][place].isRegistering {
-            users[index][place].isRegistering = true
-            registeringCount += 1
-        }
     }
 }

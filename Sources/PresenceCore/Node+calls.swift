@@ -189,7 +189,7 @@ extension Node {
 
     /// Whom a user with sessions here follows.
     mutating func receive(_ interest: Interest) {
-        if interest.isWhole { sessions.confirm(interest.user) }
+        sessions.note(interest)
         tell(.interest(calls.note(interest)), mask: sessions.gateways(of: interest.user))
     }
 

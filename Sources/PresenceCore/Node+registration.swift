@@ -27,19 +27,27 @@ extension Node {
         for peer in peers.indices where isTouched[peer] { fill(peer) }
     }
 
-    /// Tells `peer` all that this node hosts of its users; what is not said is over.
+    /// Asks `peer` what it knows that this node hosts of its users, to tell it what differs (``receive(registered:epoch:from:)``). What was said
+    /// on the links between them may be lost: until the answer nothing that is shown of its users counts as the newest.
     mutating func resync(_ peer: PeerIndex, at now: Now) {
         send(rowsForAll, to: peer)
-        resync(peer, ranges: .max)
+        peers[peer].epoch += 1
+        peers[peer].registrations.compare(epoch: peers[peer].epoch, ring: placement.id)
+        let isOwned = { [placement] (slot: Slot) in placement.owner(of: slot) == peer }
+        sessions.reregister(slots: isOwned)
+        fanOut.unconfirm(slots: isOwned)
+        send(.requestRegistered(epoch: peers[peer].epoch, ring: placement.id), to: peer)
         retryRequests(at: now) { $0.peer == peer }
     }
 
-    /// The same for some ranges of slots.
-    mutating func resync(_ peer: PeerIndex, ranges: UInt64) {
+    /// Tells `peer` all that this node hosts of its users in some ranges of slots; what is not said is over.
+    mutating func resync(_ peer: PeerIndex, ranges: SlotRanges) {
         peers[peer].epoch += 1
         peers[peer].registrations.begin(epoch: peers[peer].epoch)
         send(.beginSync(epoch: peers[peer].epoch, ranges: ranges), to: peer)
-        reregister { [placement] user in placement.owner(of: user) == peer && ViewDigest.contains(ranges, user.slot) }
+        let isConcerned = { [placement] (slot: Slot) in placement.owner(of: slot) == peer && ranges.contains(slot) }
+        for user in sessions.reregister(slots: isConcerned) { peers[peer].registrations.append(sessionsOf: user) }
+        for user in fanOut.unconfirm(slots: isConcerned) { peers[peer].registrations.append(viewOf: user) }
         fill(peer)
     }
 

@@ -115,17 +115,13 @@ extension Node {
     mutating func carryOut(_ outcome: PendingWrites.Outcome) {
         switch outcome {
         case .done(let write):
-            for (peer, interest) in write.interests {
-                send(.interest(owners.noteTold(interest)), to: peer)
-            }
+            for (peer, interest) in owners.noteTold(write.interests) { send(.interest(interest), to: peer) }
             for (peer, id, answer) in write.answers {
                 send(.answer(id: id, isUndone(answer, of: write) ? .refused(.unavailable) : answer), to: peer)
             }
             for (peer, ticket) in write.acknowledgements { send(.replicated(ticket: ticket), to: peer) }
         case .failed(let write, let refusal):
-            for (peer, interest) in write.interests {
-                send(.interest(owners.noteTold(interest).toldNothing), to: peer)
-            }
+            for (peer, interest) in owners.noteTold(write.interests) { send(.interest(interest.toldNothing), to: peer) }
             for (peer, id, _) in write.answers { send(.answer(id: id, .refused(refusal)), to: peer) }
         }
     }

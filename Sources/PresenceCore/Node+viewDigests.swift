@@ -52,14 +52,16 @@ extension Node {
     mutating func receive(viewDigest hashes: [UInt64], first: Int, ring: UInt64, from peer: PeerIndex) {
         guard ring == placement.id, first + hashes.count <= Message.viewRangesCount, peers[peer].isLinked else { return }
         // What is being said anew will be compared when it has been said.
-        guard peers[peer].registrations.isEmpty, !peers[peer].link.hasOverflowed else { return }
-        var differing: UInt64 = 0
+        guard peers[peer].registrations.isEmpty, !peers[peer].registrations.isComparing, !peers[peer].link.hasOverflowed else { return }
+        var differing = SlotRanges()
+        var count: UInt64 = 0
         let isOwned = { [placement] (slot: Slot) in placement.owner(of: slot) == peer }
         for (place, hash) in hashes.enumerated() where viewHash(of: first + place, where: isOwned) != hash {
-            differing |= 1 << UInt64(first + place)
+            for fine in ViewDigest.fineRanges(of: first + place) { differing.insert(fine) }
+            count += 1
         }
-        guard differing != 0 else { return }
-        viewDigests.differences += UInt64(differing.nonzeroBitCount)
+        guard count > 0 else { return }
+        viewDigests.differences += count
         resync(peer, ranges: differing)
     }
 
@@ -68,5 +70,37 @@ extension Node {
     private mutating func viewHash(of range: Int, where isOwned: (Slot) -> Bool) -> UInt64 {
         let slots = ViewDigest.slots(of: range)
         return fanOut.hash(of: slots, where: isOwned) ^ sessions.hash(of: slots, where: isOwned)
+    }
+
+    // MARK: After a reset
+
+    /// An owner says what it knows that this node watches and hosts: the rest is told to it, and then this node knows what it knows. Had
+    /// anything been lost on the way it would not be the answer to the last question on the present links.
+    mutating func receive(registered hashes: [UInt64], epoch: UInt64, from peer: PeerIndex) {
+        guard let ring = peers[peer].registrations.compared(epoch: epoch) else { return }
+        let isComparable = ring == placement.id && hashes.count == Message.digestRangesCount
+        let differing = isComparable ? rangesUnlike(hashes, of: peer) : .all
+        let isEqual = { [placement] (slot: Slot) in placement.owner(of: slot) == peer && !differing.contains(slot) }
+        sessions.confirm(slots: isEqual)
+        for delivery in fanOut.confirm(slots: isEqual) { tell(delivery) }
+        if !differing.isEmpty { resync(peer, ranges: differing) }
+    }
+
+    /// The ranges of slots of which this node watches or hosts something else of a peer's users.
+    private func rangesUnlike(_ hashes: [UInt64], of peer: PeerIndex) -> SlotRanges {
+        let isOwned = { [placement] (slot: Slot) in placement.owner(of: slot) == peer }
+        var ranges = SlotRanges()
+        for (range, hash) in hashes.enumerated() {
+            let slots = SlotRanges.slots(of: range)
+            let own = fanOut.fullHash(of: slots, where: isOwned) ^ sessions.fullHash(of: slots, where: isOwned)
+            if own != hash { ranges.insert(range) }
+        }
+        return ranges
+    }
+
+    /// A peer asks what this node knows that it watches and hosts. The answer leaves after all that has been told to it before.
+    mutating func receive(requestRegistered epoch: UInt64, ring: UInt64, from peer: PeerIndex) {
+        let isComparable = ring == placement.id && handoff.coldCount == 0
+        outbox.send(.registered(epoch: epoch, isComparable ? owners.registeredHashes(of: peer) : []), to: peer)
     }
 }

@@ -324,8 +324,10 @@ public struct Node {
             case .kick(let reason): kick(request, reason: reason, from: peer, at: now)
             default: owners.perform(request, from: peer, at: now, into: &outbox)
             }
+        case .requestRegistered(let epoch, let ring): receive(requestRegistered: epoch, ring: ring, from: peer)
+        case .registered(let epoch, let hashes): receive(registered: hashes, epoch: epoch, from: peer)
         case .beginSync(let epoch, let ranges):
-            waiting.drop(from: peer) { ViewDigest.contains(ranges, $0.slot) }
+            waiting.drop(from: peer) { ranges.contains($0.slot) }
             owners.beginSync(from: peer, OwnerShards.Round(epoch: epoch, ranges: ranges))
         case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
         case .delta(let record):

@@ -18,6 +18,10 @@ struct OwnedUser {
     /// The nodes that want to be told; sorted, because the order reaches the wire.
     var watchers: [PeerIndex] = []
     var subscriptions = Subscriptions()
+    /// Names the list as it was told to the nodes with sessions: another one with each change that they are told.
+    var listMark: UInt64 = 0
+    /// Changes of the list that they will be told when these are on disk.
+    var untoldCount = 0
     /// Until then an ONLINE that no session vouches for is believed: the gateways may not have spoken yet (design §5).
     var doubtDeadline: Instant?
     /// What the user is when no session is left: by how the last one ended (T2, T7).
@@ -54,6 +58,9 @@ struct OwnedUser {
     var isBlank: Bool {
         record.version == .zero && sessions.isEmpty && watchers.isEmpty && subscriptions.isEmpty && doubtDeadline == nil
     }
+
+    /// See ``listMark``; nil while there is something of the list to be told.
+    var toldListMark: UInt64? { untoldCount == 0 ? listMark : nil }
 
     /// The nodes that hold a session of the user, sorted.
     var sessionPeers: [PeerIndex] {

@@ -15,6 +15,7 @@ extension OwnerShards {
         let user = index(ofKnown: id)
         var interest = Interest(whole: user.map { users[$0].subscriptions } ?? Subscriptions(), of: id)
         interest.mayLackSome = isUnheard
+        interest.mark = user.map { users[$0].listMark } ?? 0
         guard let user else { return interest }
         if isUnheard { interest.removed = forgotten(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user) }
         guard let privacy = users[user].record.privacy else { return interest }
@@ -76,7 +77,8 @@ extension OwnerShards {
     }
 
     /// The user's friends are others now, or their app's policy is another: the nodes with sessions get the whole list.
-    func oweList(of user: Index, into outbox: inout Outbox) {
+    mutating func oweList(of user: Index, into outbox: inout Outbox) {
+        users[user].listMark = StableHash.mix(users[user].listMark, 1)
         for peer in users[user].sessionPeers { outbox.lists.append((peer, users.user(at: user))) }
     }
 

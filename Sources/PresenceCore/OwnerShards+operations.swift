@@ -112,6 +112,7 @@ extension OwnerShards {
         var interest = change(of: user, added: followed, removed: evicted.map(\.target))
         name(plan.session, in: &interest, of: user)
         outbox.interestsWhenStored += sessionPeers.map { ($0, interest) }
+        if !sessionPeers.isEmpty { users[user].untoldCount += 1 }
         // What an earlier attempt wrote may be nowhere else yet.
         outbox.rows += (changed + evicted + done.added + done.evicted).map { Row($0, of: id) }
         schedule(user, at: now)
@@ -123,6 +124,21 @@ extension OwnerShards {
         guard policies.policy(of: users.user(at: user)).overflow == .reject else { return [] }
         let new = plan.targets.filter { users[user].subscriptions.entry(for: $0.user) == nil }
         return new.dropFirst(max(subscriptionsMax(of: user) - users[user].subscriptions.liveCount, 0)).map(\.user)
+    }
+
+    /// The gateways are told now what was held back: those of one user together, because the list has one mark.
+    mutating func noteTold(_ interests: [(peer: PeerIndex, interest: Interest)]) -> [(peer: PeerIndex, interest: Interest)] {
+        var last: (peer: PeerIndex, interest: Interest)?
+        return interests.map { peer, interest in
+            // The peers of one change are in their order.
+            let isSame = last.map { $0.peer < peer && $0.interest == interest } ?? false
+            if !isSame, let user = index(ofKnown: interest.user) {
+                users[user].listMark = interest.marked(after: users[user].listMark)
+                users[user].untoldCount = max(users[user].untoldCount - 1, 0)
+            }
+            last = (peer, interest)
+            return (peer, noteTold(interest))
+        }
     }
 
     /// The gateways are told now what was held back until it was on disk. Returns what of it holds still: the list may have changed
@@ -194,7 +210,7 @@ extension OwnerShards {
         outbox.rows += changed.map { Row($0, of: id) }
         noteSurplus(user, at: now)
         noteStrangers(user, at: now)
-        for peer in users[user].sessionPeers { outbox.lists.append((peer, id)) }
+        oweList(of: user, into: &outbox)
         schedule(user, at: now)
     }
 
@@ -225,6 +241,7 @@ extension OwnerShards {
         noteFacts(of: user)
         var interest = change(of: user, added: [], removed: removed.map(\.target))
         interest.hasExpired = hasExpired
+        users[user].listMark = interest.marked(after: users[user].listMark)
         if let session { name(session, in: &interest, of: user) }
         for peer in users[user].sessionPeers { outbox.send(.interest(interest), to: peer) }
         outbox.rows += removed.map { Row($0, of: users.user(at: user)) }

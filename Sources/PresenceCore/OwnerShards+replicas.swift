@@ -176,6 +176,7 @@ extension OwnerShards {
         users[index].isReplica = true
         users[index].sessions = []
         users[index].watchers = []
+        (users[index].listMark, users[index].untoldCount) = (0, 0)
         users[index].doubtDeadline = nil
         users[index].reviewAt = .farFuture
         users[index].repairDueAt = nil

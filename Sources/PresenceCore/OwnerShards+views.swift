@@ -6,7 +6,7 @@ extension OwnerShards {
     struct Round {
         let epoch: UInt64
         /// The ranges of slots that it is about.
-        let ranges: UInt64
+        let ranges: SlotRanges
     }
 
     /// `peer` is about to say all that it knows of some ranges of slots.
@@ -34,13 +34,13 @@ extension OwnerShards {
         for user in unnamed { settle(user, at: now, into: &outbox) }
     }
 
-    private mutating func forEachUser(in ranges: UInt64, _ body: (inout OwnerShards, Index) -> Void) {
-        if ranges == .max {
+    private mutating func forEachUser(in ranges: SlotRanges, _ body: (inout OwnerShards, Index) -> Void) {
+        if ranges == .all {
             for user in users.places where users.isLive(user) { body(&self, user) }
             return
         }
-        for range in 0..<Message.viewRangesCount where ranges & 1 << UInt64(range) != 0 {
-            for slot in ViewDigest.slots(of: range) { for user in book.users(of: slot) { body(&self, user) } }
+        for range in 0..<Message.digestRangesCount where ranges.contains(range: range) {
+            for slot in SlotRanges.slots(of: range) { for user in book.users(of: slot) { body(&self, user) } }
         }
     }
 
@@ -55,6 +55,24 @@ extension OwnerShards {
                 for peer in users[user].watchers { hashes[peer * ranges.count + place] ^= hash }
                 for session in users[user].sessions where session.missedUntil == nil {
                     hashes[session.peer * ranges.count + place] ^= ViewDigest.hash(of: session.id)
+                }
+            }
+        }
+        return hashes
+    }
+
+    /// One hash for each of the smaller ranges: what this node knows that a peer watches and hosts, and what it has told it of lists.
+    func registeredHashes(of peer: PeerIndex) -> [UInt64] {
+        var hashes = [UInt64](repeating: 0, count: Message.digestRangesCount)
+        for range in hashes.indices {
+            book.forEachUser(in: SlotRanges.slots(of: range)) { user in
+                guard !users[user].isReplica else { return }
+                if users[user].watchers.contains(peer) {
+                    let version = ViewDigest.hash(users[user].nameHash, users[user].record.version)
+                    hashes[range] ^= ViewDigest.hash(version, knownSince: users[user].record.knownSince)
+                }
+                for session in users[user].sessions where session.peer == peer && session.missedUntil == nil {
+                    hashes[range] ^= ViewDigest.ownerHash(of: session.id, mark: users[user].toldListMark)
                 }
             }
         }

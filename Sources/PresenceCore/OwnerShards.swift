@@ -65,6 +65,8 @@ struct OwnerShards {
     mutating func attach(_ attach: Attach, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
         let user = index(of: attach.user)
         if let record = attach.record { adopt(record, at: user, now: now, into: &outbox) }
+        // Nobody has this list yet. What an owner before told must not pass for it.
+        if users[user].sessions.isEmpty { users[user].listMark = ViewDigest.mark(clock.next(at: now.wall)) }
         // What was asked for with a login was done when the session was first heard of.
         let isLogin = attach.isLogin && !users[user].sessions.contains { $0.id == attach.session }
         users[user].sessions.removeAll { $0.isReplaced(by: attach) || $0.id == attach.session }

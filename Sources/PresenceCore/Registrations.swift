@@ -12,6 +12,8 @@ struct Registrations {
     private var lists: Deque<UserID> = []
     /// The registration round to end when all has been said.
     private var epoch: UInt64?
+    /// The last question what the peer knows, until it is answered, and the ring by which it was asked.
+    private var comparison: (epoch: UInt64, ring: UInt64)?
 
     /// Nothing is owed.
     var isEmpty: Bool { count == 0 && epoch == nil }
@@ -25,6 +27,24 @@ struct Registrations {
         views.removeAll()
         self.epoch = epoch
     }
+
+    /// The peer is asked what it knows: the answer says what is to be said, of all that was waiting too.
+    mutating func compare(epoch: UInt64, ring: UInt64) {
+        sessions.removeAll()
+        views.removeAll()
+        self.epoch = nil
+        comparison = (epoch, ring)
+    }
+
+    /// The answer to the question of this number has come; returns the ring by which it was asked, or nil if it is not the last one.
+    mutating func compared(epoch: UInt64) -> UInt64? {
+        guard let comparison, comparison.epoch == epoch else { return nil }
+        self.comparison = nil
+        return comparison.ring
+    }
+
+    /// What the peer knows is not known yet.
+    var isComparing: Bool { comparison != nil }
 
     /// The connection is new or gone.
     mutating func reset() { self = Registrations() }

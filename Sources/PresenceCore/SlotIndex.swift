@@ -28,6 +28,18 @@ struct SlotIndex {
         }
     }
 
+    /// The places of the users of the slots for which `isWanted` holds, in the order of the slots.
+    func users(where isWanted: (Slot) -> Bool) -> [UserTable<Int>.Index] {
+        var found: [UserTable<Int>.Index] = []
+        for (number, page) in pages.enumerated() {
+            guard let page, page.occupied != 0 else { continue }
+            page.occupied.forEachBit { place in
+                if isWanted(Slot(number * Self.pageSlotsCount + place)) { found += page.users[place] }
+            }
+        }
+        return found
+    }
+
     mutating func insert(_ index: UserTable<Int>.Index, slot: Slot) {
         let number = Int(slot) / Self.pageSlotsCount
         let place = Int(slot) % Self.pageSlotsCount

@@ -2,9 +2,12 @@
 /// to an owner depends on where the owner is.
 public enum Message: Hashable, Sendable {
     // From the node of a gateway to an owner.
+    /// What does the receiver know that the sender hosts and watches of the receiver's users by this ring? What was said before, on this link
+    /// or the other, may be lost; the answer is ``registered(epoch:_:)``.
+    case requestRegistered(epoch: UInt64, ring: UInt64)
     /// All that the sender knows about sessions and watches of the receiver's users follows, until ``endSync(epoch:)``: of those whose
-    /// slots are in `ranges`, one bit for each of ``viewRangesCount``.
-    case beginSync(epoch: UInt64, ranges: UInt64)
+    /// slots are in `ranges`.
+    case beginSync(epoch: UInt64, ranges: SlotRanges)
     /// What was not said since ``beginSync(epoch:)`` is no longer so.
     case endSync(epoch: UInt64)
     /// A session is open.
@@ -28,6 +31,9 @@ public enum Message: Hashable, Sendable {
     /// What the sender knows that the receiver watches and hosts of the sender's users by this ring: one hash for each range of slots,
     /// from the range `first` on. The receiver says anew what differs (``beginSync(epoch:ranges:)``).
     case viewDigest(ring: UInt64, first: UInt8, [UInt64])
+    /// The answer to ``requestRegistered(epoch:ring:)``: one hash for each of ``digestRangesCount`` ranges of slots, or none where the sender goes by
+    /// another ring or does not decide yet. The receiver says anew what differs; what does not is known on both sides.
+    case registered(epoch: UInt64, [UInt64])
     /// The answer to ``watch(_:)``.
     case watched([Watched])
     /// Whom a user follows, or what has changed in it.
@@ -105,7 +111,7 @@ public struct Peer: Hashable, Sendable {
 /// The first thing two nodes say to one another on a link.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
-    public static let protocolVersion: UInt64 = 8
+    public static let protocolVersion: UInt64 = 9
 
     public var protocolVersion: UInt64
     /// Nodes of another cluster refuse the link.
@@ -241,6 +247,9 @@ public struct Interest: Hashable, Sendable {
     /// Of a whole list: its owner decides without having heard what all others hold. Whom it names neither here nor in `removed` may be
     /// followed all the same, and goes on being told.
     public var mayLackSome = false
+    /// Of a whole list: names it, and changes with all that is told of it (``marked(after:)``). A node that has the owner's mark has missed
+    /// nothing of the list.
+    public var mark: UInt64 = 0
 
     public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
         self.user = user
@@ -252,6 +261,11 @@ public struct Interest: Hashable, Sendable {
 }
 
 extension Interest {
+    /// The mark of a list after this was told of it.
+    public func marked(after mark: UInt64) -> UInt64 {
+        isWhole ? self.mark : StableHash.mix(mark, StableHash.mix(version.stamp, UInt64(version.node)))
+    }
+
     /// The same when the answer to the call, and what it would have told, has not reached the follower. What nobody asked to be told
     /// (N8) is not told now either.
     public var toldNothing: Interest {

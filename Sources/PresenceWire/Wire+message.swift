@@ -5,7 +5,7 @@ extension WireWriter {
         case .beginSync(let epoch, let ranges):
             tag(1)
             unsigned(epoch)
-            unsigned(ranges)
+            for word in ranges.words { unsigned(word) }
         case .endSync(let epoch):
             tag(2)
             unsigned(epoch)
@@ -27,7 +27,7 @@ extension WireWriter {
         case .delta(let record):
             tag(8)
             self.record(record)
-        case .relay, .relayed, .viewDigest: view(message)
+        case .relay, .relayed, .viewDigest, .requestRegistered, .registered: view(message)
         case .watched(let watched):
             tag(9)
             list(watched) { $0.watched($1) }
@@ -108,6 +108,14 @@ extension WireWriter {
             unsigned(ring)
             tag(first)
             list(hashes) { $0.unsigned($1) }
+        case .requestRegistered(let epoch, let ring):
+            tag(29)
+            unsigned(epoch)
+            unsigned(ring)
+        case .registered(let epoch, let hashes):
+            tag(30)
+            unsigned(epoch)
+            list(hashes) { $0.unsigned($1) }
         default: preconditionFailure("not about views: \(message)")
         }
     }
@@ -176,6 +184,7 @@ extension WireWriter {
         users(interest.removed)
         tag((interest.isNews ? 1 : 0) | (interest.hasExpired ? 2 : 0) | (interest.mayLackSome ? 4 : 0))
         optional(interest.asker) { $0.session($1) }
+        unsigned(interest.mark)
     }
 
     private mutating func subscription(_ subscription: Subscription) {
@@ -291,7 +300,7 @@ extension WireReader {
     /// See ``WireWriter/message(_:)``.
     public mutating func message() throws(DecodeError) -> Message {
         switch try tag() {
-        case 1: return .beginSync(epoch: try unsigned(), ranges: try unsigned())
+        case 1: return .beginSync(epoch: try unsigned(), ranges: try ranges())
         case 2: return .endSync(epoch: try unsigned())
         case 3: return .attach(try attach())
         case 4: return .detach(try detach())
@@ -318,6 +327,8 @@ extension WireReader {
         case 27: return .relayed(try list { reader throws(DecodeError) in try reader.slotHash() })
         case 28:
             return .viewDigest(ring: try unsigned(), first: try tag(), try list { reader throws(DecodeError) in try reader.unsigned() })
+        case 29: return .requestRegistered(epoch: try unsigned(), ring: try unsigned())
+        case 30: return .registered(epoch: try unsigned(), try list { reader throws(DecodeError) in try reader.unsigned() })
         case 15: return .membership(try membership())
         case 16: return .complete(upTo: try version())
         case 17: return .requestSync
@@ -403,7 +414,14 @@ extension WireReader {
         guard flags < 8 else { throw .unknownTag(flags) }
         (interest.isNews, interest.hasExpired, interest.mayLackSome) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0)
         interest.asker = try optional { reader throws(DecodeError) in try reader.session() }
+        interest.mark = try unsigned()
         return interest
+    }
+
+    private mutating func ranges() throws(DecodeError) -> SlotRanges {
+        var ranges = SlotRanges()
+        for place in ranges.words.indices { ranges.words[place] = try unsigned() }
+        return ranges
     }
 
     private mutating func slot() throws(DecodeError) -> Slot { Slot(try number(max: UInt64(Slot.max))) }

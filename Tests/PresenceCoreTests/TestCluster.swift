@@ -47,6 +47,10 @@ struct TestCluster {
     var fullDisks: Set<Int> = []
     /// What is sent on these links is lost, as when a connection breaks with batches in flight.
     var losing: [(from: Int, to: Int)] = []
+    /// What nodes said to one another since this was last emptied; nil while nobody listens.
+    var heard: [(from: Int, to: Int, message: Message)]?
+    /// Bytes of batches sent, lost ones too.
+    var bytesSent = 0
     private var nextToken: UInt64 = 0
     /// Links that are cut, as ordered pairs.
     private var cut: [(Int, Int)] = []
@@ -287,11 +291,21 @@ struct TestCluster {
         return ring
     }
 
+    private mutating func listen(to batch: [UInt8], from: Int, to: Int) {
+        guard heard != nil else { return }
+        batch.withUnsafeBytes { bytes in
+            var reader = WireReader(bytes)
+            while reader.remainingBytes > 0, let message = try? reader.message() { heard?.append((from, to, message)) }
+        }
+    }
+
     private mutating func transmit(from index: Int, to peer: PeerIndex) {
         let id = processes[index].node.peers[peer].peer.id
         let target = processes.firstIndex { $0.node.selfPeer.id == id }!
         while let batch = processes[index].node.nextBatch(for: peer, at: now) {
             trace.append("send \(index) \(target) \(batch.count)")
+            bytesSent += batch.count
+            listen(to: batch, from: index, to: target)
             guard processes[target].isUp else { return }
             let sender = processes[index].node.selfPeer.id
             if losing.contains(where: { $0 == (index, target) }) { continue }

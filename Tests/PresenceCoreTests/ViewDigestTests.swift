@@ -91,7 +91,7 @@ import Testing
         let phone = cluster.login(ann, on: 1, customStatus: "from the login")
         cluster.losing = []
         cluster.setStatus(ann, "newer", on: 2)
-        cluster.processes[1].node.resync(1, ranges: .max)
+        cluster.processes[1].node.resync(1, ranges: .all)
         let attach = Attach(
             session: cluster.clients[phone].session, user: user(ann), platform: "ios", customStatus: "from the login", isLogin: true)
         let now = cluster.now

@@ -322,7 +322,7 @@ import Testing
         var node = cluster.processes[other].node
         let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
         // What was on the link is lost, and asked for anew.
-        _ = node.fanOut.unconfirm { _ in true }
+        _ = node.fanOut.unconfirm(where: { _ in true })
         node.receive([], ticket: 7, from: peer, at: cluster.now)
         node.acknowledgeWitnessed()
         #expect(node.outbox.acknowledgementsWhenStored.isEmpty)

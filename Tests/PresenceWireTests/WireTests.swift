@@ -34,12 +34,19 @@ import Testing
     }()
     static var news: Interest {
         var interest = Interest(user: ann, version: version, isWhole: false, added: [], removed: [ann])
-        (interest.isNews, interest.hasExpired, interest.mayLackSome, interest.asker) = (true, true, true, session)
+        (interest.isNews, interest.hasExpired, interest.mayLackSome, interest.asker, interest.mark) = (true, true, true, session, .max)
         return interest
     }
 
+    static var some: SlotRanges {
+        var ranges = SlotRanges()
+        for range in [0, 63, 64, 1_023] { ranges.insert(range) }
+        return ranges
+    }
+
     static let messages: [Message] = [
-        .beginSync(epoch: 1, ranges: .max), .relay(record, targets: [0, .max]), .relay(record, targets: []),
+        .beginSync(epoch: 1, ranges: .all), .beginSync(epoch: 2, ranges: some), .requestRegistered(epoch: 3, ring: .max),
+        .registered(epoch: 3, []), .registered(epoch: .max, [0, .max]), .relay(record, targets: [0, .max]), .relay(record, targets: []),
         .relayed([SlotHash(slot: 65_535, hash: 5)]), .viewDigest(ring: 9, first: 63, [0, .max]), .endSync(epoch: .max),
         .attach(
             Attach(

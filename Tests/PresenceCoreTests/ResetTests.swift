@@ -1,0 +1,285 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// When a link is new, both sides compare what they know and say anew what differs, and nothing else (design §5).
+@Suite struct ResetTests {
+    var cluster: TestCluster
+    /// Owned by node 0.
+    let ann: String
+    let bob: String
+
+    init() {
+        cluster = TestCluster(nodes: 3)
+        ann = cluster.user(ownedBy: 0)
+        bob = cluster.user(ownedBy: 0, number: 1)
+    }
+
+    /// Sessions, views and lists between all nodes.
+    private mutating func populate() {
+        for node in 0..<3 {
+            for number in 2..<6 { cluster.login(cluster.user(ownedBy: (number + node) % 3, number: number + 4 * node), on: node) }
+            cluster.login("watcher\(node)", on: node)
+            cluster.subscribe("watcher\(node)", to: (0..<20).map { "user\($0)" } + ["nobody"], on: node)
+            cluster.subscribe("watcher\(node)", to: ["user21", "user22"], on: node)
+            cluster.call(.unsubscribeUserStatus([user("user3")]), by: "watcher\(node)", on: node)
+        }
+        cluster.advance(.milliseconds(500))
+    }
+
+    /// The users registered since the others were last heard.
+    private func registered() -> [String] {
+        (cluster.heard ?? []).flatMap { heard -> [String] in
+            switch heard.message {
+            case .attach(let attach): [String(attach.user.id)]
+            case .watch(let watches): watches.map { String($0.user.id) }
+            default: []
+            }
+        }
+    }
+
+    private func lists() -> [String] {
+        (cluster.heard ?? []).compactMap { if case .interest(let interest) = $0.message { String(interest.user.id) } else { nil } }
+    }
+
+    private func isComplete(_ node: Int) -> Bool {
+        let node = cluster.processes[node].node
+        return node.fanOut.unconfirmedCount == 0 && node.fanOut.staleCount == 0 && node.sessions.registeringCount == 0
+    }
+
+    @Test mutating func aResetLinkWithEqualStateSendsNoAttachAndNoWatchAndNoList() {
+        populate()
+        cluster.heard = []
+        for (from, to) in [(0, 1), (1, 0), (2, 1), (1, 2)] { cluster.link(from, to) }
+        #expect(registered() == [])
+        #expect(lists() == [])
+        #expect((0..<3).allSatisfy(isComplete))
+    }
+
+    @Test mutating func oneUserThatChangedMeanwhileCostsTheRegistrationOfItsRangeAlone() {
+        populate()
+        let watcher = cluster.login("reader", on: 1)
+        cluster.subscribe("reader", to: (0..<200).map { "user\($0)" }, on: 1)
+        cluster.losing = [(0, 1)]
+        cluster.setStatus(ann, "unheard", on: 0)
+        cluster.losing = []
+        #expect(cluster.clients[watcher].view[ann]?["customStatus"]?.textValue != "unheard")
+        cluster.heard = []
+        cluster.link(0, 1)
+        #expect(cluster.clients[watcher].view[ann]?["customStatus"]?.textValue == "unheard")
+        let range = SlotRanges.range(of: user(ann).slot)
+        #expect(registered().contains(ann))
+        #expect(registered().allSatisfy { SlotRanges.range(of: user($0).slot) == range })
+        #expect(isComplete(1))
+    }
+
+    @Test mutating func aWatchThatWasLostIsMadeGoodByTheReset() {
+        let watcher = cluster.login("watcher", on: 1)
+        cluster.losing = [(1, 0)]
+        cluster.subscribe("watcher", to: [ann], on: 1)
+        cluster.losing = []
+        cluster.link(1, 0)
+        #expect(isComplete(1))
+        cluster.setStatus(ann, "heard", on: 0)
+        #expect(cluster.clients[watcher].view[ann]?["customStatus"]?.textValue == "heard")
+    }
+
+    @Test mutating func anAnswerThatWasLostAboutSomebodyUnknownIsMadeGoodByTheReset() {
+        let nobody = (0...).lazy.map { "nobody\($0)" }.first { [cluster] in cluster.ownerIndex(of: $0) == 0 }!
+        cluster.login("watcher", on: 1)
+        cluster.advance(.milliseconds(500))
+        cluster.losing = [(0, 1)]
+        cluster.subscribe("watcher", to: [nobody], on: 1)
+        cluster.losing = []
+        cluster.link(0, 1)
+        #expect(isComplete(1))
+        #expect(cluster.processes[1].node.fanOut.record(of: user(nobody))?.version == .zero)
+    }
+
+    @Test mutating func aSessionThatEndedWhileTheLinkWasDownEnds() {
+        let phone = cluster.login(ann, on: 1)
+        cluster.advance(.milliseconds(500))
+        cluster.losing = [(1, 0)]
+        cluster.lose(phone)
+        cluster.losing = []
+        cluster.link(1, 0)
+        cluster.advance(.seconds(3))
+        #expect(cluster.record(of: ann).statusType == .offline)
+    }
+
+    /// The list changed by a call on another node; the word of it was lost with the link.
+    @Test(arguments: [false, true]) mutating func aListOfWhichAChangeWasLostIsToldAnew(hasNextChange: Bool) {
+        let phone = cluster.login(ann, on: 1)
+        cluster.setStatus(bob, "hello", on: 0)
+        cluster.losing = [(0, 1)]
+        cluster.subscribe(ann, to: [bob], on: 2)
+        cluster.losing = []
+        // One that arrives does not hide the one that was lost.
+        if hasNextChange { cluster.subscribe(ann, to: ["somebody"], on: 2) }
+        #expect(cluster.clients[phone].view[bob] == nil)
+        cluster.heard = []
+        cluster.link(0, 1)
+        #expect(lists() == [ann])
+        #expect(cluster.clients[phone].view[bob]?["customStatus"]?.textValue == "hello")
+        #expect(isComplete(1))
+    }
+
+    /// One device has its list, the word to the other one was lost.
+    @Test mutating func aSecondSessionThatWasToldNoListIsToldItByTheReset() {
+        cluster.setStatus(bob, "hello", on: 0)
+        cluster.login(ann, on: 1)
+        cluster.subscribe(ann, to: [bob], on: 1)
+        cluster.losing = [(0, 1)]
+        let tablet = cluster.login(ann, on: 1, platform: "web")
+        cluster.losing = []
+        #expect(cluster.clients[tablet].view[bob] == nil)
+        cluster.link(0, 1)
+        #expect(cluster.clients[tablet].view[bob]?["customStatus"]?.textValue == "hello")
+    }
+
+    @Test mutating func nothingIsCompleteBeforeTheAnswerHasCome() {
+        cluster.login("watcher", on: 1)
+        cluster.subscribe("watcher", to: [ann], on: 1)
+        cluster.advance(.milliseconds(500))
+        cluster.losing = [(0, 1)]
+        cluster.link(1, 0)
+        #expect(cluster.processes[1].node.fanOut.unconfirmedCount > 0)
+        #expect(cluster.processes[1].node.fanOut.staleCount > 0)
+        #expect(cluster.processes[1].node.fanOut.record(of: user(ann)) == nil)
+        let position = cluster.processes[1].node.position
+        cluster.advance(.milliseconds(500))
+        #expect(cluster.processes[1].node.position == position)
+        cluster.losing = []
+        cluster.link(0, 1)
+        cluster.advance(.milliseconds(500))
+        #expect(isComplete(1))
+        #expect(cluster.processes[1].node.position > position)
+    }
+
+    @Test mutating func anAnswerToAnEarlierQuestionSaysNothing() {
+        cluster.login("watcher", on: 1)
+        cluster.subscribe("watcher", to: [ann], on: 1)
+        cluster.losing = [(0, 1)]
+        cluster.link(1, 0)
+        let asked = cluster.processes[1].node.peers[1].epoch
+        let hashes = cluster.processes[0].node.owners.registeredHashes(of: 1)
+        cluster.processes[1].node.receive(registered: hashes, epoch: asked - 1, from: 1)
+        #expect(!isComplete(1))
+        cluster.processes[1].node.receive(registered: hashes, epoch: asked, from: 1)
+        #expect(isComplete(1))
+    }
+
+    @Test(arguments: [0, 3, 1_024]) mutating func whoCannotSayWhatItKnowsIsToldEverything(hashesCount: Int) {
+        populate()
+        cluster.losing = [(0, 1)]
+        cluster.link(1, 0)
+        cluster.losing = []
+        cluster.heard = []
+        let asked = cluster.processes[1].node.peers[1].epoch
+        cluster.processes[1].node.receive(registered: Array(repeating: 5, count: hashesCount), epoch: asked, from: 1)
+        cluster.advance(.milliseconds(50))
+        #expect(registered().count > 5)
+        #expect(isComplete(1))
+    }
+
+    /// A ring that only one side goes by yet says nothing of what both know.
+    @Test mutating func aQuestionByAnotherRingIsAnsweredWithNothing() {
+        cluster.heard = []
+        cluster.processes[0].node.receive(requestRegistered: 7, ring: 5, from: 1)
+        cluster.advance(.milliseconds(50))
+        #expect(cluster.heard!.contains { $0.message == .registered(epoch: 7, []) })
+    }
+
+    @Test mutating func aNodeThatBeganAnewIsToldEverything() throws {
+        let watcher = cluster.login("watcher", on: 1)
+        cluster.login(ann, on: 1)
+        cluster.subscribe("watcher", to: [ann, bob], on: 1)
+        cluster.kill(0)
+        try cluster.restart(0)
+        cluster.advance(.seconds(8))
+        cluster.setStatus(bob, "again", on: 0)
+        #expect(cluster.clients[watcher].view[bob]?["customStatus"]?.textValue == "again")
+        #expect(cluster.record(of: ann).statusType == .online)
+        #expect((0..<3).allSatisfy(isComplete))
+    }
+
+    /// Since when a record is known is told on to whoever resumes: it counts as much as the version.
+    @Test mutating func sinceWhenARecordIsKnownIsComparedToo() {
+        cluster.login("watcher", on: 1)
+        cluster.subscribe("watcher", to: [ann], on: 1)
+        cluster.setStatus(ann, "here", on: 0)
+        let index = cluster.processes[0].node.owners.index(ofKnown: user(ann))!
+        cluster.processes[0].node.owners.users[index].record.knownSince = 77
+        cluster.link(0, 1)
+        #expect(cluster.processes[1].node.fanOut.record(of: user(ann))?.knownSince == 77)
+    }
+
+    // MARK: Lists
+
+    /// What an owner writes before it tells it is not taken for told.
+    @Test func aChangeThatIsToldWhenItIsStoredIsUntoldUntilThen() throws {
+        let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+        var owners = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let session = SessionID(stamp: 1, node: 2)
+        let attach = Attach(session: session, user: user("ann"), platform: "ios")
+        owners.attach(attach, from: 1, at: now, into: &outbox)
+        var sessions = LocalSessions()
+        sessions.open(attach, gateway: 0)
+        #expect(!isEqual(owners, sessions))
+        sessions.note(owners.list(of: user("ann")))
+        #expect(isEqual(owners, sessions))
+        let change = OwnerOperation.subscribe(
+            [OwnerOperation.Target(user: user("bob"), told: nil)], seconds: nil, subscribeType: 1, session: nil, isCounted: false)
+        owners.perform(Request(id: 1, user: user("ann"), operation: change), from: 1, at: now, into: &outbox)
+        #expect(!isEqual(owners, sessions))
+        let told = owners.noteTold(outbox.interestsWhenStored)
+        #expect(!isEqual(owners, sessions))
+        sessions.note(try #require(told.first).interest)
+        #expect(isEqual(owners, sessions))
+    }
+
+    private func isEqual(_ owners: OwnerShards, _ sessions: LocalSessions) -> Bool {
+        let slot = user("ann").slot
+        return owners.registeredHashes(of: 1)[SlotRanges.range(of: slot)] == sessions.fullHash(of: slot...slot) { _ in true }
+    }
+
+    /// A slot that comes back to a node finds no list that was told by it before.
+    @Test func anOwnerThatIsOneAgainNamesItsListsAnew() {
+        let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+        var owners = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let attach = Attach(session: SessionID(stamp: 1, node: 2), user: user("ann"), platform: "ios")
+        owners.attach(attach, from: 1, at: now, into: &outbox)
+        let mark = owners.list(of: user("ann")).mark
+        owners.attach(attach, from: 1, at: now, into: &outbox)
+        #expect(owners.list(of: user("ann")).mark == mark)
+        owners.reassign({ _ in OwnerShards.Role(owner: 1, decides: false) }, at: now, into: &outbox)
+        owners.reassign({ _ in OwnerShards.Role(owner: 0, decides: true) }, at: now, into: &outbox)
+        owners.attach(attach, from: 1, at: now, into: &outbox)
+        #expect(owners.list(of: user("ann")).mark != mark)
+    }
+
+    // MARK: Cost
+
+    /// 10,000 views and 1,000 sessions of the users of one other node.
+    @Test func aResetOfALargeLinkCostsTheDigestsAlone() {
+        var cluster = TestCluster(nodes: 2)
+        let owned = (0...).lazy.map { "user\($0)" }.filter { [cluster] in cluster.ownerIndex(of: $0) == 0 }.prefix(10_000)
+        let users: [String] = Array(owned)
+        for user in users.prefix(1_000) { cluster.login(user, on: 1) }
+        for start in stride(from: 0, to: users.count, by: 2_000) {
+            cluster.login("watcher\(start)", on: 1)
+            for first in stride(from: start, to: start + 2_000, by: 200) {
+                cluster.subscribe("watcher\(start)", to: Array(users[first..<first + 200]), on: 1)
+            }
+        }
+        cluster.advance(.milliseconds(500))
+        cluster.bytesSent = 0
+        cluster.link(1, 0)
+        cluster.link(0, 1)
+        #expect(cluster.bytesSent > 20_000)
+        #expect(cluster.bytesSent < 60_000, "\(cluster.bytesSent) bytes")
+    }
+}
