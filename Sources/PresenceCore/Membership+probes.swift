@@ -44,8 +44,6 @@ extension Membership {
         let gap = now.instant - last
         guard settings.isSleepNoticed, gap > settings.tickGapMax else { return }
         counters.sleeps += 1
-        // Who refutes the suspicion that came first never hears of what came of it.
-        if gap >= settings.suspicionMin, !live.isEmpty { effects.append(.wasMissed) }
         worsenHealth(by: min(settings.localHealthMax, 1 + Int(gap / settings.probeTimeout)))
         for index in probes.indices {
             probes[index].indirectAt += gap

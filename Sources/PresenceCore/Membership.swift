@@ -19,8 +19,7 @@ public struct Membership: Sendable {
         case changed(Peer, MemberState, isDraining: Bool)
         /// Try to open a link, unless there is one.
         case connect(Peer)
-        /// This node was taken for dead, and has refuted it, or slept so long that it may have been: others may have decided about its slots
-        /// meanwhile.
+        /// This node was taken for dead, and has refuted it: others may have decided about its slots meanwhile.
         case wasMissed
         /// Another process runs under this node's ID, started later: this one is not a member any more.
         case superseded(by: Peer)

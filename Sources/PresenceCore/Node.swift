@@ -330,9 +330,7 @@ public struct Node {
             waiting.drop(from: peer) { ranges.contains($0.slot) }
             owners.beginSync(from: peer, OwnerShards.Round(epoch: epoch, ranges: ranges))
         case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
-        case .delta(let record):
-            guard owners.accepts(record.version, at: now) else { return }
-            if let delivery = fanOut.receive(record, at: owners.clock.milliseconds(at: now.wall)) { tell(delivery) }
+        case .delta(let record): _ = receive(record, at: now)
         case .relay(let record, let targets): receive(record, toPassOnTo: targets, at: now)
         case .relayed(let slots): receive(relayed: slots, from: peer, at: now)
         case .viewDigest(let ring, let first, let hashes): receive(viewDigest: hashes, first: Int(first), ring: ring, from: peer)

@@ -288,18 +288,6 @@ import Testing
         #expect(membership.counters.sleeps == 1)
     }
 
-    /// Whoever suspected it may have given it up meanwhile; that it refutes the suspicion tells it nothing of that.
-    @Test mutating func whoSleptForAsLongAsASuspicionMayHaveBeenMissed() {
-        _ = pass(.milliseconds(100))
-        now.instant += .seconds(5)
-        #expect(!pass(.milliseconds(100)).map(\.effect).contains(.wasMissed))
-        know("b", "c")
-        now.instant += .seconds(1)
-        #expect(!pass(.milliseconds(100)).map(\.effect).contains(.wasMissed))
-        now.instant += .milliseconds(1_500)
-        #expect(pass(.milliseconds(100)).map(\.effect).contains(.wasMissed))
-    }
-
     /// Under loss its answers, and our questions, may be held up for longer than a suspicion lasts.
     @Test mutating func whoIsHeardIsNeitherSuspectedNorDeclaredDead() {
         know("b", "c", "d")
