@@ -258,7 +258,8 @@ final class Shell: @unchecked Sendable {
 
     /// The first failure and the end of it: a log that grows with every failure would fill the disk that is full.
     private func log(_ result: Result<Void, StoreError>, isDurable: Bool) {
-        guard isDurable != isStoreSound else { return }
+        // A store that was closed takes nothing; that is no failure of the disk.
+        guard isDurable != isStoreSound, !isStopped else { return }
         isStoreSound = isDurable
         if case .failure(let error) = result {
             logger.error("store: \(error); durable changes are answered 50001 until it takes rows again")
