@@ -24,7 +24,8 @@ test: deps test-deps lint
 	@echo "== build (debug)"
 	swift build --build-tests
 	@echo "== test"
-	swift test --skip-build
+	@# They take two minutes; one that hangs is to fail while somebody looks.
+	timeout 1500 swift test --skip-build
 	@echo "== whole clusters from seeds"
 	swift build --configuration release --scratch-path .build-simulation --product cluster-simulation
 	Tests/Simulation/seeds

@@ -29,11 +29,11 @@ final class Links {
 
     private func resolve(_ contact: HostPort) {
         resolvingCount += 1
-        let eventLoop = shell.eventLoop
+        let shell = shell
         nonisolated(unsafe) let links = self
         DispatchQueue.global().async {
             let addresses = ContactPoints.resolve(contact)
-            eventLoop.execute { links.resolved(contact, addresses) }
+            shell.takeUp { links.resolved(contact, addresses) }
         }
     }
 

@@ -213,6 +213,7 @@ public final class RollcallNode: @unchecked Sendable {
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.http.closeAll() }.get() }
         for server in servers.dropFirst() { await server.stopListening() }
         store.close()
+        shell.end()
         try await group.shutdownGracefully()
     }
 

@@ -249,8 +249,13 @@ public final class SQLiteStore: Store {
             for part in parts { if part.isUrgent { shared.urgent.append(part) } else { shared.bulk.append(part) } }
             shared.count(parts, 1)
         }
-        state.unlock(withValue: shared.isIdle && !shared.isClosed ? .idle : .busy)
+        unlockForWork()
         return !isRefused
+    }
+
+    /// Wakes the writer if there is something to do. A store that is closed has its end as its value, for which ``close()`` waits.
+    private func unlockForWork() {
+        if shared.isClosed { state.unlock() } else { state.unlock(withValue: shared.isIdle ? .idle : .busy) }
     }
 
     public func discard(_ slots: [Slot]) {
@@ -262,7 +267,7 @@ public final class SQLiteStore: Store {
             shared.count([shared.bulk[place]], 1)
         }
         shared.discarding.formUnion(slots)
-        state.unlock(withValue: shared.isIdle && !shared.isClosed ? .idle : .busy)
+        unlockForWork()
     }
 
     public var isIncomplete: Bool {
@@ -338,7 +343,7 @@ public final class SQLiteStore: Store {
             restsUntil = 0
             state.lock()
             shared.isResting = false
-            state.unlock(withValue: shared.isIdle && !shared.isClosed ? .idle : .busy)
+            unlockForWork()
         }
         state.lock(whenValue: .busy)
     }

@@ -43,6 +43,8 @@ final class Shell: @unchecked Sendable {
     private var inputs: [CrossingQueue] = []
     private let completions = NIOLockedValueBox<[(ticket: UInt64, result: Result<Void, StoreError>)]>([])
     private var isStopped = false
+    /// False once the loop may have ended: NIO will end a process that schedules on such a loop.
+    private let takesUp = NIOLockedValueBox(true)
     private var isStoreSound = true
     /// Administrators' calls that wait for an answer, by token.
     private var adminCalls: [UInt64: (CallAnswer) -> Void] = [:]
@@ -104,6 +106,14 @@ final class Shell: @unchecked Sendable {
 
     /// Ends the timers and says nothing more.
     func stop() { isStopped = true }
+
+    /// Does on the loop what another thread has made ready; nothing after ``end()``. Called on any thread.
+    func takeUp(_ work: @escaping @Sendable () -> Void) {
+        takesUp.withLockedValue { if $0 { eventLoop.execute(work) } }
+    }
+
+    /// The last that is called, before the loop ends.
+    func end() { takesUp.withLockedValue { $0 = false } }
 
     // MARK: From gateways
 
@@ -234,9 +244,9 @@ final class Shell: @unchecked Sendable {
 
     /// At 100 nodes a ring takes some 30 ms: too long for a loop that others wait for.
     private func place(_ members: [Ring.Member]) {
-        DispatchQueue.global(qos: .userInitiated).async { [eventLoop] in
+        DispatchQueue.global(qos: .userInitiated).async { [self] in
             let ring = Ring(members: members)
-            eventLoop.execute { self.placed(ring) }
+            takeUp { self.placed(ring) }
         }
     }
 
@@ -252,7 +262,7 @@ final class Shell: @unchecked Sendable {
                 completions.append((ticket, result))
                 return completions.count == 1
             }
-            if isFirst { eventLoop.execute { self.takeCompletions() } }
+            if isFirst { takeUp { self.takeCompletions() } }
         }
     }
 

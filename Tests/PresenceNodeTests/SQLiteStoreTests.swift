@@ -1,5 +1,6 @@
 import Foundation
 import PresenceWire
+import Synchronization
 import Testing
 
 @testable import PresenceNode
@@ -89,6 +90,30 @@ import Testing
         #expect(store.statistics.rowsWaiting == 0 && store.statistics.rowsInBulkWaiting == 0)
         #expect(store.statistics.rows == 20_003)
         store.close()
+    }
+
+    @Test func aStoreClosesHoweverOftenItIsAskedToWriteMeanwhile() throws {
+        let late = row("ann", version: 1, value: "late")
+        for _ in 0..<20 {
+            let store = try open()
+            let hasEnded = Mutex(false)
+            let isClosed = DispatchSemaphore(value: 0)
+            for _ in 0..<3 {
+                Thread.detachNewThread {
+                    while !hasEnded.withLock({ $0 }) {
+                        store.persist([late]) { _ in }
+                        store.discard([1])
+                    }
+                }
+            }
+            Thread.detachNewThread {
+                store.close()
+                isClosed.signal()
+            }
+            let outcome = isClosed.wait(timeout: .now() + 20)
+            hasEnded.withLock { $0 = true }
+            try #require(outcome == .success)
+        }
     }
 
     /// A bulk row was read before an urgent one of the same version: it does not replace it, whichever comes first to the disk.
