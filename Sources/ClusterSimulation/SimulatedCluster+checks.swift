@@ -412,6 +412,8 @@ extension SimulatedCluster {
 extension Record {
     /// What a person wants to know of it.
     var words: String {
-        "\(statusType) \"\(customStatus)\" \(onlinePlatforms) \(version.text), of the text \(customStatusVersion.text), known since \(knownSince)"
+        let faces = privacy.map { ", who may see it \($0.writtenAt.text) \($0.version.text), faces \($0.faces.map(\.version.text))" }
+        return "\(statusType) \"\(customStatus)\" \(onlinePlatforms) \(version.text), of the text \(customStatusVersion.text), "
+            + "known since \(knownSince)\(faces ?? "")"
     }
 }

@@ -30,6 +30,9 @@ struct FanOut {
 
     private let settings: CoreSettings
     private var views = UserTable<View>()
+    /// Of users whose faces were given newer versions here (``PresenceWire/Record/replacing(_:)``): who may see them, as their owners told
+    /// it. Another owner is to take over that, for two nodes may keep only one thing under one version (seed 15219).
+    private var rulesTold: [UserID: Privacy] = [:]
     private var slots = SlotIndex()
     /// Views whose owner has not answered: while there are any, the node cannot say up to when its views are complete.
     private(set) var unconfirmedCount = 0
@@ -107,6 +110,9 @@ struct FanOut {
     private mutating func replace(_ index: UserTable<View>.Index, by record: Record, at time: Milliseconds) {
         let isLate = views[index].isKnown && record.version.milliseconds < completeUpTo
         views[index].record = record.replacing(views[index].record)
+        if record.hasPrivacy || !rulesTold.isEmpty {
+            rulesTold[record.user] = views[index].record.privacy == record.privacy ? nil : record.privacy
+        }
         if isLate { views[index].record.knownSince = max(record.knownSince, time) }
     }
 
@@ -143,7 +149,7 @@ struct FanOut {
     /// What to say to the owner of `user`; with the record itself when the owner may know less.
     func watch(for user: UserID, withRecord: Bool) -> Watch? {
         guard let index = views.index(of: user) else { return nil }
-        let record = views[index].record
+        let record = told(index)
         return Watch(user: user, held: record.version, record: withRecord && record.version > .zero ? record : nil)
     }
 
@@ -153,10 +159,16 @@ struct FanOut {
         return views[index].record
     }
 
-    /// The newest record held, whether its owner has answered or not.
+    /// The newest record held, as its owner told it; whether the owner of now has answered or not.
     func recordHeld(of user: UserID) -> Record? {
         guard let index = views.index(of: user), views[index].record.version > .zero else { return nil }
-        return views[index].record
+        return told(index)
+    }
+
+    private func told(_ index: UserTable<View>.Index) -> Record {
+        var record = views[index].record
+        if !rulesTold.isEmpty, let privacy = rulesTold[record.user] { record.privacy = privacy }
+        return record
     }
 
     /// Stops watching those nobody has wanted for long; returns them. Walks all views, at most once in ten seconds.
@@ -170,6 +182,7 @@ struct FanOut {
             refresh(index)
             dropped.append(views.user(at: index))
             slots.remove(index, slot: views.user(at: index).slot)
+            if !rulesTold.isEmpty { rulesTold[views.user(at: index)] = nil }
             views.remove(index)
         }
         return dropped

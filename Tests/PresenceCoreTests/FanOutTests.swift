@@ -46,6 +46,18 @@ import Testing
         #expect(inTime?.record.knownSince == 0)
     }
 
+    /// Seeds 15219 and 29827: two owners kept different faces under one version, because one of them had them from a node that watched.
+    @Test mutating func anotherOwnerIsGivenTheFacesThatTheOneBeforeTold() {
+        var hiding = Self.ann
+        hiding.version = Version(milliseconds: 6, counter: 0, node: 1)
+        let nobody = Visibility().changed(by: .init(mode: .nobody))
+        hiding.privacy = Privacy().changed(to: nobody, writtenAt: hiding.version, face: Record(blank: user("ann")), at: hiding.version)
+        let delivered = views.receive(hiding, at: 20)
+        #expect(delivered?.record.shown(to: user("bob")).version == hiding.version, "not older than what bob was shown")
+        #expect(views.recordHeld(of: user("ann")) == hiding)
+        #expect(views.watch(for: user("ann"), withRecord: true)?.record == hiding)
+    }
+
     /// Who registers a user only now was told of it by nobody here.
     @Test mutating func whatIsRegisteredLaterIsNotLate() {
         views.completeUpTo = 10
