@@ -18,7 +18,7 @@ extension Plan {
                 at: end,
                 action: options.faults.contains(.drains)
                     ? .drain(node: node, downMilliseconds: downMilliseconds) : .kill(node: node, downMilliseconds: downMilliseconds)))
-        for user in 0..<options.usersCount {
+        for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser
             let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
             steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))

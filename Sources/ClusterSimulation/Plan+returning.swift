@@ -8,7 +8,7 @@ extension Plan {
         var random = SplitMix64(seed: options.seed).split(6)
         guard random.isOnce(in: 3) || options.isReturn else { return [] }
         var steps: [Step] = []
-        for user in 0..<options.usersCount {
+        for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser
             steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
             let targets = (0..<4).map { _ in random.number(in: 0...options.usersCount - 1) }

@@ -9,7 +9,7 @@ extension Plan {
         var random = SplitMix64(seed: options.seed).split(7)
         let stars = (0...1).map { _ in random.number(in: 0...options.usersCount - 1) }
         var steps: [Step] = []
-        for user in 0..<options.usersCount {
+        for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser
             steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
             steps.append(Step(at: random.number(in: 300...800), action: .subscribe(user: user, targets: stars, seconds: nil, sync: false)))
@@ -59,7 +59,7 @@ extension Plan {
             asks(at + random.number(in: 10...1_500), meanwhile),
         ]
         if random.isOnce(in: 2) { for delay in [2_600, 3_600, 4_600, 5_600] { steps.append(asks(at + delay, before)) } }
-        for user in 0..<options.usersCount {
+        for user in 0..<options.stagedUsersCount {
             steps.append(Step(at: at - 600, action: .subscribe(user: user, targets: [star], seconds: nil, sync: false)))
             for _ in 0...2 {
                 let drop = Step.Action.drop(client: user * SimulatedClient.devicesPerUser, comesBackAfter: random.number(in: 1...40))

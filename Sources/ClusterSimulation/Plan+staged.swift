@@ -6,7 +6,7 @@ extension Plan {
     /// Everybody is there, and follows some.
     private static func audience(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
-        for user in 0..<options.usersCount {
+        for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser
             let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
             steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
@@ -40,7 +40,7 @@ extension Plan {
                     steps.append(Step(at: died - random.number(in: 0...60), action: delay))
                 }
             }
-            for user in 0..<options.usersCount {
+            for user in 0..<options.stagedUsersCount {
                 let mode: Visibility.Mode = round == 0 ? .nobody : .list
                 let hide = Step.Action.setVisibility(user: user, mode: mode, listed: [], blocked: [], isInvisible: false)
                 steps.append(Step(at: died - random.number(in: 1...150), action: hide))
@@ -66,7 +66,7 @@ extension Plan {
         steps.append(
             Step(at: at, action: isCutOff ? .isolate(node: apart, duration: duration) : .pause(node: apart, milliseconds: duration)))
         let end = at + duration
-        for user in 0..<options.usersCount {
+        for user in 0..<options.stagedUsersCount {
             for _ in 0...1 { steps.append(Step(at: random.number(in: at + 5_000...end), action: setStatus(of: user, &random))) }
         }
         for node in 0..<options.nodesCount where node != apart {
@@ -121,7 +121,7 @@ extension Plan {
             steps.append(Step(at: at, action: .delay(from: from, to: to, milliseconds: 800, duration: 50)))
             steps.append(Step(at: at + random.number(in: 52...70), action: .reset(from: from, to: to)))
         }
-        for user in 0..<options.usersCount {
+        for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser
             let targets = (0...1).map { _ in random.number(in: 0...options.usersCount - 1) }
             steps.append(Step(at: at + random.number(in: 1...10), action: .drop(client: client, comesBackAfter: random.number(in: 1...20))))
@@ -140,7 +140,7 @@ extension Plan {
             Step(at: at + 6, action: .reset(from: from, to: to)),
             Step(at: at + 8, action: .delay(from: to, to: from, milliseconds: 800, duration: 900)),
         ]
-        for user in 0..<options.usersCount {
+        for user in 0..<options.stagedUsersCount {
             let isLost = user % 2 == 0
             steps.append(
                 Step(at: at + (isLost ? random.number(in: 0...4) : random.number(in: 260...450)), action: setStatus(of: user, &random)))

@@ -9,15 +9,20 @@ extension SimulatedCluster {
     /// Between two changes: all at once would be too much for a link whose queue is short.
     static let probeInterval = 50
 
-    /// Every user changes its custom status.
+    /// Every user changes its custom status; of many, those that somebody follows.
     mutating func probe() {
-        probed = (0..<options.usersCount).map { followed(by: $0) }
-        for user in 0..<options.usersCount {
+        let lists = (0..<options.usersCount).map { followed(by: $0) }
+        probed = lists
+        var users = Array(0..<options.usersCount)
+        if users.count > SimulationOptions.stagedUsersMax {
+            users = Array(Set(lists.joined()).sorted().prefix(SimulationOptions.stagedUsersMax))
+        }
+        for user in users {
             call(.setSelfStatus(customStatus: Self.lastWord(of: user), seconds: nil), by: user)
             advance(to: time + .milliseconds(Self.probeInterval))
         }
         advance(to: time + .milliseconds(Self.probeMilliseconds))
-        for user in 0..<options.usersCount where truth.newestAcknowledged(user)?.text != Self.lastWord(of: user) {
+        for user in users where truth.newestAcknowledged(user)?.text != Self.lastWord(of: user) {
             violate(.everyCallIsAnswered, "user-\(user) sets its status when everything is at rest, and is not told that it is set")
         }
         if violation == nil { twice { $0.checkViews() } }

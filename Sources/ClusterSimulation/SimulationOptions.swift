@@ -103,6 +103,11 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if apart.isOnce(in: 2) { settings.offlineGrace = .zero }
     }
 
+    /// Users of whom a history stages something each, and of whom each is tried at the end: those of more than these are there, and what is
+    /// drawn happens to any of them.
+    static let stagedUsersMax = 50
+    var stagedUsersCount: Int { min(usersCount, Self.stagedUsersMax) }
+
     /// What goes wrong in this history is planned, and nothing else does.
     var isStaged: Bool { isDeparture || isLoss || isSplit || isShrinking || isLate }
 
