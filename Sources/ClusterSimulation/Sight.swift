@@ -13,13 +13,15 @@ struct Sight {
     private(set) var since: Nanoseconds = 0
     /// What each user who may not see this one was shown first since then.
     private var shown: [Int: JSONValue] = [:]
+    /// What each of them was shown before a text in it ended by itself.
+    private var ended: [Int: JSONValue] = [:]
 
-    mutating func ask() { (isBusy, hasHidden, rule, shown) = (true, true, nil, [:]) }
+    mutating func ask() { (isBusy, hasHidden, rule, shown, ended) = (true, true, nil, [:], [:]) }
 
     mutating func acknowledge(_ rule: Visibility, at now: Nanoseconds) { (isBusy, self.rule, since) = (false, rule, now) }
 
     /// What was acknowledged may be gone.
-    mutating func doubt() { if hasHidden { (rule, shown) = (nil, [:]) } }
+    mutating func doubt() { if hasHidden { (rule, shown, ended) = (nil, [:], [:]) } }
 
     /// What is wrong with showing somebody, who may not see the user, a status; nil for nothing. `mayEnd` says that a text may end by itself.
     mutating func problem(with status: JSONValue, shownTo viewer: Int, mayEnd: Bool) -> String? {
@@ -30,9 +32,12 @@ struct Sight {
             return nil
         }
         if mayEnd, status["customStatus"]?.text == "" {
+            if before["customStatus"]?.text != "" { ended[viewer] = before }
             shown[viewer] = seen
             return nil
         }
+        // Another device of the viewer is on a node to which the link is slow: it hears of the end later.
+        if ended[viewer] == seen { return nil }
         return "before it was \(before)"
     }
 }
