@@ -44,14 +44,15 @@ extension Message {
     private static func names(_ users: [UserID]) -> String { users.map(\.id).joined(separator: " ") }
 
     /// What a batch says, a line each.
-    static func words(of batch: [UInt8]) -> String {
+    static func words(of batch: [UInt8]) -> String { all(in: batch).compactMap(\.words).map { "\n      " + $0 }.joined() }
+
+    /// What a batch says, as far as it can be read.
+    static func all(in batch: [UInt8]) -> [Message] {
         batch.withUnsafeBytes { bytes in
             var reader = WireReader(bytes)
-            var words = ""
-            while reader.remainingBytes > 0, let message = try? reader.message() {
-                if let line = message.words { words += "\n      " + line }
-            }
-            return words
+            var messages: [Message] = []
+            while reader.remainingBytes > 0, let message = try? reader.message() { messages.append(message) }
+            return messages
         }
     }
 }

@@ -311,9 +311,8 @@ extension SimulatedCluster {
         {
             violate(.offlineEndsCustomStatus, "user-\(user) still has \(record.words), which was to end at \(endsBy.milliseconds) ms")
         }
-        // A link that breaks all the time loses the word of a gateway, too.
-        guard options.faults.isDisjoint(with: [.kills, .drains, .clients]), !options.isReturn, truth.presences[user].openCount == 0,
-            let byLogout = truth.presences[user].endedByLogout
+        guard options.faults.isDisjoint(with: [.kills, .drains, .clients]), truth.presences[user].openCount == 0,
+            let byLogout = truth.presences[user].endedByLogout, !byLogout || truth.presences[user].unheardLogouts.isEmpty
         else { return }
         if record.statusType != (byLogout ? .unlogined : .offline) {
             violate(.recordsEqualSessions, "user-\(user) \(byLogout ? "logged out" : "was lost"), its record is \(record.words)")

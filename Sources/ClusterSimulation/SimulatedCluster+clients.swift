@@ -101,11 +101,27 @@ extension SimulatedCluster {
             return plan(.missed(client: client, attempt: clients[client].attempt), at: nodes[stream.node].pausedUntil)
         }
         note(31, client, stream.node, "user-\(clients[client].user) device \(clients[client].device) ends \(stream.session): \(cause)")
+        if cause == .loggedOut { noteWord(of: stream, user: clients[client].user) }
         let now = nodes[stream.node].now(time)
         nodes[stream.node].gateways[stream.gateway].close(stream.index, cause: cause, lastSeen: now.wall)
         nodes[stream.node].clients[stream.gateway][Int(stream.index)] = nil
         lostSession(of: client, stream, tolerance: tolerance)
         obey(stream.node)
+    }
+
+    /// A logout that is said with the end of a session, unlike one that is asked for, is acknowledged to nobody: it is lost with the link on
+    /// which it was said, and then its session was lost.
+    private mutating func noteWord(of stream: SimulatedClient.Stream, user: Int) {
+        let owner = nodes[stream.node].look { $0.ownerID(of: userID(user)) }
+        if owner != nodes[stream.node].id { truth.presences[user].unheardLogouts.append(stream.session) }
+    }
+
+    /// A batch has come on a link that has held since it was sent.
+    mutating func noteWords(in batch: [UInt8]) {
+        guard truth.presences.contains(where: { !$0.unheardLogouts.isEmpty }) else { return }
+        for case .detach(let detach) in Message.all(in: batch) {
+            if let user = userIndex(detach.user.id) { truth.presences[user].unheardLogouts.removeAll { $0 == detach.session } }
+        }
     }
 
     /// The session exists no more.

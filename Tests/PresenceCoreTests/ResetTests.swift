@@ -108,6 +108,20 @@ import Testing
         #expect(cluster.record(of: ann).statusType == .offline)
     }
 
+    /// Unlike the word of a gateway that a session has ended, a logout that is asked for is asked again until it is answered.
+    @Test mutating func aLogoutThatWasAskedForWhileTheLinkWasDownIsNoLoss() {
+        let phone = cluster.login(ann, on: 1)
+        cluster.advance(.milliseconds(500))
+        cluster.losing = [(1, 0)]
+        #expect(cluster.call(.logout(cluster.clients[phone].session), by: ann, on: 1) == nil)
+        cluster.lose(phone)
+        cluster.losing = []
+        cluster.link(1, 0)
+        cluster.advance(.seconds(3))
+        #expect(cluster.lastAnswer(on: 1) == .done)
+        #expect(cluster.record(of: ann).statusType == .unlogined)
+    }
+
     /// The list changed by a call on another node; the word of it was lost with the link.
     @Test(arguments: [false, true]) mutating func aListOfWhichAChangeWasLostIsToldAnew(hasNextChange: Bool) {
         let phone = cluster.login(ann, on: 1)
