@@ -4,7 +4,7 @@ import PresenceWire
 /// In some histories what goes wrong is staged, step by step: drawn, it would go wrong at the right moment once in many thousands.
 extension Plan {
     /// Everybody is there, and follows some.
-    private static func audience(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    static func audience(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser
@@ -16,7 +16,7 @@ extension Plan {
         return steps
     }
 
-    private static func setStatus(of user: Int, _ random: inout SplitMix64) -> Step.Action {
+    static func setStatus(of user: Int, _ random: inout SplitMix64) -> Step.Action {
         .setStatus(user: user, text: "text \(random.number(in: 0...999_999))", seconds: nil)
     }
 

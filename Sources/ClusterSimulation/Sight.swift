@@ -3,8 +3,10 @@ import PresenceWire
 
 /// Who may see a user, as far as that is certain, and what those have been shown since who may not.
 struct Sight {
-    /// A change of the rule is under way.
-    var isBusy = false
+    /// Changes of the rule that are under way.
+    private var busyCount = 0
+    /// When the last of them was asked for.
+    private(set) var askedAt: Nanoseconds = .min / 2
     /// The user has hidden from somebody at some time.
     private(set) var hasHidden = false
     /// What was acknowledged; nil while nobody can know which rule holds.
@@ -16,9 +18,22 @@ struct Sight {
     /// What each of them was shown before a text in it ended by itself.
     private var ended: [Int: JSONValue] = [:]
 
-    mutating func ask() { (isBusy, hasHidden, rule, shown, ended) = (true, true, nil, [:], [:]) }
+    /// A change of the rule is under way.
+    var isBusy: Bool { busyCount > 0 }
 
-    mutating func acknowledge(_ rule: Visibility, at now: Nanoseconds) { (isBusy, self.rule, since) = (false, rule, now) }
+    mutating func ask(at now: Nanoseconds) {
+        busyCount += 1
+        (askedAt, hasHidden, rule, shown, ended) = (now, true, nil, [:], [:])
+    }
+
+    /// What was asked for so long ago has been done or not.
+    mutating func end() { busyCount -= 1 }
+
+    /// What was asked for later counts, whichever is done first.
+    mutating func acknowledge(_ rule: Visibility, askedAt: Nanoseconds, at now: Nanoseconds) {
+        end()
+        if askedAt == self.askedAt { (self.rule, since) = (rule, now) }
+    }
 
     /// What was acknowledged may be gone.
     mutating func doubt() { if hasHidden { (rule, shown, ended) = (nil, [:], [:]) } }

@@ -98,13 +98,13 @@ extension SimulatedCluster {
             truth.books[user].isBusy = true
         }
         if case .setVisibility = call {
-            guard !truth.sights[user].isBusy else { return }
-            truth.sights[user].ask()
+            guard !truth.sights[user].isBusy || isLater(than: truth.sights[user].askedAt) else { return }
+            truth.sights[user].ask(at: time)
         }
         let client = caller(user)
         guard let node = client.flatMap({ clients[$0].stream?.node }) ?? randomNode() else {
             if call.isOfBook { truth.books[user].isBusy = false }
-            if case .setVisibility = call { truth.sights[user].isBusy = false }
+            if case .setVisibility = call { truth.sights[user].end() }
             return
         }
         var call = call
@@ -121,6 +121,9 @@ extension SimulatedCluster {
         nodes[node].core.perform(call, caller: userID(user), gateway: 0, token: nextToken, at: nodes[node].now(time))
         obey(node)
     }
+
+    /// Whether all clocks say so: of two changes of one rule at once the one that was asked for later counts.
+    private func isLater(than other: Nanoseconds) -> Bool { options.isContested && time > other + .milliseconds(100) }
 
     /// One of a user's devices with a stream: its calls take the same way. Nil when there is none.
     private mutating func caller(_ user: Int) -> Int? {
@@ -147,7 +150,7 @@ extension SimulatedCluster {
 
     /// Nobody will answer: what was asked for may have been done or not.
     mutating func unanswered(_ call: SimulatedCall) {
-        if case .setVisibility = call.call { truth.sights[call.user].isBusy = false }
+        if case .setVisibility = call.call { truth.sights[call.user].end() }
         guard call.call.isOfBook else { return }
         truth.books[call.user].isBusy = false
         truth.books[call.user].doubt()
@@ -166,7 +169,7 @@ extension SimulatedCluster {
         if case .tooOften = answer {
             counts.refused += 1
             if call.call.isOfBook { truth.books[call.user].isBusy = false }
-            if case .setVisibility = call.call { truth.sights[call.user].isBusy = false }
+            if case .setVisibility = call.call { truth.sights[call.user].end() }
             return
         }
         counts.acknowledged += 1
@@ -195,8 +198,9 @@ extension SimulatedCluster {
             checkSights(of: records, inAnswerTo: call)
             checkList(page, of: call)
         case (.setVisibility, .visibility(let rule)):
-            checkDisks(of: rule, askedBy: call)
-            truth.sights[call.user].acknowledge(rule, at: time)
+            // What was asked for later may be on the disks by now.
+            if call.at == truth.sights[call.user].askedAt { checkDisks(of: rule, askedBy: call) }
+            truth.sights[call.user].acknowledge(rule, askedAt: call.at, at: time)
             if isAlone || isOverruled(call.user) || isSomebodyTakenForDead { truth.sights[call.user].doubt() }
         case (.logout, .done):
             truth.presences[call.user].excusedUntil = max(truth.presences[call.user].excusedUntil, time + .milliseconds(5_000))

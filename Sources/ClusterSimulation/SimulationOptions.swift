@@ -56,6 +56,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public let isShrinking: Bool
     /// The last that happens is that a link breaks, and what was on its way is late.
     public let isLate: Bool
+    /// Users say who may see them from two places at once.
+    public let isContested: Bool
 
     /// - Parameter isHarder: see ``isHarder``.
     public init(seed: UInt64, isHarder: Bool = false) {
@@ -91,6 +93,10 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         isSplit = isFree && !isLoss && kinds.isOnce(in: 5)
         isShrinking = isFree && !isLoss && !isSplit && kinds.isOnce(in: 8)
         isLate = isFree && !isLoss && !isSplit && !isShrinking && kinds.isOnce(in: 5)
+        var others = SplitMix64(seed: seed).split(16)
+        let isOther = isFree && !isLoss && !isSplit && !isShrinking && !isLate
+        isContested = isOther && others.isOnce(in: 3)
+        if isContested { (nodesCount, faults) = (others.number(in: 3...5), [.delays]) }
         if isLate { (nodesCount, usersCount, faults) = (kinds.number(in: 3...5), kinds.number(in: 5...9), [.resets, .delays]) }
         if isLoss { (nodesCount, usersCount, faults) = (kinds.number(in: 4...5), 14, [.kills, .disks, .delays]) }
         if isSplit { (nodesCount, faults) = (3, [kinds.isOnce(in: 2) ? .partitions : .pauses, .delays]) }
@@ -109,7 +115,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     var stagedUsersCount: Int { min(usersCount, Self.stagedUsersMax) }
 
     /// What goes wrong in this history is planned, and nothing else does.
-    var isStaged: Bool { isDeparture || isLoss || isSplit || isShrinking || isLate }
+    var isStaged: Bool { isDeparture || isLoss || isSplit || isShrinking || isLate || isContested }
 
     /// Nothing happens that may delay what one node says to another for longer than a moment: then nobody may be shown as OFFLINE who
     /// came back within the grace, and a query is as new as it says.

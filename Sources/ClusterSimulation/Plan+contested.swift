@@ -1,0 +1,32 @@
+import PresenceCore
+import PresenceWire
+
+extension Plan {
+    /// Users say who may see them, and a moment later, from somewhere else, the contrary or what was so before. From one node everything is
+    /// slow, so what was said first may be carried out last.
+    static func contested(_ options: SimulationOptions) -> [Step] {
+        guard options.isContested else { return [] }
+        var random = SplitMix64(seed: options.seed).split(17)
+        var steps = audience(options, &random)
+        var modes = Array(repeating: Visibility.Mode.everyone, count: options.usersCount)
+        for at in stride(from: 1_500, to: options.activeMilliseconds - 1_500, by: 2_500) {
+            let slow = random.number(in: 0...options.nodesCount - 1)
+            for node in 0..<options.nodesCount where node != slow {
+                let delay = Step.Action.delay(from: slow, to: node, milliseconds: random.number(in: 500...800), duration: 120)
+                steps.append(Step(at: at, action: delay))
+            }
+            for user in 0..<options.stagedUsersCount {
+                let first = Visibility.Mode.allCases[random.number(in: 0...Visibility.Mode.allCases.count - 1)]
+                let second = random.isOnce(in: 2) ? modes[user] : random.isOnce(in: 2) ? .nobody : .everyone
+                for (mode, delay) in [(first, random.number(in: 1...60)), (second, random.number(in: 200...400))] {
+                    let action = Step.Action.setVisibility(user: user, mode: mode, listed: [], blocked: [], isInvisible: false)
+                    steps.append(Step(at: at + delay, action: action))
+                }
+                modes[user] = second
+                // Seen by who may not, it would be by a change.
+                for _ in 0...1 { steps.append(Step(at: at + random.number(in: 400...2_300), action: setStatus(of: user, &random))) }
+            }
+        }
+        return steps
+    }
+}
