@@ -258,6 +258,10 @@ extension SimulatedCluster {
         if last > version || (last == version && !mayBeRepeated) {
             return violate(.viewsNeverGoBack, "user-\(clients[client].user) was told \(last), is now told \(status)")
         }
+        let platforms = status["onlinePlatforms"]?.elements.compactMap(\.text) ?? []
+        if zip(platforms, platforms.dropFirst()).contains(where: { $0 >= $1 }) {
+            violate(.recordsEqualSessions, "user-\(user) is told to be on \(platforms), each platform once and sorted would be right")
+        }
         checkFollowed(told, of: user, client)
         checkListed(told, of: user, client)
         clients[client].streamed[user] = version

@@ -58,6 +58,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public let isLate: Bool
     /// Users say who may see them from two places at once.
     public let isContested: Bool
+    /// Two nodes are cut off from two others, and all four take changes.
+    public let isHalved: Bool
 
     /// - Parameter isHarder: see ``isHarder``.
     public init(seed: UInt64, isHarder: Bool = false) {
@@ -97,6 +99,11 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         let isOther = isFree && !isLoss && !isSplit && !isShrinking && !isLate
         isContested = isOther && others.isOnce(in: 3)
         if isContested { (nodesCount, faults) = (others.number(in: 3...5), [.delays]) }
+        isHalved = isOther && !isContested && others.isOnce(in: 2)
+        if isHalved {
+            (nodesCount, faults, settings.subscriptionsMax) = (4, [.partitions], others.number(in: 2...4))
+            activeMilliseconds = 16_000
+        }
         if isLate { (nodesCount, usersCount, faults) = (kinds.number(in: 3...5), kinds.number(in: 5...9), [.resets, .delays]) }
         if isLoss { (nodesCount, usersCount, faults) = (kinds.number(in: 4...5), 14, [.kills, .disks, .delays]) }
         if isSplit { (nodesCount, faults) = (3, [kinds.isOnce(in: 2) ? .partitions : .pauses, .delays]) }
@@ -115,7 +122,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     var stagedUsersCount: Int { min(usersCount, Self.stagedUsersMax) }
 
     /// What goes wrong in this history is planned, and nothing else does.
-    var isStaged: Bool { isDeparture || isLoss || isSplit || isShrinking || isLate || isContested }
+    var isStaged: Bool { isDeparture || isLoss || isSplit || isShrinking || isLate || isContested || isHalved }
 
     /// Nothing happens that may delay what one node says to another for longer than a moment: then nobody may be shown as OFFLINE who
     /// came back within the grace, and a query is as new as it says.
