@@ -67,8 +67,10 @@ struct Subscriptions {
         entries[place].learntAt = time
     }
 
-    /// All entries were learnt of when the version clock showed `time`.
-    mutating func relearn(at time: Milliseconds) { for place in entries.indices { entries[place].learntAt = time } }
+    /// All entries were learnt of when the version clock showed `time`, but for those that are yet to be told.
+    mutating func relearn(at time: Milliseconds) {
+        for place in entries.indices { entries[place].learntAt = max(entries[place].learntAt, time) }
+    }
 
     /// Removes the earliest subscribed until `countMax` are left; those just added count as the latest. Returns the new tombstones.
     mutating func evict(downTo countMax: Int, version: Version) -> [Subscription] {

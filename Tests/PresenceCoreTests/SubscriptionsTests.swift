@@ -19,6 +19,16 @@ import Testing
         #expect(list.liveCount == 2)
     }
 
+    /// Seed 300880: a node came back while a target waited for a slow disk; who resumed from before it was told was never told it.
+    @Test mutating func whatIsYetToBeToldIsNotLearntBefore() {
+        _ = list.merge(entry("told", at: 1).learnt(at: 1))
+        _ = list.merge(entry("untold", at: 2).learnt(at: .max))
+        list.relearn(at: 5)
+        #expect(list.live.map(\.learntAt) == [5, .max])
+        list.learn(user("untold"), at: 7)
+        #expect(list.live.map(\.learntAt) == [5, 7])
+    }
+
     /// The answer to the first attempt was lost: the second says whom the first has evicted.
     @Test mutating func whatAnEarlierAttemptHasDoneIsFound() {
         let start = Version(milliseconds: 5, counter: 0, node: 2)
