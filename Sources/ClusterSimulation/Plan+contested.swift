@@ -56,4 +56,49 @@ extension Plan {
         }
         return steps
     }
+
+    /// A node gives its users to others; one is slow to ask these, but is told by them how far it has all. Its clients go on elsewhere from the
+    /// position that they have read.
+    static func succeeding(_ options: SimulationOptions) -> [Step] {
+        guard options.isSuccession else { return [] }
+        var random = SplitMix64(seed: options.seed).split(19)
+        var steps = audience(options, &random)
+        let at = options.activeMilliseconds - 1_500
+        let slow = random.number(in: 0...options.nodesCount - 1)
+        let leaving = (slow + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
+        steps.append(Step(at: at, action: .drain(node: leaving, downMilliseconds: 6_000)))
+        for node in 0..<options.nodesCount where node != slow && node != leaving {
+            let delay = Step.Action.delay(from: slow, to: node, milliseconds: random.number(in: 600...800), duration: 1_000)
+            steps.append(Step(at: at + random.number(in: 0...40), action: delay))
+        }
+        for user in 0..<options.stagedUsersCount {
+            for _ in 0...2 { steps.append(Step(at: at + random.number(in: 20...700), action: setStatus(of: user, &random))) }
+            let drop = Step.Action.drop(client: user * SimulatedClient.devicesPerUser, comesBackAfter: random.number(in: 1...20))
+            steps.append(Step(at: at + random.number(in: 200...800), action: drop))
+        }
+        return steps
+    }
+
+    /// A process ends while what its clients asked for waits for slow disks; the next one is there at once, and asked for other things.
+    static func hurrying(_ options: SimulationOptions) -> [Step] {
+        guard options.isHurry else { return [] }
+        var random = SplitMix64(seed: options.seed).split(20)
+        var steps = audience(options, &random)
+        for at in stride(from: 1_500, to: options.activeMilliseconds - 2_500, by: 4_000) {
+            for node in 0..<options.nodesCount { steps.append(Step(at: at, action: .slowDisk(node: node, milliseconds: 1_500))) }
+            let node = random.number(in: 0...options.nodesCount - 1)
+            let ended = at + random.number(in: 100...300)
+            steps.append(Step(at: ended, action: .kill(node: node, downMilliseconds: random.number(in: 10...60))))
+            for user in 0..<options.stagedUsersCount {
+                steps.append(Step(at: ended - random.number(in: 1...90), action: setStatus(of: user, &random)))
+                for _ in 0...2 {
+                    let targets = (0...1).map { _ in random.number(in: 0...options.usersCount - 1) }
+                    let other = Step.Action.subscribe(user: user, targets: targets, seconds: nil, sync: false)
+                    let action = random.isOnce(in: 2) ? other : setStatus(of: user, &random)
+                    steps.append(Step(at: ended + random.number(in: 20...900), action: action))
+                }
+            }
+        }
+        return steps
+    }
 }

@@ -101,14 +101,15 @@ extension SimulatedCluster {
             guard !truth.sights[user].isBusy || isLater(than: truth.sights[user].askedAt) else { return }
             truth.sights[user].ask(at: time)
         }
-        let client = caller(user)
-        guard let node = client.flatMap({ clients[$0].stream?.node }) ?? randomNode() else {
+        let elsewhere = nodeElsewhere(call, by: user)
+        let client = elsewhere == nil ? caller(user) : nil
+        guard let node = elsewhere ?? client.flatMap({ clients[$0].stream?.node }) ?? randomNode() else {
             if call.isOfBook { truth.books[user].isBusy = false }
             if case .setVisibility = call { truth.sights[user].end() }
             return
         }
         var call = call
-        if client == nil, case .subscribeUserStatus(let targets, let seconds, _, let type) = call {
+        if client == nil, elsewhere == nil, case .subscribeUserStatus(let targets, let seconds, _, let type) = call {
             // An answer would tell what the stream then leaves out: only who has the stream asks for that.
             call = .subscribeUserStatus(targets, seconds: seconds, sync: false, subscribeType: type)
         }
@@ -124,6 +125,15 @@ extension SimulatedCluster {
 
     /// Whether all clocks say so: of two changes of one rule at once the one that was asked for later counts.
     private func isLater(than other: Nanoseconds) -> Bool { options.isContested && time > other + .milliseconds(100) }
+
+    /// Where a user asks to be told in the answer whose devices, two of them, are all elsewhere: their streams leave nothing out.
+    private func nodeElsewhere(_ call: Call, by user: Int) -> Int? {
+        guard options.isHalved, case .subscribeUserStatus(_, _, true, _) = call else { return nil }
+        let first = user * SimulatedClient.devicesPerUser
+        let streams = clients[first..<first + SimulatedClient.devicesPerUser].compactMap(\.stream)
+        guard streams.count == SimulatedClient.devicesPerUser else { return nil }
+        return nodes.indices.first { node in nodes[node].isUp && streams.allSatisfy { $0.node != node } }
+    }
 
     /// One of a user's devices with a stream: its calls take the same way. Nil when there is none.
     private mutating func caller(_ user: Int) -> Int? {

@@ -60,6 +60,10 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public let isContested: Bool
     /// Two nodes are cut off from two others, and all four take changes.
     public let isHalved: Bool
+    /// One node gives its users to others, and another one is slow to ask these.
+    public let isSuccession: Bool
+    /// Processes end while disks are slow, and the next ones ask at once.
+    public let isHurry: Bool
 
     /// - Parameter isHarder: see ``isHarder``.
     public init(seed: UInt64, isHarder: Bool = false) {
@@ -104,6 +108,10 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
             (nodesCount, faults, settings.subscriptionsMax) = (4, [.partitions], others.number(in: 2...4))
             activeMilliseconds = 16_000
         }
+        isSuccession = isOther && !isContested && !isHalved && others.isOnce(in: 2)
+        if isSuccession { (nodesCount, faults) = (others.number(in: 3...5), [.drains, .delays]) }
+        isHurry = isOther && !isContested && !isHalved && !isSuccession
+        if isHurry { (nodesCount, faults) = (others.number(in: 3...4), [.kills, .disks]) }
         if isLate { (nodesCount, usersCount, faults) = (kinds.number(in: 3...5), kinds.number(in: 5...9), [.resets, .delays]) }
         if isLoss { (nodesCount, usersCount, faults) = (kinds.number(in: 4...5), 14, [.kills, .disks, .delays]) }
         if isSplit { (nodesCount, faults) = (3, [kinds.isOnce(in: 2) ? .partitions : .pauses, .delays]) }
@@ -122,7 +130,9 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     var stagedUsersCount: Int { min(usersCount, Self.stagedUsersMax) }
 
     /// What goes wrong in this history is planned, and nothing else does.
-    var isStaged: Bool { isDeparture || isLoss || isSplit || isShrinking || isLate || isContested || isHalved }
+    var isStaged: Bool {
+        isDeparture || isLoss || isSplit || isShrinking || isLate || isContested || isHalved || isSuccession || isHurry
+    }
 
     /// Nothing happens that may delay what one node says to another for longer than a moment: then nobody may be shown as OFFLINE who
     /// came back within the grace, and a query is as new as it says.
