@@ -57,7 +57,7 @@ extension Plan {
         return steps
     }
 
-    /// A node gives its users to others; one is slow to ask these, but is told by them how far it has all. Its clients go on elsewhere from the
+    /// A node ends, and others have its users; one is slow to ask these, but is told by them how far it has all. Its clients go on elsewhere from the
     /// position that they have read.
     static func succeeding(_ options: SimulationOptions) -> [Step] {
         guard options.isSuccession else { return [] }
@@ -65,11 +65,11 @@ extension Plan {
         var steps = audience(options, &random)
         let at = options.activeMilliseconds - 1_500
         let slow = random.number(in: 0...options.nodesCount - 1)
-        let leaving = (slow + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
-        steps.append(Step(at: at, action: .drain(node: leaving, downMilliseconds: 6_000)))
-        for node in 0..<options.nodesCount where node != slow && node != leaving {
+        let ended = (slow + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
+        steps.append(Step(at: at, action: .kill(node: ended, downMilliseconds: 6_000)))
+        for node in 0..<options.nodesCount where node != slow && node != ended {
             let delay = Step.Action.delay(from: slow, to: node, milliseconds: random.number(in: 600...800), duration: 1_000)
-            steps.append(Step(at: at + random.number(in: 0...40), action: delay))
+            steps.append(Step(at: at - random.number(in: 0...20), action: delay))
         }
         for user in 0..<options.stagedUsersCount {
             for _ in 0...2 { steps.append(Step(at: at + random.number(in: 20...700), action: setStatus(of: user, &random))) }

@@ -171,6 +171,10 @@ extension SimulatedCluster {
             return violate(.everyCallIsAnswered, "\(nodes[node].id) answers token \(token), which nobody waits for: \(answer)")
         }
         note(22, node, Int(token), "\(nodes[node].id) answers user-\(call.user) \(call.call): \(answer)")
+        let limit = Nanoseconds(options.settings.callTimeout.wholeNanoseconds) + .milliseconds(500)
+        if options.faults.isDisjoint(with: [.pauses]), time - call.at > limit {
+            violate(.everyCallIsAnswered, "\(call.call) is answered after \((time - call.at).milliseconds) ms")
+        }
         if case .refused(let refusal) = answer {
             counts.refused += 1
             checkRefusal(refusal, of: call, by: node)
