@@ -57,24 +57,31 @@ extension Plan {
         return steps
     }
 
-    /// A node ends, and others have its users; one is slow to ask these, but is told by them how far it has all. Its clients go on elsewhere from the
-    /// position that they have read.
+    /// A node ends, and what the others say to the new owners of its users waits there, because one is slow to say what it holds. Meanwhile
+    /// another one that has said something ends, or says all anew; nobody comes back.
     static func succeeding(_ options: SimulationOptions) -> [Step] {
         guard options.isSuccession else { return [] }
         var random = SplitMix64(seed: options.seed).split(19)
         var steps = audience(options, &random)
-        let at = options.activeMilliseconds - 1_500
-        let slow = random.number(in: 0...options.nodesCount - 1)
-        let ended = (slow + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
-        steps.append(Step(at: at, action: .kill(node: ended, downMilliseconds: 6_000)))
-        for node in 0..<options.nodesCount where node != slow && node != ended {
-            let delay = Step.Action.delay(from: slow, to: node, milliseconds: random.number(in: 600...800), duration: 1_000)
-            steps.append(Step(at: at - random.number(in: 0...20), action: delay))
+        let at = options.activeMilliseconds - 17_000
+        let first = random.number(in: 0...options.nodesCount - 1)
+        let place = { (count: Int) in (first + count) % options.nodesCount }
+        let (slow, ended, other) = (place(0), place(1), place(2))
+        for node in 0..<options.nodesCount where node != slow {
+            let delay = Step.Action.delay(from: slow, to: node, milliseconds: random.number(in: 700...800), duration: 1_000)
+            steps.append(Step(at: at - 20, action: delay))
         }
-        for user in 0..<options.stagedUsersCount {
-            for _ in 0...2 { steps.append(Step(at: at + random.number(in: 20...700), action: setStatus(of: user, &random))) }
-            let drop = Step.Action.drop(client: user * SimulatedClient.devicesPerUser, comesBackAfter: random.number(in: 1...20))
-            steps.append(Step(at: at + random.number(in: 200...800), action: drop))
+        steps.append(Step(at: at, action: .kill(node: ended, downMilliseconds: 60_000)))
+        let end = at + random.number(in: 60...300)
+        let dies = random.isOnce(in: 2)
+        if dies {
+            steps.append(Step(at: end, action: .kill(node: other, downMilliseconds: 60_000)))
+        } else {
+            for node in 0..<options.nodesCount where node != other { steps.append(Step(at: end, action: .reset(from: other, to: node))) }
+        }
+        for client in 0..<options.stagedUsersCount * SimulatedClient.devicesPerUser {
+            let delay = dies ? 2_000 : random.number(in: -2...8)
+            steps.append(Step(at: end + delay, action: .drop(client: client, comesBackAfter: nil)))
         }
         return steps
     }

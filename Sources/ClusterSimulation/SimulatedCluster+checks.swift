@@ -235,6 +235,19 @@ extension SimulatedCluster {
         }
     }
 
+    /// Nobody is ONLINE who has had no session for longer than a new owner waits, and two seconds.
+    mutating func checkGhosts() {
+        let grace = max(options.settings.offlineGrace, options.settings.reconnectGrace)
+        let tolerance = Nanoseconds(grace.wholeNanoseconds) + .milliseconds(2_000)
+        for user in 0..<options.usersCount where truth.presences[user].openCount == 0 && truth.presences[user].lastEndAt < time - tolerance {
+            guard let owner = owner(of: user) else { continue }
+            let record = nodes[owner].kept(userID(user)).record
+            if record.statusType == .online {
+                violate(.recordsEqualSessions, "user-\(user) has no session any more, its record is \(record.words)")
+            }
+        }
+    }
+
     private mutating func checkRecord(_ user: Int, _ record: Record) {
         let presence = truth.presences[user]
         if (record.statusType == .online) != (presence.openCount > 0) {

@@ -131,6 +131,7 @@ public struct SimulatedCluster {
         let end = Self.calmMilliseconds + options.activeMilliseconds
         advance(to: .milliseconds(end))
         guard violation == nil else { return }
+        if options.isSuccession { checkGhosts() }
         heal()
         rest(Self.viewsMilliseconds)
         if violation == nil { twice { $0.checkViews() } }

@@ -60,7 +60,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public let isContested: Bool
     /// Two nodes are cut off from two others, and all four take changes.
     public let isHalved: Bool
-    /// One node ends, and another one is slow to ask those that have its users.
+    /// One node ends, and what is said to those that have its users waits there.
     public let isSuccession: Bool
     /// Processes end while disks are slow, and the next ones ask at once.
     public let isHurry: Bool
@@ -109,7 +109,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
             activeMilliseconds = 16_000
         }
         isSuccession = isOther && !isContested && !isHalved && others.isOnce(in: 2)
-        if isSuccession { (nodesCount, faults) = (others.number(in: 3...5), [.kills, .delays]) }
+        if isSuccession { (nodesCount, faults, activeMilliseconds) = (others.number(in: 4...5), [.kills, .resets, .delays], 20_000) }
         isHurry = isOther && !isContested && !isHalved && !isSuccession
         if isHurry { (nodesCount, faults) = (others.number(in: 3...4), [.kills, .disks]) }
         if isLate { (nodesCount, usersCount, faults) = (kinds.number(in: 3...5), kinds.number(in: 5...9), [.resets, .delays]) }
