@@ -61,7 +61,9 @@ public struct Plan: Sendable {
             steps.append(Step(at: at, action: action))
         }
         var apart = Self.hiding(options) + Self.returning(options) + Self.seeking(options) + Self.departing(options)
-        apart += Self.losing(options) + Self.splitting(options) + Self.shrinking(options) + Self.late(options) + Self.contested(options) + Self.halved(options)
+        apart +=
+            Self.losing(options) + Self.splitting(options) + Self.shrinking(options) + Self.late(options) + Self.contested(options)
+            + Self.halved(options)
         apart += Self.succeeding(options) + Self.hurrying(options)
         // After the end everything is healed, and nothing is disturbed any more.
         steps += apart.filter { (0...options.activeMilliseconds).contains($0.at) }

@@ -239,7 +239,8 @@ extension SimulatedCluster {
     mutating func checkGhosts() {
         let grace = max(options.settings.offlineGrace, options.settings.reconnectGrace)
         let tolerance = Nanoseconds(grace.wholeNanoseconds) + .milliseconds(2_000)
-        for user in 0..<options.usersCount where truth.presences[user].openCount == 0 && truth.presences[user].lastEndAt < time - tolerance {
+        for user in 0..<options.usersCount where truth.presences[user].openCount == 0 && truth.presences[user].lastEndAt < time - tolerance
+        {
             guard let owner = owner(of: user) else { continue }
             let record = nodes[owner].kept(userID(user)).record
             if record.statusType == .online {

@@ -30,7 +30,7 @@ import Testing
         #expect(isRight(status("", version: "3")))
         #expect(!isRight(status("a secret", version: "2")))
         #expect(!isRight(status("lunch", seenAt: 6, version: "2")))
-        sight.ask()
+        sight.ask(at: 1)
         #expect(isRight(status("", version: "3")))
         #expect(!isRight(status("lunch", version: "1")))
     }
