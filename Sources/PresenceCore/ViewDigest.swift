@@ -24,12 +24,10 @@ enum ViewDigest {
     static func hash(_ version: UInt64, knownSince: Milliseconds) -> UInt64 { StableHash.mix(version, UInt64(bitPattern: knownSince)) }
 
     /// A session and the list of whom its user follows (``PresenceWire/Interest/mark``). Where its owner has not told all of the list yet there is
-    /// no mark, nor where the gateway has none: no two of these are equal.
+    /// no mark, nor where the gateway has none: no two of these are equal, nor are two of each to be taken together (seed 69133).
     static func ownerHash(of session: SessionID, mark: UInt64?) -> UInt64 { StableHash.mix(hash(of: session), mark ?? 0) }
 
-    static func gatewayHash(of session: SessionID, mark: UInt64?) -> UInt64 {
-        mark.map { StableHash.mix(hash(of: session), $0) } ?? ~StableHash.mix(hash(of: session), 0)
-    }
+    static func gatewayHash(of session: SessionID, mark: UInt64?) -> UInt64 { StableHash.mix(hash(of: session), mark ?? 1) }
 
     static func slots(of range: Int) -> ClosedRange<Slot> {
         Slot(range * slotsInRange)...Slot((range + 1) * slotsInRange - 1)

@@ -254,6 +254,23 @@ import Testing
         #expect(isEqual(owners, sessions))
     }
 
+    /// Seed 69133: two devices without a list looked like two whose list was still to be told, and were never told it.
+    @Test(arguments: 1...3) func sessionsWithoutAListAreUnlikeAsManyWhoseListIsUntold(count: UInt64) {
+        let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+        var owners = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        var sessions = LocalSessions()
+        for stamp in 1...count {
+            let attach = Attach(session: SessionID(stamp: stamp, node: 2), user: user("ann"), platform: "ios")
+            owners.attach(attach, from: 1, at: now, into: &outbox)
+            sessions.open(attach, gateway: 0)
+        }
+        let change = OwnerOperation.subscribe(
+            [OwnerOperation.Target(user: user("bob"), told: nil)], seconds: nil, subscribeType: 1, session: nil, isCounted: false)
+        owners.perform(Request(id: 1, user: user("ann"), operation: change), from: 1, at: now, into: &outbox)
+        #expect(!isEqual(owners, sessions))
+    }
+
     private func isEqual(_ owners: OwnerShards, _ sessions: LocalSessions) -> Bool {
         let slot = user("ann").slot
         return owners.registeredHashes(of: 1)[SlotRanges.range(of: slot)] == sessions.fullHash(of: slot...slot) { _ in true }
