@@ -81,8 +81,9 @@ extension OwnerShards {
         guard privacy.isNewer(than: users[user].record.privacy), accepts(privacy.version, at: now) else { return }
         let record = users[user].record
         let old = record.privacy?.version ?? .zero
-        // Somebody may have been shown the record who is shown something older by the rule.
-        let isUnaware = !users[user].awaitsRule && privacy.isUnknown(to: record)
+        // Somebody may have been shown the record by another rule under the version that it has, whichever of them shows more (seed 337077).
+        let isRuleNewer = privacy.writtenAt > record.privacy?.writtenAt ?? .zero && privacy.version <= record.version
+        let isUnaware = !users[user].awaitsRule && (isRuleNewer || privacy.isUnknown(to: record))
         users[user].record.privacy = privacy
         users[user].awaitsRule = false
         guard !users[user].isReplica else {

@@ -289,6 +289,40 @@ import Testing
         #expect(shards.record(of: user("ann")) == told, "what is older needs nothing")
     }
 
+    /// Seed 337077: an owner that was alone told a record by an older rule, and kept it for another owner when it heard of the newer one.
+    @Test(arguments: [false]) func noVersionStandsForARecordByTwoRules(isAwaited: Bool) throws {
+        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
+        let (old, new, record) = recordOfTwoRules(isAwaited: isAwaited)
+        func receive(_ rows: [Row]) throws {
+            _ = try shards.receive(rows, isOwned: { _ in false }, isAwaited: false, at: now, into: &outbox)
+        }
+        try receive([Row(old, of: user("ann")), Row(record)])
+        for decides in [true, false] {
+            shards.reassign({ _ in OwnerShards.Role(owner: decides ? 0 : 1, decides: decides) }, at: now, into: &outbox)
+            if decides { #expect((shards.record(of: user("ann")).version > record.version) == isAwaited) }
+        }
+        let told = shards.record(of: user("ann")).version
+        try receive([Row(new, of: user("ann"))])
+        let kept = try #require(shards.record(of: user("ann")).privacy)
+        #expect(kept.visibility == Visibility())
+        #expect(kept.version > told, "its next owner tells it anew")
+        #expect(outbox.rowsForOwners.contains { $0.kind == .visibility && $0.version == kept.version })
+    }
+
+    /// A rule by which nobody sees Ann, a newer one by which all do, and a record that is newer than both: by the newer one if that `isAwaited`.
+    private func recordOfTwoRules(isAwaited: Bool) -> (old: Privacy, new: Privacy, record: Record) {
+        var face = Record(blank: user("ann"))
+        face.version = Version(5, 2)
+        let old = Privacy().changed(
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: Version(10, 2), face: face, at: Version(10, 2))
+        let new = old.changed(to: Visibility(), writtenAt: Version(1_200, 2), face: face, at: Version(1_200, 2))
+        var record = Record(blank: user("ann"))
+        (record.version, record.privacy) = (Version(1_500, 3), isAwaited ? new : old)
+        return (old, new, record)
+    }
+
     /// Seed 47629: a face was older than what this side of a split had shown, and was told as newer: but not to who followed the user anew.
     @Test mutating func whoFollowsAnewIsToldNothingOlderThanBefore() throws {
         let ann = cluster.user(ownedBy: 0)
