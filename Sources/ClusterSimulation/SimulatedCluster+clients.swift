@@ -125,7 +125,7 @@ extension SimulatedCluster {
     }
 
     /// The session exists no more.
-    mutating func lostSession(of client: Int, _ stream: SimulatedClient.Stream, tolerance: Nanoseconds) {
+    mutating func lostSession(of client: Int, _ stream: SimulatedClient.Stream, tolerance: Nanoseconds?) {
         clients[client].stream = nil
         clients[client].pipe = []
         truth.closed(clients[client].user, device: clients[client].device, tolerance: tolerance, at: time)

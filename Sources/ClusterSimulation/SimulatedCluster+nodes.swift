@@ -124,7 +124,8 @@ extension SimulatedCluster {
         for call in nodes[node].die(keepsGroup: random.isOnce(in: 2)) { unanswered(call) }
         for client in clients.indices where clients[client].stream?.node == node {
             guard let stream = clients[client].stream else { continue }
-            lostSession(of: client, stream, tolerance: graceAfterDeath)
+            // The node may have told nobody of a session whose client it had not told all: what is known only there dies with it.
+            lostSession(of: client, stream, tolerance: clients[client].isSynced ? graceAfterDeath : nil)
             truth.presences[clients[client].user].hasDiedWithNode = truth.presences[clients[client].user].openCount == 0
             plan(.streamEnded(client: client, attempt: clients[client].attempt), after: random.microseconds(100...5_000))
         }

@@ -14,6 +14,8 @@ struct Truth {
         var hasDiedWithNode = false
         /// An absence up to so long must not be seen.
         var tolerance: Nanoseconds = 0
+        /// Until then the last one of the sessions that ended is waited for.
+        var awaitedUntil: Nanoseconds = 0
         /// Until then an OFFLINE is in order: the user asked for it.
         var excusedUntil: Nanoseconds = 0
         /// How the last session ended: by a logout, or lost; nil where another one ended so shortly before that either may count.
@@ -57,12 +59,15 @@ struct Truth {
         if absence > presences[user].tolerance { presences[user].continuousSince = now }
     }
 
-    mutating func closed(_ user: Int, device: Int, tolerance: Nanoseconds, at now: Nanoseconds) {
+    /// - Parameter tolerance: how long the user is waited for; nil where nobody who is left may have heard of the session: then no longer than
+    ///   for the sessions that ended before.
+    mutating func closed(_ user: Int, device: Int, tolerance: Nanoseconds?, at now: Nanoseconds) {
         presences[user].openCount -= 1
         if let place = presences[user].platforms.firstIndex(of: device) { presences[user].platforms.remove(at: place) }
+        if let tolerance { presences[user].awaitedUntil = max(presences[user].awaitedUntil, now + tolerance) }
         guard presences[user].openCount == 0 else { return }
         presences[user].absentSince = now
-        presences[user].tolerance = tolerance
+        presences[user].tolerance = tolerance ?? max(presences[user].awaitedUntil - now, 0)
     }
 
     /// What was acknowledged may have been on none of the nodes that are left.
