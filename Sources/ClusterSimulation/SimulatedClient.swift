@@ -43,6 +43,7 @@ struct SimulatedClient {
     struct Source: Equatable {
         let node: Int
         let run: Int
+        /// By ``SimulatedNode/worked(at:)``.
         let at: Nanoseconds
         /// What it told then may never have been written.
         let hasFullDisk: Bool

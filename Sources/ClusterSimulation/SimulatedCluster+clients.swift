@@ -271,7 +271,8 @@ extension SimulatedCluster {
         if let stream = clients[client].stream {
             let disk = nodes[stream.node].disk
             clients[client].view[user]?.source = SimulatedClient.Source(
-                node: stream.node, run: stream.run, at: time, hasFullDisk: disk.isFull, hasSlowDisk: disk.isSlow)
+                node: stream.node, run: stream.run, at: nodes[stream.node].worked(at: time), hasFullDisk: disk.isFull,
+                hasSlowDisk: disk.isSlow)
         }
         if before?.version != version { checkTold(told, of: user, client) }
     }

@@ -119,7 +119,7 @@ extension SimulatedCluster {
         if nodes.count(where: \.isUp) < nodes.count { cripple() }
         note(2, node, 0, "\(nodes[node].id) is killed")
         // Not what was left to do when it went on, if it dies then.
-        let worked = time <= nodes[node].pausedUntil ? nodes[node].pausedAt : time
+        let worked = nodes[node].worked(at: time)
         nodes[node].deaths[nodes[node].run] = nodes[node].disk.isFull ? min(worked, nodes[node].filledAt) : worked
         for call in nodes[node].die(keepsGroup: random.isOnce(in: 2)) { unanswered(call) }
         for client in clients.indices where clients[client].stream?.node == node {

@@ -45,7 +45,7 @@ extension SimulatedCluster {
         case .blind(let from, let to, let duration): if from != to { block(link(from, to), for: duration) }
         case .pause(let node, let milliseconds): pause(node, for: milliseconds)
         case .fillDisk(let node, let milliseconds):
-            if !nodes[node].disk.isFull { nodes[node].filledAt = time }
+            if !nodes[node].disk.isFull { nodes[node].filledAt = nodes[node].worked(at: time) }
             nodes[node].disk.isFull = true
             plan(.emptyDisk(node: node), after: .milliseconds(milliseconds))
         case .slowDisk(let node, let milliseconds):
@@ -63,8 +63,9 @@ extension SimulatedCluster {
 
     private mutating func pause(_ node: Int, for milliseconds: Int) {
         guard nodes[node].isUp else { return }
-        if time >= nodes[node].pausedUntil { nodes[node].pausedAt = time }
-        nodes[node].pausedUntil = max(nodes[node].pausedUntil, time + .milliseconds(milliseconds))
+        let until = max(nodes[node].pausedUntil, time + .milliseconds(milliseconds))
+        nodes[node].stoodStill += until - max(nodes[node].pausedUntil, time)
+        nodes[node].pausedUntil = until
         plan(.resume(node: node), at: nodes[node].pausedUntil)
     }
 

@@ -20,18 +20,19 @@ final class SimulatedNode {
     var generation: UInt64 = 0
     /// When the present run began.
     var startedAt: Nanoseconds = 0
-    /// When each run that ended by a kill did its last work that may have lasted.
+    /// When each run that ended by a kill did its last work that may have lasted, by ``worked(at:)``.
     var deaths: [Int: Nanoseconds] = [:]
-    /// When it last stopped or stops to run, and until when.
-    var pausedAt: Nanoseconds = 0
+    /// When it goes on that stands still.
     var pausedUntil: Nanoseconds = 0
+    /// How long it has stood still, or will have then.
+    var stoodStill: Nanoseconds = 0
     /// What came while the node stood still.
     var deferred: [Occurrence.What] = []
     /// How far the wall clock is from the true time.
     var clockOffset: Milliseconds = 0
     var sessionsCount: UInt64 = 0
     var disk = SimulatedDisk()
-    /// When the disk was full last: from then on it took nothing, as long as it is.
+    /// When the disk was full last, by ``worked(at:)``: from then on it took nothing, as long as it is.
     var filledAt: Nanoseconds = 0
     var ticksCount = 0
     var isLeaving = false
@@ -44,6 +45,9 @@ final class SimulatedNode {
     var calls: [UInt64: SimulatedCall] = [:]
 
     static let cluster = "simulated"
+
+    /// How long it has worked: what it did just before it stood still may be the last that it did.
+    func worked(at time: Nanoseconds) -> Nanoseconds { max(time, pausedUntil) - stoodStill }
 
     init(index: Int, options: SimulationOptions) {
         id = NodeID("node-\(index)")

@@ -33,7 +33,12 @@ struct Waiting {
 }
 
 extension Node {
+    /// What a process said before it was taken for dead comes late. If it lives it is asked to say all anew (`Node.follow`); if not, nobody
+    /// would ever end what it began (seed 402333).
+    private func isVoid(from peer: PeerIndex) -> Bool { peer != 0 && !peers[peer].isAlive }
+
     mutating func attach(_ attach: Attach, from peer: PeerIndex, at now: Now) {
+        if isVoid(from: peer) { return }
         if mustWait(attach.user) { return postpone(.attach(attach), from: peer) }
         if decides(attach.user, for: peer) { owners.attach(attach, from: peer, at: now, into: &outbox) }
     }
@@ -45,6 +50,7 @@ extension Node {
     }
 
     mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now) {
+        if isVoid(from: peer) { return }
         var own: [Watch] = []
         var later: [Watch] = []
         var others: [UserID] = []

@@ -292,6 +292,18 @@ import Testing
         #expect(owners.list(of: user("ann")).mark != mark)
     }
 
+    /// Seed 402333: nobody would ever end a session that is registered after its node was taken for dead.
+    @Test mutating func whatADeadProcessSaidIsVoidWhenItComesLate() throws {
+        let dead = cluster.processes[1].node.selfPeer.id
+        cluster.kill(1)
+        var writer = WireWriter()
+        writer.message(.attach(Attach(session: SessionID(stamp: 7, node: 9), user: user(ann), platform: "ios")))
+        let now = cluster.now
+        try writer.bytes.withUnsafeBytes { try cluster.processes[0].node.receive(batch: $0, from: dead, at: now) }
+        cluster.advance(.milliseconds(500))
+        #expect(cluster.record(of: ann).statusType == .unlogined)
+    }
+
     // MARK: Cost
 
     /// 10,000 views and 1,000 sessions of the users of one other node.
