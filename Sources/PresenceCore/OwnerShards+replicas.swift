@@ -36,9 +36,7 @@ extension OwnerShards {
                     outbox.rowsForOwners.append(Row(old))
                 }
                 receive(try record(in: row, of: user), at: user, now: now, into: &outbox)
-                if users[user].isReplica, users[user].record.version == row.version {
-                    users[user].awaitsRule = try awaitsRule(row, at: user)
-                }
+                if users[user].record.version == row.version { users[user].awaitsRule = try awaitsRule(row, at: user) }
             case .visibility: receive(try Privacy(row), at: user, now: now, into: &outbox)
             case .subscription: receive(try Subscription(row), row, at: user, now: now, into: &outbox)
             case .member, .clock, .policy, .kick: throw RowError(row, "is no fact of a user")

@@ -64,9 +64,6 @@ extension OwnerShards {
         var record = try Record(row)
         guard let privacy = users[user].record.privacy else { return record }
         let known = try row.ruleNamed()
-        // Who decides tells it at once, by the rule that is here: not under the version that stands for the newer one (seed 333411).
-        let isRuleMissing = known > (privacy.writtenAt, privacy.version) && !users[user].isReplica
-        if isRuleMissing, row.version > users[user].record.version { return record }
         // What is not newer than what is here, or than the faces, brings nothing that was shown without them.
         let isOlder = row.version <= max(users[user].record.version, privacy.version)
         if known.writtenAt >= privacy.writtenAt, known.version >= privacy.version || isOlder { record.privacy = privacy }
@@ -104,10 +101,7 @@ extension OwnerShards {
 
     /// A user who becomes this node's own: what may not be seen is newer than what was shown before.
     mutating func raisePrivacy(of user: Index, at now: Now, into outbox: inout Outbox) {
-        let isNewer = users[user].record.privacy.map { $0.version > users[user].record.version } ?? false
-        // By the rule that is here it is told under another version than by the one that is on its way (seed 333411).
-        guard isNewer || users[user].awaitsRule else { return }
-        users[user].awaitsRule = false
+        guard let privacy = users[user].record.privacy, privacy.version > users[user].record.version else { return }
         renewPrivacy(of: user, at: now)
         noteFacts(of: user)
         tell(user, into: &outbox)
