@@ -39,8 +39,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public var settings: CoreSettings
     /// Gateways of each node.
     public var gatewaysCount: Int
-    /// Some clients come back late, never, or with the position of another cluster, and two of three histories are of the kinds below. That
-    /// finds more; of these histories about 1 in 1,500 still breaks a promise.
+    /// Some clients come back late, never, or with the position of another cluster, and most histories are of the kinds below: that finds
+    /// more.
     public let isHarder: Bool
     /// One node ends, and nothing else goes wrong.
     public let isDeparture: Bool
