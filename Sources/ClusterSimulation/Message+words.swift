@@ -32,7 +32,7 @@ extension Message {
             "replicate \(ticket): " + rows.map { "\($0.user.id) \($0.kind) \($0.key) \($0.version.text)" }.joined(separator: ", ")
         case .replicated(let ticket): "replicated \(ticket)"
         case .digest: "digest"
-        case .offer(_, let slots, _, let isLast): "offer of \(slots.count) slots\(isLast ? "" : ", more follow")"
+        case .offer(_, _, let slots, _, let isLast): "offer of \(slots.count) slots\(isLast ? "" : ", more follow")"
         case .requestOffer: "requestOffer"
         case .want(_, let slots): "want \(slots.count) slots"
         case .sent(_, let count): "sent \(count) slots"

@@ -19,6 +19,7 @@ struct Handoff {
     /// What one other node holds of this node's slots.
     private struct Offer {
         var ring: UInt64 = 0
+        var round: UInt64 = 0
         var slots: [SlotHash] = []
         var isWhole = false
         /// The next of `slots` to look at: first for those that this node owns, then for the others.
@@ -66,8 +67,12 @@ struct Handoff {
     private var offers: [Offer] = []
     /// What was asked for this ring: who offers the same need not be asked, too.
     private var questions: [Slot: Question] = [:]
-    /// For each peer the ring for which it has said that everything has come.
-    private var settledRings: [UInt64] = []
+    /// Counts the times that this node has offered all of it to all: for every ring, and for strays.
+    private(set) var round: UInt64 = 0
+    /// What this node is not to keep has come since: what the others have said does not cover it.
+    private(set) var hasStrays = false
+    /// For each peer the round of which it has said that everything has come; 0 for none.
+    private var settledRounds: [UInt64] = []
 
     /// Whether this node may decide about a slot that it owns.
     func isWarm(_ slot: Slot) -> Bool { warmSlots.contains(slot) }
@@ -76,9 +81,8 @@ struct Handoff {
     ///
     /// - Parameter isChilled: nothing that this node has decided about counts: it was the smaller side of a split, or has just begun.
     mutating func begin(ring: UInt64, isChilled: Bool, deadline: Instant, isOwned: SlotSet) {
-        // The same ring may come back: who had all of it then has not heard of what was written meanwhile.
-        for peer in settledRings.indices where ring != self.ring && settledRings[peer] == self.ring { settledRings[peer] = 0 }
         self.ring = ring
+        beginRound()
         self.deadline = deadline
         (isSettled, writing) = (false, .done)
         if isChilled { warmSlots = SlotSet() } else { warmSlots.formIntersection(isOwned) }
@@ -86,6 +90,16 @@ struct Handoff {
         questions = [:]
         for peer in offers.indices where offers[peer].ring == ring { offers[peer].restart() }
     }
+
+    /// What is offered from now on is more than what the others have heard. The ring that they have settled may be the same: it comes back
+    /// when a node was taken for dead, and rows were written by the other one meanwhile (seed 392335).
+    mutating func beginRound() {
+        round += 1
+        hasStrays = false
+    }
+
+    /// Something has come that this node is not to keep.
+    mutating func noteStrays() { hasStrays = true }
 
     /// Nobody is there to be heard: they are waited for up to `deadline`, if nobody is waited for already.
     mutating func wait(until deadline: Instant) { if self.deadline == .farFuture { self.deadline = deadline } }
@@ -103,9 +117,9 @@ struct Handoff {
     }
 
     /// A peer says what it holds, page by page.
-    mutating func offered(_ slots: [SlotHash], ring: UInt64, isFirst: Bool, isLast: Bool, by peer: PeerIndex) {
+    mutating func offered(_ slots: [SlotHash], ring: UInt64, round: UInt64, isFirst: Bool, isLast: Bool, by peer: PeerIndex) {
         while offers.count <= peer { offers.append(Offer()) }
-        if isFirst { offers[peer] = Offer(ring: ring) }
+        if isFirst { offers[peer] = Offer(ring: ring, round: round) }
         // It may have gone by another ring meanwhile: it is told again that everything has come, when what it offers now has.
         if isFirst, ring == self.ring { (isSettled, writing) = (false, .done) }
         guard offers[peer].ring == ring, !offers[peer].isWhole else { return }
@@ -176,7 +190,7 @@ struct Handoff {
 
     /// A peer is gone, or was restarted: what it said is void.
     mutating func lose(_ peer: PeerIndex) {
-        if peer < settledRings.count { settledRings[peer] = 0 }
+        if peer < settledRounds.count { settledRounds[peer] = 0 }
         guard peer < offers.count else { return }
         offers[peer] = Offer()
         // What others offered, too, was not asked of them.
@@ -202,15 +216,19 @@ struct Handoff {
         return isDurable
     }
 
-    /// A peer says that all has come to it.
-    mutating func settled(_ ring: UInt64, peer: PeerIndex) {
-        while settledRings.count <= peer { settledRings.append(0) }
-        settledRings[peer] = ring
+    /// The word that everything has come which a peer has offered, and everybody else: `settled`.
+    func settled(to peer: PeerIndex) -> Message {
+        let isOffered = peer < offers.count && offers[peer].ring == ring
+        return .settled(ring: ring, round: isOffered ? offers[peer].round : 0)
     }
 
-    /// A peer goes by another ring: what it has said of this one is void.
-    mutating func unsettle(_ peer: PeerIndex) { if peer < settledRings.count { settledRings[peer] = 0 } }
+    /// A peer says that all has come to it. It counts if it has heard what this node offered last.
+    mutating func settled(_ ring: UInt64, round: UInt64, peer: PeerIndex) {
+        guard ring == self.ring, round == self.round else { return }
+        while settledRounds.count <= peer { settledRounds.append(0) }
+        settledRounds[peer] = round
+    }
 
-    /// Whether a peer has all that it is to keep by the present ring.
-    func isSettled(_ peer: PeerIndex) -> Bool { peer < settledRings.count && settledRings[peer] == ring }
+    /// Whether a peer has all that it is to keep by the present ring, also of what this node has offered.
+    func isSettled(_ peer: PeerIndex) -> Bool { peer < settledRounds.count && round > 0 && settledRounds[peer] == round }
 }

@@ -35,9 +35,9 @@ extension Node {
     }
 
     /// Tells a peer what this node holds of the slots that the peer is to keep.
-    mutating func offer(to peer: PeerIndex) { offer(to: peer, by: placement, ring: placement.id) }
+    mutating func offer(to peer: PeerIndex) { offer(to: peer, by: placement, in: handoff) }
 
-    mutating func offer(to peer: PeerIndex, by placement: Placement, ring: UInt64) {
+    mutating func offer(to peer: PeerIndex, by placement: Placement, in handoff: Handoff) {
         var held: [SlotHash] = []
         owners.book.forEachSlot { slot, hash in
             if placement.isKept(slot, by: peer) { held.append(SlotHash(slot: slot, hash: hash)) }
@@ -45,7 +45,8 @@ extension Node {
         var start = 0
         repeat {
             let end = min(start + Message.offerSlotsMax, held.count)
-            send(.offer(ring: ring, Array(held[start..<end]), isFirst: start == 0, isLast: end == held.count), to: peer)
+            let (page, isLast) = (Array(held[start..<end]), end == held.count)
+            send(.offer(ring: handoff.ring, round: handoff.round, page, isFirst: start == 0, isLast: isLast), to: peer)
             start = end
         } while start < held.count
     }
@@ -55,7 +56,7 @@ extension Node {
         offer(to: peer)
         handoff.restart(peer)
         ask(peer)
-        if handoff.isWritten { send(.settled(ring: handoff.ring), to: peer) }
+        if handoff.isWritten { send(handoff.settled(to: peer), to: peer) }
         renewPreparation(with: peer)
     }
 
@@ -63,13 +64,18 @@ extension Node {
     mutating func receiveRequestOffer(from peer: PeerIndex) {
         guard peers[peer].isLinked else { return }
         offer(to: peer)
-        if handoff.isWritten { send(.settled(ring: handoff.ring), to: peer) }
+        if handoff.isWritten { send(handoff.settled(to: peer), to: peer) }
     }
 
-    mutating func receive(offer slots: [SlotHash], ring: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, at now: Now) {
-        guard ring & 1 == 0 else { return receive(preparedOffer: slots, ring: ring, isFirst: isFirst, isLast: isLast, from: peer, at: now) }
+    mutating func receive(
+        offer slots: [SlotHash], ring: UInt64, round: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, at now: Now
+    ) {
+        guard ring & 1 == 0 else {
+            prefetch.offered(slots, ring: ring, round: round, isFirst: isFirst, isLast: isLast, by: peer)
+            return joinPreparation(at: now)
+        }
         follow(ring, changedBy: peer, at: now)
-        handoff.offered(slots, ring: ring, isFirst: isFirst, isLast: isLast, by: peer)
+        handoff.offered(slots, ring: ring, round: round, isFirst: isFirst, isLast: isLast, by: peer)
         ask(peer)
         advanceHandoff(at: now)
     }
@@ -104,9 +110,9 @@ extension Node {
         advanceHandoff(at: now)
     }
 
-    mutating func receive(settled ring: UInt64, from peer: PeerIndex, at now: Now) {
-        guard ring & 1 == 0 else { return prefetch.settled(ring, peer: peer) }
-        handoff.settled(ring, peer: peer)
+    mutating func receive(settled ring: UInt64, round: UInt64, from peer: PeerIndex, at now: Now) {
+        guard ring & 1 == 0 else { return prefetch.settled(ring, round: round, peer: peer) }
+        handoff.settled(ring, round: round, peer: peer)
         forgetMoved()
     }
 
@@ -146,21 +152,31 @@ extension Node {
     /// Everything that has come is on disk: the others need keep nothing for this node.
     mutating func noteHandoff(_ ticket: UInt64, isDurable: Bool) {
         guard handoff.written(ticket, isDurable: isDurable) else { return }
-        tellSettled(ring: handoff.ring)
+        tellSettled(handoff)
         forgetMoved()
     }
 
     /// All that this node is to keep by a ring has come.
-    mutating func tellSettled(ring: UInt64) {
-        for peer in peers.indices.dropFirst() where peers[peer].isAlive { send(.settled(ring: ring), to: peer) }
+    mutating func tellSettled(_ handoff: Handoff) {
+        for peer in peers.indices.dropFirst() where peers[peer].isAlive { send(handoff.settled(to: peer), to: peer) }
     }
+
+    /// Strays are offered to those who are to keep them; not before all have settled what was offered before: whoever sends them goes by
+    /// another ring until then.
+    mutating func offerStrays() {
+        guard handoff.hasStrays, areAllSettled else { return }
+        handoff.beginRound()
+        for peer in peers.indices.dropFirst() where peers[peer].isLinked { offer(to: peer) }
+    }
+
+    /// Whether everybody has what it is to keep, also of what this node has offered.
+    private var areAllSettled: Bool { peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isSettled($0) } }
 
     /// What this node is not to keep is forgotten once everybody has what it is to keep; not by a node that drains, which is asked again
     /// if the others end before it does. On disk too: who came back with it much later would know subscriptions that ended, and that they
     /// ended nobody would remember (``Subscriptions/tombstoneHorizon``).
     private mutating func forgetMoved() {
-        guard !isDraining else { return }
-        guard peers.indices.dropFirst().allSatisfy({ !peers[$0].isAlive || handoff.isSettled($0) }), handoff.isWritten else { return }
+        guard !isDraining, areAllSettled, handoff.isWritten, !handoff.hasStrays else { return }
         let isNotKept = isNotKept
         owners.forget(where: isNotKept)
         outbox.discarded += writtenSlots.take(where: isNotKept)
@@ -177,7 +193,7 @@ extension Node {
 
     /// Whether everything that this node held is where it belongs: then a node that drains may end.
     public var isHandedOver: Bool {
-        awaitedRing == nil
-            && peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || (handoff.isSettled($0) && peers[$0].link.isIdle) }
+        awaitedRing == nil && areAllSettled && !handoff.hasStrays
+            && peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || peers[$0].link.isIdle }
     }
 }

@@ -45,7 +45,7 @@ extension Node {
     private mutating func prepare(_ next: Placement, at now: Now) {
         preparation = Preparation(placement: next, deadline: now.instant + settings.preparationTimeout)
         prefetch.begin(ring: next.preparedID, isChilled: false, deadline: .farFuture, isOwned: SlotSet())
-        for peer in peers.indices.dropFirst() where peers[peer].isLinked { offer(to: peer, by: next, ring: next.preparedID) }
+        for peer in peers.indices.dropFirst() where peers[peer].isLinked { offer(to: peer, by: next, in: prefetch) }
     }
 
     /// Asks for the next slots of what is prepared: a share at each tick, because nobody waits for it, and users wait for what the loop does
@@ -57,12 +57,6 @@ extension Node {
             let wanted = prefetch.next(from: peer, isPaced: true, isOwned: { _ in true }) { owners.wants($0, by: next) }
             if !wanted.isEmpty { send(.want(ring: prefetch.ring, wanted), to: peer) }
         }
-    }
-
-    /// A peer prepares a ring.
-    mutating func receive(preparedOffer slots: [SlotHash], ring: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, at now: Now) {
-        prefetch.offered(slots, ring: ring, isFirst: isFirst, isLast: isLast, by: peer)
-        joinPreparation(at: now)
     }
 
     /// This node could not wait, because it has just begun, but others prepare what holds here: it hears from them when they have changed.
@@ -96,7 +90,7 @@ extension Node {
     private mutating func settlePrefetch() {
         guard !prefetch.isSettled else { return }
         prefetch.settle()
-        tellSettled(ring: prefetch.ring)
+        tellSettled(prefetch)
     }
 
     /// A peer that keeps something by the present ring has changed already: this node changes as soon as it has done with what has come.
@@ -109,9 +103,9 @@ extension Node {
     mutating func renewPreparation(with peer: PeerIndex) {
         let isAwaited = placement.preparedID == prefetch.ring && !handoff.isSettled(peer)
         guard let next = preparation?.placement ?? (isAwaited ? placement : nil) else { return }
-        offer(to: peer, by: next, ring: next.preparedID)
+        offer(to: peer, by: next, in: prefetch)
         prefetch.restart(peer)
-        if prefetch.isSettled { send(.settled(ring: prefetch.ring), to: peer) }
+        if prefetch.isSettled { send(prefetch.settled(to: peer), to: peer) }
     }
 
     private mutating func endPreparation(at now: Now) {

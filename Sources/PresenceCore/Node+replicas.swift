@@ -159,16 +159,14 @@ extension Node {
         }
     }
 
-    /// Who has this node keep what it is not to keep goes by another ring, perhaps the next one: it counts on it until it says that it goes by
-    /// this one, for which it is asked.
+    /// Who has this node keep what it is not to keep goes by another ring, perhaps the next one: it counts on it, until those who are to keep
+    /// it by this one have it (``offerStrays()``).
     private mutating func noteStrays(among facts: [Row], from peer: PeerIndex) {
         let isNotKept = isNotKept
         guard peer != 0, facts.contains(where: { isNotKept($0.user.slot) }) else { return }
         // The disk may be about to forget what moved: what comes after that was decided stays.
         outbox.discarded.removeAll { slot in facts.contains { $0.user.slot == slot } }
-        guard handoff.isSettled(peer) else { return }
-        handoff.unsettle(peer)
-        send(.requestOffer, to: peer)
+        handoff.noteStrays()
     }
 
     /// Beyond it the oldest call of which nothing is known here is answered 50001.

@@ -220,6 +220,7 @@ public struct Node {
         retryMisrouted(at: now)
         advanceHandoff(at: now)
         fetchPrepared()
+        offerStrays()
         tickCalls(at: now)
         resyncOverflown(at: now)
         failOverdueWrites(at: now)
@@ -345,11 +346,11 @@ public struct Node {
             tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
         case .answer(let id, let answer): receive(answer, to: id, from: peer, at: now)
         case .misrouted(let users): receiveMisrouted(users, from: peer, at: now)
-        case .offer(let ring, let slots, let isFirst, let isLast):
-            receive(offer: slots, ring: ring, isFirst: isFirst, isLast: isLast, from: peer, at: now)
+        case .offer(let ring, let round, let slots, let isFirst, let isLast):
+            receive(offer: slots, ring: ring, round: round, isFirst: isFirst, isLast: isLast, from: peer, at: now)
         case .want(let ring, let slots): receive(want: slots, ring: ring, from: peer)
         case .sent(let ring, let slotsCount): receive(sent: slotsCount, ring: ring, from: peer, at: now)
-        case .settled(let ring): receive(settled: ring, from: peer, at: now)
+        case .settled(let ring, let round): receive(settled: ring, round: round, from: peer, at: now)
         case .requestOffer: receiveRequestOffer(from: peer)
         case .membership(let message):
             membership.receive(message, from: peers[peer].peer.id, at: now)

@@ -56,16 +56,17 @@ public enum Message: Hashable, Sendable {
     case digest([UInt64], wantsAnswer: Bool)
 
     // When the members have changed (design §5, warming).
-    /// What the sender holds of the slots that the receiver is to keep by this ring; in pages of ``offerSlotsMax``.
-    case offer(ring: UInt64, [SlotHash], isFirst: Bool, isLast: Bool)
+    /// What the sender holds of the slots that the receiver is to keep by this ring; in pages of ``offerSlotsMax``. The sender counts its
+    /// rounds: it begins another whenever it holds more to offer.
+    case offer(ring: UInt64, round: UInt64, [SlotHash], isFirst: Bool, isLast: Bool)
     /// Offer again: what was offered before does not count any more.
     case requestOffer
     /// Send me all that you hold of these slots.
     case want(ring: UInt64, [Slot])
     /// All that was wanted of so many slots has been sent.
     case sent(ring: UInt64, slotsCount: Int)
-    /// Everything that the sender is to keep by this ring has come to it.
-    case settled(ring: UInt64)
+    /// Everything that the sender is to keep by this ring has come to it: of the receiver's offers up to this round, or none with 0.
+    case settled(ring: UInt64, round: UInt64)
 
     // Between any two nodes.
     /// Who is a member, as the sender knows it.
@@ -82,7 +83,7 @@ extension Message {
     public static let digestRangesCount = 1_024
     /// Ranges of 1,024 slots each, by which gateways and owners compare: a set of them is one integer.
     public static let viewRangesCount = 64
-    /// Most slots of one ``offer(ring:_:isFirst:isLast:)``: a page of 45 KiB.
+    /// Most slots of one ``offer(ring:round:_:isFirst:isLast:)``: a page of 45 KiB.
     public static let offerSlotsMax = 4_096
     /// Most rows of one ``replicate(ticket:_:)`` that repairs or moves.
     public static let replicateRowsMax = 200
@@ -111,7 +112,7 @@ public struct Peer: Hashable, Sendable {
 /// The first thing two nodes say to one another on a link.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
-    public static let protocolVersion: UInt64 = 9
+    public static let protocolVersion: UInt64 = 10
 
     public var protocolVersion: UInt64
     /// Nodes of another cluster refuse the link.

@@ -71,9 +71,10 @@ extension WireWriter {
     /// One of the messages by which slots change hands.
     private mutating func handoff(_ message: Message) {
         switch message {
-        case .offer(let ring, let slots, let isFirst, let isLast):
+        case .offer(let ring, let round, let slots, let isFirst, let isLast):
             tag(14)
             unsigned(ring)
+            unsigned(round)
             list(slots) { $0.slotHash($1) }
             tag(isFirst ? 1 : 0)
             tag(isLast ? 1 : 0)
@@ -86,9 +87,10 @@ extension WireWriter {
             tag(24)
             unsigned(ring)
             unsigned(UInt64(slotsCount))
-        case .settled(let ring):
+        case .settled(let ring, let round):
             tag(25)
             unsigned(ring)
+            unsigned(round)
         default: preconditionFailure("not about slots: \(message)")
         }
     }
@@ -315,12 +317,12 @@ extension WireReader {
         case 13: return .misrouted(try users())
         case 14:
             return .offer(
-                ring: try unsigned(), try list { reader throws(DecodeError) in try reader.slotHash() }, isFirst: try flag(),
-                isLast: try flag())
+                ring: try unsigned(), round: try unsigned(), try list { reader throws(DecodeError) in try reader.slotHash() },
+                isFirst: try flag(), isLast: try flag())
         case 21: return .requestOffer
         case 23: return .want(ring: try unsigned(), try list { reader throws(DecodeError) in try reader.slot() })
         case 24: return .sent(ring: try unsigned(), slotsCount: Int(try number(max: UInt64(Slot.max))))
-        case 25: return .settled(ring: try unsigned())
+        case 25: return .settled(ring: try unsigned(), round: try unsigned())
         case 26:
             let record = try record()
             return .relay(record, targets: try list { reader throws(DecodeError) in UInt32(try reader.number(max: UInt64(UInt32.max))) })

@@ -16,7 +16,7 @@ import Testing
     static func offer(_ slots: [Slot], hash: UInt64 = 1) -> [SlotHash] { slots.map { SlotHash(slot: $0, hash: hash) } }
 
     @Test mutating func ownedSlotsAreAskedForFirst() {
-        handoff.offered(Self.offer([500, 5, 600, 6]), ring: 7, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([500, 5, 600, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [5, 6, 500, 600])
         #expect(!handoff.isHeard(from: 1))
         #expect(handoff.sent(2, ring: 7, by: 1) == [500, 600], "what there was no room for is asked for again")
@@ -27,15 +27,15 @@ import Testing
     }
 
     @Test mutating func aLaterPageMayHoldMoreThatIsOwned() {
-        handoff.offered(Self.offer([500]), ring: 7, isFirst: true, isLast: false, by: 1)
+        handoff.offered(Self.offer([500]), ring: 7, round: 1, isFirst: true, isLast: false, by: 1)
         #expect(ask(1) == [])
-        handoff.offered(Self.offer([5]), ring: 7, isFirst: false, isLast: true, by: 1)
+        handoff.offered(Self.offer([5]), ring: 7, round: 1, isFirst: false, isLast: true, by: 1)
         #expect(ask(1) == [5, 500])
     }
 
     @Test mutating func nobodyIsAskedForWhatAnotherOneSends() {
-        handoff.offered(Self.offer([5, 6]), ring: 7, isFirst: true, isLast: true, by: 1)
-        handoff.offered(Self.offer([5]) + Self.offer([6], hash: 2), ring: 7, isFirst: true, isLast: true, by: 2)
+        handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([5]) + Self.offer([6], hash: 2), ring: 7, round: 1, isFirst: true, isLast: true, by: 2)
         #expect(ask(1) == [5, 6])
         #expect(ask(2) == [6], "it holds something else of that one")
         #expect(handoff.sent(1, ring: 7, by: 2) == [])
@@ -46,8 +46,8 @@ import Testing
     }
 
     @Test mutating func whatAPeerHadAnsweredIsNotAskedAgainWhenItLeaves() {
-        handoff.offered(Self.offer([5, 6]), ring: 7, isFirst: true, isLast: true, by: 1)
-        handoff.offered(Self.offer([5, 6]), ring: 7, isFirst: true, isLast: true, by: 2)
+        handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 2)
         #expect(ask(1) == [5, 6])
         #expect(ask(2) == [])
         #expect(handoff.sent(1, ring: 7, by: 1) == [6])
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test mutating func whatIsNotUrgentIsAskedForAShareAtATime() {
-        handoff.offered(Self.offer((0..<3_000).map { Slot($0) }), ring: 7, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer((0..<3_000).map { Slot($0) }), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         var pages: [Int] = []
         while !handoff.isTaken(from: 1), pages.count < 1_000 {
             let asked = handoff.next(from: 1, isPaced: true, isOwned: { _ in true }, isWanted: { _ in true })
@@ -79,23 +79,26 @@ import Testing
     }
 
     @Test mutating func whatWasSaidOfAnotherRingIsVoid() {
-        handoff.offered(Self.offer([5]), ring: 6, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([5]), ring: 6, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [])
         #expect(!handoff.isHeard(from: 1))
-        handoff.offered(Self.offer([5]), ring: 7, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([5]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [5])
         #expect(handoff.sent(1, ring: 6, by: 1) == [])
         #expect(!handoff.isHeard(from: 1))
     }
 
-    /// The same members may be there again: what was said of their ring before it was left does not count, what was said since does.
+    /// The same members may be there again, and hold what was written by the ring between.
     @Test mutating func whoHadAllByARingBeforeItWasLeftSaysSoAnewWhenItComesBack() {
-        for peer in [1, 2] { handoff.settled(7, peer: peer) }
+        let first = handoff.round
+        handoff.settled(7, round: first, peer: 1)
+        #expect(handoff.isSettled(1))
         handoff.begin(ring: 8, isChilled: false, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
-        handoff.settled(7, peer: 2)
         handoff.begin(ring: 7, isChilled: false, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
+        handoff.settled(7, round: first, peer: 1)
         #expect(!handoff.isSettled(1))
-        #expect(handoff.isSettled(2))
+        handoff.settled(7, round: handoff.round, peer: 1)
+        #expect(handoff.isSettled(1))
     }
 
     @Test mutating func whoOffersAnewIsToldAnewThatAllHasCome() {
@@ -103,14 +106,14 @@ import Testing
         handoff.write(with: 1)
         let isWritten = handoff.written(1, isDurable: true)
         #expect(isWritten && handoff.isWritten)
-        handoff.offered(Self.offer([500]), ring: 8, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([500]), ring: 8, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(handoff.isWritten, "by another ring, which may be the next one")
-        handoff.offered(Self.offer([500]), ring: 7, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([500]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(!handoff.isSettled && !handoff.isWritten)
     }
 
     @Test mutating func aPageHoldsSoManySlotsAtMost() {
-        handoff.offered(Self.offer((0..<2_000).map { Slot($0) }), ring: 7, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer((0..<2_000).map { Slot($0) }), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         var heard = 0
         for _ in 0..<20 {
             let asked = ask(1)

@@ -388,8 +388,8 @@ import Testing
         hello.cluster = "other"
         #expect(node.refusal(of: hello) == "cluster \"other\" is not \"test\"")
         hello = cluster.processes[1].node.hello
-        hello.protocolVersion = 10
-        #expect(node.refusal(of: hello) == "protocol version 10 is not \(Hello.protocolVersion)")
+        hello.protocolVersion = Hello.protocolVersion + 1
+        #expect(node.refusal(of: hello) == "protocol version \(Hello.protocolVersion + 1) is not \(Hello.protocolVersion)")
     }
 
     @Test mutating func aRegisterLongerThanTheQueueFitsThroughIt() {

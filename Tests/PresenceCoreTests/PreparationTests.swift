@@ -88,7 +88,7 @@ import Testing
         var writer = WireWriter()
         let operation = OwnerOperation.setSelfStatus(customStatus: "in time", seconds: nil)
         writer.message(.request(Request(id: 1, user: user(name), operation: operation)))
-        writer.message(.offer(ring: next, [], isFirst: true, isLast: true))
+        writer.message(.offer(ring: next, round: 1, [], isFirst: true, isLast: true))
         let (sender, now) = (cluster.processes[1].node.selfPeer.id, cluster.now)
         try writer.bytes.withUnsafeBytes { try cluster.processes[0].node.receive(batch: $0, from: sender, at: now) }
         cluster.settle()
@@ -123,9 +123,8 @@ import Testing
     }
 
     @Test mutating func aRingThatIsNotAtRestIsNotHeld() {
-        let second = cluster.processes[0].node.peerIndices[cluster.processes[1].node.selfPeer.id]!
-        // It has not said that it has all that it is to keep.
-        cluster.processes[0].node.handoff.settled(0, peer: second)
+        // They have not said that they have all that they are to keep.
+        cluster.processes[0].node.handoff.beginRound()
         cluster.losing = [(from: 2, to: 0)]
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.milliseconds(50))

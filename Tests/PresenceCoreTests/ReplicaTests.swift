@@ -266,9 +266,26 @@ import Testing
         let (sender, now) = (cluster.processes[keeper].node.selfPeer.id, cluster.now)
         try writer.bytes.withUnsafeBytes { try cluster.processes[former].node.receive(batch: $0, from: sender, at: now) }
         #expect(cluster.processes[former].node.kept(user("ann1")).subscriptions.count == 1)
-        cluster.settle()
+        cluster.advance(.milliseconds(200))
         #expect(cluster.processes[former].node.kept(user("ann1")).subscriptions.isEmpty)
         #expect(!isOnDisk("ann1", of: former))
+    }
+
+    /// Its sender may have acknowledged it with this one as the second disk, and all have settled the ring before it came (seed 392335).
+    @Test mutating func whatComesByAnotherRingIsOnTheDisksOfItsKeepersBeforeItIsDiscarded() throws {
+        let former = try clusterOfFour(where: "ann1")
+        cluster.advance(.seconds(2))
+        var record = cluster.processes[former].node.kept(user("ann1")).record
+        record.version = Version(stamp: UInt64(cluster.now.wall) << 16, node: 1)
+        (record.customStatus, record.customStatusVersion) = ("by another ring", record.version)
+        let keepers = cluster.processes.indices.filter { isOnDisk("ann1", of: $0) }
+        let (row, sender, now) = (Row(record), cluster.processes[keepers[0]].node.selfPeer.id, cluster.now)
+        var writer = WireWriter()
+        writer.message(.replicate(ticket: 7, [row]))
+        try writer.bytes.withUnsafeBytes { try cluster.processes[former].node.receive(batch: $0, from: sender, at: now) }
+        cluster.advance(.milliseconds(200))
+        for node in keepers { #expect(cluster.processes[node].disk.values.contains { $0.user == row.user && $0.version == row.version }) }
+        #expect(!cluster.processes[former].disk.values.contains { $0.user == row.user })
     }
 
     /// The last word that all is settled and a row that is to be kept all the same may come in one batch.
@@ -277,10 +294,10 @@ import Testing
         cluster.advance(.seconds(2))
         let keeper = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
         let row = try #require(cluster.processes[keeper].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
-        let (sender, ring) = (cluster.processes[keeper].node.selfPeer.id, cluster.processes[former].node.handoff.ring)
+        let (sender, handoff) = (cluster.processes[keeper].node.selfPeer.id, cluster.processes[former].node.handoff)
         cluster.processes[former].node.writtenSlots = .all
         var writer = WireWriter()
-        writer.message(.settled(ring: ring))
+        writer.message(.settled(ring: handoff.ring, round: handoff.round))
         writer.message(.replicate(ticket: 7, [row]))
         let now = cluster.now
         try writer.bytes.withUnsafeBytes { try cluster.processes[former].node.receive(batch: $0, from: sender, at: now) }
