@@ -316,17 +316,24 @@ extension SimulatedCluster {
         }
     }
 
+    /// What may keep a custom status beyond its end.
+    private static let faultsOfEnds: Set<SimulationOptions.Fault> = [.partitions, .pauses, .clocks]
+    private static let faultsOfWords = faultsOfEnds.union([.kills, .drains, .clients])
+
+    /// Whether it is certain that the owner has heard how a session ended.
+    var checksHowSessionsEnd: Bool { options.faults.isDisjoint(with: Self.faultsOfWords) }
+
     /// A custom status ends when it was said to end, and who logged out is UNLOGINED (T7).
     private mutating func checkEnd(_ user: Int, _ record: Record) {
-        guard options.faults.isDisjoint(with: [.partitions, .pauses, .clocks]) else { return }
+        guard options.faults.isDisjoint(with: Self.faultsOfEnds) else { return }
         if let newest = truth.newestAcknowledged(user), let endsBy = newest.endsBy, endsBy < time, !newest.text.isEmpty,
             record.customStatus == newest.text,
             record.customStatusVersion == newest.version
         {
             violate(.offlineEndsCustomStatus, "user-\(user) still has \(record.words), which was to end at \(endsBy.milliseconds) ms")
         }
-        guard options.faults.isDisjoint(with: [.kills, .drains, .clients]), truth.presences[user].openCount == 0,
-            let byLogout = truth.presences[user].endedByLogout, !byLogout || truth.presences[user].unheardLogouts.isEmpty
+        guard checksHowSessionsEnd, truth.presences[user].openCount == 0, let byLogout = truth.presences[user].endedByLogout,
+            !byLogout || truth.unheardLogouts[user] == nil
         else { return }
         if record.statusType != (byLogout ? .unlogined : .offline) {
             violate(.recordsEqualSessions, "user-\(user) \(byLogout ? "logged out" : "was lost"), its record is \(record.words)")

@@ -112,15 +112,18 @@ extension SimulatedCluster {
     /// A logout that is said with the end of a session, unlike one that is asked for, is acknowledged to nobody: it is lost with the link on
     /// which it was said, and then its session was lost.
     private mutating func noteWord(of stream: SimulatedClient.Stream, user: Int) {
+        guard checksHowSessionsEnd else { return }
         let owner = nodes[stream.node].look { $0.ownerID(of: userID(user)) }
-        if owner != nodes[stream.node].id { truth.presences[user].unheardLogouts.append(stream.session) }
+        if owner != nodes[stream.node].id { truth.unheardLogouts[user, default: []].append(stream.session) }
     }
 
     /// A batch has come on a link that has held since it was sent.
     mutating func noteWords(in batch: [UInt8]) {
-        guard truth.presences.contains(where: { !$0.unheardLogouts.isEmpty }) else { return }
+        guard !truth.unheardLogouts.isEmpty else { return }
         for case .detach(let detach) in Message.all(in: batch) {
-            if let user = userIndex(detach.user.id) { truth.presences[user].unheardLogouts.removeAll { $0 == detach.session } }
+            guard let user = userIndex(detach.user.id), let unheard = truth.unheardLogouts[user] else { continue }
+            let left = unheard.filter { $0 != detach.session }
+            truth.unheardLogouts[user] = left.isEmpty ? nil : left
         }
     }
 

@@ -20,8 +20,6 @@ struct Truth {
         var excusedUntil: Nanoseconds = 0
         /// How the last session ended: by a logout, or lost; nil where another one ended so shortly before that either may count.
         var endedByLogout: Bool?
-        /// Sessions that ended so lately, while the word of it has not reached the user's owner.
-        var unheardLogouts: [SessionID] = []
         var lastEndAt: Nanoseconds = .min / 2
         /// The newest record that said OFFLINE, on whichever side of a split.
         var offlineVersion = Version.zero
@@ -39,6 +37,8 @@ struct Truth {
     }
 
     var presences: [Presence]
+    /// By user: sessions that ended by a logout, while the word of it has not reached the user's owner. Users with none have no entry.
+    var unheardLogouts: [Int: [SessionID]] = [:]
     var wishes: [[Wish]]
     var books: [SubscriptionBook]
     var sights: [Sight]
@@ -77,7 +77,7 @@ struct Truth {
     /// owner may never have heard of it.
     mutating func noteEnd(of user: Int, byLogout: Bool?, at now: Nanoseconds) {
         let isAlone = now - presences[user].lastEndAt > .milliseconds(15_000)
-        if isAlone { presences[user].unheardLogouts = [] }
+        if isAlone { unheardLogouts[user] = nil }
         presences[user].endedByLogout = isAlone || presences[user].endedByLogout == byLogout ? byLogout : nil
         presences[user].lastEndAt = now
     }
