@@ -75,8 +75,9 @@ import Testing
     }
 
     /// Seed 54868: the other side of a split had shown a user who hid from the viewer on this side, later than she was shown as gone here.
-    @Test(arguments: [(Milliseconds(4), 1), (0, 1), (Milliseconds?.none, 0)])
-    mutating func afterASplitWhoResumedIsToldAgainThatSomebodyHides(from position: Milliseconds?, times: Int) {
+    /// Seed 529151: meanwhile this side's node had begun to answer for her anew, by a clock that is ahead of the other's.
+    @Test(arguments: [(Milliseconds(4), 1, Milliseconds(0)), (0, 1, 0), (Milliseconds?.none, 0, 0), (4, 1, 12)])
+    mutating func afterASplitWhoResumedIsToldAgainThatSomebodyHides(from position: Milliseconds?, times: Int, knownSince: Milliseconds) {
         var dora = record("dora", 2)
         dora.statusType = .online
         let rule = Visibility().changed(by: .init(mode: .nobody))
@@ -90,6 +91,8 @@ import Testing
         let followed = Interest.Followed(target: user("dora"), told: .zero, since: 1)
         gateway.receive(
             .interest(Interest(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
+        gateway.receive(.deliver(dora))
+        dora.knownSince = knownSince
         gateway.receive(.deliver(dora))
         _ = pushed()
         let healed = Version(milliseconds: 9, counter: 0, node: 1)
