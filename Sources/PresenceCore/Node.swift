@@ -41,6 +41,8 @@ public struct Node {
         var relays = Relays()
         /// Counts the registrations sent to it.
         var epoch: UInt64 = 0
+        /// The last request that it has sent: it counts them up, in one process after the other.
+        var lastRequest: UInt64 = 0
         /// What is still to be told to it when there is room.
         var registrations = Registrations()
         /// An effect asks for transmission already.
@@ -302,6 +304,9 @@ public struct Node {
         case .watch(let watches): watch(watches, from: peer, at: now)
         case .unwatch(let users): unwatch(users, from: peer)
         case .request(let request):
+            // Of a link that is gone: who asked has asked again on the one after it, and perhaps for something else since (seed 406592).
+            guard request.id > peers[peer].lastRequest else { return }
+            peers[peer].lastRequest = request.id
             if case .explain(let other, .view) = request.operation {
                 return send(.answer(id: request.id, explanation(of: request, about: other, .view, at: now)), to: peer)
             }

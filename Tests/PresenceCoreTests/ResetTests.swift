@@ -304,6 +304,20 @@ import Testing
         #expect(cluster.record(of: ann).statusType == .unlogined)
     }
 
+    /// Seed 406592: a first attempt was read from an old connection after the second one was done, and undid what was asked for since.
+    @Test mutating func whatWasAskedOnALinkThatIsGoneIsNotDoneWhenItComesLate() throws {
+        let asker = cluster.processes[1].node.selfPeer
+        cluster.setStatus(ann, "first", on: 1)
+        cluster.setStatus(ann, "second", on: 1)
+        let late = OwnerOperation.setSelfStatus(customStatus: "first", seconds: nil)
+        var writer = WireWriter()
+        writer.message(.request(Request(id: asker.generation &<< 20 + 1, user: user(ann), operation: late)))
+        let now = cluster.now
+        try writer.bytes.withUnsafeBytes { try cluster.processes[0].node.receive(batch: $0, from: asker.id, at: now) }
+        cluster.advance(.milliseconds(500))
+        #expect(cluster.record(of: ann).customStatus == "second")
+    }
+
     // MARK: Cost
 
     /// 10,000 views and 1,000 sessions of the users of one other node.
