@@ -58,6 +58,7 @@ extension Node {
         // All that an earlier process told is below the bound that it left.
         let start = owners.clock.milliseconds(at: 0) + 1
         if start >= now.wall { owners.clock.observe(Version(milliseconds: start, counter: 0, node: 0)) }
+        if peers.contains(where: { $0.wasMember && $0.hasLeft }) { owners.doubtPositions(at: now) }
         owners.renew(at: now)
     }
 }

@@ -3,7 +3,7 @@ import PresenceWire
 /// Records that many nodes watch (design §2, Links): their owner sends them to a few, each passes them on to its share.
 extension Node {
     /// Sends a record of this node's to the nodes that watch it.
-    mutating func tell(_ record: Record, to watchers: [PeerIndex]) {
+    mutating func tell(_ record: Record, to watchers: [PeerIndex], at now: Now) {
         if watchers.first == 0 { send(.delta(record), to: 0) }
         let others = watchers.filter { $0 != 0 && peers[$0].isLinked }
         // Nobody shows it any more who may not: not even a node that has not told this one yet that it watches. It is told directly,
@@ -12,7 +12,8 @@ extension Node {
         let relays = spread(record, to: others)
         guard relays < others.count, let user = owners.index(ofKnown: record.user) else { return }
         // Who was told by a new owner later than the record was written must not believe before that it has everything.
-        let changedAt = Version(milliseconds: max(record.version.milliseconds, record.knownSince), counter: 0, node: 0)
+        let knownSince = min(record.knownSince, owners.clock.milliseconds(at: now.wall))
+        let changedAt = Version(milliseconds: max(record.version.milliseconds, knownSince), counter: 0, node: 0)
         for peer in others { peers[peer].relays.append(user, changedAt: changedAt) }
     }
 

@@ -254,7 +254,7 @@ public struct Node {
     /// Carries out what the machines want until nothing is left.
     mutating func run(at now: Now) {
         while true {
-            for (record, watchers) in outbox.changes.takeAll() { tell(record, to: watchers) }
+            for (record, watchers) in outbox.changes.takeAll() { tell(record, to: watchers, at: now) }
             for (peer, message) in outbox.messages.takeAll() { send(message, to: peer) }
             for (peer, user) in outbox.lists.takeAll() { owe(listOf: user, to: peer) }
             if let message = local.popFirst() {

@@ -108,7 +108,7 @@ extension OwnerShards {
         users[index].isReplica = false
         countAllFollowed(by: index, 1)
         let time = clock.milliseconds(at: now.wall)
-        users[index].record.knownSince = time
+        users[index].record.knownSince = knownSince(at: now)
         raisePrivacy(of: index, at: now, into: &outbox)
         // The gateways may not have heard of all: the owner before held targets back until they were on disk, or never knew them.
         users[index].subscriptions.relearn(at: time)
@@ -134,11 +134,21 @@ extension OwnerShards {
             let version = clock.next(at: now.wall)
             users[index].record.version = version
             users[index].record.privacy?.raise(to: version)
-            users[index].record.knownSince = clock.milliseconds(at: now.wall)
+            users[index].record.knownSince = knownSince(at: now)
             noteFacts(of: index)
         }
         (isRenewed, unwritten) = (true, 0)
     }
+
+    /// Other nodes went on when this one had ended, and have left. Their clocks may have been ahead of the one that is here now: positions that
+    /// they told do not count until this clock is past them for certain (seed 548384).
+    mutating func doubtPositions(at now: Now) { claimedByOthers = clock.milliseconds(at: now.wall) + clock.driftMax.wholeMilliseconds }
+
+    /// Since when this node answers for what it did not write.
+    func knownSince(at now: Now) -> Milliseconds { max(clock.milliseconds(at: now.wall), claimedByOthers) }
+
+    /// The same of what it writes now: since it is written.
+    func knownSince(ofNew version: Version) -> Milliseconds { version.milliseconds > claimedByOthers ? 0 : claimedByOthers }
 
     /// Reading the disk may have taken longer than the grace: it begins now for each who was ONLINE.
     mutating func doubtAll(at now: Now) {
@@ -151,7 +161,7 @@ extension OwnerShards {
     /// The same for somebody of whom nothing was written: something may have been told all the same.
     mutating func renew(_ user: Index, at now: Now, into outbox: inout Outbox) {
         users[user].record.version = clock.next(at: now.wall)
-        users[user].record.knownSince = clock.milliseconds(at: now.wall)
+        users[user].record.knownSince = knownSince(at: now)
         noteFacts(of: user)
         outbox.rows.append(Row(users[user].record))
     }

@@ -119,7 +119,7 @@ extension OwnerShards {
         let version = clock.next(at: now.wall)
         users[user].record.version = version
         users[user].record.privacy?.raise(to: version)
-        users[user].record.knownSince = clock.milliseconds(at: now.wall)
+        users[user].record.knownSince = knownSince(at: now)
     }
 }
 

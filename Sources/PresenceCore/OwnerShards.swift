@@ -37,6 +37,8 @@ struct OwnerShards {
     var unwritten: Int?
     /// See ``renew(at:)``.
     var isRenewed = false
+    /// Clients may have been told that all is complete up to here, by nodes that have left: see ``doubtPositions(at:)``.
+    var claimedByOthers: Milliseconds = 0
     /// What comes is from the own disk.
     private var isLoading = false
     /// No other node that keeps the same users can be reached, though there are some.
@@ -214,7 +216,7 @@ struct OwnerShards {
         if isChanged || visibility != nil || record.hasExpiredFace(at: now.wall) {
             if isChanged { record.lastUpdateTime = now.wall }
             record.version = clock.next(at: now.wall)
-            record.knownSince = 0
+            record.knownSince = knownSince(ofNew: record.version)
             if customChanged || event != nil { record.customStatusVersion = record.version }
             event?.change(&record, at: now)
             changePrivacy(of: &record, to: visibility, face: isChanged ? record : old, at: now)
@@ -240,7 +242,7 @@ struct OwnerShards {
         let (old, friends) = (users[user].record.privacy?.version, users[user].record.privacy?.visibility.friends ?? [])
         guard keep(record, at: user, now: now) else { return }
         if users[user].record.privacy?.visibility.friends ?? [] != friends { friendsChanged(of: user, at: now, into: &outbox) }
-        users[user].record.knownSince = clock.milliseconds(at: now.wall)
+        users[user].record.knownSince = knownSince(at: now)
         settle(user, isNews: true, at: now, into: &outbox)
         let kept = users[user].record
         if let privacy = kept.privacy, privacy.version != old, !kept.changesPrivacy { outbox.rows.append(Row(privacy, of: kept.user)) }

@@ -62,7 +62,7 @@ public struct Record: Hashable, Sendable {
     /// The last proof of life.
     public var lastSeenTime: Milliseconds
     /// When the present owner began to answer for the record, if it did not write it: who was told earlier that all is complete may have
-    /// missed it. Not kept on disk.
+    /// missed it. Later than now where nodes that have left may have told so by clocks that were ahead. Not kept on disk.
     public var knownSince: Milliseconds
     private var privacyBox: Box?
 

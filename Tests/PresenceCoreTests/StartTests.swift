@@ -74,6 +74,23 @@ import Testing
         #expect(cluster.processes[0].node.kept(user("ann")).record.version > first)
     }
 
+    /// Seed 548384: the clocks of those who went on when this node had ended, and have left, were ahead of the one that is here now.
+    @Test(arguments: [false, true]) func whoStartsAfterOthersHaveLeftTellsAllToWhoResumesFromTheirPositions(hasOthers: Bool) throws {
+        var cluster = TestCluster(nodes: 1)
+        cluster.setStatus("ann", "kept", on: 0)
+        cluster.kill(0)
+        let other = Row(member: Peer(id: "other", generation: 1, address: "other:7601"), hasLeft: true, version: Version(stamp: 1, node: 2))
+        if hasOthers { cluster.processes[0].disk["other"] = other }
+        try cluster.restart(0)
+        let position = Version(milliseconds: cluster.now.wall + 20_000, counter: 0, node: 0)
+        #expect(cluster.record(of: "ann").isUntold(since: position) == hasOthers)
+        cluster.setStatus("ann", "changed", on: 0)
+        #expect(cluster.record(of: "ann").isUntold(since: position) == hasOthers)
+        cluster.now.wall += 61_000
+        cluster.setStatus("ann", "later", on: 0)
+        #expect(cluster.record(of: "ann").knownSince == 0)
+    }
+
     @Test func aDiskThatTakesNothingAtTheStartIsKnownBeforeAnythingIsChanged() throws {
         var cluster = TestCluster(nodes: 1)
         cluster.kill(0)
