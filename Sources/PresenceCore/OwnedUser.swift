@@ -30,8 +30,9 @@ struct OwnedUser {
     /// one who is none, a custom status that outlived its OFFLINE. Two sides of a split have brought that together, or the policy has
     /// changed; nil when nothing is suspected.
     var repairDueAt: Instant?
-    /// The record was written by somebody who knew of a newer rule about who may see the user; it is on its way.
-    var awaitsRule = false
+    /// The record was written by somebody who knew of a newer rule about who may see the user, which is on its way: what was kept before,
+    /// because somebody may have been shown it. A list, which takes no room where it is empty.
+    var keptBeforeRule: [Record] = []
     /// When this user is looked at next; an older entry in the queue of reviews is void.
     var reviewAt = Instant.farFuture
 

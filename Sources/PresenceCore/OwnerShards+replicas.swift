@@ -30,13 +30,9 @@ extension OwnerShards {
             let rowsCount = outbox.rows.count
             switch row.kind {
             case .status:
-                let old = users[user].record
-                // Somebody may have been shown that, and the owner, who has hidden the user since, may never have heard of it.
-                if users[user].isReplica, old.privacy == nil, old.version > .zero, row.version > old.version, row.namesRule {
-                    outbox.rowsForOwners.append(Row(old))
-                }
+                let old = users[user].keptBeforeRule.first ?? users[user].record
                 receive(try record(in: row, of: user), at: user, now: now, into: &outbox)
-                if users[user].record.version == row.version { users[user].awaitsRule = try awaitsRule(row, at: user) }
+                if users[user].record.version == row.version { users[user].keptBeforeRule = try awaitsRule(row, at: user) ? [old] : [] }
             case .visibility: receive(try Privacy(row), at: user, now: now, into: &outbox)
             case .subscription: receive(try Subscription(row), row, at: user, now: now, into: &outbox)
             case .member, .clock, .policy, .kick: throw RowError(row, "is no fact of a user")

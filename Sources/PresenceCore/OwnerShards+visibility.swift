@@ -83,9 +83,10 @@ extension OwnerShards {
         let old = record.privacy?.version ?? .zero
         // Somebody may have been shown the record by another rule under the version that it has, whichever of them shows more (seed 337077).
         let isRuleNewer = privacy.writtenAt > record.privacy?.writtenAt ?? .zero && privacy.version <= record.version
-        let isUnaware = !users[user].awaitsRule && (isRuleNewer || privacy.isUnknown(to: record))
+        let before = users[user].keptBeforeRule.takeAll().first
         users[user].record.privacy = privacy
-        users[user].awaitsRule = false
+        // The owner, who has hidden the user since, may never have heard of what was kept here before (seed 418795).
+        let isUnaware = before.map(users[user].record.isBehind) ?? (isRuleNewer || privacy.isUnknown(to: record))
         guard !users[user].isReplica else {
             // The newer rule may be in an older row.
             if privacy.version < old || isUnaware { users[user].record.privacy?.raise(to: clock.next(at: now.wall)) }

@@ -234,7 +234,7 @@ extension Record {
     }
 
     /// Whether somebody is shown something older than by `old`.
-    private func isBehind(_ old: Record) -> Bool {
+    public func isBehind(_ old: Record) -> Bool {
         guard let privacy, privacy != old.privacy, privacy.faces.contains(where: { $0.version < old.version }) else { return false }
         if versionForOthers < old.versionForOthers { return true }
         return (privacy.viewers + (old.privacy?.viewers ?? [])).contains { shown(to: $0).version < old.shown(to: $0).version }

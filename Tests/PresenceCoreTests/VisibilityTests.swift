@@ -174,7 +174,8 @@ import Testing
     }
 
     /// Seed 34828: what a node had shown while it was cut off was replaced on its disk by the owner's record, which knew nothing of it.
-    @Test mutating func theOwnerHearsOfWhatSomebodyShowedBeforeItKnewOfTheRule() {
+    /// Seed 418795: there was no link to the owner when it came, and nobody knew of it afterwards.
+    @Test mutating func theOwnerHearsOfWhatSomebodyShowedBeforeItKnewOfTheRule() throws {
         var shown = Record(blank: user("ann"))
         shown.version = Version(milliseconds: cluster.now.wall - 10, counter: 0, node: 9)
         var hiding = shown
@@ -187,8 +188,12 @@ import Testing
         let owner = cluster.ownerIndex(of: "ann")
         var node = cluster.processes[(owner + 1) % 3].node
         let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
-        for record in [shown, hiding] { node.receive([Row(record)], ticket: 0, from: peer, at: cluster.now) }
-        #expect(node.outbox.rowsForOwners == [Row(shown)])
+        let rule = Row(try #require(hiding.privacy), of: user("ann"))
+        for row in [Row(shown), Row(hiding), rule] { node.receive([row], ticket: 0, from: peer, at: cluster.now) }
+        let kept = try #require(node.owners.record(of: user("ann")).privacy)
+        #expect(kept.version > hiding.version, "a fact that digests tell")
+        #expect(kept.faces.allSatisfy { $0.version > shown.version })
+        #expect(node.outbox.rowsForOwners == [Row(kept, of: user("ann"))])
     }
 
     /// Seed 204291: a side of a split had shown the user by a version that was a count newer than the rule of the other side.
