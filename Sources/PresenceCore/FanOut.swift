@@ -109,11 +109,14 @@ struct FanOut {
     /// from one that had it as late, was told so before anybody knew it.
     private mutating func replace(_ index: UserTable<View>.Index, by record: Record, at time: Milliseconds) {
         let isLate = views[index].isKnown && record.version.milliseconds < completeUpTo
+        let knownSince = views[index].record.knownSince
         views[index].record = record.replacing(views[index].record)
         if record.hasPrivacy || !rulesTold.isEmpty {
             rulesTold[record.user] = views[index].record.privacy == record.privacy ? nil : record.privacy
         }
         if isLate { views[index].record.knownSince = max(record.knownSince, time) }
+        // What those are shown who may not see the user may be what it was before, and as late.
+        if record.hasPrivacy { views[index].record.knownSince = max(views[index].record.knownSince, knownSince) }
     }
 
     /// What is held is the newest, but another owner has begun to answer for it: the gateways must know, because who comes to them may have

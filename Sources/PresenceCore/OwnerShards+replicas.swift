@@ -143,8 +143,12 @@ extension OwnerShards {
     /// Since when this node answers for what it did not write.
     func knownSince(at now: Now) -> Milliseconds { max(clock.milliseconds(at: now.wall), claimedByOthers) }
 
-    /// The same of what it writes now: since it is written.
-    func knownSince(ofNew version: Version) -> Milliseconds { version.milliseconds > claimedByOthers ? 0 : claimedByOthers }
+    /// The same of what it writes now: since it is written. But what those are shown who may not see the user is as old as before, whatever
+    /// changes beside it (seed 403484).
+    func knownSince(ofNew record: Record) -> Milliseconds {
+        let isClaimed = record.version.milliseconds <= claimedByOthers
+        return max(isClaimed ? claimedByOthers : 0, record.hasPrivacy ? record.knownSince : 0)
+    }
 
     /// Reading the disk may have taken longer than the grace: it begins now for each who was ONLINE.
     mutating func doubtAll(at now: Now) {

@@ -216,10 +216,10 @@ struct OwnerShards {
         if isChanged || visibility != nil || record.hasExpiredFace(at: now.wall) {
             if isChanged { record.lastUpdateTime = now.wall }
             record.version = clock.next(at: now.wall)
-            record.knownSince = knownSince(ofNew: record.version)
             if customChanged || event != nil { record.customStatusVersion = record.version }
             event?.change(&record, at: now)
             changePrivacy(of: &record, to: visibility, face: isChanged ? record : old, at: now)
+            record.knownSince = knownSince(ofNew: record)
         }
         users[user].record = record
         noteFacts(of: user)

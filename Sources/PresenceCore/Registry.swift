@@ -9,7 +9,7 @@ extension OwnerShards {
         guard !users[user].record.isRegistered else { return outbox.rows.append(Row(users[user].record)) }
         users[user].record.isRegistered = true
         users[user].record.version = clock.next(at: now.wall)
-        users[user].record.knownSince = knownSince(ofNew: users[user].record.version)
+        users[user].record.knownSince = knownSince(ofNew: users[user].record)
         noteFacts(of: user)
         outbox.changes.append((users[user].record, users[user].watchers))
         outbox.rows.append(Row(users[user].record))

@@ -58,6 +58,18 @@ import Testing
         #expect(views.watch(for: user("ann"), withRecord: true)?.record == hiding)
     }
 
+    @Test mutating func facesThatCameLateAreAsLateWithTheNextRecord() {
+        views.completeUpTo = 10
+        var hiding = Self.ann
+        hiding.version = Version(milliseconds: 8, counter: 0, node: 2)
+        let nobody = Visibility().changed(by: .init(mode: .nobody))
+        hiding.privacy = Privacy().changed(to: nobody, writtenAt: hiding.version, face: Self.ann, at: hiding.version)
+        _ = views.receive(hiding, at: 20)
+        hiding.version = Version(milliseconds: 30, counter: 0, node: 2)
+        let next = views.receive(hiding, at: 30)
+        #expect(next?.record.shown(to: user("bob")).knownSince == 20)
+    }
+
     /// Who registers a user only now was told of it by nobody here.
     @Test mutating func whatIsRegisteredLaterIsNotLate() {
         views.completeUpTo = 10

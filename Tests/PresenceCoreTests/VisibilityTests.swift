@@ -196,6 +196,29 @@ import Testing
         #expect(node.outbox.rowsForOwners == [Row(kept, of: user("ann"))])
     }
 
+    /// Seed 403484: a new owner's faces came from another side of a split, and the next change of the rule passed for all that was new.
+    @Test(arguments: [true, false]) func facesAreKnownSinceTheOwnerAnswersForThemWhateverChangesThen(isRule: Bool) throws {
+        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
+        var hiding = Record(blank: user("ann"))
+        hiding.version = Version(10, 2)
+        hiding.privacy = Privacy().changed(
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: hiding.version, face: Record(blank: user("ann")),
+            at: hiding.version)
+        shards.watch([Watch(user: user("ann"), held: hiding.version, record: hiding)], from: 2, at: now, into: &outbox)
+        let known = shards.record(of: user("ann"))
+        #expect(known.knownSince > 0)
+        let change = OwnerShards.VisibilityChange(
+            visibility: Visibility().changed(by: .init(mode: .list)), writtenAt: Version(1_000, 2))
+        let place = shards.index(of: user("ann"))
+        shards.settle(place, customStatus: isRule ? nil : "busy", visibility: isRule ? change : nil, at: now, into: &outbox)
+        #expect(shards.record(of: user("ann")).version > known.version)
+        #expect(shards.record(of: user("ann")).knownSince == known.knownSince)
+        shards.settle(place, customStatus: "free", visibility: nil, at: now, into: &outbox)
+        #expect(shards.record(of: user("ann")).shown(to: user("bob")).knownSince == known.knownSince)
+    }
+
     /// Seed 204291: a side of a split had shown the user by a version that was a count newer than the rule of the other side.
     @Test(arguments: [false, true])
     mutating func aRuleThatIsOlderThanWhatWasShownWithoutItIsNewerFromNowOn(recordNamesIt: Bool) throws {
