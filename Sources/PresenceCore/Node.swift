@@ -303,33 +303,7 @@ public struct Node {
         case .detach(let detach): self.detach(detach, from: peer, at: now)
         case .watch(let watches): watch(watches, from: peer, at: now)
         case .unwatch(let users): unwatch(users, from: peer)
-        case .request(let request):
-            // Of a link that is gone: who asked has asked again on the one after it, and perhaps for something else since (seed 406592).
-            guard request.id > peers[peer].lastRequest else { return }
-            peers[peer].lastRequest = request.id
-            if case .explain(let other, .view) = request.operation {
-                return send(.answer(id: request.id, explanation(of: request, about: other, .view, at: now)), to: peer)
-            }
-            if case .followers(let targets) = request.operation {
-                // Some of those whom it owns may not be here yet.
-                guard handoff.coldCount == 0 else { return send(.misrouted([request.user]), to: peer) }
-                return send(.answer(id: request.id, .followers(targets.map { UInt64(owners.followers.ask($0)) })), to: peer)
-            }
-            guard decides(request.user, for: peer) else { return }
-            guard request.subjects.allSatisfy({ decides($0) }) else { return send(.misrouted([request.user]), to: peer) }
-            if request.operation.isDurable, let refusal = refusalOfChange(of: request.user) {
-                return send(.answer(id: request.id, .refused(refusal)), to: peer)
-            }
-            switch request.operation {
-            // A smaller side of a split decides nothing for all.
-            case .setPolicy where !peers.isMajority, .kick where !peers.isMajority:
-                send(.answer(id: request.id, .refused(.unavailable)), to: peer)
-            case .setPolicy(let change): setPolicy(of: String(request.user.app), change, id: request.id, from: peer, at: now)
-            case .explain(let other, let part):
-                send(.answer(id: request.id, explanation(of: request, about: other, part, at: now)), to: peer)
-            case .kick(let reason): kick(request, reason: reason, from: peer, at: now)
-            default: owners.perform(request, from: peer, at: now, into: &outbox)
-            }
+        case .request(let request): receive(request, from: peer, at: now)
         case .requestRegistered(let epoch, let ring): receive(requestRegistered: epoch, ring: ring, from: peer)
         case .registered(let epoch, let hashes): receive(registered: hashes, epoch: epoch, from: peer)
         case .beginSync(let epoch, let ranges):
@@ -368,6 +342,35 @@ public struct Node {
         case .complete(let version):
             // What is written here from now on is newer than what clients may have been told is complete.
             if owners.accepts(version, at: now) { receive(complete: version.milliseconds, from: peer) }
+        }
+    }
+
+    private mutating func receive(_ request: Request, from peer: PeerIndex, at now: Now) {
+        // Of a link that is gone: who asked has asked again on the one after it, and perhaps for something else since (seed 406592).
+        guard request.id > peers[peer].lastRequest else { return }
+        peers[peer].lastRequest = request.id
+        if case .explain(let other, .view) = request.operation {
+            return send(.answer(id: request.id, explanation(of: request, about: other, .view, at: now)), to: peer)
+        }
+        if case .followers(let targets) = request.operation {
+            // Some of those whom it owns may not be here yet.
+            guard handoff.coldCount == 0 else { return send(.misrouted([request.user]), to: peer) }
+            return send(.answer(id: request.id, .followers(targets.map { UInt64(owners.followers.ask($0)) })), to: peer)
+        }
+        guard decides(request.user, for: peer) else { return }
+        guard request.subjects.allSatisfy({ decides($0) }) else { return send(.misrouted([request.user]), to: peer) }
+        if request.operation.isDurable, let refusal = refusalOfChange(of: request.user) {
+            return send(.answer(id: request.id, .refused(refusal)), to: peer)
+        }
+        switch request.operation {
+        // A smaller side of a split decides nothing for all.
+        case .setPolicy where !peers.isMajority, .kick where !peers.isMajority:
+            send(.answer(id: request.id, .refused(.unavailable)), to: peer)
+        case .setPolicy(let change): setPolicy(of: String(request.user.app), change, id: request.id, from: peer, at: now)
+        case .explain(let other, let part):
+            send(.answer(id: request.id, explanation(of: request, about: other, part, at: now)), to: peer)
+        case .kick(let reason): kick(request, reason: reason, from: peer, at: now)
+        default: owners.perform(request, from: peer, at: now, into: &outbox)
         }
     }
 

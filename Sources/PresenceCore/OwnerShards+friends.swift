@@ -19,7 +19,9 @@ extension OwnerShards {
         guard let user else { return interest }
         if isUnheard { interest.removed = forgotten(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user) }
         guard let privacy = users[user].record.privacy else { return interest }
-        interest.version = max(interest.version, privacy.version)
+        // Not the version of the rule, which another side of a split may have raised for its faces: of two lists the one would be taken for
+        // the older that has the newer rule (seed 666584).
+        interest.version = max(interest.version, privacy.writtenAt)
         let allowedAt = policies.entry(String(id.app))?.version ?? .zero
         let since = max(privacy.version, allowedAt).milliseconds
         for friend in friends(toldTo: user) where users[user].subscriptions.entry(for: friend) == nil {

@@ -156,4 +156,22 @@ import Testing
         cluster.setStatus("ann", "busy", on: 2)
         #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("busy"))
     }
+
+    /// Seed 666584: the list of a side that had raised the faces was taken for newer than one with a subscription and a newer rule.
+    @Test mutating func aListIsNoNewerForFacesThatWereRaised() throws {
+        cluster.login("bob", on: 1)
+        befriend("bob", ["ann"])
+        let owner = cluster.ownerIndex(of: "bob")
+        let bob = UserID(app: "default", id: "bob")
+        let before = cluster.processes[owner].node.owners.list(of: bob)
+        #expect(before.added.map(\.target.id.description) == ["ann"])
+        var privacy = try #require(cluster.processes[owner].node.kept(bob).record.privacy)
+        cluster.advance(.seconds(1))
+        privacy.raise(to: Version(milliseconds: cluster.now.wall, counter: 0, node: 9))
+        cluster.processes[owner].node.receive([Row(privacy, of: bob)], ticket: 0, from: 1, at: cluster.now)
+        #expect(cluster.processes[owner].node.kept(bob).record.privacy?.version ?? .zero >= privacy.version)
+        #expect(cluster.processes[owner].node.owners.list(of: bob).version == before.version)
+        befriend("bob", ["ann", "eve"])
+        #expect(cluster.processes[owner].node.owners.list(of: bob).version > before.version)
+    }
 }
