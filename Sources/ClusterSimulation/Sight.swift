@@ -15,6 +15,8 @@ struct Sight {
     private(set) var since: Nanoseconds = 0
     /// What each user who may not see this one was shown first since then.
     private var shown: [Int: JSONValue] = [:]
+    /// Its version, by user.
+    private var versions: [Int: String] = [:]
     /// What each of them was shown before a text in it ended by itself.
     private var ended: [Int: JSONValue] = [:]
 
@@ -42,16 +44,20 @@ struct Sight {
     mutating func problem(with status: JSONValue, shownTo viewer: Int, mayEnd: Bool) -> String? {
         let seen = status.without("version")
         if case .string("ONLINE") = status["statusType"] { return "she is shown as ONLINE" }
+        let version = status["version"]?.text ?? ""
         guard let before = shown[viewer], before != seen else {
-            shown[viewer] = seen
+            (shown[viewer], versions[viewer]) = (seen, version)
             return nil
         }
         if mayEnd, status["customStatus"]?.text == "" {
             if before["customStatus"]?.text != "" { ended[viewer] = before }
-            shown[viewer] = seen
+            (shown[viewer], versions[viewer]) = (seen, version)
             return nil
         }
-        // Another device of the viewer is on a node to which the link is slow: it hears of the end later.
+        // Another device of the viewer is on a node to which the link is slow: it hears of the end later, and may be the first one that tells
+        // what was before it (seed 822288).
+        let isOlder = version < versions[viewer] ?? ""
+        if mayEnd, isOlder, before["customStatus"]?.text == "", ended[viewer] == nil { ended[viewer] = seen }
         if ended[viewer] == seen { return nil }
         return "before it was \(before)"
     }

@@ -32,7 +32,14 @@ import Testing
         #expect(!isRight(status("lunch", seenAt: 6, version: "2")))
         sight.ask(at: 1)
         #expect(isRight(status("", version: "3")))
-        #expect(!isRight(status("lunch", version: "1")))
+        #expect(!isRight(status("lunch", version: "4")))
+    }
+
+    @Test mutating func whatWasBeforeTheEndMayBeToldFirstByANodeThatHasNotHeardOfIt() {
+        #expect(isRight(status("", version: "3")))
+        #expect(isRight(status("lunch", version: "1")))
+        #expect(isRight(status("lunch", version: "1")))
+        #expect(!isRight(status("a secret", version: "2")))
     }
 
     @Test mutating func aTextThatDoesNotEndByItselfStays() {

@@ -1,0 +1,31 @@
+import PresenceCore
+import PresenceWire
+
+extension Plan {
+    /// Each half of a cluster takes what the other one does not hear of: together a user's lists are longer than the quota. Both devices of a
+    /// user are there, and what one of them is told in an answer the other one is told by its stream.
+    static func halved(_ options: SimulationOptions) -> [Step] {
+        guard options.isHalved else { return [] }
+        var random = SplitMix64(seed: options.seed).split(18)
+        var steps = audience(options, &random)
+        let (at, duration) = (random.number(in: 2_000...3_000), random.number(in: 7_000...9_000))
+        for (from, to) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
+            steps.append(Step(at: at, action: .blind(from: from, to: to, duration: duration)))
+            steps.append(Step(at: at, action: .blind(from: to, to: from, duration: duration)))
+        }
+        for user in 0..<options.stagedUsersCount {
+            let second = user * SimulatedClient.devicesPerUser + 1
+            steps.append(Step(at: random.number(in: 900...1_500), action: .login(client: second, node: 0, resumes: false)))
+            let some = { (random: inout SplitMix64) in (0...1).map { _ in random.number(in: 0...options.usersCount - 1) } }
+            for _ in 0...3 {
+                let subscribe = Step.Action.subscribe(user: user, targets: some(&random), seconds: nil, sync: random.isOnce(in: 2))
+                steps.append(Step(at: random.number(in: at + 3_500...at + duration), action: subscribe))
+            }
+            let alone = Step.Action.subscribe(user: user, targets: some(&random), seconds: nil, sync: true)
+            let isBefore = random.isOnce(in: 2)
+            steps.append(Step(at: isBefore ? random.number(in: 1_600...at) : options.activeMilliseconds - 500, action: alone))
+            steps.append(Step(at: random.number(in: at...at + duration), action: setStatus(of: user, &random)))
+        }
+        return steps
+    }
+}

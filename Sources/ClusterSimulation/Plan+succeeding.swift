@@ -1,0 +1,33 @@
+import PresenceCore
+import PresenceWire
+
+extension Plan {
+    /// A node ends, and what the others say to the new owners of its users waits there, because one is slow to say what it holds. Meanwhile
+    /// another one that has said something ends, or says all anew; nobody comes back.
+    static func succeeding(_ options: SimulationOptions) -> [Step] {
+        guard options.isSuccession else { return [] }
+        var random = SplitMix64(seed: options.seed).split(19)
+        var steps = audience(options, &random)
+        let at = options.activeMilliseconds - 17_000
+        let first = random.number(in: 0...options.nodesCount - 1)
+        let place = { (count: Int) in (first + count) % options.nodesCount }
+        let (slow, ended, other) = (place(0), place(1), place(2))
+        for node in 0..<options.nodesCount where node != slow {
+            let delay = Step.Action.delay(from: slow, to: node, milliseconds: random.number(in: 700...800), duration: 1_000)
+            steps.append(Step(at: at - 20, action: delay))
+        }
+        steps.append(Step(at: at, action: .kill(node: ended, downMilliseconds: 60_000)))
+        let end = at + random.number(in: 60...300)
+        let dies = random.isOnce(in: 2)
+        if dies {
+            steps.append(Step(at: end, action: .kill(node: other, downMilliseconds: 60_000)))
+        } else {
+            for node in 0..<options.nodesCount where node != other { steps.append(Step(at: end, action: .reset(from: other, to: node))) }
+        }
+        for client in 0..<options.stagedUsersCount * SimulatedClient.devicesPerUser {
+            let delay = dies ? 2_000 : random.number(in: -2...8)
+            steps.append(Step(at: end + delay, action: .drop(client: client, comesBackAfter: nil)))
+        }
+        return steps
+    }
+}
