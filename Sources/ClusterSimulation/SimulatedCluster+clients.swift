@@ -257,7 +257,8 @@ extension SimulatedCluster {
         let told = SimulatedClient.Told(version: version, status: status)
         let last = clients[client].streamed[user] ?? ""
         // Who is followed anew is told anew; by a clock that has jumped a subscription ends at any time.
-        let mayBeRepeated = truth.books[clients[client].user].hasRemoved || options.faults.contains(.clocks) || version == Version.zero.text
+        let isFollowedAnew = truth.books[clients[client].user].mayHaveRemoved(at: time)
+        let mayBeRepeated = isFollowedAnew || options.faults.contains(.clocks) || version == Version.zero.text
         if last > version || (last == version && !mayBeRepeated) {
             return violate(.viewsNeverGoBack, "user-\(clients[client].user) was told \(last), is now told \(status)")
         }

@@ -96,7 +96,7 @@ extension SimulatedCluster {
     mutating func call(_ call: Call, by user: Int) {
         if call.isOfBook {
             guard !truth.books[user].isBusy else { return }
-            truth.books[user].isBusy = true
+            truth.books[user].begin(seconds: call.subscriptionSeconds, at: time)
         }
         if case .setVisibility = call {
             guard !truth.sights[user].isBusy || isLater(than: truth.sights[user].askedAt) else { return }
@@ -251,5 +251,10 @@ extension Call {
         case .subscribeUserStatus, .unsubscribeUserStatus: true
         default: false
         }
+    }
+
+    /// For how long it adds somebody to them; nil for ever.
+    fileprivate var subscriptionSeconds: Int64? {
+        if case .subscribeUserStatus(_, let seconds, _, _) = self { seconds } else { nil }
     }
 }

@@ -108,13 +108,25 @@ struct SubscriptionBook {
     /// No operation has been left without an answer.
     private(set) var isCertain = true
     /// Somebody was removed, by whatever rule: whoever is followed again is told again.
-    private(set) var hasRemoved = false
+    private var hasRemoved = false
+    /// From when on the operation that is under way may have added somebody who is gone again.
+    private var removesFrom: Nanoseconds = .max
     /// When an operation last changed it.
     private(set) var changedAt: Nanoseconds = .min / 2
 
     init(quota: Int) { self.quota = quota }
 
     mutating func doubt() { (isCertain, hasRemoved) = (false, true) }
+
+    /// An operation begins; with `seconds` it adds somebody for so long.
+    mutating func begin(seconds: Int64?, at now: Nanoseconds) {
+        isBusy = true
+        removesFrom = seconds.map { now + $0 * 1_000_000_000 } ?? .max
+    }
+
+    /// Whether somebody who is followed may be followed anew. Until its caller has an answer an operation is tried again on every new link:
+    /// who was added for a time by an attempt whose answer was lost, and has gone since, is added by the next one (seed 915354).
+    func mayHaveRemoved(at now: Nanoseconds) -> Bool { hasRemoved || (isBusy && removesFrom <= now) }
 
     /// Returns who is evicted: the earliest, those just added last.
     mutating func subscribe(_ targets: [Int], at now: Nanoseconds, expiresAt: Nanoseconds?) -> [Int] {
