@@ -198,7 +198,7 @@ extension SimulatedCluster {
             truth.wishes[call.user].append(
                 Truth.Wish(
                     text: text, expires: seconds != nil, endsBy: seconds.map { time + ($0 + 3) * 1_000_000_000 },
-                    version: isAlone ? nil : record.version, acknowledgedAt: time))
+                    version: isAlone ? nil : record.version, changedAt: record.lastUpdateTime, acknowledgedAt: time))
         case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, _, _, _, _, let records, _)):
             subscribed(call, targets, seconds, evicted: evicted)
             checkSights(of: records ?? [], inAnswerTo: call)

@@ -33,6 +33,8 @@ struct Truth {
         var endsBy: Nanoseconds?
         /// Nil when nobody has heard of its end.
         var version: Version?
+        /// When the record had last changed that was answered; a rule of who may see the user gives it a version and no change.
+        var changedAt: Milliseconds = .max
         var acknowledgedAt: Nanoseconds = .max
     }
 
