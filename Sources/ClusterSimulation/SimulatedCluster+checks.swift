@@ -270,10 +270,12 @@ extension SimulatedCluster {
         // One side of a split may have seen the other leave.
         let maySeemToHaveLeft = options.faults.contains(.drains) && !options.faults.isDisjoint(with: [.partitions, .pauses])
         // A node that has just begun is no member yet. One that drains has its part as long as any other one knows that it is there: links
-        // that are slow and break may have made it seem to be gone, which is what it was about to be.
+        // that are slow and break may have made it seem to be gone, which is what it was about to be; if it is met again, what was written
+        // before that was written without it (seed 901920).
         let membersCount = nodes.count { node in
-            node.isUp && time - node.startedAt > .milliseconds(4_000)
-                && (!node.isLeaving || nodes.contains { $0.id != node.id && $0.isUp && $0.look { $0.isMember(node.id) } })
+            let isMet = time - node.metAt > .milliseconds(4_000)
+            return node.isUp && time - node.startedAt > .milliseconds(4_000)
+                && (!node.isLeaving || (isMet && nodes.contains { $0.id != node.id && $0.isUp && $0.look { $0.isMember(node.id) } }))
         }
         return maySeemToHaveLeft ? 1 : max(min(membersCount, 2), 1)
     }

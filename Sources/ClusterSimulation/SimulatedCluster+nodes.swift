@@ -438,6 +438,7 @@ extension SimulatedCluster {
             case .place(let members): plan(.placed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))
             case .superseded(let card): violate(.membersAgree, "\(nodes[node].id) is superseded by \(card)")
             case .membership(let id, let isAlive):
+                if isAlive, let member = nodes.firstIndex(where: { $0.id == id }) { nodes[member].metAt = time }
                 note(9, node, isAlive ? 1 : 0, "\(nodes[node].id): \(id) is \(isAlive ? "alive" : "gone")")
             }
         }

@@ -20,6 +20,8 @@ final class SimulatedNode {
     var generation: UInt64 = 0
     /// When the present run began.
     var startedAt: Nanoseconds = 0
+    /// When another node took it for a member last, which had not, or not any more.
+    var metAt: Nanoseconds = 0
     /// When each run that ended by a kill did its last work that may have lasted, by ``worked(at:)``.
     var deaths: [Int: Nanoseconds] = [:]
     /// When it goes on that stands still.
