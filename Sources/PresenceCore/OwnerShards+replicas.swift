@@ -31,6 +31,10 @@ extension OwnerShards {
             switch row.kind {
             case .status:
                 let old = users[user].keptBeforeRule.first ?? users[user].record
+                // Somebody may have been shown that, and the owner, who has hidden the user since, may never have heard of it.
+                if users[user].isReplica, old.privacy == nil, old.version > .zero, row.version > old.version, row.namesRule {
+                    outbox.rowsForOwners.append(Row(old))
+                }
                 receive(try record(in: row, of: user), at: user, now: now, into: &outbox)
                 if users[user].record.version == row.version { users[user].keptBeforeRule = try awaitsRule(row, at: user) ? [old] : [] }
             case .visibility: receive(try Privacy(row), at: user, now: now, into: &outbox)
