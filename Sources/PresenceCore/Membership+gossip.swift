@@ -11,6 +11,10 @@ extension Membership {
             let hearing = hear(rumour, isFromPage: isFromPage, at: now)
             if hearing == .stale, let place = places[rumour.member.id] { outdated.append(place) }
         }
+        // What was told of this node for as long as rumours are told may have been lost on every link to the one that does not know it.
+        var isProbe = false
+        if case .probe = message.kind { isProbe = true }
+        if !isProbe, outdated.contains(Self.ownPlace) { send(.gossip, to: sender, first: [Self.ownPlace]) }
         switch message.kind {
         case .probe(let sequence):
             // Whom we doubt is told so; and an old rumour is answered with what is known instead, a death as a suspicion only (see `hear`).

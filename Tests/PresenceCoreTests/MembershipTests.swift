@@ -117,6 +117,18 @@ import Testing
         #expect(membership.counters.refutations == 2)
     }
 
+    /// Seed 851539: its word against the suspicion was told as often as rumours are, and lost each time on links that broke.
+    @Test mutating func whoeverStillDoubtsUsIsToldWhatItHasMissed() {
+        know("b", "c")
+        hear(Self.rumour("a", .suspect, 0, by: "b"))
+        for kind in [MembershipMessage.Kind.ack(7), .gossip] {
+            membership.effects = []
+            hear(Self.rumour("a", .suspect, 0), from: "c", kind: kind)
+            let told = Self.sent(membership.takeEffects()).filter { $0.to == "c" }
+            #expect(told.map(\.message.rumours.first) == [Self.rumour("a", .alive, 1)])
+        }
+    }
+
     /// Seed 71645: its word against the suspicion was on the way when others gave it up; they decided without it, and it must know.
     @Test mutating func aDeathThatWasRefutedBeforeItWasHeardOfCountsOnce() {
         know("b", "c")
