@@ -15,7 +15,7 @@ extension SimulatedCluster {
         case .refused(let link, let attempt): failed(link, attempt, .refused(generation: links[link].tried?.generation ?? 0))
         case .broken(let link, let attempt): failed(link, attempt, .reset)
         case .silent(let link, let attempt): silent(link, attempt)
-        case .arrive(let link, let attempt, let run, let batch): arrive(link, attempt, run, batch)
+        case .arrive(let link, let attempt, let run, let generation, let batch): arrive(link, attempt, run, generation, batch)
         case .acknowledge(let link, let attempt): acknowledge(link, attempt)
         case .commit(let node, let run): commit(node, run)
         case .fromGateway(let node, let run, let gateway, let messages):
@@ -53,7 +53,7 @@ extension SimulatedCluster {
         case .tick(let node, _), .commit(let node, _), .fromGateway(let node, _, _, _), .toGateway(let node, _, _, _), .leave(let node, _),
             .end(let node, _), .placed(let node, _, _):
             node
-        case .arrive(let link, _, _, _): links[link].to
+        case .arrive(let link, _, _, _, _): links[link].to
         case .linked(let link, _, _), .retry(let link, _), .refused(let link, _), .broken(let link, _), .silent(let link, _),
             .acknowledge(let link, _):
             links[link].from
@@ -315,7 +315,7 @@ extension SimulatedCluster {
         plan(.retry(link: index, attempt: links[index].attempt), after: delay)
     }
 
-    private mutating func arrive(_ index: Int, _ attempt: Int, _ run: Int, _ batch: [UInt8]) {
+    private mutating func arrive(_ index: Int, _ attempt: Int, _ run: Int, _ generation: UInt64, _ batch: [UInt8]) {
         let (from, to) = (links[index].from, links[index].to)
         guard isRunning(to, run) else { return }
         let isCurrent = links[index].attempt == attempt
@@ -324,7 +324,7 @@ extension SimulatedCluster {
         counts.batches += 1
         do {
             try batch.withUnsafeBytes { bytes in
-                try nodes[to].core.receive(batch: bytes, from: nodes[from].id, at: nodes[to].now(time))
+                try nodes[to].core.receive(batch: bytes, from: nodes[from].id, generation: generation, at: nodes[to].now(time))
             }
         } catch { violate(.messagesAreReadable, "a batch from \(nodes[from].id) to \(nodes[to].id): \(error)") }
         note(
@@ -361,7 +361,8 @@ extension SimulatedCluster {
             }
             links[index].inFlightCount += 1
             let arrival = links[index].arrival(at: time)
-            plan(.arrive(link: index, attempt: links[index].attempt, run: nodes[target].run, batch: batch), at: arrival)
+            let (attempt, run, generation) = (links[index].attempt, nodes[target].run, nodes[from].generation)
+            plan(.arrive(link: index, attempt: attempt, run: run, generation: generation, batch: batch), at: arrival)
         }
     }
 

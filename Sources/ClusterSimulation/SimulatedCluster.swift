@@ -185,7 +185,7 @@ public struct SimulatedCluster {
         while let next = agenda.popFirst() {
             var at = next.at
             switch next.what {
-            case .arrive(let link, _, _, _):
+            case .arrive(let link, _, _, _, _):
                 at = min(at, links[link].arrival(at: time))
             case .acknowledge: at = min(at, time + .milliseconds(1))
             default: break

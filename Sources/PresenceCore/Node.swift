@@ -199,11 +199,16 @@ public struct Node {
     }
 
     /// Another node has sent a batch. Nothing of a batch that cannot be read whole is done.
-    public mutating func receive(batch: UnsafeRawBufferPointer, from id: NodeID, at now: Now) throws(DecodeError) {
+    ///
+    /// - Parameter generation: of the process that sent it, from its greeting on that connection; nil where it is not known. What a process
+    ///   said before another one took its place is void when it is read late: nobody would ever end what it began (seed 1105462).
+    public mutating func receive(
+        batch: UnsafeRawBufferPointer, from id: NodeID, generation: UInt64? = nil, at now: Now
+    ) throws(DecodeError) {
         var reader = WireReader(batch)
         var messages: [Message] = []
         while reader.remainingBytes > 0 { messages.append(try reader.message()) }
-        guard let peer = peerIndices[id] else { return }
+        guard let peer = peerIndices[id], generation ?? .max >= peers[peer].peer.generation else { return }
         membership.heard(from: id, at: now)
         for message in messages { handle(message, from: peer, at: now) }
         run(at: now)

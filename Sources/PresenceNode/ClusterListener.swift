@@ -96,7 +96,8 @@ final class ClusterListener: HTTPServerDelegate {
 
     private func take(_ bytes: UnsafeRawBufferPointer, from sender: Sender, _ stream: StreamID, _ connection: HTTPServerConnection) {
         do {
-            try shell.update { node, now in try node.receive(batch: bytes, from: sender.hello.sender.id, at: now) }
+            let peer = sender.hello.sender
+            try shell.update { node, now in try node.receive(batch: bytes, from: peer.id, generation: peer.generation, at: now) }
             respond(200, [], stream, connection)
         } catch { reject(.junk, 400, "not a batch: \(error)", stream, connection) }
     }

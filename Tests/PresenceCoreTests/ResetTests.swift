@@ -318,6 +318,22 @@ import Testing
         #expect(cluster.record(of: ann).customStatus == "second")
     }
 
+    /// Seed 1105462: a session that a process had opened was registered after its successor had said all; nobody ever ended it.
+    @Test(arguments: [(age: UInt64(1), text: "before"), (age: 0, text: "said")])
+    mutating func whatAProcessSaidIsVoidOnceAnotherOneHasTakenItsPlace(age: UInt64, text: String) throws {
+        let sender = cluster.processes[1].node.selfPeer
+        cluster.setStatus(ann, "before", on: 0)
+        var writer = WireWriter()
+        let operation = OwnerOperation.setSelfStatus(customStatus: "said", seconds: nil)
+        writer.message(.request(Request(id: .max / 2, user: user(ann), operation: operation)))
+        let (now, generation) = (cluster.now, sender.generation - age)
+        try writer.bytes.withUnsafeBytes {
+            try cluster.processes[0].node.receive(batch: $0, from: sender.id, generation: generation, at: now)
+        }
+        cluster.advance(.milliseconds(500))
+        #expect(cluster.record(of: ann).customStatus == text)
+    }
+
     // MARK: Cost
 
     /// 10,000 views and 1,000 sessions of the users of one other node.
