@@ -22,6 +22,8 @@ final class SimulatedNode {
     var startedAt: Nanoseconds = 0
     /// When another node took it for a member last, which had not, or not any more.
     var metAt: Nanoseconds = 0
+    /// When it last took nobody else for alive.
+    var aloneAt: Nanoseconds = .min / 2
     /// When each run that ended by a kill did its last work that may have lasted, by ``worked(at:)``.
     var deaths: [Int: Nanoseconds] = [:]
     /// When it goes on that stands still.

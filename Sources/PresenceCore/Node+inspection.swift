@@ -35,6 +35,9 @@ extension Node {
     /// Whom this node takes for alive, itself included.
     package var memberIDs: [NodeID] { peers.indices.filter { peers[$0].isAlive }.map { peers[$0].peer.id } }
 
+    /// This node takes nobody else for alive.
+    package var isAlone: Bool { !peers.indices.dropFirst().contains { peers[$0].isAlive } }
+
     /// Every registration of this node has been answered.
     package var isComplete: Bool { fanOut.unconfirmedCount == 0 && misrouted.isEmpty && isWarm }
 }
