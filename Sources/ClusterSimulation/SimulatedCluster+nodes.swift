@@ -388,7 +388,7 @@ extension SimulatedCluster {
 
     /// Carries out what a node's core and gateways want, until they want nothing more.
     mutating func obey(_ node: Int) {
-        if nodes.count > 1, nodes[node].core.isAlone { nodes[node].aloneAt = time }
+        if nodes.count > 1, nodes[node].look({ $0.isAlone }) { nodes[node].aloneAt = time }
         var isBusy = true
         while isBusy, violation == nil, nodes[node].isUp {
             isBusy = false
