@@ -3,7 +3,7 @@ import PresenceCore
 /// Rings that were computed before: in a simulation many nodes compute the same, which depends on nothing but the members.
 public final class RingCache {
     /// Rings kept, each of some 400 KB; when they are full all are dropped.
-    private static let ringsMax = 64
+    private static let ringsMax = 256
 
     private var rings: [[Ring.Member]: Ring] = [:]
 

@@ -1,7 +1,9 @@
 import PresenceWire
 
 /// Which nodes keep each user, by the ring of this node's members: the ring's answers as peers of this node.
-struct Placement {
+///
+/// Never changes: a class so that a copy is one reference, not the ring and what belongs to it.
+final class Placement: Sendable {
     let ring: Ring
     /// The peer of each member of the ring.
     private let peers: [PeerIndex]
@@ -10,7 +12,7 @@ struct Placement {
     /// A hash of the members and their weights: nodes with the same view have the same.
     let id: UInt64
 
-    init(_ members: [(member: Ring.Member, peer: PeerIndex)]) {
+    convenience init(_ members: [(member: Ring.Member, peer: PeerIndex)]) {
         var indices: [NodeID: PeerIndex] = [:]
         for (member, peer) in members { indices[member.id] = peer }
         self.init(ring: Ring(members: members.map(\.member))) { indices[$0] ?? 0 }

@@ -28,8 +28,18 @@ public struct Version: Hashable, Comparable, Sendable {
 
     /// Reads ``text``; nil for anything else.
     public init?(text: some StringProtocol) {
-        guard text.utf8.count == 24, let stamp = UInt64(text.prefix(16), radix: 16), let node = UInt32(text.suffix(8), radix: 16)
-        else { return nil }
+        var (stamp, node, count): (UInt64, UInt32, Int) = (0, 0, 0)
+        for byte in text.utf8 {
+            let digit: UInt8
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+            default: return nil
+            }
+            if count < 16 { stamp = stamp << 4 | UInt64(digit) } else { node = node << 4 | UInt32(digit) }
+            count += 1
+        }
+        guard count == 24 else { return nil }
         self.init(stamp: stamp, node: node)
     }
 

@@ -150,6 +150,16 @@ import Testing
         #expect(versions.map(\.text).sorted() == versions.map(\.text))
     }
 
+    @Test func aVersionIsReadFromItsTextAndFromNothingElse() {
+        for version in [Version.zero, .max, Version(milliseconds: 1_790_000_000_000, counter: 77, node: 0xCBD8_5ABC)] {
+            #expect(Version(text: version.text) == version)
+        }
+        let text = Version.max.text
+        for other in ["", "0", String(text.dropLast()), text + "0", text.uppercased(), "+" + text.dropLast(), "é" + text.dropLast(2)] {
+            #expect(Version(text: other) == nil, "\(other)")
+        }
+    }
+
     @Test func aClockGoesOnWhenTheWallClockGoesBack() {
         var clock = VersionClock(node: 1)
         let first = clock.next(at: 1_000)
