@@ -186,8 +186,9 @@ extension SimulatedCluster {
         return nodes.firstIndex { $0.id == id }
     }
 
-    /// What the nodes hold of all users when everything has come to rest: each is asked once.
+    /// What the nodes hold of users when everything has come to rest: each node is asked once.
     private struct Rest {
+        let users: [Int]
         /// The node that owns each user, see ``SimulatedCluster/owner(of:)``.
         let owners: [Int?]
         /// Those that keep each user, by the ring of the first node.
@@ -195,12 +196,13 @@ extension SimulatedCluster {
         /// For each node what it holds of each user.
         let kept: [[(record: Record, subscriptions: [Subscription])]]
 
-        init(_ nodes: [SimulatedNode], _ users: [UserID]) {
+        init(_ nodes: [SimulatedNode], _ users: [Int], _ ids: [UserID]) {
+            self.users = users
             let names = nodes.map(\.id)
-            let ownerIDs = nodes.first(where: \.isUp)?.look { $0.ownerIDs(of: users) }
-            owners = users.indices.map { user in ownerIDs.flatMap { names.firstIndex(of: $0[user]) } }
-            keepers = nodes[0].look { $0.keeperIDs(of: users) }
-            kept = nodes.map { node in node.look { $0.kept(users) } }
+            let ownerIDs = nodes.first(where: \.isUp)?.look { $0.ownerIDs(of: ids) }
+            owners = ids.indices.map { place in ownerIDs.flatMap { names.firstIndex(of: $0[place]) } }
+            keepers = nodes[0].look { $0.keeperIDs(of: ids) }
+            kept = nodes.map { node in node.look { $0.kept(ids) } }
         }
     }
 
@@ -208,31 +210,34 @@ extension SimulatedCluster {
     mutating func checkRest() {
         checkMembers()
         checkViews()
-        let rest = Rest(nodes, userIDs)
-        for user in 0..<options.usersCount where violation == nil {
-            guard let owner = rest.owners[user] else { continue }
-            let (record, subscriptions) = rest.kept[owner][user]
+        let users = truth.concerned
+        let rest = Rest(nodes, users, users.map(userID))
+        for (place, user) in users.enumerated() where violation == nil {
+            guard let owner = rest.owners[place] else { continue }
+            let (record, subscriptions) = rest.kept[owner][place]
             checkRecord(user, record)
             checkCustomStatus(user, record)
             checkEnd(user, record)
             checkAcknowledged(user, record)
             checkRule(user, record)
             checkBook(user, subscriptions, owner: owner)
-            checkReplicas(user, rest, owner: owner)
+            checkReplicas(place, rest, owner: owner)
         }
         if violation == nil { checkLeftovers(rest) }
     }
 
     private mutating func checkMembers() {
         let everybody = nodes.map(\.id).sorted()
-        let first = nodes[0].look { $0.ownerIDs(of: userIDs) }
+        let users = truth.concerned
+        let ids = users.map(userID)
+        let first = nodes[0].look { $0.ownerIDs(of: ids) }
         for node in nodes.indices {
             let members = nodes[node].look { $0.memberIDs }.sorted()
             if members != everybody {
                 violate(.membersAgree, "to \(nodes[node].id) the members are \(members), right would be \(everybody)")
             }
-            for (user, (own, others)) in zip(nodes[node].look { $0.ownerIDs(of: userIDs) }, first).enumerated() where own != others {
-                violate(.membersAgree, "user-\(user) is owned by \(own) to \(nodes[node].id), by \(others) to \(nodes[0].id)")
+            for (place, (own, others)) in zip(nodes[node].look { $0.ownerIDs(of: ids) }, first).enumerated() where own != others {
+                violate(.membersAgree, "user-\(users[place]) is owned by \(own) to \(nodes[node].id), by \(others) to \(nodes[0].id)")
             }
         }
     }
@@ -377,17 +382,18 @@ extension SimulatedCluster {
     }
 
     /// The nodes that keep a user hold the same, in memory and on disk.
-    private mutating func checkReplicas(_ user: Int, _ rest: Rest, owner: Int) {
+    private mutating func checkReplicas(_ place: Int, _ rest: Rest, owner: Int) {
+        let user = rest.users[place]
         let id = userID(user)
-        let right = rest.kept[owner][user]
-        for node in nodes.indices where !nodes[node].isLeaving && !rest.keepers[user].contains(nodes[node].id) {
+        let right = rest.kept[owner][place]
+        for node in nodes.indices where !nodes[node].isLeaving && !rest.keepers[place].contains(nodes[node].id) {
             if let row = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .status, key: "")] {
                 violate(
                     .nothingIsLeftOver, "the disk of \(nodes[node].id), which does not keep user-\(user), has \(row.version.text) of it")
             }
         }
-        for node in nodes.indices where rest.keepers[user].contains(nodes[node].id) {
-            let kept = rest.kept[node][user]
+        for node in nodes.indices where rest.keepers[place].contains(nodes[node].id) {
+            let kept = rest.kept[node][place]
             if kept.record.version != right.record.version || kept.record.customStatus != right.record.customStatus
                 || kept.subscriptions != right.subscriptions || kept.record.privacy != right.record.privacy
             {
@@ -424,7 +430,7 @@ extension SimulatedCluster {
             for peer in statistics.peers where peer.queueDepth > 0 {
                 violate(.nothingIsLeftOver, "\(peer.queueDepth) messages wait at \(nodes[node].id) for \(peer.id)")
             }
-            let online = (0..<options.usersCount).count { truth.presences[$0].openCount > 0 && rest.owners[$0] == node }
+            let online = rest.users.indices.count { truth.presences[rest.users[$0]].openCount > 0 && rest.owners[$0] == node }
             if statistics.usersOnline != online {
                 violate(.nothingIsLeftOver, "\(nodes[node].id) counts \(statistics.usersOnline) users online, right would be \(online)")
             }

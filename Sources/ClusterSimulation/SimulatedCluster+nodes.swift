@@ -390,7 +390,7 @@ extension SimulatedCluster {
     mutating func obey(_ node: Int) {
         if nodes.count > 1, nodes[node].look({ $0.isAlone }) { nodes[node].aloneAt = time }
         var isBusy = true
-        while isBusy, violation == nil, nodes[node].isUp {
+        while isBusy, !isBroken, nodes[node].isUp {
             isBusy = false
             for gateway in nodes[node].gateways.indices { isBusy = obeyGateway(node, gateway) || isBusy }
             isBusy = obeyCore(node) || isBusy

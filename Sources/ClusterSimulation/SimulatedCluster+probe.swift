@@ -11,7 +11,7 @@ extension SimulatedCluster {
 
     /// Every user changes its custom status; of many, those that somebody follows.
     mutating func probe() {
-        let lists = (0..<options.usersCount).map { followed(by: $0) }
+        let lists = truth.isConcerned.indices.map { truth.isConcerned[$0] ? followed(by: $0) : [] }
         probed = lists
         var users = Array(0..<options.usersCount)
         if users.count > SimulationOptions.stagedUsersMax {

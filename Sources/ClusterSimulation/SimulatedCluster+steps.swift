@@ -94,6 +94,10 @@ extension SimulatedCluster {
 
     /// Has a user ask the node of one of its sessions, or any other.
     mutating func call(_ call: Call, by user: Int) {
+        truth.concern(user)
+        if case .subscribeUserStatus(let targets, _, _, _) = call {
+            for target in targets.compactMap({ userIndex($0.id) }) { truth.concern(target) }
+        }
         if call.isOfBook {
             guard !truth.books[user].isBusy else { return }
             truth.books[user].begin(seconds: call.subscriptionSeconds, at: time)

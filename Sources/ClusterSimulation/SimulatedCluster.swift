@@ -33,6 +33,8 @@ public struct SimulatedCluster {
     private let journal: Journal
     /// The first promise that was broken.
     public var violation: Violation? { journal.violation }
+    /// Whether there is a ``violation``, without a copy of it.
+    var isBroken: Bool { journal.isBroken }
     /// A hash of everything that happened, in order: equal for equal runs.
     public var trace: UInt64 { journal.trace }
     /// How much virtual time has passed.
@@ -56,7 +58,8 @@ public struct SimulatedCluster {
 
     /// What is written down, by whoever looks: apart from what it is written about.
     private final class Journal {
-        var violation: Violation?
+        var violation: Violation? { didSet { isBroken = violation != nil } }
+        private(set) var isBroken = false
         var trace: UInt64 = 0
         var log: [String]?
 
@@ -171,7 +174,7 @@ public struct SimulatedCluster {
 
     /// Lets everything happen up to a moment, as long as no promise is broken.
     mutating func advance(to end: Nanoseconds) {
-        while violation == nil, let at = agenda.nextAt, at <= end, let next = agenda.popFirst() {
+        while !isBroken, let at = agenda.nextAt, at <= end, let next = agenda.popFirst() {
             time = max(time, next.at)
             counts.occurrences += 1
             happen(next.what)

@@ -39,6 +39,8 @@ struct Truth {
     }
 
     var presences: [Presence]
+    /// Who ever did something, or was to be followed: of nobody else a node has anything.
+    private(set) var isConcerned: [Bool]
     /// By user: sessions that ended by a logout, while the word of it has not reached the user's owner. Users with none have no entry.
     var unheardLogouts: [Int: [SessionID]] = [:]
     var wishes: [[Wish]]
@@ -47,12 +49,19 @@ struct Truth {
 
     init(usersCount: Int, quota: Int) {
         presences = Array(repeating: Presence(), count: usersCount)
+        isConcerned = Array(repeating: false, count: usersCount)
         wishes = Array(repeating: [], count: usersCount)
         sights = Array(repeating: Sight(), count: usersCount)
         books = Array(repeating: SubscriptionBook(quota: quota), count: usersCount)
     }
 
+    /// See ``isConcerned``, in order.
+    var concerned: [Int] { isConcerned.indices.filter { isConcerned[$0] } }
+
+    mutating func concern(_ user: Int) { isConcerned[user] = true }
+
     mutating func opened(_ user: Int, device: Int, at now: Nanoseconds) {
+        concern(user)
         presences[user].openCount += 1
         presences[user].platforms.append(device)
         presences[user].hasDiedWithNode = false

@@ -89,7 +89,7 @@ extension Node {
         calls[call]?.users = users
         calls[call]?.records = records
         calls[call]?.asOf = asOf
-        for (_, group) in grouped(missing) { ask(.records(group, for: viewer), of: group[0], for: call) }
+        for (_, group) in placement.grouped(missing) { ask(.records(group, for: viewer), of: group[0], for: call) }
         advance(call, at: now)
     }
 
@@ -229,7 +229,7 @@ extension Node {
         guard case .records(let users, let viewer) = sent.request.operation else {
             return ask(sent.request.operation, of: sent.request.user, for: sent.call, isRepeated: true)
         }
-        for (_, group) in grouped(users) { ask(.records(group, for: viewer), of: group[0], for: sent.call) }
+        for (_, group) in placement.grouped(users) { ask(.records(group, for: viewer), of: group[0], for: sent.call) }
     }
 
     /// The time of a call is up: what has come is answered, the rest is 50001.

@@ -35,8 +35,8 @@ extension Node {
     /// Whom this node takes for alive, itself included.
     package var memberIDs: [NodeID] { peers.indices.filter { peers[$0].isAlive }.map { peers[$0].peer.id } }
 
-    /// This node takes nobody else for alive.
-    package var isAlone: Bool { !peers.indices.dropFirst().contains { peers[$0].isAlive } }
+    /// This node takes nobody else for alive. Changes nothing; but what does not say that it may is asked of a copy of the node.
+    package var isAlone: Bool { mutating get { !peers.indices.dropFirst().contains { peers[$0].isAlive } } }
 
     /// Every registration of this node has been answered.
     package var isComplete: Bool { fanOut.unconfirmedCount == 0 && misrouted.isEmpty && isWarm }

@@ -112,7 +112,7 @@ extension Node {
 
     /// Registers users that this node begins to watch with their owners, one message an owner.
     mutating func register(_ users: [UserID]) {
-        for (peer, users) in grouped(users) {
+        for (peer, users) in placement.grouped(users) {
             for start in stride(from: 0, to: users.count, by: Self.watchesMax) {
                 let part = users[start..<min(start + Self.watchesMax, users.count)]
                 send(.watch(part.compactMap { fanOut.watch(for: $0, withRecord: false) }), to: peer)

@@ -30,7 +30,9 @@ public struct Node {
 
     /// What this node knows of another one.
     struct PeerState {
-        var peer: Peer
+        var peer: Peer { didSet { ringID = Placement.id(of: peer) } }
+        /// What it adds to ``Placement/id`` as a member.
+        private(set) var ringID: UInt64
         var link: Link
         /// The link to it is up.
         var isLinked = false
@@ -55,6 +57,12 @@ public struct Node {
         var isAlive: Bool { state.isLive }
         /// It ended on purpose and is not missed.
         var hasLeft: Bool { state == .left }
+
+        init(peer: Peer, link: Link) {
+            self.peer = peer
+            self.link = link
+            ringID = Placement.id(of: peer)
+        }
     }
 
     /// Taken by the caller after each input.
@@ -146,7 +154,8 @@ public struct Node {
         let clock = VersionClock(node: selfPeer.versionNode)
         owners = OwnerShards(clock: clock, settings: settings)
         fanOut = FanOut(settings: settings)
-        peers = [PeerState(peer: selfPeer, link: Link(messagesMax: settings.linkMessagesMax), isLinked: true, state: .alive)]
+        peers = [PeerState(peer: selfPeer, link: Link(messagesMax: settings.linkMessagesMax))]
+        (peers[0].isLinked, peers[0].state) = (true, .alive)
         peerIndices = [selfPeer.id: 0]
         peerNumbers = [selfPeer.versionNode: 0]
         // An answer to the process before this one must not pass for one to this.
@@ -222,7 +231,7 @@ public struct Node {
         owners.tick(at: now, into: &outbox)
         writeInBulk { owners, outbox in owners.writeRenewed(into: &outbox) }
         let dropped = fanOut.sweep(at: now)
-        for (peer, users) in grouped(dropped) { send(.unwatch(users), to: peer) }
+        for (peer, users) in placement.grouped(dropped) { send(.unwatch(users), to: peer) }
         forgetKicks(at: now)
         retryMisrouted(at: now)
         advanceHandoff(at: now)
@@ -290,15 +299,6 @@ public struct Node {
         guard !peers[peer].isTransmitting, peers[peer].link.isReady else { return }
         peers[peer].isTransmitting = true
         effects.append(.transmit(peer))
-    }
-
-    /// `users` by owner, in the order of the peers.
-    func grouped(_ users: [UserID]) -> [(peer: PeerIndex, users: [UserID])] {
-        guard !users.isEmpty else { return [] }
-        guard peers.count > 1 else { return [(0, users)] }
-        var groups: [[UserID]] = Array(repeating: [], count: peers.count)
-        for user in users { groups[owner(of: user)].append(user) }
-        return groups.enumerated().filter { !$0.element.isEmpty }.map { ($0.offset, $0.element) }
     }
 
     /// Does what a node says, this one or another.
@@ -469,7 +469,7 @@ extension [Node.PeerState] {
         var alive = (id: UInt64(0), count: 0)
         var staying = alive
         for peer in indices where peer == 0 || self[peer].state.isLive {
-            let id = Placement.id(of: self[peer].peer.id, weight: Int(self[peer].peer.weight))
+            let id = self[peer].ringID
             alive = (alive.id ^ id, alive.count + 1)
             let stays = peer == 0 ? !isDraining : !self[peer].isDraining
             if stays { staying = (staying.id ^ id, staying.count + 1) }

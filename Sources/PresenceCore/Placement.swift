@@ -31,6 +31,8 @@ final class Placement: Sendable {
         members.reduce(into: 0) { id, member in id ^= Self.id(of: member.id, weight: member.weight) }
     }
 
+    static func id(of member: Peer) -> UInt64 { id(of: member.id, weight: Int(member.weight)) }
+
     /// What one member adds to ``id``; even, see ``preparedID``.
     static func id(of member: NodeID, weight: Int) -> UInt64 {
         StableHash.mix(StableHash.hash64(member.rawValue.utf8), UInt64(weight)) & ~1
@@ -43,6 +45,15 @@ final class Placement: Sendable {
     func owner(of user: UserID) -> PeerIndex { owner(of: user.slot) }
 
     func owner(of slot: Slot) -> PeerIndex { ring.owner(of: slot).map { peers[$0] } ?? 0 }
+
+    /// `users` by owner, in the order of the peers.
+    func grouped(_ users: [UserID]) -> [(peer: PeerIndex, users: [UserID])] {
+        guard !users.isEmpty else { return [] }
+        guard let last = peers.max(), last > 0 else { return [(0, users)] }
+        var groups: [[UserID]] = Array(repeating: [], count: last + 1)
+        for user in users { groups[owner(of: user)].append(user) }
+        return groups.enumerated().filter { !$0.element.isEmpty }.map { ($0.offset, $0.element) }
+    }
 
     /// The peers that keep a user: the owner, then the next ones.
     func keepers(of user: UserID) -> [PeerIndex] { keepers(of: user.slot) }
