@@ -9,7 +9,7 @@ extension Node {
     /// No contact point leads to another node: this one is the first, and knows all that there is. If it misses members of before its
     /// start it waits for them a while: what was acknowledged may be with them.
     public mutating func joinedNobody(at now: Now) {
-        guard handoff.coldCount > 0, !peers.indices.dropFirst().contains(where: { peers[$0].isAlive }) else { return }
+        guard handoff.coldCount > 0, !peers.hasAlive else { return }
         if missedCount == 0 { warmUp(at: now) } else { handoff.wait(until: now.instant + settings.takeoverTimeout) }
         advanceHandoff(at: now)
         run(at: now)
@@ -131,8 +131,9 @@ extension Node {
         warmUp(at: now)
     }
 
-    /// Not a node that has just begun and does not know yet whether there are others.
-    private var hasMet: Bool { !joins || hasMetMember }
+    /// Not a node that has just begun and does not know yet whether there are others. Nor one whose only others are gone again before it has
+    /// heard what they hold: that may be with those whom it has not met yet (seed 27796096505186), see ``joinedNobody(at:)``.
+    private var hasMet: Bool { !joins || isRenewed || peers.hasAlive }
 
     /// Members that are gone without having left.
     var missedCount: Int { peers.missedCount }

@@ -36,7 +36,7 @@ extension Node {
     package var memberIDs: [NodeID] { peers.indices.filter { peers[$0].isAlive }.map { peers[$0].peer.id } }
 
     /// This node takes nobody else for alive. Changes nothing; but what does not say that it may is asked of a copy of the node.
-    package var isAlone: Bool { mutating get { !peers.indices.dropFirst().contains { peers[$0].isAlive } } }
+    package var isAlone: Bool { mutating get { !peers.hasAlive } }
 
     /// Every registration of this node has been answered.
     package var isComplete: Bool { fanOut.unconfirmedCount == 0 && misrouted.isEmpty && isWarm }

@@ -164,7 +164,6 @@ extension Node {
             retryRequests(at: now) { $0.peer == peer }
         }
         if state.isLive {
-            hasMetMember = true
             peers[peer].wasMember = true
             if !peers[peer].isLinked { effects.append(.connect(card)) }
             // It may never have missed us: then it does not know that what it said here is void.

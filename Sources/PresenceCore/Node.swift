@@ -121,8 +121,6 @@ public struct Node {
     var isRenewed = false
     /// Since then this node may decide without having heard what the others hold: it claims nothing later to be complete.
     var unheardSince: Version?
-    /// Another node was met since this one has begun.
-    var hasMetMember = false
     /// What this node has decided about gives way to others at the next change of the ring.
     var isChilled = false
     /// This node was taken for dead, as after standing still for long: what it knows of its slots may be old.
@@ -452,6 +450,9 @@ extension [Node.PeerState] {
         let known = indices.dropFirst().count { self[$0].wasMember && self[$0].state != .left }
         return (known - missedCount + 1, known + 1)
     }
+
+    /// Somebody else is alive.
+    var hasAlive: Bool { indices.dropFirst().contains { self[$0].isAlive } }
 
     /// Members that are gone without having left.
     var missedCount: Int { indices.dropFirst().count { self[$0].wasMember && self[$0].state == .dead } }

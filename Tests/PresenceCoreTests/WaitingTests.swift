@@ -6,7 +6,7 @@ import Testing
 /// What is said of users about whom a node does not decide yet, because it has just begun and waits for its contact points.
 @Suite struct WaitingTests {
     private var node: Node
-    private let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+    private var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
 
     init() {
         let peer = Peer(id: NodeID("n1"), generation: 1, address: "10.0.0.1:7601")
@@ -17,6 +17,11 @@ import Testing
 
     private mutating func login(_ name: String, _ number: UInt32) {
         node.receive(.open(Attach(session: session(number), user: user(name), platform: "ios")), from: 0, at: now)
+    }
+
+    /// Computes the rings that the node wants.
+    private mutating func place() {
+        for case .place(let members) in node.effects.takeAll() { node.placed(Ring(members: members), at: now) }
     }
 
     @Test mutating func whatWasSaidBeforeTheNodeDecidesIsDoneInItsOrderWhenItDoes() {
@@ -41,6 +46,30 @@ import Testing
         #expect(node.misrouted.count == Waiting.messagesMax)
         node.joinedNobody(at: now)
         #expect(node.statistics.usersOnline == Waiting.messagesMax + 1)
+    }
+
+    /// Seed 27796096505186: the node showed its old disk, and who had hidden while it was down, when the one that it had met left with what it
+    /// held. The third one, which was not met yet, knew better.
+    @Test mutating func whoHasJustBegunDoesNotDecideAloneWhenTheOnlyOneItHasMetIsGoneUnheard() throws {
+        let met = Peer(id: "n2", generation: 1, address: "10.0.0.2:7601")
+        let unmet = Peer(id: "n3", generation: 1, address: "10.0.0.3:7601")
+        for other in [met, unmet] { try node.load(Row(member: other, hasLeft: false, version: Version(stamp: 1, node: 2)), at: now) }
+        login("ann", 1)
+        node.linked(to: Hello(cluster: "test", sender: met, members: [unmet]), at: now)
+        place()
+        #expect(node.memberIDs == ["n1", "n2"])
+        node.membership.hear(Rumour(member: met, incarnation: 1, state: .left), at: now)
+        for _ in 0..<2 {
+            node.tick(at: now)
+            place()
+            #expect(node.memberIDs == ["n1"])
+            #expect(!node.isWarm)
+            node.joinedNobody(at: now)
+        }
+        now.instant += node.settings.takeoverTimeout
+        node.tick(at: now)
+        #expect(node.isWarm, "it does not wait for ever")
+        #expect(node.kept(user("ann")).record.statusType == .online)
     }
 
     @Test func whatWaitsIsVoidWhereItsSenderSaysAllAnew() {
