@@ -193,9 +193,10 @@ extension SimulatedCluster {
         }
         counts.acknowledged += 1
         // The last one of a cluster that the others have left writes to its disk alone: they do not know of it until it is back.
-        // One that has just begun may not have been met yet, and may have been met since it decided (seed 27796096503149).
-        let isAlone = nodes.count > 1 && (nodes.count(where: \.isUp) == 1 || nodes[node].aloneAt >= call.at)
-        if isAlone, call.call.isOfBook { truth.books[call.user].doubt() }
+        // One that has just begun may not have been met yet.
+        let isAlone = nodes.count > 1 && (nodes.count(where: \.isUp) == 1 || nodes[node].look { $0.isAlone })
+        // Somebody may have been met since the list was changed (seed 27796096503149).
+        if isAlone || nodes[node].aloneAt >= call.at, call.call.isOfBook { truth.books[call.user].doubt() }
         switch (call.call, answer) {
         case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
             checkDisks(of: record)
