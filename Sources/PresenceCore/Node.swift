@@ -58,9 +58,8 @@ public struct Node {
         /// It ended on purpose and is not missed.
         var hasLeft: Bool { state == .left }
 
-        init(peer: Peer, link: Link) {
-            self.peer = peer
-            self.link = link
+        init(peer: Peer, link: Link, isLinked: Bool = false, state: MemberState = .left) {
+            (self.peer, self.link, self.isLinked, self.state) = (peer, link, isLinked, state)
             ringID = Placement.id(of: peer)
         }
     }
@@ -152,8 +151,7 @@ public struct Node {
         let clock = VersionClock(node: selfPeer.versionNode)
         owners = OwnerShards(clock: clock, settings: settings)
         fanOut = FanOut(settings: settings)
-        peers = [PeerState(peer: selfPeer, link: Link(messagesMax: settings.linkMessagesMax))]
-        (peers[0].isLinked, peers[0].state) = (true, .alive)
+        peers = [PeerState(peer: selfPeer, link: Link(messagesMax: settings.linkMessagesMax), isLinked: true, state: .alive)]
         peerIndices = [selfPeer.id: 0]
         peerNumbers = [selfPeer.versionNode: 0]
         // An answer to the process before this one must not pass for one to this.
