@@ -133,7 +133,7 @@ extension SimulatedCluster {
 
     /// Where a user asks to be told in the answer whose devices, two of them, are all elsewhere: their streams leave nothing out.
     private func nodeElsewhere(_ call: Call, by user: Int) -> Int? {
-        guard options.isHalved, case .subscribeUserStatus(_, _, true, _) = call else { return nil }
+        guard options.isHarder, case .subscribeUserStatus(_, _, true, _) = call else { return nil }
         let first = user * SimulatedClient.devicesPerUser
         let streams = clients[first..<first + SimulatedClient.devicesPerUser].compactMap(\.stream)
         guard streams.count == SimulatedClient.devicesPerUser else { return nil }
