@@ -36,7 +36,11 @@ extension OwnerShards {
                     outbox.rowsForOwners.append(Row(old))
                 }
                 receive(try record(in: row, of: user), at: user, now: now, into: &outbox)
-                if users[user].record.version == row.version { users[user].keptBeforeRule = try awaitsRule(row, at: user) ? [old] : [] }
+                // An owner shows at once what it takes, by the rule that it has: that it is told again later does not undo that.
+                if users[user].record.version == row.version {
+                    let awaitsRule = try self.awaitsRule(row, at: user)
+                    users[user].keptBeforeRule = awaitsRule && users[user].isReplica && old.version < row.version ? [old] : []
+                }
             case .visibility: receive(try Privacy(row), at: user, now: now, into: &outbox)
             case .subscription: receive(try Subscription(row), row, at: user, now: now, into: &outbox)
             case .member, .clock, .policy, .kick: throw RowError(row, "is no fact of a user")
@@ -106,6 +110,8 @@ extension OwnerShards {
     private mutating func promote(_ index: Index, at now: Now, into outbox: inout Outbox) {
         guard users[index].isReplica else { return }
         users[index].isReplica = false
+        // From now on it is shown by the rule that is known here (seed 27796096516939).
+        users[index].keptBeforeRule = []
         countAllFollowed(by: index, 1)
         let time = clock.milliseconds(at: now.wall)
         users[index].record.knownSince = knownSince(at: now)

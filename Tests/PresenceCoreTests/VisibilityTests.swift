@@ -340,6 +340,31 @@ import Testing
         #expect(outbox.rowsForOwners.contains { $0.kind == .visibility && $0.version == kept.version })
     }
 
+    /// Seed 27796096516939: an owner that was alone took a record whose newer rule was still on its way, and showed it by the older one. The
+    /// rule came when another node owned the user again, after the record had come once more.
+    @Test(arguments: [true, false]) func whatAnOwnerHasShownBeforeTheRuleCameIsToldAnewByIt(isPromoted: Bool) throws {
+        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
+        let (old, new, record) = recordOfTwoRules(isAwaited: true)
+        func receive(_ rows: [Row], isOwned: Bool) throws {
+            _ = try shards.receive(rows, isOwned: { _ in isOwned }, isAwaited: false, at: now, into: &outbox)
+        }
+        func reassign(decides: Bool) {
+            shards.reassign({ _ in OwnerShards.Role(owner: decides ? 0 : 1, decides: decides) }, at: now, into: &outbox)
+        }
+        try receive([Row(old, of: user("ann"))], isOwned: !isPromoted)
+        try receive([Row(record)], isOwned: !isPromoted)
+        reassign(decides: true)
+        let shown = shards.record(of: user("ann"))
+        #expect(shown.version == record.version && shown.privacy?.visibility == old.visibility)
+        reassign(decides: false)
+        try receive([Row(record), Row(new, of: user("ann"))], isOwned: false)
+        let kept = try #require(shards.record(of: user("ann")).privacy)
+        #expect(kept.visibility == new.visibility && kept.version > record.version)
+        #expect(outbox.rowsForOwners.contains { $0.kind == .visibility && $0.version == kept.version })
+    }
+
     /// A rule by which nobody sees Ann, a newer one by which all do, and a record that is newer than both: by the newer one if that `isAwaited`.
     private func recordOfTwoRules(isAwaited: Bool) -> (old: Privacy, new: Privacy, record: Record) {
         var face = Record(blank: user("ann"))
