@@ -110,17 +110,18 @@ extension SimulatedCluster {
     }
 
     /// A logout that is said with the end of a session, unlike one that is asked for, is acknowledged to nobody: it is lost with the link on
-    /// which it was said, and then its session was lost.
+    /// which it was said, and then its session was lost. An owner that doubts whether there are others may hand the user to another one, to
+    /// whom those are what was lost last (seed 3096653).
     private mutating func noteWord(of stream: SimulatedClient.Stream, user: Int) {
         guard checksHowSessionsEnd else { return }
-        let owner = nodes[stream.node].look { $0.ownerID(of: userID(user)) }
-        if owner != nodes[stream.node].id { truth.unheardLogouts[user, default: []].append(stream.session) }
+        let isHeard = nodes[stream.node].look { $0.ownerID(of: userID(user)) == $0.selfPeer.id && !$0.doubts(userID(user)) }
+        if !isHeard { truth.unheardLogouts[user, default: []].append(stream.session) }
     }
 
     /// A batch has come on a link that has held since it was sent.
-    mutating func noteWords(in batch: [UInt8]) {
+    mutating func noteWords(in batch: [UInt8], to node: Int) {
         guard !truth.unheardLogouts.isEmpty else { return }
-        for case .detach(let detach) in Message.all(in: batch) {
+        for case .detach(let detach) in Message.all(in: batch) where !nodes[node].look({ $0.doubts(detach.user) }) {
             guard let user = userIndex(detach.user.id), let unheard = truth.unheardLogouts[user] else { continue }
             let left = unheard.filter { $0 != detach.session }
             truth.unheardLogouts[user] = left.isEmpty ? nil : left

@@ -331,7 +331,7 @@ extension SimulatedCluster {
             8, index, batch.count,
             "\(nodes[to].id) takes \(batch.count) bytes from \(nodes[from].id)\(isCurrent ? "" : ", late")\(Message.words(of: batch))")
         if isCurrent {
-            noteWords(in: batch)
+            noteWords(in: batch, to: to)
             let answerAt = links[index].answer(at: time, blockedUntil: links[link(to, from)].blockedUntil)
             plan(.acknowledge(link: index, attempt: attempt), at: answerAt)
         }

@@ -38,6 +38,9 @@ extension Node {
     /// This node takes nobody else for alive. Changes nothing; but what does not say that it may is asked of a copy of the node.
     package var isAlone: Bool { mutating get { !peers.hasAlive } }
 
+    /// This node is the owner of a user, and waits whether there are sessions of which it has not heard.
+    package func doubts(_ user: UserID) -> Bool { owners.index(ofKnown: user).map { owners.users[$0].doubtDeadline != nil } ?? false }
+
     /// Every registration of this node has been answered.
     package var isComplete: Bool { fanOut.unconfirmedCount == 0 && misrouted.isEmpty && isWarm }
 }
