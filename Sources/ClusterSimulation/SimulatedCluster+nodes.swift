@@ -421,8 +421,14 @@ extension SimulatedCluster {
 
     private mutating func obeyCore(_ node: Int) -> Bool {
         guard !nodes[node].core.effects.isEmpty else { return false }
-        let effects = nodes[node].core.effects
-        nodes[node].core.effects = []
+        // As in the shell, the memory of what was carried out is used again.
+        var effects: [Node.Effect] = []
+        swap(&effects, &nodes[node].spareEffects)
+        swap(&effects, &nodes[node].core.effects)
+        defer {
+            effects.removeAll(keepingCapacity: true)
+            swap(&effects, &nodes[node].spareEffects)
+        }
         var crossing: [[NodeMessage]] = nodes[node].gatewaysCount > 1 ? Array(repeating: [], count: nodes[node].gatewaysCount) : []
         for effect in effects {
             switch effect {

@@ -45,6 +45,8 @@ final class SimulatedNode {
     /// When a node that drains ends, whether what it held is elsewhere or not.
     var leaveDeadline: Nanoseconds = 0
     var downMilliseconds = 0
+    /// Empty: memory for the effects of the core.
+    var spareEffects: [Node.Effect] = []
     /// Operations that clients wait for, by token.
     var calls: [UInt64: SimulatedCall] = [:]
 
