@@ -29,7 +29,7 @@ public enum JSONValue: Equatable, Sendable {
     /// The member called `name` of an object.
     public subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
-        return members.first { $0.name == name }?.value
+        return members.firstIndex { $0.name == name }.map { members[$0].value }
     }
 }
 

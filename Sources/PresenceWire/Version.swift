@@ -27,19 +27,18 @@ public struct Version: Hashable, Comparable, Sendable {
     public var milliseconds: Milliseconds { Milliseconds(stamp >> 16) }
 
     /// Reads ``text``; nil for anything else.
-    public init?(text: some StringProtocol) {
-        var (stamp, node, count): (UInt64, UInt32, Int) = (0, 0, 0)
-        for byte in text.utf8 {
+    public init?(text: String) {
+        guard text.utf8.count == 24 else { return nil }
+        var (stamp, node): (UInt64, UInt32) = (0, 0)
+        for (place, byte) in text.utf8.enumerated() {
             let digit: UInt8
             switch byte {
             case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
             case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
             default: return nil
             }
-            if count < 16 { stamp = stamp << 4 | UInt64(digit) } else { node = node << 4 | UInt32(digit) }
-            count += 1
+            if place < 16 { stamp = stamp << 4 | UInt64(digit) } else { node = node << 4 | UInt32(digit) }
         }
-        guard count == 24 else { return nil }
         self.init(stamp: stamp, node: node)
     }
 
