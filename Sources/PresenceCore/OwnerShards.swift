@@ -239,13 +239,21 @@ struct OwnerShards {
     /// Takes over what a node holds of the user, if that is newer, and tells those who watch; an ONLINE that no session vouches for is
     /// doubted for the grace.
     mutating func adopt(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {
-        let (old, friends) = (users[user].record.privacy?.version, users[user].record.privacy?.visibility.friends ?? [])
+        let before = users[user].record
+        let (old, friends) = (before.privacy?.version, before.privacy?.visibility.friends ?? [])
         guard keep(record, at: user, now: now) else { return }
         if users[user].record.privacy?.visibility.friends ?? [] != friends { friendsChanged(of: user, at: now, into: &outbox) }
         users[user].record.knownSince = knownSince(at: now)
         settle(user, isNews: true, at: now, into: &outbox)
         let kept = users[user].record
         if let privacy = kept.privacy, privacy.version != old, !kept.changesPrivacy { outbox.rows.append(Row(privacy, of: kept.user)) }
+        // An answer may have shown what no stream has told yet: what replaces that is no change of the rule alone, of which streams are told
+        // only where they have told another face (seed 3096019).
+        guard kept.changesPrivacy, before.version > .zero, !kept.looksLike(before) else { return }
+        let version = clock.next(at: now.wall)
+        users[user].record.version = version
+        noteFacts(of: user)
+        tell(user, into: &outbox)
     }
 
     /// Keeps what is newer: the record, and by versions of their own the custom status and who may see the user. Where only some of them

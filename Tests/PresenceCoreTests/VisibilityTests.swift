@@ -318,6 +318,31 @@ import Testing
         #expect(shards.record(of: user("ann")) == told, "what is older needs nothing")
     }
 
+    /// Seed 3096019: a query was answered with what had just been written; then a node that had not heard of it gave what was before a newer
+    /// rule. A stream that held what was before saw no change, and its client went on showing what the answer had told.
+    @Test func whatReplacesAnAnswerIsToldAsMoreThanARule() throws {
+        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        var (before, answered) = (Record(blank: user("ann")), Record(blank: user("ann")))
+        (before.version, before.lastUpdateTime) = (Version(10, 9), 10)
+        (answered.version, answered.lastUpdateTime) = (Version(20, 9), 20)
+        var replacing = before
+        let hiding = Visibility().changed(by: .init(mode: .nobody))
+        replacing.version = Version(30, 3)
+        replacing.privacy = Privacy().changed(
+            to: hiding, writtenAt: replacing.version, face: Record(blank: user("ann")), at: replacing.version)
+        for record in [before, answered, replacing] {
+            shards.watch([Watch(user: user("ann"), held: record.version, record: record)], from: 2, at: cluster.now, into: &outbox)
+        }
+        let told = outbox.changes.map(\.record)
+        let last = try #require(told.last)
+        #expect(last.version == shards.record(of: user("ann")).version && last.looksLike(before))
+        #expect(!last.changesPrivacy, "streams are told of it though it looks like what they told last")
+        #expect(told.dropLast().last?.changesPrivacy == true, "the rule itself goes to all nodes")
+        shards.watch([Watch(user: user("ann"), held: last.version, record: last)], from: 2, at: cluster.now, into: &outbox)
+        #expect(outbox.changes.count == told.count, "what is known is not told anew")
+    }
+
     /// Seed 337077: an owner that was alone told a record by an older rule, and kept it for another owner when it heard of the newer one.
     @Test(arguments: [false]) func noVersionStandsForARecordByTwoRules(isAwaited: Bool) throws {
         var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
