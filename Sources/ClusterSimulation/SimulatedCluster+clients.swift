@@ -234,7 +234,7 @@ extension SimulatedCluster {
         case "onSubscriptionSyncCompleted":
             clients[client].isSynced = true
             clients[client].syncedAt = time
-            checkSync(client)
+            checkSync(client, upTo: event.id)
         case "onReconnectHint": follow(hintOf: client)
         case "onKickedOffline", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired": break
         default: violate(.messagesAreReadable, "an event nobody knows: \(event.name)")
