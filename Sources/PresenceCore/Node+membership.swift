@@ -140,12 +140,14 @@ extension Node {
         let peer = index(of: card)
         let wasAlive = peers[peer].isAlive
         let wasRestarted = wasAlive && card.generation > peers[peer].peer.generation
-        // It went on meanwhile, and may have told clients up to when it knew of all, without what was asked of this side.
+        // It went on meanwhile, on another side.
         let comesBack = state.isLive && !wasAlive && peers[peer].wasMember && card.generation == peers[peer].peer.generation
         // Restarted or not, it may have decided on another side.
         let wasMissed = state.isLive && peers[peer].wasMember && peers[peer].state == .dead
         let isOvertaken = (comesBack || wasMissed) && peers.isMinority
-        if comesBack || isOvertaken { owners.relearn(at: now) }
+        // It may have told clients up to when it knew of all, without what was asked of this side: also where it began anew on another one
+        // before it was missed here, or after it had left (seed 3035605).
+        if state.isLive, peers[peer].wasMember, !wasAlive || wasRestarted { owners.relearn(at: now) }
         // Whatever way it heals: links may have held, and a node that refuted a suspicion never hears that it was taken for dead.
         isChilled = isChilled || isOvertaken
         let isInRing = placement.members.contains(peer) || preparation?.placement.members.contains(peer) == true

@@ -290,6 +290,23 @@ import Testing
         #expect(cluster.clients[third].view["carl"] == nil)
     }
 
+    /// Seed 3035605: a node that had begun anew decided with others on another side of a split, and told clients positions without having
+    /// heard whom they follow by this side.
+    @Test(arguments: [false, true]) mutating func positionsOfANodeThatBeganAnewDoNotCoverWhatOthersKnowOfAList(isMissed: Bool) throws {
+        let (ann, bob) = (cluster.user(ownedBy: 0), cluster.user(ownedBy: 0, number: 1))
+        cluster.setStatus(bob, "hello", on: 0)
+        let phone = cluster.login(ann, on: 0)
+        cluster.subscribe(ann, to: [bob], on: 0)
+        cluster.lose(phone)
+        cluster.advance(.seconds(1))
+        let position = cluster.now.wall
+        if isMissed { cluster.kill(1) }
+        try cluster.restart(1)
+        cluster.advance(.seconds(1))
+        let again = cluster.login(ann, on: 1, resumeFrom: position)
+        #expect(cluster.clients[again].view[bob]?["customStatus"]?.textValue == "hello")
+    }
+
     @Test mutating func whatIsSaidToANodeThatCannotAnswerYetIsSaidAgain() {
         cluster.unlink(0, 1)
         cluster.unlink(1, 0)
