@@ -157,7 +157,7 @@ extension ConformanceTests.ZIMTests {
         let handler = Handler()
         zim.setEventHandler(handler)
         try await zim.login()
-        #expect(handler.states == [.connecting, .connected])
+        try await app.cluster.until("the login is told") { handler.states == [.connecting, .connected] }
         let desk = try await app.login("ann", node: 2, query: "platform=windows")
         try await app.cluster.until("both platforms are told") { handler.newest("ann")?.onlinePlatforms == ["ios", "windows"] }
         let own = try #require(handler.newest("ann"))
