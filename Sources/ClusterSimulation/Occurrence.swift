@@ -55,25 +55,32 @@ struct Occurrence {
 
 /// What will happen, in order. The heap holds small keys only, because it moves them often.
 struct Agenda {
+    /// In one number, which compares fast: 44 bits of nanoseconds (4.9 h), 56 of the order, 28 of the place.
     private struct Key: Comparable {
-        let at: Nanoseconds
-        let order: UInt64
-        let place: Int32
+        private let bits: UInt128
 
-        static func < (left: Key, right: Key) -> Bool { left.at != right.at ? left.at < right.at : left.order < right.order }
-        static func == (left: Key, right: Key) -> Bool { left.order == right.order }
+        init(at: Nanoseconds, order: UInt64, place: Int) {
+            precondition(at >= 0 && order < 1 << 56 && place < 1 << 28)
+            // What is planned for later, or for never, comes after every history.
+            bits = UInt128(min(at, 1 << 44 - 1)) << 84 | UInt128(order) << 28 | UInt128(place)
+        }
+
+        var at: Nanoseconds { Nanoseconds(truncatingIfNeeded: bits >> 84) }
+        var place: Int { Int(truncatingIfNeeded: bits) & (1 << 28 - 1) }
+
+        static func < (left: Key, right: Key) -> Bool { left.bits < right.bits }
     }
 
     private var keys = Heap<Key>()
     private var occurrences: [Occurrence?] = []
-    private var free: [Int32] = []
+    private var free: [Int] = []
 
     /// When the next one is; nil when nothing will happen.
     var nextAt: Nanoseconds? { keys.min?.at }
 
     mutating func insert(_ occurrence: Occurrence) {
-        let place = free.popLast() ?? Int32(occurrences.count)
-        if place == occurrences.count { occurrences.append(occurrence) } else { occurrences[Int(place)] = occurrence }
+        let place = free.popLast() ?? occurrences.count
+        if place == occurrences.count { occurrences.append(occurrence) } else { occurrences[place] = occurrence }
         keys.insert(Key(at: occurrence.at, order: occurrence.order, place: place))
     }
 
@@ -81,6 +88,6 @@ struct Agenda {
     mutating func popFirst() -> Occurrence? {
         guard let key = keys.popMin() else { return nil }
         free.append(key.place)
-        return occurrences[Int(key.place)].take()
+        return occurrences[key.place].take()
     }
 }

@@ -77,12 +77,17 @@ struct SimulatedClient {
 
         /// Nil for bytes that are no event.
         init?(_ bytes: [UInt8]) {
-            let lines = bytes.split(separator: UInt8(ascii: "\n"))
-            guard lines.count == 3, lines[0].starts(with: Array("event: ".utf8)), lines[1].starts(with: Array("id: ".utf8)),
-                lines[2].starts(with: Array("data: ".utf8)), let id = Milliseconds(String(decoding: lines[1].dropFirst(4), as: UTF8.self)),
-                let data = try? JSONReader.read(Array(lines[2].dropFirst(6)))
+            var rest = bytes[...]
+            func line(after name: StaticString) -> ArraySlice<UInt8>? {
+                guard let end = rest.firstIndex(of: UInt8(ascii: "\n")), end - rest.startIndex >= name.utf8CodeUnitCount else { return nil }
+                let line = rest[..<end]
+                rest = rest[(end + 1)...]
+                return name.withUTF8Buffer { line.starts(with: $0) } ? line.dropFirst(name.utf8CodeUnitCount) : nil
+            }
+            guard let name = line(after: "event: "), let id = line(after: "id: "), let data = line(after: "data: "),
+                rest.count == 1, let id = Milliseconds(String(decoding: id, as: UTF8.self)), let data = try? JSONReader.read(Array(data))
             else { return nil }
-            name = Substring(decoding: lines[0].dropFirst(7), as: UTF8.self)
+            self.name = Substring(decoding: name, as: UTF8.self)
             self.id = id
             self.data = data
         }

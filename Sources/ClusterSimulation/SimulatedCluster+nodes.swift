@@ -48,7 +48,7 @@ extension SimulatedCluster {
     func isRunning(_ node: Int, _ run: Int) -> Bool { nodes[node].isUp && nodes[node].run == run }
 
     /// The node at which something happens, if that may stand still.
-    private func place(of what: Occurrence.What) -> Int? {
+    private mutating func place(of what: Occurrence.What) -> Int? {
         switch what {
         case .tick(let node, _), .commit(let node, _), .fromGateway(let node, _, _, _), .toGateway(let node, _, _, _), .leave(let node, _),
             .end(let node, _), .placed(let node, _, _):
@@ -157,8 +157,8 @@ extension SimulatedCluster {
     /// Somebody's record is written that says OFFLINE: that ends the custom status (T11). Not by a node that reaches none of the others, to
     /// which the user may have been there all the time: a change that is on one disk alone is none (design §5).
     private mutating func noteOffline(_ rows: [Row], by node: Int) {
-        if nodes.count > 1, !options.faults.contains(.drains), nodes[node].look({ $0.memberIDs.count == 1 }) { return }
         for row in rows where row.kind == .status && row.value?.starts(with: Self.offlineBegin) == true {
+            if nodes.count > 1, !options.faults.contains(.drains), nodes[node].look({ $0.isAlone }) { return }
             guard let user = userIndex(row.user.id) else { continue }
             truth.presences[user].offlineVersion = max(truth.presences[user].offlineVersion, row.version)
         }
@@ -282,7 +282,7 @@ extension SimulatedCluster {
     private mutating func silent(_ index: Int, _ attempt: Int) {
         guard links[index].attempt == attempt else { return }
         if links[index].state == .connecting { return failed(index, attempt, .silent) }
-        guard links[index].state == .live, links[index].inFlightCount > 0 else { return }
+        guard links[index].state == .live, links[index].inFlightCount > 0 else { return links[index].watched = nil }
         let deadline = links[index].heardAt + SimulatedLink.silenceMax
         if time < deadline { return plan(.silent(link: index, attempt: attempt), at: deadline) }
         failed(index, attempt, .silent)
@@ -357,7 +357,10 @@ extension SimulatedCluster {
         while let batch = nodes[from].core.nextBatch(for: peer, at: now) {
             if links[index].inFlightCount == 0 {
                 links[index].heardAt = time
-                plan(.silent(link: index, attempt: links[index].attempt), after: SimulatedLink.silenceMax)
+                if links[index].watched != links[index].attempt {
+                    links[index].watched = links[index].attempt
+                    plan(.silent(link: index, attempt: links[index].attempt), after: SimulatedLink.silenceMax)
+                }
             }
             links[index].inFlightCount += 1
             let arrival = links[index].arrival(at: time)
@@ -388,17 +391,22 @@ extension SimulatedCluster {
 
     /// Carries out what a node's core and gateways want, until they want nothing more.
     mutating func obey(_ node: Int) {
-        if nodes.count > 1, nodes[node].look({ $0.isAlone }) { nodes[node].aloneAt = time }
+        let process = nodes[node]
+        if nodes.count > 1, process.core.isAlone { process.aloneAt = time }
         var isBusy = true
-        while isBusy, !isBroken, nodes[node].isUp {
+        while isBusy, !isBroken, process.isUp {
             isBusy = false
-            for gateway in nodes[node].gateways.indices { isBusy = obeyGateway(node, gateway) || isBusy }
-            isBusy = obeyCore(node) || isBusy
+            for gateway in 0..<process.gatewaysCount where !process.gateways[gateway].output.isEmpty {
+                isBusy = true
+                obeyGateway(node, gateway)
+            }
+            guard !process.core.effects.isEmpty else { continue }
+            isBusy = true
+            obeyCore(node)
         }
     }
 
-    private mutating func obeyGateway(_ node: Int, _ gateway: Int) -> Bool {
-        guard !nodes[node].gateways[gateway].output.isEmpty else { return false }
+    private mutating func obeyGateway(_ node: Int, _ gateway: Int) {
         let output = nodes[node].gateways[gateway].output
         nodes[node].gateways[gateway].output = Gateway.Output()
         for push in output.pushes {
@@ -410,17 +418,15 @@ extension SimulatedCluster {
             guard let client = nodes[node].clients[gateway][Int(session)] else { continue }
             endStream(of: client)
         }
-        guard !output.toNode.isEmpty else { return true }
+        guard !output.toNode.isEmpty else { return }
         if gateway == 0 {
             for message in output.toNode { nodes[node].core.receive(message, from: 0, at: nodes[node].now(time)) }
         } else {
             plan(.fromGateway(node: node, run: nodes[node].run, gateway: gateway, output.toNode), after: 50_000)
         }
-        return true
     }
 
-    private mutating func obeyCore(_ node: Int) -> Bool {
-        guard !nodes[node].core.effects.isEmpty else { return false }
+    private mutating func obeyCore(_ node: Int) {
         // As in the shell, the memory of what was carried out is used again.
         var effects: [Node.Effect] = []
         swap(&effects, &nodes[node].spareEffects)
@@ -429,11 +435,16 @@ extension SimulatedCluster {
             effects.removeAll(keepingCapacity: true)
             swap(&effects, &nodes[node].spareEffects)
         }
-        var crossing: [[NodeMessage]] = nodes[node].gatewaysCount > 1 ? Array(repeating: [], count: nodes[node].gatewaysCount) : []
+        var crossing: [[NodeMessage]] = []
         for effect in effects {
             switch effect {
             case .tell(let gateway, let message):
-                if gateway == 0 { nodes[node].gateways[0].receive(message) } else { crossing[gateway].append(message) }
+                if gateway == 0 {
+                    nodes[node].gateways[0].receive(message)
+                    continue
+                }
+                if crossing.isEmpty { crossing = Array(repeating: [], count: nodes[node].gatewaysCount) }
+                crossing[gateway].append(message)
             case .answer(_, let token, let answer): answered(node, token, answer)
             case .persist(let rows, let ticket, let isUrgent):
                 noteOffline(rows, by: node)
@@ -454,6 +465,5 @@ extension SimulatedCluster {
             plan(.toGateway(node: node, run: nodes[node].run, gateway: gateway, messages), after: 50_000)
         }
         beginCommit(node)
-        return true
     }
 }

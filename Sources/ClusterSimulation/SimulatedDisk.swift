@@ -14,6 +14,8 @@ struct SimulatedDisk {
 
     /// What survives.
     private(set) var rows: [Key: Row] = [:]
+    /// The keys of ``rows``, and some of rows that are gone: those that came before the last start are in order.
+    private var keys: [Key] = []
     private struct Write {
         var rows: [Row]
         let ticket: UInt64
@@ -109,7 +111,7 @@ struct SimulatedDisk {
     /// Whether a crash now would leave a row of this version, or a newer one.
     func holds(_ key: Key, _ version: Version) -> Bool { (rows[key]?.version ?? .zero) >= version }
 
-    mutating func erase() { rows = [:] }
+    mutating func erase() { (rows, keys) = ([:], []) }
 
     private mutating func keep(_ written: [Write]) {
         for write in written {
@@ -117,19 +119,30 @@ struct SimulatedDisk {
             if !write.discarded.isEmpty { rows = rows.filter { !$0.key.kind.isOfUser || !write.discarded.contains($0.key.user.slot) } }
             for row in write.rows {
                 let key = Key(user: row.user, kind: row.kind, key: row.key)
-                if let old = rows[key], old.version > row.version || (old.version == row.version && !write.isUrgent) { continue }
-                rows[key] = row
+                if let old = rows.updateValue(row, forKey: key) {
+                    if old.version > row.version || (old.version == row.version && !write.isUrgent) { rows[key] = old }
+                } else {
+                    keys.append(key)
+                }
             }
         }
     }
 
     /// All rows, as the store reads them: in key order.
-    var sortedRows: [Row] {
-        // order does not matter: sorted.
-        rows.values.sorted { left, right in
+    mutating func sortedRows() -> [Row] {
+        keys.sort { left, right in
             if left.user != right.user { return left.user < right.user }
             if left.kind != right.kind { return left.kind.rawValue < right.kind.rawValue }
             return left.key.utf8.lexicographicallyPrecedes(right.key.utf8)
         }
+        var (read, last): ([Row], Key?) = ([], nil)
+        keys.removeAll { key in
+            // A row that was discarded and came back has two.
+            guard key != last, let row = rows[key] else { return true }
+            read.append(row)
+            last = key
+            return false
+        }
+        return read
     }
 }

@@ -19,6 +19,8 @@ struct SimulatedLink {
     var failuresCount = 0
     var inFlightCount = 0
     var heardAt: Nanoseconds = 0
+    /// The attempt for which ``Occurrence/What/silent(link:attempt:)`` is planned.
+    var watched: Int?
     /// Connections keep the order of what they carry.
     var lastArrival: Nanoseconds = 0
     var lastAnswer: Nanoseconds = 0

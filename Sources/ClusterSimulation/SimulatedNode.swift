@@ -81,7 +81,7 @@ final class SimulatedNode {
         peerIDs = []
         gateways = (0..<gatewaysCount).map { _ in Gateway(node: id, settings: GatewaySettings()) }
         clients = Array(repeating: [], count: gatewaysCount)
-        for row in disk.sortedRows { try core.load(row, at: now) }
+        for row in disk.sortedRows() { try core.load(row, at: now) }
         core.loaded(at: now) { disk.writesAtOnce($0) }
     }
 

@@ -4,11 +4,15 @@ enum FixedPoint {
     static let one: UInt64 = 1 << 41
 
     /// 1 − log2(1 + index / 4096), by repeated squaring; the last is 0.
-    private static let table: [UInt64] = (0..<4096).map { squaredNegativeLog2(UInt64(4096 + $0) << 51) } + [0]
+    static let table: [UInt64] = (0..<4096).map { squaredNegativeLog2(UInt64(4096 + $0) << 51) } + [0]
 
     /// −log2(hash / 2⁶⁴), at most 64; within 2⁻²⁶ of the truth, which is the curve between two entries of the table, and never rising.
     @inline(__always)
-    static func negativeLog2(_ hash: UInt64) -> UInt64 {
+    static func negativeLog2(_ hash: UInt64) -> UInt64 { table.withUnsafeBufferPointer { negativeLog2(hash, by: $0) } }
+
+    /// - Parameter table: ``table``, looked up once for many.
+    @inline(__always)
+    static func negativeLog2(_ hash: UInt64, by table: UnsafeBufferPointer<UInt64>) -> UInt64 {
         let hash = hash | 1
         let zeros = UInt64(truncatingIfNeeded: hash.leadingZeroBitCount)
         let mantissa = hash &<< zeros  // 1.63 fixed point in [1, 2): 12 bits for the index, 32 to go on between two entries.

@@ -8,6 +8,8 @@ struct Link {
     static let batchesInFlightMax = 4
     /// A batch is closed at this size.
     static let batchBytesTarget = 64 << 10
+    /// Reserved for each: most are a proof of life and a few words, and the allocator is quick with what is small.
+    static let batchBytesExpected = 480
 
     /// What can wait elsewhere fills the queue up to here: a few batches' worth.
     static let fillMessages = 1_024
@@ -82,7 +84,7 @@ struct Link {
     /// or enough in flight. `clock` is told along when the batch empties the queue.
     mutating func nextBatch(clock: @autoclosure () -> Version) -> [UInt8]? {
         guard isReady else { return nil }
-        var writer = WireWriter(reserving: 1_024)
+        var writer = WireWriter(reserving: Self.batchBytesExpected)
         while writer.bytes.count < Self.batchBytesTarget, let user = order.popFirst() {
             guard let record = newest.removeValue(forKey: user) else { continue }
             let share = shares.isEmpty ? nil : shares.removeValue(forKey: user)

@@ -73,8 +73,10 @@ extension Node {
     mutating func writeInBulk<Failure: Error>(_ body: (inout OwnerShards, inout Outbox) throws(Failure) -> Void) throws(Failure) {
         let start = outbox.rows.count
         defer {
-            outbox.rowsInBulk += outbox.rows[start...]
-            outbox.rows.removeSubrange(start...)
+            if outbox.rows.count > start {
+                outbox.rowsInBulk += outbox.rows[start...]
+                outbox.rows.removeSubrange(start...)
+            }
         }
         try body(&owners, &outbox)
     }

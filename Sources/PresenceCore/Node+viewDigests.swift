@@ -53,14 +53,17 @@ extension Node {
         guard ring == placement.id, first + hashes.count <= Message.viewRangesCount, peers[peer].isLinked else { return }
         // What is being said anew will be compared when it has been said.
         guard peers[peer].registrations.isEmpty, !peers[peer].registrations.isComparing, !peers[peer].link.hasOverflowed else { return }
-        var differing = SlotRanges()
+        var differing: SlotRanges?
         var count: UInt64 = 0
         let isOwned = { [placement] (slot: Slot) in placement.owner(of: slot) == peer }
         for (place, hash) in hashes.enumerated() where viewHash(of: first + place, where: isOwned) != hash {
-            for fine in ViewDigest.fineRanges(of: first + place) { differing.insert(fine) }
+            for fine in ViewDigest.fineRanges(of: first + place) {
+                differing = differing ?? SlotRanges()
+                differing?.insert(fine)
+            }
             count += 1
         }
-        guard count > 0 else { return }
+        guard let differing else { return }
         viewDigests.differences += count
         resync(peer, ranges: differing)
     }

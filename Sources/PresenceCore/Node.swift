@@ -83,6 +83,8 @@ public struct Node {
     var outbox = Outbox()
     /// Messages of this node to itself.
     var local: Deque<Message> = []
+    /// The batch that is being done; empty otherwise.
+    private var incoming: Deque<Message> = []
     /// Users whose owner said that it is not: registered again soon.
     var misrouted: [UserID] = []
     var misroutedRetryAt = Instant.farFuture
@@ -210,12 +212,12 @@ public struct Node {
     public mutating func receive(
         batch: UnsafeRawBufferPointer, from id: NodeID, generation: UInt64? = nil, at now: Now
     ) throws(DecodeError) {
+        defer { incoming.removeAll(keepingCapacity: true) }
         var reader = WireReader(batch)
-        var messages: [Message] = []
-        while reader.remainingBytes > 0 { messages.append(try reader.message()) }
+        while reader.remainingBytes > 0 { incoming.append(try reader.message()) }
         guard let peer = peerIndices[id], generation ?? .max >= peers[peer].peer.generation else { return }
         membership.heard(from: id, at: now)
-        for message in messages { handle(message, from: peer, at: now) }
+        while let message = incoming.popFirst() { handle(message, from: peer, at: now) }
         run(at: now)
         changePrepared(at: now)
     }

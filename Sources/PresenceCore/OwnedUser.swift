@@ -42,8 +42,8 @@ struct OwnedUser {
         slot = record.user.slot
     }
 
-    /// What is kept of the user, as a hash; 0 for nothing.
-    var currentFactsHash: UInt64 {
+    /// What is kept of the user, as a hash; 0 for nothing. Changes nothing; but what does not say that it may is called on a copy of the user.
+    mutating func currentFactsHash() -> UInt64 {
         var hash = subscriptions.isEmpty ? 0 : StableHash.mix(nameHash, subscriptions.hash)
         guard record.version > .zero || record.customStatusVersion > .zero else { return hash }
         for version in [record.version, record.customStatusVersion] {
@@ -89,8 +89,8 @@ struct OwnedUser {
         if !isWatching, isThere { watchers.remove(at: place) }
     }
 
-    /// The earliest moment at which something about this user ends by itself.
-    func nextDeadline(at now: Now) -> Instant {
+    /// The earliest moment at which something about this user ends by itself. Changes nothing, as ``currentFactsHash()``.
+    mutating func nextDeadline(at now: Now) -> Instant {
         var next = min(doubtDeadline ?? .farFuture, repairDueAt ?? .farFuture, nextPushDeadline(at: now))
         for session in sessions { next = min(next, session.missedUntil ?? .farFuture) }
         if record.customStatusExpiresAt > 0 { next = min(next, now.instant(of: record.customStatusExpiresAt)) }

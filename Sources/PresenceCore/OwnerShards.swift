@@ -353,7 +353,7 @@ struct OwnerShards {
         clock.observe(row.version)
         let user = index(of: row.user)
         switch row.kind {
-        case .status: _ = keep(try record(in: row, of: user), at: user, now: now)
+        case .status: _ = keep(try record(in: row, JSONValue(row), of: user), at: user, now: now)
         case .visibility: users[user].record.privacy = try Privacy(row)
         case .subscription:
             _ = users[user].subscriptions.merge(try Subscription(row).learnt(at: clock.milliseconds(at: now.wall)))
@@ -391,7 +391,7 @@ struct OwnerShards {
     /// Brings the hash of the user's slot in line with what is kept of the user. Called after every change of it.
     mutating func noteFacts(of user: Index) {
         countFollowed(by: user)
-        let hash = users[user].currentFactsHash
+        let hash = users[user].currentFactsHash()
         guard hash != users[user].factsHash else { return }
         book.replace(users[user].factsHash, by: hash, slot: users[user].slot)
         users[user].factsHash = hash

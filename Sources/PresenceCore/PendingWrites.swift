@@ -88,10 +88,11 @@ struct PendingWrites {
         return outcomes.reversed()
     }
 
-    /// Ends what has waited for too long.
+    /// Ends what has waited for too long. Deadlines come in the order of the writes.
     mutating func overdue(at now: Instant) -> [Outcome] {
         var outcomes: [Outcome] = []
-        for place in writes.indices.reversed() where writes[place].deadline <= now && !writes[place].answers.isEmpty {
+        let count = writes.firstPlace { $0.deadline <= now }
+        for place in (0..<count).reversed() where !writes[place].answers.isEmpty {
             if let outcome = end(place, { .failed($0, .unavailable) }) { outcomes.append(outcome) }
         }
         return outcomes.reversed()

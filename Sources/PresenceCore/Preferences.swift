@@ -50,12 +50,15 @@ struct Preferences {
     private static func allEntries(of nodes: [NodePreferences]) -> [Entry] {
         let functions = nodes.flatMap(\.functions)
         let scales = nodes.map { (seed: $0.seed, weightInverse: $0.weightInverse) }
+        let logarithms = FixedPoint.table
         return [Entry](unsafeUninitializedCapacity: nodes.count * Ring.slotsCount) { entries, count in
             for slot in 0..<Ring.slotsCount {
                 let begin = slot &* scales.count
                 for member in scales.indices {
                     let rank = functions.withUnsafeBufferPointer { NodePreferences.rank(of: slot, functions: $0, from: member << 10) }
-                    let cost = NodePreferences.cost(at: rank, seed: scales[member].seed, weightInverse: scales[member].weightInverse)
+                    let hash = NodePreferences.hash(at: rank, seed: scales[member].seed)
+                    let logarithm = logarithms.withUnsafeBufferPointer { FixedPoint.negativeLog2(hash, by: $0) }
+                    let cost = logarithm.multipliedFullWidth(by: scales[member].weightInverse).high
                     let entry = cost << 16 | UInt64(member)
                     var place = begin &+ member
                     while place > begin, entries[place &- 1] > entry {
@@ -106,8 +109,12 @@ struct Preferences {
     static func cost(_ entry: Entry) -> UInt64 { entry >> 16 }
 
     /// The node at `position` in the order of a slot; `position` is less than the number of nodes.
+    @inline(__always)
     mutating func choice(_ position: Int, of slot: Int) -> Entry {
-        if wholeCount > 0 { return entries[slot &* wholeCount &+ position] }
+        wholeCount > 0 ? entries[slot &* wholeCount &+ position] : sortedChoice(position, of: slot)
+    }
+
+    private mutating func sortedChoice(_ position: Int, of slot: Int) -> Entry {
         if position < sortedCounts[slot] { return entries[begins[slot] + position] }
         if position >= ends[slot] - begins[slot] { listAll(for: slot) }
         let begin = begins[slot]
@@ -195,14 +202,14 @@ struct NodePreferences {
 
     /// The cost of the slot of this rank: 48 bits. The lower bits of u are random, so that nodes rarely tie.
     @inline(__always)
-    func cost(at rank: Int) -> UInt64 { Self.cost(at: rank, seed: seed, weightInverse: weightInverse) }
+    func cost(at rank: Int) -> UInt64 { cost(Self.hash(at: rank, seed: seed)) }
 
     @inline(__always)
-    fileprivate static func cost(at rank: Int, seed: UInt64, weightInverse: UInt64) -> UInt64 {
-        let hash = UInt64(0xFFFF - rank) << 48 | StableHash.mix(seed, UInt64(128 + rank)) >> 16
-        return FixedPoint.negativeLog2(hash).multipliedFullWidth(by: weightInverse).high
+    fileprivate static func hash(at rank: Int, seed: UInt64) -> UInt64 {
+        UInt64(0xFFFF - rank) << 48 | StableHash.mix(seed, UInt64(128 + rank)) >> 16
     }
 
+    @inline(__always)
     private func cost(_ hash: UInt64) -> UInt64 { FixedPoint.negativeLog2(hash).multipliedFullWidth(by: weightInverse).high }
 
     /// How many ranks can cost `costMax` at most.

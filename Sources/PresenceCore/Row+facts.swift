@@ -79,9 +79,9 @@ extension Row {
 
     /// When the rule was written that the writer of a record knew of, and when it was last changed what others are shown by it. A record
     /// of before that was told does not say so: it counts as written with all faces of before.
-    func ruleNamed() throws(RowError) -> (writtenAt: Version, version: Version) {
+    /// - Parameter json: what the row holds.
+    func ruleNamed(in json: JSONValue) -> (writtenAt: Version, version: Version) {
         guard namesRule else { return (.zero, .zero) }
-        let json = try JSONValue(self)
         let named = { (name: String) in json[name]?.text.flatMap { Version(text: $0) } }
         return (named("visibilityWrittenAt") ?? .zero, named("visibilityVersion") ?? version)
     }

@@ -61,4 +61,14 @@ public enum Limits {
         if isPlain { return true }
         return text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
     }
+
+    /// Whether `bytes` are two names of printable ASCII with one NUL between them: so are most, and they need not be looked at as characters.
+    static func arePlainNames(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var separator = -1
+        for place in bytes.indices where !(0x20..<0x7F).contains(bytes[place]) {
+            guard bytes[place] == 0, separator < 0 else { return false }
+            separator = place
+        }
+        return (1...nameBytesMax).contains(separator) && (1...nameBytesMax).contains(bytes.count - separator - 1)
+    }
 }

@@ -19,7 +19,9 @@ public struct Instant: Hashable, Comparable, Sendable {
     public static func += (instant: inout Instant, duration: Duration) { instant = instant + duration }
 
     /// The time from `right` to `left`.
-    public static func - (left: Instant, right: Instant) -> Duration { .nanoseconds(left.nanoseconds - right.nanoseconds) }
+    public static func - (left: Instant, right: Instant) -> Duration {
+        Duration(attoseconds: Int128(left.nanoseconds - right.nanoseconds) * 1_000_000_000)
+    }
 
     /// Later than every deadline.
     public static let farFuture = Instant(nanoseconds: .max)
@@ -28,6 +30,8 @@ public struct Instant: Hashable, Comparable, Sendable {
 extension Duration {
     /// The duration in nanoseconds; saturates at ±292 years.
     public var wholeNanoseconds: Int64 {
+        // Up to 9 s: without a division of 128 bits, ten times faster.
+        if let attoseconds = Int64(exactly: attoseconds) { return attoseconds / 1_000_000_000 }
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         if overflow { return seconds > 0 ? .max : .min }

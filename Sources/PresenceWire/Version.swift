@@ -30,7 +30,8 @@ public struct Version: Hashable, Comparable, Sendable {
     public init?(text: String) {
         guard text.utf8.count == 24 else { return nil }
         var (stamp, node): (UInt64, UInt32) = (0, 0)
-        for (place, byte) in text.utf8.enumerated() {
+        var place = 0
+        for byte in text.utf8 {
             let digit: UInt8
             switch byte {
             case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
@@ -38,6 +39,7 @@ public struct Version: Hashable, Comparable, Sendable {
             default: return nil
             }
             if place < 16 { stamp = stamp << 4 | UInt64(digit) } else { node = node << 4 | UInt32(digit) }
+            place += 1
         }
         self.init(stamp: stamp, node: node)
     }

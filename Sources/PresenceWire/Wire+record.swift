@@ -76,7 +76,9 @@ extension WireReader {
 
     /// See ``WireWriter/user(_:)``; a name that breaks the rules of contract §2 is refused.
     public mutating func user() throws(DecodeError) -> UserID {
+        let bytes = try textBytes(bytesMax: 2 * Limits.nameBytesMax + 1)
         let joined = try text(bytesMax: 2 * Limits.nameBytesMax + 1)
+        if Limits.arePlainNames(bytes) { return UserID(joined: joined) }
         let parts = joined.utf8.split(separator: 0, omittingEmptySubsequences: false)
         guard parts.count == 2, parts.allSatisfy({ Limits.isValidName(Substring($0)) }) else { throw .notUTF8 }
         return UserID(joined: joined)

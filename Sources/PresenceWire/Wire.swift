@@ -80,6 +80,11 @@ public struct WireReader {
 
     /// An unsigned LEB128 integer; one that does not fit 64 bits is refused.
     public mutating func unsigned() throws(DecodeError) -> UInt64 {
+        if offset < bytes.count, bytes[offset] < 0x80 { return UInt64(try tag()) }
+        return try longUnsigned()
+    }
+
+    private mutating func longUnsigned() throws(DecodeError) -> UInt64 {
         var value: UInt64 = 0
         var shift: UInt64 = 0
         while true {
@@ -102,9 +107,16 @@ public struct WireReader {
     public mutating func text(bytesMax: Int) throws(DecodeError) -> String {
         let count = try length(max: bytesMax)
         let part = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
-        guard let text = String(validating: part, as: UTF8.self) else { throw .notUTF8 }
+        guard let text = part.isASCII ? String(ascii: part) : String(validating: part, as: UTF8.self) else { throw .notUTF8 }
         offset += count
         return text
+    }
+
+    /// The bytes of a text of at most `bytesMax` bytes, unread and unchecked.
+    func textBytes(bytesMax: Int) throws(DecodeError) -> UnsafeRawBufferPointer {
+        var copy = self
+        let count = try copy.length(max: bytesMax)
+        return UnsafeRawBufferPointer(rebasing: bytes[copy.offset..<copy.offset + count])
     }
 
     /// A list of at most `countMax` elements of at least one byte each.

@@ -27,6 +27,17 @@ import Testing
         #expect(throws: JSONError.duplicate(name: "a")) { try read(#"{"a":1,"a":2}"#) }
     }
 
+    @Test(arguments: [
+        "0", "-0", "999999999999999999", "-99999999999999999", "1000000000000000000", "9223372036854775807", "-9223372036854775808",
+    ])
+    func aWholeNumberIsReadToTheLastDigit(text: String) throws {
+        #expect(try read(text) == .integer(try #require(Int64(text))))
+    }
+
+    @Test func aWholeNumberBeyond64BitsIsNoInteger() throws {
+        #expect(try read("9223372036854775808") == .number(9223372036854775808))
+    }
+
     @Test func tenThousandLevelsAreRefused() {
         let text = String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000)
         #expect(throws: JSONError.tooDeep(limit: JSONReader.depthMax)) { try read(text) }

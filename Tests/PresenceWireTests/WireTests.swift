@@ -185,6 +185,21 @@ import Testing
         #expect(!Limits.isValidName(name))
     }
 
+    @Test(arguments: [
+        ("default\0ann", true), ("é\0\u{4E2D}", true), ("a\0" + String(repeating: "x", count: 64), true), ("", false), ("default", false),
+        ("\0ann", false), ("default\0", false), ("a\0b\0c", false), ("a\0b\n", false), ("a\0\u{85}", false),
+        ("a\0" + String(repeating: "x", count: 65), false),
+    ])
+    func aUserOnTheWireIsTwoValidNames(joined: String, isValid: Bool) {
+        var writer = WireWriter()
+        writer.text(joined)
+        writer.bytes.withUnsafeBytes { bytes in
+            var reader = WireReader(bytes)
+            let user = Result { () throws(DecodeError) in try reader.user() }
+            #expect((try? user.get().joined) == (isValid ? joined : nil))
+        }
+    }
+
     @Test func theStableHashIsStable() {
         #expect(StableHash.hash64(Array("default\0ann".utf8)) == StableHash.hash64(Array("default\0ann".utf8)))
         #expect(UserID(app: "default", id: "ann").slot == 56_961)
