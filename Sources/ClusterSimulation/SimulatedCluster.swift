@@ -135,6 +135,7 @@ public struct SimulatedCluster {
         advance(to: .milliseconds(end))
         guard violation == nil else { return }
         if options.isSuccession { checkGhosts() }
+        if options.isInheritance { twice { $0.checkInheritance() } }
         heal()
         rest(Self.viewsMilliseconds)
         if violation == nil { twice { $0.checkViews() } }

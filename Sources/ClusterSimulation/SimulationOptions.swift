@@ -64,6 +64,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public let isSuccession: Bool
     /// Processes end while disks are slow, and the next ones ask at once.
     public let isHurry: Bool
+    /// One node ends for good, and the others hear of it one after the other.
+    public let isInheritance: Bool
 
     /// - Parameter isHarder: see ``isHarder``.
     public init(seed: UInt64, isHarder: Bool = false) {
@@ -86,6 +88,10 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if random.isOnce(in: 2) { settings.relayAbove = random.number(in: 1...2) }
         // What the digests repair would hide what else is wrong; after a split they are needed.
         if faults.isDisjoint(with: [.partitions, .pauses]), random.isOnce(in: 2) { settings.digestInterval = .seconds(30) }
+        // These come first, and the others have what is left, as it was.
+        var latest = SplitMix64(seed: seed).split(40)
+        isInheritance = isHarder && latest.isOnce(in: 24)
+        let isHarder = isHarder && !isInheritance
         var apart = SplitMix64(seed: seed).split(8)
         isDeparture = isHarder && apart.isOnce(in: 10) && nodesCount > 2
         isReturn = isHarder && !isDeparture && apart.isOnce(in: 10)
@@ -118,10 +124,19 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if isShrinking { (nodesCount, faults) = (kinds.number(in: 2...3), [.drains, .kills]) }
         if isLoss || isSplit { activeMilliseconds = max(activeMilliseconds, 16_000) }
         if isShrinking { activeMilliseconds = 24_000 }
+        stageLatest(&latest)
         guard isDeparture else { return }
         faults = [apart.isOnce(in: 2) ? .drains : .kills]
         activeMilliseconds = max(activeMilliseconds, 14_000)
         if apart.isOnce(in: 2) { settings.offlineGrace = .zero }
+    }
+
+    private mutating func stageLatest(_ random: inout SplitMix64) {
+        if isInheritance {
+            (nodesCount, usersCount, faults) = (random.number(in: 4...5), 24, [.kills, .resets, .delays])
+            // What the digests repair would hide that it was not said.
+            (activeMilliseconds, stepsCount, settings.digestInterval) = (20_000, 20, .seconds(60))
+        }
     }
 
     /// Users of whom a history stages something each, and of whom each is tried at the end: those of more than these are there, and what is
@@ -132,6 +147,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     /// What goes wrong in this history is planned, and nothing else does.
     var isStaged: Bool {
         isDeparture || isLoss || isSplit || isShrinking || isLate || isContested || isHalved || isSuccession || isHurry
+            || isInheritance
     }
 
     /// Nothing happens that may delay what one node says to another for longer than a moment: then nobody may be shown as OFFLINE who

@@ -1,0 +1,42 @@
+import PresenceCore
+import PresenceWire
+
+extension Plan {
+    /// A node ends for good, and the others hear of it one after the other: who hears of it first tells the new owners of its users of sessions
+    /// and views before they know that they own them. In some of these histories one node is slow to say what it holds, so what is said to the
+    /// new owners waits there; then all that was said is over, and the word of that is lost with the links on which it would go.
+    static func inheriting(_ options: SimulationOptions) -> [Step] {
+        guard options.isInheritance else { return [] }
+        var random = SplitMix64(seed: options.seed).split(41)
+        var steps = audience(options, &random)
+        for user in 0..<options.stagedUsersCount {
+            let second = user * SimulatedClient.devicesPerUser + 1
+            steps.append(Step(at: random.number(in: 0...800), action: .login(client: second, node: 0, resumes: false)))
+        }
+        let at = options.activeMilliseconds - 17_000
+        let ended = random.number(in: 0...options.nodesCount - 1)
+        steps.append(Step(at: at, action: .kill(node: ended, downMilliseconds: 60_000)))
+        if random.isOnce(in: 2) { return steps + unsaying(at, ended, options, &random) }
+        for user in 0..<options.stagedUsersCount {
+            for _ in 0...1 { steps.append(Step(at: at + random.number(in: 500...13_000), action: setStatus(of: user, &random))) }
+        }
+        return steps
+    }
+
+    /// The links are made anew within some milliseconds: a millisecond after they have broken none of them is there.
+    private static func unsaying(_ at: Int, _ ended: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        var steps: [Step] = []
+        let slow = (ended + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
+        let quick = (0..<options.nodesCount).filter { $0 != slow && $0 != ended }
+        let end = at + random.number(in: 150...250)
+        for node in quick {
+            let delay = Step.Action.delay(from: slow, to: node, milliseconds: 1_000, duration: 1_000)
+            steps.append(Step(at: at - 20, action: delay))
+            for other in quick where other != node { steps.append(Step(at: end, action: .reset(from: node, to: other))) }
+        }
+        for client in 0..<options.stagedUsersCount * SimulatedClient.devicesPerUser {
+            steps.append(Step(at: end + 1, action: .drop(client: client, comesBackAfter: nil)))
+        }
+        return steps
+    }
+}
