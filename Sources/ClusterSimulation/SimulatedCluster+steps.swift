@@ -123,7 +123,7 @@ extension SimulatedCluster {
         }
         nextToken += 1
         nodes[node].calls[nextToken] = SimulatedCall(
-            user: user, client: client, call: call, at: time, isOfKnownMembers: options.isSplit && isEverybodyKnown)
+            user: user, client: client, call: call, at: time, isOfKnownMembers: options.asksKnownMembers && isEverybodyKnown)
         nodes[node].core.perform(call, caller: userID(user), gateway: 0, token: nextToken, at: nodes[node].now(time))
         obey(node)
     }

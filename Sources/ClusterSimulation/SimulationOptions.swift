@@ -66,6 +66,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public let isHurry: Bool
     /// One node ends for good, and the others hear of it one after the other.
     public let isInheritance: Bool
+    /// One node is cut off and begins anew meanwhile, and is asked at once when the others are there again.
+    public let isRejoining: Bool
 
     /// - Parameter isHarder: see ``isHarder``.
     public init(seed: UInt64, isHarder: Bool = false) {
@@ -91,7 +93,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         // These come first, and the others have what is left, as it was.
         var latest = SplitMix64(seed: seed).split(40)
         isInheritance = isHarder && latest.isOnce(in: 24)
-        let isHarder = isHarder && !isInheritance
+        isRejoining = isHarder && !isInheritance && latest.isOnce(in: 24)
+        let isHarder = isHarder && !isInheritance && !isRejoining
         var apart = SplitMix64(seed: seed).split(8)
         isDeparture = isHarder && apart.isOnce(in: 10) && nodesCount > 2
         isReturn = isHarder && !isDeparture && apart.isOnce(in: 10)
@@ -137,6 +140,10 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
             // What the digests repair would hide that it was not said.
             (activeMilliseconds, stepsCount, settings.digestInterval) = (20_000, 20, .seconds(60))
         }
+        if isRejoining {
+            (nodesCount, usersCount, faults) = (3, 14, [.partitions, .kills, .delays])
+            (activeMilliseconds, stepsCount) = (37_000, 20)
+        }
     }
 
     /// Users of whom a history stages something each, and of whom each is tried at the end: those of more than these are there, and what is
@@ -147,8 +154,11 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     /// What goes wrong in this history is planned, and nothing else does.
     var isStaged: Bool {
         isDeparture || isLoss || isSplit || isShrinking || isLate || isContested || isHalved || isSuccession || isHurry
-            || isInheritance
+            || isInheritance || isRejoining
     }
+
+    /// One node alone is cut off: of what is asked while all know one another again it is known how new the answers must be.
+    var asksKnownMembers: Bool { isSplit || isRejoining }
 
     /// Nothing happens that may delay what one node says to another for longer than a moment: then nobody may be shown as OFFLINE who
     /// came back within the grace, and a query is as new as it says.

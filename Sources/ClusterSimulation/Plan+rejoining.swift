@@ -1,0 +1,44 @@
+import PresenceCore
+import PresenceWire
+
+extension Plan {
+    /// A node is cut off until the others have what was its own, and another process begins there meanwhile, alone: nobody ever takes that one
+    /// for dead. It is asked as soon as the others are there again: it goes by the common ring before they do, or after. In some of these
+    /// histories they are slow to say what has changed.
+    static func rejoining(_ options: SimulationOptions) -> [Step] {
+        guard options.isRejoining else { return [] }
+        var random = SplitMix64(seed: options.seed).split(43)
+        var steps = audience(options, &random)
+        for round in stride(from: 1_500, to: options.activeMilliseconds - 11_000, by: 12_000) {
+            steps += rejoining(options, after: round + random.number(in: 0...500), &random)
+        }
+        return steps
+    }
+
+    private static func rejoining(_ options: SimulationOptions, after at: Int, _ random: inout SplitMix64) -> [Step] {
+        let apart = random.number(in: 0...options.nodesCount - 1)
+        let end = at + random.number(in: 8_000...8_500)
+        let down = random.number(in: 10...300)
+        var steps = [
+            Step(at: at, action: .isolate(node: apart, duration: end - at)),
+            Step(at: at + random.number(in: 50...300), action: .kill(node: apart, downMilliseconds: down)),
+        ]
+        if random.isOnce(in: 2) {
+            // By turns, so that links are made anew at once, and what is said on them is late.
+            for begin in stride(from: end, to: end + 2_000, by: 50) {
+                for node in 0..<options.nodesCount where node != apart {
+                    steps.append(Step(at: begin, action: .delay(from: node, to: apart, milliseconds: 250, duration: 25)))
+                }
+            }
+        }
+        for user in 0..<options.stagedUsersCount {
+            steps.append(Step(at: random.number(in: end - 2_000...end), action: setStatus(of: user, &random)))
+        }
+        for delay in 0..<800 {
+            let targets = (0...2).map { _ in random.number(in: 0...options.usersCount - 1) }
+            let action = Step.Action.query(user: random.number(in: 0...options.usersCount - 1), targets: targets)
+            steps.append(Step(at: end + delay * 5 / 2, action: action))
+        }
+        return steps
+    }
+}
