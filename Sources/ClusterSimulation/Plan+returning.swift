@@ -4,10 +4,11 @@ import PresenceWire
 /// In some histories many change and many come back: what a stream tells again, and what it leaves out, is decided then.
 extension Plan {
     /// Drawn apart, so that the other steps are what they were. The two devices of a user come and go, and take one another's news.
+    /// Where few are to be there nobody does.
     static func returning(_ options: SimulationOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(6)
         // Where links are slow up to the end, what was asked for last is seen later than it is looked after.
-        guard !options.isInheritance, random.isOnce(in: 3) || options.isReturn else { return [] }
+        guard !options.isInheritance, !options.isOvertaken, random.isOnce(in: 3) || options.isReturn else { return [] }
         var steps: [Step] = []
         for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser

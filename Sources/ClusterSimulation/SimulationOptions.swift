@@ -68,6 +68,10 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public let isInheritance: Bool
     /// One node is cut off and begins anew meanwhile, and is asked at once when the others are there again.
     public let isRejoining: Bool
+    /// Links break twice, and the answer to what was asked after the first time comes after the second.
+    public let isOutdated: Bool
+    /// A change is lost with a link, and clients read a later position before that is found.
+    public let isOvertaken: Bool
 
     /// - Parameter isHarder: see ``isHarder``.
     public init(seed: UInt64, isHarder: Bool = false) {
@@ -94,7 +98,10 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         var latest = SplitMix64(seed: seed).split(40)
         isInheritance = isHarder && latest.isOnce(in: 24)
         isRejoining = isHarder && !isInheritance && latest.isOnce(in: 24)
-        let isHarder = isHarder && !isInheritance && !isRejoining
+        var lossy = SplitMix64(seed: seed).split(30)
+        let kind = isHarder && !isInheritance && !isRejoining ? lossy.number(in: 0...23) : .max
+        (isOutdated, isOvertaken) = (kind == 2, kind == 3)
+        let isHarder = isHarder && !isInheritance && !isRejoining && !isOutdated && !isOvertaken
         var apart = SplitMix64(seed: seed).split(8)
         isDeparture = isHarder && apart.isOnce(in: 10) && nodesCount > 2
         isReturn = isHarder && !isDeparture && apart.isOnce(in: 10)
@@ -128,6 +135,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if isLoss || isSplit { activeMilliseconds = max(activeMilliseconds, 16_000) }
         if isShrinking { activeMilliseconds = 24_000 }
         stageLatest(&latest)
+        stageLossy(&lossy)
         guard isDeparture else { return }
         faults = [apart.isOnce(in: 2) ? .drains : .kills]
         activeMilliseconds = max(activeMilliseconds, 14_000)
@@ -146,6 +154,16 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         }
     }
 
+    /// Links break, and nothing else happens but what is staged.
+    private mutating func stageLossy(_ random: inout SplitMix64) {
+        guard isOutdated || isOvertaken else { return }
+        (stepsCount, activeMilliseconds, faults) = (0, 20_000, [.resets, .delays])
+        (settings.subscriptionsMax, settings.relayAbove, settings.linkMessagesMax) = (3_000, 32, CoreSettings().linkMessagesMax)
+        settings.digestInterval = .seconds(30)
+        if isOutdated { (nodesCount, usersCount) = (random.number(in: 3...4), random.number(in: 8...12)) }
+        if isOvertaken { (nodesCount, usersCount) = (random.number(in: 4...5), 50) }
+    }
+
     /// Users of whom a history stages something each, and of whom each is tried at the end: those of more than these are there, and what is
     /// drawn happens to any of them.
     static let stagedUsersMax = 50
@@ -154,7 +172,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     /// What goes wrong in this history is planned, and nothing else does.
     var isStaged: Bool {
         isDeparture || isLoss || isSplit || isShrinking || isLate || isContested || isHalved || isSuccession || isHurry
-            || isInheritance || isRejoining
+            || isInheritance || isRejoining || isOutdated || isOvertaken
     }
 
     /// One node alone is cut off: of what is asked while all know one another again it is known how new the answers must be.

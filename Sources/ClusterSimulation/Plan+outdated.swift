@@ -1,0 +1,40 @@
+import PresenceCore
+import PresenceWire
+
+extension Plan {
+    /// A node is asked on new links what it knows of the others' registrations, and its answers are slow. Before they come the links on which
+    /// they are on their way break, and those after them, with what has changed since: the nodes ask anew, and are slow to ask, so the next
+    /// that comes is what was answered first. One of them hears of everything, so that what has changed is acknowledged.
+    ///
+    /// It begins when everybody has been there for long: what is asked of a view is certain then.
+    static func outdated(_ options: SimulationOptions) -> [Step] {
+        guard options.isOutdated else { return [] }
+        var random = SplitMix64(seed: options.seed).split(31)
+        var steps = audience(options, &random)
+        for at in stride(from: 11_500, to: options.activeMilliseconds - 1_200, by: 1_300) {
+            let from = random.number(in: 0...options.nodesCount - 1)
+            let spared = (from + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
+            for to in 0..<options.nodesCount where to != from && to != spared { steps += twice(at, from, to) }
+            for user in 0..<options.stagedUsersCount {
+                steps.append(Step(at: at + random.number(in: 25...33), action: setStatus(of: user, &random)))
+                for _ in 0...1 {
+                    let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
+                    steps.append(Step(at: at + random.number(in: 400...1_200), action: .query(user: user, targets: targets)))
+                }
+            }
+        }
+        return steps
+    }
+
+    /// `to` is linked anew and asks; its link from `from`, with the answer on it, breaks; so does the next one, with what has changed.
+    private static func twice(_ at: Int, _ from: Int, _ to: Int) -> [Step] {
+        [
+            Step(at: at, action: .delay(from: from, to: to, milliseconds: 800, duration: 15)),
+            Step(at: at + 1, action: .reset(from: to, to: from)),
+            Step(at: at + 10, action: .delay(from: to, to: from, milliseconds: 800, duration: 900)),
+            Step(at: at + 16, action: .reset(from: from, to: to)),
+            Step(at: at + 24, action: .delay(from: from, to: to, milliseconds: 800, duration: 12)),
+            Step(at: at + 37, action: .reset(from: from, to: to)),
+        ]
+    }
+}

@@ -1,0 +1,40 @@
+import PresenceCore
+import PresenceWire
+
+extension Plan {
+    /// What has changed is lost with a link, and whoever was to be told of it is slow to ask. Its clients read of others meanwhile, and go on
+    /// elsewhere from the position that they have read. They are so few that a node has views of the other's users, and no sessions.
+    static func overtaken(_ options: SimulationOptions) -> [Step] {
+        guard options.isOvertaken else { return [] }
+        var random = SplitMix64(seed: options.seed).split(32)
+        let watchers = 0...1
+        let targets = Array(watchers.upperBound + 1..<options.stagedUsersCount)
+        let rounds = Array(stride(from: 2_000, to: options.activeMilliseconds - 1_000, by: 1_300))
+        var steps: [Step] = []
+        for user in watchers {
+            let client = user * SimulatedClient.devicesPerUser
+            steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
+            steps.append(Step(at: 500 + user, action: .subscribe(user: user, targets: targets, seconds: nil, sync: false)))
+            for at in rounds {
+                // Told to its own stream, too.
+                steps.append(Step(at: at + random.number(in: 260...400), action: setStatus(of: user, &random)))
+                let drop = Step.Action.drop(client: client, comesBackAfter: random.number(in: 1...20))
+                steps.append(Step(at: at + random.number(in: 410...600), action: drop))
+            }
+        }
+        for (round, at) in rounds.enumerated() {
+            let from = random.number(in: 0...options.nodesCount - 1)
+            let spared = (from + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
+            for to in 0..<options.nodesCount where to != from && to != spared {
+                steps.append(Step(at: at - 3, action: .delay(from: from, to: to, milliseconds: 800, duration: 8)))
+                steps.append(Step(at: at + 6, action: .reset(from: from, to: to)))
+                steps.append(Step(at: at + 8, action: .delay(from: to, to: from, milliseconds: 800, duration: 900)))
+            }
+            // In each round others change: no later change makes good what is lost.
+            for (place, user) in targets.enumerated() where place % rounds.count == round {
+                steps.append(Step(at: at + random.number(in: 0...4), action: setStatus(of: user, &random)))
+            }
+        }
+        return steps
+    }
+}
