@@ -266,9 +266,9 @@ public struct Node {
     /// Carries out what the machines want until nothing is left.
     mutating func run(at now: Now) {
         while true {
-            for (record, watchers) in outbox.changes.takeAll() { tell(record, to: watchers, at: now) }
-            for (peer, message) in outbox.messages.takeAll() { send(message, to: peer) }
-            for (peer, user) in outbox.lists.takeAll() { owe(listOf: user, to: peer) }
+            if !outbox.changes.isEmpty { for (record, watchers) in outbox.changes.takeAll() { tell(record, to: watchers, at: now) } }
+            if !outbox.messages.isEmpty { for (peer, message) in outbox.messages.takeAll() { send(message, to: peer) } }
+            if !outbox.lists.isEmpty { for (peer, user) in outbox.lists.takeAll() { owe(listOf: user, to: peer) } }
             if let message = local.popFirst() {
                 handle(message, from: 0, at: now)
             } else if outbox.messages.isEmpty, outbox.lists.isEmpty, outbox.changes.isEmpty {

@@ -35,11 +35,11 @@ extension OwnerShards {
                 if users[user].isReplica, old.privacy == nil, old.version > .zero, row.version > old.version, row.namesRule {
                     outbox.rowsForOwners.append(Row(old))
                 }
-                let json = try JSONValue(row)
-                receive(try record(in: row, json, of: user), at: user, now: now, into: &outbox)
+                let facts = try RecordFacts(row)
+                receive(try record(in: row, facts, of: user), at: user, now: now, into: &outbox)
                 // An owner shows at once what it takes, by the rule that it has: that it is told again later does not undo that.
                 if users[user].record.version == row.version {
-                    let awaitsRule = self.awaitsRule(row, json, at: user)
+                    let awaitsRule = self.awaitsRule(facts, at: user)
                     users[user].keptBeforeRule = awaitsRule && users[user].isReplica && old.version < row.version ? [old] : []
                 }
             case .visibility: receive(try Privacy(row), at: user, now: now, into: &outbox)

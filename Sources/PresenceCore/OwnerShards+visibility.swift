@@ -60,21 +60,20 @@ extension OwnerShards {
 
     /// A record that a row of the disk or of another node tells. Who may see the user is told by a row of its own; a record that was
     /// written without knowing the newest rule, or the newest faces, has none.
-    /// - Parameter json: what the row holds.
-    func record(in row: Row, _ json: JSONValue, of user: Index) throws(RowError) -> Record {
-        var record = try Record(json, version: row.version, of: row)
+    /// - Parameter facts: what the row says.
+    func record(in row: Row, _ facts: RecordFacts, of user: Index) throws(RowError) -> Record {
+        var record = try facts.record(in: row)
         guard let privacy = users[user].record.privacy else { return record }
-        let known = row.ruleNamed(in: json)
+        let known = facts.ruleNamed
         // What is not newer than what is here, or than the faces, brings nothing that was shown without them.
         let isOlder = row.version <= max(users[user].record.version, privacy.version)
         if known.writtenAt >= privacy.writtenAt, known.version >= privacy.version || isOlder { record.privacy = privacy }
         return record
     }
 
-    func awaitsRule(_ row: Row, _ json: JSONValue, at user: Index) -> Bool {
-        guard row.namesRule else { return false }
+    func awaitsRule(_ facts: RecordFacts, at user: Index) -> Bool {
         let privacy = users[user].record.privacy ?? Privacy()
-        return row.ruleNamed(in: json) > (privacy.writtenAt, privacy.version)
+        return facts.ruleNamed > (privacy.writtenAt, privacy.version)
     }
 
     /// Another node knows a newer rule. With what is known here of the user it is a new fact.

@@ -353,7 +353,7 @@ struct OwnerShards {
         clock.observe(row.version)
         let user = index(of: row.user)
         switch row.kind {
-        case .status: _ = keep(try record(in: row, JSONValue(row), of: user), at: user, now: now)
+        case .status: _ = keep(try record(in: row, RecordFacts(row), of: user), at: user, now: now)
         case .visibility: users[user].record.privacy = try Privacy(row)
         case .subscription:
             _ = users[user].subscriptions.merge(try Subscription(row).learnt(at: clock.milliseconds(at: now.wall)))

@@ -76,15 +76,6 @@ extension Row {
         let start = value.count - Self.ruleMember.count - 24 - "\"}".utf8.count
         return start >= 0 && value[start...].starts(with: Self.ruleMember)
     }
-
-    /// When the rule was written that the writer of a record knew of, and when it was last changed what others are shown by it. A record
-    /// of before that was told does not say so: it counts as written with all faces of before.
-    /// - Parameter json: what the row holds.
-    func ruleNamed(in json: JSONValue) -> (writtenAt: Version, version: Version) {
-        guard namesRule else { return (.zero, .zero) }
-        let named = { (name: String) in json[name]?.text.flatMap { Version(text: $0) } }
-        return (named("visibilityWrittenAt") ?? .zero, named("visibilityVersion") ?? version)
-    }
 }
 
 extension Row {
@@ -138,38 +129,122 @@ public struct RowError: Error, Equatable, Sendable, CustomStringConvertible {
     init(_ row: Row, _ problem: String) { description = "row of \(row.user), kind \(row.kind), key \"\(row.key)\": \(problem)" }
 }
 
+/// What a row or a face says of a record, taken member by member.
+struct RecordFacts {
+    private var record: Record
+    private var hasStatusType = false
+    private var customStatusVersion: Version?
+    private var visibilityVersion: Version?
+    private var visibilityWrittenAt: Version?
+
+    /// Reads a row of kind ``PresenceWire/Row/Kind/status``.
+    init(_ row: Row) throws(RowError) {
+        guard let value = row.value else { throw RowError(row, "no value") }
+        var facts = RecordFacts(row.user, row.version)
+        do { try JSONReader.readMembers(of: value) { facts.take($0, $1) } } catch { throw RowError(row, "no JSON: \(error)") }
+        self = facts
+    }
+
+    init(_ user: UserID, _ version: Version) {
+        record = Record(blank: user)
+        record.version = version
+    }
+
+    /// - Throws: what is wrong with `row`, which says this.
+    func record(in row: Row) throws(RowError) -> Record {
+        guard hasStatusType else { throw RowError(row, "no statusType") }
+        var record = record
+        record.customStatusVersion = customStatusVersion ?? (record.customStatus.isEmpty ? .zero : record.version)
+        return record
+    }
+
+    /// When the rule was written that the writer of a record knew of, and when it was last changed what others are shown by it. A record
+    /// of before that was told does not say so: it counts as written with all faces of before.
+    var ruleNamed: (writtenAt: Version, version: Version) {
+        visibilityWrittenAt.map { ($0, visibilityVersion ?? record.version) } ?? (.zero, .zero)
+    }
+
+    /// Takes one member of what ``PresenceWire/JSONWriter/facts(of:)`` wrote; of another type, or by another name, it says nothing.
+    mutating func take(_ name: UnsafeRawBufferPointer, _ value: JSONValue) {
+        switch value {
+        case .integer(let number): take(name, number)
+        case .string(let text): take(name, text)
+        case .bool(let isSo): if name.spells("isRegistered") { record.isRegistered = isSo }
+        case .array(let elements):
+            if name.spells("onlinePlatforms") { record.onlinePlatforms = elements.compactMap(\.text) }
+            if name.spells("pushDevices") { record.pushDevices = elements.map { PushDevice($0) } }
+        case .object: if name.spells("event") { record.event = PublishedEvent(value, version: record.version) }
+        case .null, .number: break
+        }
+    }
+
+    private mutating func take(_ name: UnsafeRawBufferPointer, _ text: String) {
+        if name.spells("statusType") {
+            guard let statusType = StatusType(name: text) else { return }
+            (record.statusType, hasStatusType) = (statusType, true)
+        } else if name.spells("customStatus") {
+            record.customStatus = text
+        } else if name.spells("customStatusVersion") {
+            customStatusVersion = Version(text: text)
+        } else if name.spells("visibilityVersion") {
+            visibilityVersion = Version(text: text)
+        } else if name.spells("visibilityWrittenAt") {
+            visibilityWrittenAt = Version(text: text)
+        }
+    }
+
+    private mutating func take(_ name: UnsafeRawBufferPointer, _ number: Int64) {
+        if name.spells("customStatusExpiresAt") {
+            record.customStatusExpiresAt = number
+        } else if name.spells("lastUpdateTime") {
+            record.lastUpdateTime = number
+        } else if name.spells("lastOnlineStatusUpdateTime") {
+            record.lastOnlineStatusUpdateTime = number
+        } else if name.spells("lastCustomStatusUpdateTime") {
+            record.lastCustomStatusUpdateTime = number
+        } else if name.spells("lastSeenTime") {
+            record.lastSeenTime = number
+        }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether these are the bytes of `name`.
+    fileprivate func spells(_ name: StaticString) -> Bool {
+        count == name.utf8CodeUnitCount && name.withUTF8Buffer { elementsEqual($0) }
+    }
+}
+
+extension PushDevice {
+    fileprivate init(_ json: JSONValue) {
+        self.init(
+            platform: json["platform"]?.text ?? "", deviceID: json["deviceID"]?.text ?? "", until: json["until"]?.wholeNumber ?? 0)
+    }
+}
+
+extension PublishedEvent {
+    fileprivate init(_ json: JSONValue, version: Version) {
+        self.init(
+            value: json["value"]?.wholeNumber ?? 0, ext: json["ext"]?.text ?? "", expiresAt: json["expiresAt"]?.wholeNumber ?? 0,
+            id: Version(text: json["id"]?.text ?? "") ?? version, isForOnlineOnly: json["isForOnlineOnly"] != .bool(false),
+            isSynced: json["isSynced"] != .bool(false))
+    }
+}
+
 extension Record {
     /// Reads a row of kind ``PresenceWire/Row/Kind/status``. Throws what is wrong with it.
-    public init(_ row: Row) throws(RowError) { try self.init(JSONValue(row), version: row.version, of: row) }
+    public init(_ row: Row) throws(RowError) { self = try RecordFacts(row).record(in: row) }
 
-    /// Reads what ``PresenceWire/JSONWriter/facts(of:)`` wrote.
+    /// Reads what ``PresenceWire/JSONWriter/facts(of:)`` wrote as a part of `row`.
     init(_ json: JSONValue, version: Version, of row: Row) throws(RowError) {
-        self.init(blank: row.user)
-        self.version = version
-        guard let statusType = StatusType(name: json["statusType"]?.text ?? "") else { throw RowError(row, "no statusType") }
-        self.statusType = statusType
-        customStatus = json["customStatus"]?.text ?? ""
-        customStatusExpiresAt = json["customStatusExpiresAt"]?.wholeNumber ?? 0
-        customStatusVersion = json["customStatusVersion"]?.text.flatMap { Version(text: $0) } ?? (customStatus.isEmpty ? .zero : version)
-        if case .array(let platforms) = json["onlinePlatforms"] { onlinePlatforms = platforms.compactMap(\.text) }
-        isRegistered = json["isRegistered"] == .bool(true)
-        if case .array(let devices) = json["pushDevices"] {
-            pushDevices = devices.map { device in
-                PushDevice(
-                    platform: device["platform"]?.text ?? "", deviceID: device["deviceID"]?.text ?? "",
-                    until: device["until"]?.wholeNumber ?? 0)
+        var facts = RecordFacts(row.user, version)
+        if case .object(let members) = json {
+            for member in members {
+                var name = member.name
+                name.withUTF8 { facts.take(UnsafeRawBufferPointer($0), member.value) }
             }
         }
-        if let kept = json["event"] {
-            event = PublishedEvent(
-                value: kept["value"]?.wholeNumber ?? 0, ext: kept["ext"]?.text ?? "", expiresAt: kept["expiresAt"]?.wholeNumber ?? 0,
-                id: Version(text: kept["id"]?.text ?? "") ?? version, isForOnlineOnly: kept["isForOnlineOnly"] != .bool(false),
-                isSynced: kept["isSynced"] != .bool(false))
-        }
-        lastUpdateTime = json["lastUpdateTime"]?.wholeNumber ?? 0
-        lastOnlineStatusUpdateTime = json["lastOnlineStatusUpdateTime"]?.wholeNumber ?? 0
-        lastCustomStatusUpdateTime = json["lastCustomStatusUpdateTime"]?.wholeNumber ?? 0
-        lastSeenTime = json["lastSeenTime"]?.wholeNumber ?? 0
+        self = try facts.record(in: row)
     }
 }
 

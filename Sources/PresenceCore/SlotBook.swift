@@ -16,6 +16,8 @@ struct SlotBook {
 
     private static let pageSlotsCount = 64
     private var pages = [Page?](repeating: nil, count: Ring.slotsCount / SlotBook.pageSlotsCount)
+    /// Those that were made.
+    private var madePages = PageSet()
 
     /// The hash of a slot; 0 for one of which nothing is known.
     func hash(of slot: Slot) -> UInt64 { page(of: slot)?.hashes[Self.place(slot)] ?? 0 }
@@ -25,17 +27,17 @@ struct SlotBook {
 
     /// Calls `body` with each slot of which something is known, in order.
     func forEachSlot(_ body: (Slot, UInt64) -> Void) {
-        for (number, page) in pages.enumerated() {
-            guard let page else { continue }
+        madePages.forEach { number in
+            guard let page = pages[number], page.known != 0 else { return }
             page.known.forEachBit { body(Slot(number * Self.pageSlotsCount + $0), page.hashes[$0]) }
         }
     }
 
     /// Calls `body` with each user of these slots, in their order; empty ones cost nothing.
     func forEachUser(in slots: ClosedRange<Slot>, _ body: (Index) -> Void) {
-        for number in Int(slots.lowerBound) / Self.pageSlotsCount...Int(slots.upperBound) / Self.pageSlotsCount {
-            guard let occupied = pages[number]?.occupied, occupied != 0, let page = pages[number] else { continue }
-            occupied.forEachBit { place in
+        madePages.forEach(in: Int(slots.lowerBound) / Self.pageSlotsCount...Int(slots.upperBound) / Self.pageSlotsCount) { number in
+            guard let page = pages[number], page.occupied != 0 else { return }
+            page.occupied.forEachBit { place in
                 guard slots.contains(Slot(number * Self.pageSlotsCount + place)) else { return }
                 for user in page.users[place] { body(user) }
             }
@@ -69,7 +71,10 @@ struct SlotBook {
 
     private mutating func change(_ slot: Slot, _ body: (inout Page) -> Void) {
         let number = Int(slot) / Self.pageSlotsCount
-        if pages[number] == nil { pages[number] = Page() }
+        if pages[number] == nil {
+            pages[number] = Page()
+            madePages.insert(number)
+        }
         body(&pages[number]!)
     }
 

@@ -10,6 +10,7 @@ struct SlotIndex {
 
     private static let pageSlotsCount = 64
     private var pages = [Page?](repeating: nil, count: Ring.slotsCount / SlotIndex.pageSlotsCount)
+    private var occupiedPages = PageSet()
 
     /// The places of a slot's users, in no particular but a reproducible order.
     subscript(slot: Slot) -> [UserTable<Int>.Index] {
@@ -18,10 +19,11 @@ struct SlotIndex {
 
     /// Calls `body` with each user of these slots, in their order; empty ones cost nothing.
     func forEach(in slots: ClosedRange<Slot>, _ body: (Slot, UserTable<Int>.Index) -> Void) {
-        for number in Int(slots.lowerBound) / Self.pageSlotsCount...Int(slots.upperBound) / Self.pageSlotsCount {
-            guard let occupied = pages[number]?.occupied, occupied != 0, let page = pages[number] else { continue }
+        let numbers = Int(slots.lowerBound) / Self.pageSlotsCount...Int(slots.upperBound) / Self.pageSlotsCount
+        occupiedPages.forEach(in: numbers) { number in
+            guard let page = pages[number] else { return }
             let first = number * Self.pageSlotsCount
-            occupied.forEachBit { place in
+            page.occupied.forEachBit { place in
                 guard slots.contains(Slot(first + place)) else { return }
                 for index in page.users[place] { body(Slot(first + place), index) }
             }
@@ -31,8 +33,8 @@ struct SlotIndex {
     /// The places of the users of the slots for which `isWanted` holds, in the order of the slots.
     func users(where isWanted: (Slot) -> Bool) -> [UserTable<Int>.Index] {
         var found: [UserTable<Int>.Index] = []
-        for (number, page) in pages.enumerated() {
-            guard let page, page.occupied != 0 else { continue }
+        occupiedPages.forEach { number in
+            guard let page = pages[number] else { return }
             page.occupied.forEachBit { place in
                 if isWanted(Slot(number * Self.pageSlotsCount + place)) { found += page.users[place] }
             }
@@ -46,6 +48,7 @@ struct SlotIndex {
         if pages[number] == nil { pages[number] = Page() }
         pages[number]!.users[place].append(index)
         pages[number]!.occupied |= 1 << UInt64(place)
+        occupiedPages.insert(number)
     }
 
     mutating func remove(_ index: UserTable<Int>.Index, slot: Slot) {
@@ -53,7 +56,9 @@ struct SlotIndex {
         guard let users = pages[number]?.users[place] else { return }
         if let found = users.firstIndex(of: index) { pages[number]!.users[place].swapAt(found, users.count - 1) }
         _ = pages[number]!.users[place].popLast()
-        if users.count <= 1 { pages[number]!.occupied &= ~(1 << UInt64(place)) }
+        guard users.count <= 1 else { return }
+        pages[number]!.occupied &= ~(1 << UInt64(place))
+        if pages[number]!.occupied == 0 { occupiedPages.remove(number) }
     }
 }
 

@@ -38,6 +38,23 @@ import Testing
         #expect(try read("9223372036854775808") == .number(9223372036854775808))
     }
 
+    @Test(arguments: [
+        "{}", #" { "a" : 1 , "b" : "x" } "#,
+        #"{"quote \" \u00e9":true,"é":[1,{"a":null}],"":-5,"long name of more than fifteen bytes":"z"}"#,
+    ])
+    func membersAreReadAsThoseOfTheObject(text: String) throws {
+        var members: [JSONValue.Member] = []
+        try JSONReader.readMembers(of: Array(text.utf8)) { name, value in
+            members.append(JSONValue.Member(name: String(decoding: name, as: UTF8.self), value: value))
+        }
+        #expect(try read(text) == .object(members))
+    }
+
+    @Test(arguments: ["", "[]", "1", "{", "{\"a", "{\"a\"", "{\"a\":}", "{\"a\":1,}", "{\"a\":1} 2", "{a:1}", "{\"\u{1}\":1}", "{\"a\":1"])
+    func membersOfWhatIsNoObjectAreRefused(text: String) {
+        #expect(throws: JSONError.self) { try JSONReader.readMembers(of: Array(text.utf8)) { _, _ in } }
+    }
+
     @Test func tenThousandLevelsAreRefused() {
         let text = String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000)
         #expect(throws: JSONError.tooDeep(limit: JSONReader.depthMax)) { try read(text) }
