@@ -86,7 +86,7 @@ public struct JSONReader {
                 var reader = JSONReader(bytes: bytes)
                 reader.skipSpace()
                 guard try reader.peek() == 0x7B else { throw .unexpected(offset: reader.offset) }
-                try reader.members(depth: 0, body)
+                try reader.readMembers(depth: 0, body)
                 reader.skipSpace()
                 if reader.offset < bytes.count { throw .unexpected(offset: reader.offset) }
             }
@@ -111,33 +111,20 @@ public struct JSONReader {
     }
 
     private mutating func object(depth: Int) throws(JSONError) -> JSONValue {
-        offset += 1
         var members: [JSONValue.Member] = []
-        skipSpace()
-        if try peek() == 0x7D {
-            offset += 1
-            return .object(members)
-        }
-        while true {
-            skipSpace()
-            guard try peek() == 0x22 else { throw .unexpected(offset: offset) }
-            let name = try string()
+        try readMembers(depth: depth) { (bytes, value) throws(JSONError) in
+            let name = String(decoding: bytes, as: UTF8.self)
             if members.contains(where: { $0.isCalled(name) }) { throw .duplicate(name: name) }
             if members.count == Self.membersMax { throw .tooManyMembers(limit: Self.membersMax) }
-            skipSpace()
-            guard try next() == 0x3A else { throw .unexpected(offset: offset - 1) }
             if members.isEmpty { members.reserveCapacity(Self.membersExpected) }
-            members.append(JSONValue.Member(name: name, value: try value(depth: depth + 1)))
-            skipSpace()
-            switch try next() {
-            case 0x2C: continue
-            case 0x7D: return .object(members)
-            default: throw .unexpected(offset: offset - 1)
-            }
+            members.append(JSONValue.Member(name: name, value: value))
         }
+        return .object(members)
     }
 
-    private mutating func members(depth: Int, _ body: (UnsafeRawBufferPointer, JSONValue) -> Void) throws(JSONError) {
+    private mutating func readMembers(
+        depth: Int, _ body: (UnsafeRawBufferPointer, JSONValue) throws(JSONError) -> Void
+    ) throws(JSONError) {
         offset += 1
         skipSpace()
         if try peek() == 0x7D {
@@ -155,9 +142,12 @@ public struct JSONReader {
             guard try next() == 0x3A else { throw .unexpected(offset: offset - 1) }
             let value = try value(depth: depth + 1)
             if isPlain {
-                body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[start..<end]), value)
+                try body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[start..<end]), value)
             } else {
-                name.withUTF8 { body(UnsafeRawBufferPointer($0), value) }
+                let result: Result<Void, JSONError> = name.withUTF8 { bytes in
+                    Result { () throws(JSONError) in try body(UnsafeRawBufferPointer(bytes), value) }
+                }
+                try result.get()
             }
             skipSpace()
             switch try next() {
