@@ -107,53 +107,107 @@ public struct Ring: Sendable {
 /// Deferred acceptance at work: who has accepted which slots so far.
 private struct SlotPlacement {
     private var preferences: Preferences
-    private var accepted: [AcceptedSlots]
+    /// The member that holds each slot now.
+    private var holders: [UInt16] = []
     /// How many members have refused each slot: its position in its list.
-    private var positions: [UInt16]
+    private var positions: [UInt16] = Array(repeating: 0, count: Ring.slotsCount)
+    /// How many slots each member may hold, and how many it does.
+    private let countsMax: [Int]
+    private var counts: [Int]
+    /// The slots of each member that has refused one, each as its cost and its number. Few members get that far; the others need no order.
+    private var ordered: [Heap<UInt64>]
 
     init(_ members: [Ring.Member]) {
         let weights = members.map { UInt64(min(max($0.weight, 1), 1_000)) }
         let weightsTotal = weights.reduce(0, +)
         preferences = Preferences(members.map(\.id), weights: weights)
-        accepted = weights.map { AcceptedSlots(countMax: Ring.cap(weight: $0, weightsTotal: weightsTotal)) }
-        positions = Array(repeating: 0, count: Ring.slotsCount)
+        countsMax = weights.map { Ring.cap(weight: $0, weightsTotal: weightsTotal) }
+        counts = weights.map { _ in 0 }
+        ordered = weights.map { _ in [] }
     }
 
     /// Finds the owner of every slot. Ends, because the caps add up to all slots at least.
+    ///
+    /// All slots propose at once to the member that they like best; whom too many like refuses the dearest, which go on one by one.
     mutating func settle() {
-        guard !accepted.isEmpty else { return }
-        for first in 0..<Ring.slotsCount {
-            var slot = first
-            while true {
-                let choice = preferences.choice(Int(positions[slot]), of: slot)
-                guard let refused = accepted[Preferences.member(choice)].insert(slot, cost: Preferences.cost(choice)) else { break }
-                slot = refused
-                positions[slot] += 1
+        holders = (0..<Ring.slotsCount).map { UInt16(Preferences.member(preferences.choice(0, of: $0))) }
+        for holder in holders { counts[Int(holder)] += 1 }
+        for refused in refuse() { propose(refused) }
+    }
+
+    /// Each member that holds too much keeps the slots that cost it least.
+    ///
+    /// - Returns: the others, by their numbers.
+    private mutating func refuse() -> [Int] {
+        let isOver = zip(counts, countsMax).map { $0 > $1 }
+        guard isOver.contains(true) else { return [] }
+        var entries: [[UInt64]] = counts.map { _ in [] }
+        for slot in holders.indices where isOver[Int(holders[slot])] { entries[Int(holders[slot])].append(entry(slot)) }
+        var refused: [Int] = []
+        for member in counts.indices where isOver[member] {
+            let sorted = entries[member].sorted()
+            refused += sorted[countsMax[member]...].map(Self.slot)
+            ordered[member] = Heap(sorted[..<countsMax[member]])
+            counts[member] = countsMax[member]
+        }
+        return refused.sorted()
+    }
+
+    /// A slot that was refused proposes to the next, and so does whom it displaces.
+    private mutating func propose(_ first: Int) {
+        var slot = first
+        while true {
+            positions[slot] += 1
+            let member = Preferences.member(preferences.choice(Int(positions[slot]), of: slot))
+            guard counts[member] == countsMax[member] else {
+                holders[slot] = UInt16(member)
+                counts[member] += 1
+                return
             }
+            if ordered[member].isEmpty { ordered[member] = Heap(holders.indices.filter { holders[$0] == member }.map { self.entry($0) }) }
+            let entry = self.entry(slot)
+            guard let dearest = ordered[member].max, entry < dearest else { continue }
+            ordered[member].replaceMax(with: entry)
+            holders[slot] = UInt16(member)
+            slot = Self.slot(dearest)
         }
     }
+
+    /// What a slot costs its holder, and its number.
+    private mutating func entry(_ slot: Int) -> UInt64 {
+        Preferences.cost(preferences.choice(Int(positions[slot]), of: slot)) << 16 | UInt64(slot)
+    }
+
+    private static func slot(_ entry: UInt64) -> Int { Int(entry & 0xFFFF) }
 
     /// Slot by slot the owner; the next that would accept the slot, as far as can be told from what each accepts now; and of the others
     /// those that the slot likes best, whether they would or not, because that changes least with the members: as measured with
     /// 1,000, a leave makes 1.05 copies for each that the leaver held, but 1.6 if the third has to accept the slot, too.
     mutating func replicas(count: Int) -> [UInt16] {
-        let costsMax = accepted.map(\.costMax)
-        var replicas: [UInt16] = []
-        replicas.reserveCapacity(count * Ring.slotsCount)
-        for slot in 0..<(count > 0 ? Ring.slotsCount : 0) {
-            let owner = Int(positions[slot])
-            let successor = successor(of: slot, after: owner, costsMax)
-            replicas.append(UInt16(Preferences.member(preferences.choice(owner, of: slot))))
-            if let successor { replicas.append(UInt16(Preferences.member(preferences.choice(successor, of: slot)))) }
-            var position = 0
-            while replicas.count < (slot + 1) * count {
-                if position != owner, position != successor {
-                    replicas.append(UInt16(Preferences.member(preferences.choice(position, of: slot))))
+        let costsMax = ordered.map { $0.max.map { $0 >> 16 } ?? .max }
+        return [UInt16](unsafeUninitializedCapacity: count * Ring.slotsCount) { replicas, initializedCount in
+            for slot in 0..<Ring.slotsCount {
+                let owner = Int(positions[slot])
+                let successor = successor(of: slot, after: owner, costsMax)
+                var next = slot &* count
+                let end = next &+ count
+                replicas[next] = holders[slot]
+                next &+= 1
+                if let successor {
+                    replicas[next] = UInt16(Preferences.member(preferences.choice(successor, of: slot)))
+                    next &+= 1
                 }
-                position += 1
+                var position = 0
+                while next < end {
+                    if position != owner, position != successor {
+                        replicas[next] = UInt16(Preferences.member(preferences.choice(position, of: slot)))
+                        next &+= 1
+                    }
+                    position &+= 1
+                }
             }
+            initializedCount = count * Ring.slotsCount
         }
-        return replicas
     }
 
     /// The first position after the owner's whose node would accept the slot.
@@ -165,31 +219,5 @@ private struct SlotPlacement {
             position += 1
         }
         return nil
-    }
-}
-
-/// The slots that a node has accepted: as many as it may own, and of those that proposed the ones that it costs least.
-private struct AcceptedSlots {
-    private let countMax: Int
-    /// All of them, cost and slot, until one has to be refused.
-    private var any: [UInt64] = []
-    /// All of them once one has been refused; few nodes get that far, and the others need no order.
-    private var ordered: Heap<UInt64> = []
-
-    init(countMax: Int) { self.countMax = countMax }
-
-    /// What a slot must cost less than to be accepted.
-    var costMax: UInt64 { ordered.max.map { $0 >> 16 } ?? .max }
-
-    /// - Returns: the slot that is refused, an earlier one or this, if there is one too many.
-    mutating func insert(_ slot: Int, cost: UInt64) -> Int? {
-        let entry = cost << 16 | UInt64(slot)
-        guard any.count == countMax else {
-            any.append(entry)
-            return nil
-        }
-        if ordered.isEmpty { ordered = Heap(any) }
-        let refused = entry < ordered.max! ? ordered.replaceMax(with: entry) : entry
-        return Int(refused & 0xFFFF)
     }
 }
