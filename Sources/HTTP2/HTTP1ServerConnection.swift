@@ -199,6 +199,8 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         markDirty()
     }
 
+    override func announceGoAway() { goAway() }
+
     override func goAway() {
         if isAnswered, token == nil { close() }
     }

@@ -211,6 +211,11 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         markDirty()
     }
 
+    override func announceGoAway() {
+        session.announceGoAway()
+        markDirty()
+    }
+
     override func goAway() {
         session.goAway()
         mayBeOver = true

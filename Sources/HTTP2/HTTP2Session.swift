@@ -41,6 +41,8 @@ final class HTTP2Session {
     private var resetsCount = 0
     private(set) var isGoingAway = false
     private var hasSaidGoAway = false
+    /// Which stream is the last one is found out when that is sent: nghttp2 cuts off later ones, which may have been taken meanwhile.
+    private var mustSayLast = false
     private(set) var raw: OpaquePointer
     private let loan: FrameChunk.Loan
     /// Streams whose answer is out and whose request is not wanted any more.
@@ -194,6 +196,11 @@ final class HTTP2Session {
 
     /// Appends what nghttp2 has to send. Returns false when more is left.
     private func sendFrames(bytesMax: Int) -> Bool {
+        if mustSayLast {
+            mustSayLast = false
+            let last = nghttp2_session_get_last_proc_stream_id(raw)
+            nghttp2_submit_goaway(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), last, UInt32(NGHTTP2_NO_ERROR.rawValue), nil, 0)
+        }
         window = Int(nghttp2_session_get_remote_window_size(raw)) - bytesByHand
         while outgoing.readableBytes < bytesMax {
             var bytes: UnsafePointer<UInt8>?
@@ -285,16 +292,17 @@ final class HTTP2Session {
         nghttp2_submit_ping(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
     }
 
-    /// Tells the peer to open no more streams here; those that are open go on.
+    /// Tells the peer to open no more streams here, and takes those that it opened before it heard of that (RFC 9113 §6.8).
+    func announceGoAway() {
+        hasFrames = true
+        nghttp2_submit_shutdown_notice(raw)
+    }
+
+    /// Takes no more streams, and tells the peer which the last one is; those that are open go on.
     func goAway(error: UInt32 = UInt32(NGHTTP2_NO_ERROR.rawValue)) {
         hasFrames = true
         hasSaidGoAway = true
-        if error == UInt32(NGHTTP2_NO_ERROR.rawValue) {
-            nghttp2_submit_goaway(
-                raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(raw), error, nil, 0)
-        } else {
-            nghttp2_session_terminate_session(raw, error)
-        }
+        if error == UInt32(NGHTTP2_NO_ERROR.rawValue) { mustSayLast = true } else { nghttp2_session_terminate_session(raw, error) }
     }
 
     /// How many streams the peer has reset since the last call.

@@ -156,7 +156,10 @@ open class HTTPServerConnection {
     /// Asks for a sign of life.
     open func ping() { preconditionFailure("to be overridden") }
 
-    /// Opens no more streams; closes when the last one is over.
+    /// Asks the peer to open no more streams, and still takes them.
+    open func announceGoAway() { preconditionFailure("to be overridden") }
+
+    /// Takes no more streams; closes when the last one is over.
     open func goAway() { preconditionFailure("to be overridden") }
 
     /// Sends what is waiting; called once a turn.
@@ -276,7 +279,10 @@ public final class HTTPLoop {
         }
     }
 
-    /// Lets every connection finish what is open, and opens no more.
+    /// Asks on every connection for no more streams. What is under way to this node meanwhile is taken: call ``goAway()`` a round trip later.
+    public func announceGoAway() { for connection in connections { connection.announceGoAway() } }
+
+    /// Lets every connection finish what is open, and takes no more.
     public func goAway() { for connection in connections { connection.goAway() } }
 
     /// Cuts every connection.

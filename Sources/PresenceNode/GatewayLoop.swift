@@ -522,11 +522,11 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     // MARK: Stopping
 
-    /// Opens no more streams here and asks the clients to open one elsewhere within `spread`; those that are open go on.
+    /// Asks the clients to open no more streams here, and one elsewhere within `spread`; those that are open go on, and calls are answered.
     func askToLeave(spread: Duration) {
         gateway.hintReconnect(reason: "draining", spread: spread)
         flush()
-        http.goAway()
+        http.announceGoAway()
     }
 
     /// Succeeds once no session is left, or at `deadline`.

@@ -217,10 +217,15 @@ public final class RollcallNode: @unchecked Sendable {
         try await group.shutdownGracefully()
     }
 
-    /// Asks the clients to go, over half of the time that there is, and waits for them.
+    /// What a client sent before it heard that the node leaves is here by then.
+    private static let roundTrip = TimeAmount.milliseconds(500)
+
+    /// Asks the clients to go, over half of the time that there is, and waits for them, and for the calls that are under way.
     private func leaveClients(until deadline: NIODeadline) async throws {
         let spread = configuration.drainTimeout / 2
+        let allIsHere = min(NIODeadline.now() + Self.roundTrip, deadline)
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.askToLeave(spread: spread) }.get() }
         for gateway in gateways { try await gateway.whenEmpty(until: deadline).get() }
+        try await shell.eventLoop.flatSubmit { [shell] in shell.eventLoop.when({ false }, until: allIsHere) }.get()
     }
 }

@@ -96,6 +96,38 @@ import Testing
         #expect(received == 900_000)
     }
 
+    @Test func aRequestUnderWayIsAnsweredThoughTheServerHasAnnouncedThatItLeaves() {
+        _ = request()
+        server.announceGoAway()
+        let seen = exchange { answer($0, bytes: 5) }
+        #expect(seen.client == ["goAway", "head", "data 5", "closed 0"])
+        #expect(request() == nil)
+        #expect(!server.isOver)
+        server.goAway()
+        exchange()
+        #expect(server.isOver)
+    }
+
+    @Test func aRequestThatComesBeforeTheServerHasSaidWhichIsTheLastIsAnswered() {
+        _ = request()
+        server.goAway()
+        #expect(exchange { answer($0, bytes: 5) }.client == ["head", "goAway", "data 5", "closed 0"])
+        #expect(server.isOver)
+    }
+
+    @Test func aRequestThatTheServerHasNotTakenIsToldToBeSafeToRepeat() {
+        server.goAway()
+        var goodbye = ByteBuffer()
+        _ = server.send(into: &goodbye, bytesMax: 1 << 20)
+        _ = request()
+        #expect(move(client, server))
+        server.takeEvents { Issue.record("the server takes \(Self.name($0))") }
+        #expect(goodbye.withUnsafeReadableBytes { client.receive($0, at: .distantPast) })
+        var seen: [String] = []
+        client.takeEvents { seen.append(Self.name($0)) }
+        #expect(seen == ["goAway", "closed 7"])
+    }
+
     @Test func aStreamAboveTheLimitIsNotOpened() {
         for _ in 0..<3 { #expect(request() != nil) }
         #expect(request() == nil)
