@@ -170,7 +170,7 @@ final class Simulator: HTTPClientDelegate, @unchecked Sendable {
         if phase == .login, now > Self.reachSeconds, !connections.contains(where: \.wasUp) { giveUp() }
         switch phase {
         case .login: if nextLogin == options.users, users.allSatisfy(\.isLive) || isStopRequested { askTruth() }
-        case .settle: if truthOpen == 0 { askTruth() }
+        case .settle: if truthOpen == 0, quietSince == nil { askTruth() }
         case .load, .over: break
         }
         guard phase != .over else { return }
