@@ -41,7 +41,7 @@ test: deps test-deps lint
 	@echo "== chaos, short"
 	$(MAKE) --no-print-directory chaos-short
 
-# Real nodes, killed, restarted, drained, joined, without room on a disk, told other policies, and cut off from one another, under a verifying
+# Real nodes, killed, restarted, drained, joined, without room on a disk, told other policies, given another time, and cut off from one another, under a verifying
 # load; and clients behind bad networks. Takes some thirty minutes; the partitions and the full disk need root.
 chaos: build
 	Tests/Chaos/rolling-restart
@@ -51,6 +51,7 @@ chaos: build
 	Tests/Chaos/overload
 	Tests/Chaos/policy-change
 	swift build --build-tests
+	Tests/Chaos/clock
 	Tests/Chaos/bad-network
 	for fault in split one-way loss delay; do Tests/Chaos/partition $$fault || exit; done
 

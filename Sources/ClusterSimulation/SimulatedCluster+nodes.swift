@@ -246,9 +246,10 @@ extension SimulatedCluster {
         let (from, to) = (links[index].from, links[index].to)
         guard links[index].attempt == attempt, nodes[from].isUp, isReachable(index) else { return }  // Silence: it times out.
         guard nodes[to].isUp else { return plan(.refused(link: index, attempt: attempt), after: links[index].latency(at: time)) }
-        let hello = nodes[from].look { $0.hello }
-        let answer = nodes[to].look { $0.hello }
-        if nodes[to].look({ $0.refusal(of: hello) }) != nil || nodes[from].look({ $0.refusal(of: answer) }) != nil {
+        let (here, there) = (nodes[from].now(time), nodes[to].now(time))
+        let hello = nodes[from].look { $0.hello(at: here) }
+        let answer = nodes[to].look { $0.hello(at: there) }
+        if nodes[to].look({ $0.refusal(of: hello, at: there) }) != nil || nodes[from].look({ $0.refusal(of: answer, at: here) }) != nil {
             return plan(.refused(link: index, attempt: attempt), after: links[index].latency(at: time))
         }
         links[index].lastArrival = time

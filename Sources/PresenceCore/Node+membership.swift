@@ -4,18 +4,26 @@ import PresenceWire
 /// (design §5).
 extension Node {
     /// What this node says first on a link.
-    public var hello: Hello {
-        Hello(cluster: cluster, sender: selfPeer, members: peers.lazy.filter(\.isAlive).map(\.peer))
+    public func hello(at now: Now) -> Hello {
+        Hello(cluster: cluster, sender: selfPeer, members: peers.lazy.filter(\.isAlive).map(\.peer), wall: now.wall)
     }
 
     /// Why a node that says `hello` is refused; nil when it is welcome.
-    public func refusal(of hello: Hello) -> String? {
+    ///
+    /// One whose clock is further ahead than versions may be (design §4) would own users whose records nobody believes, and one whose
+    /// clock is behind would believe nobody.
+    public func refusal(of hello: Hello, at now: Now) -> String? {
         if hello.protocolVersion != Hello.protocolVersion {
             return "protocol version \(hello.protocolVersion) is not \(Hello.protocolVersion)"
         }
         if hello.cluster != cluster { return "cluster \"\(hello.cluster)\" is not \"\(cluster)\"" }
         if hello.sender.id == selfPeer.id, hello.sender.generation != selfPeer.generation {
             return "node ID \"\(selfPeer.id)\" is taken: another process uses it"
+        }
+        let (ahead, most) = (hello.wall / 1_000 - now.wall / 1_000, owners.clock.driftMax.wholeMilliseconds / 1_000)  // Seconds.
+        if ahead.magnitude > most.magnitude {
+            return "clock of \"\(hello.sender.id)\" is \(ahead.magnitude) s \(ahead < 0 ? "behind" : "ahead of") that of "
+                + "\"\(selfPeer.id)\", \(most) s are borne: set the clocks, by NTP for example"
         }
         return nil
     }

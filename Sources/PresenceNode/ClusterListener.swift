@@ -23,10 +23,11 @@ final class ClusterListener: HTTPServerDelegate {
     }
 
     /// Why streams were rejected.
-    enum Rejection: String, CaseIterable { case junk, noHello, refused, wrongSecret, unknownPath, tooLarge }
+    enum Rejection: String, CaseIterable { case junk, noHello, notStarted, refused, wrongSecret, unknownPath, tooLarge }
 
     private unowned let shell: Shell
     private(set) var rejections: [Rejection: UInt64] = [:]
+    private var refusals = RepeatedLines()
 
     init(shell: Shell) { self.shell = shell }
 
@@ -47,17 +48,18 @@ final class ClusterListener: HTTPServerDelegate {
 
     /// The caller's random number and its card; answered with ours, and with the proof that we know the secret.
     private func hello(_ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection) {
+        guard shell.isStarted else { return reject(.notStarted, 503, "starting", stream, connection) }
         let nonce = Array(bytes.prefix(ClusterSecret.bytesCount))
         let card = Array(bytes.dropFirst(ClusterSecret.bytesCount))
         let hello: Hello
         do throws(DecodeError) { hello = try Hello(card) } catch { return reject(.junk, 400, "not a hello: \(error)", stream, connection) }
-        if let refusal = shell.node.refusal(of: hello) {
-            shell.logger.warning("node refused", metadata: ["node": "\(hello.sender.id)", "reason": "\(refusal)"])
+        if let refusal = shell.node.refusal(of: hello, at: Clock.now()) {
+            logRefusal(of: hello.sender.id, refusal)
             return reject(.refused, 409, refusal, stream, connection)
         }
         let sender = Sender(hello, bytes: card, nonce: nonce)
         connection.applicationState = sender
-        let own = shell.node.hello.bytes
+        let own = shell.node.hello(at: Clock.now()).bytes
         let proof = shell.secret.proof(.listener, caller: nonce, listener: sender.listenerNonce, hello: own)
         respond(200, sender.listenerNonce + proof + own, stream, connection)
     }
@@ -69,8 +71,7 @@ final class ClusterListener: HTTPServerDelegate {
         let isValid = shell.secret.isValid(
             Array(bytes), of: .caller, caller: sender.callerNonce, listener: sender.listenerNonce, hello: sender.helloBytes)
         guard isValid else {
-            shell.logger.warning(
-                "node refused", metadata: ["node": "\(sender.hello.sender.id)", "reason": "its cluster secret is not this node's"])
+            logRefusal(of: sender.hello.sender.id, "its cluster secret is not this node's")
             return reject(.wrongSecret, 403, "the cluster secret is not this node's", stream, connection)
         }
         sender.isProven = true
@@ -100,6 +101,11 @@ final class ClusterListener: HTTPServerDelegate {
             try shell.update { node, now in try node.receive(batch: bytes, from: peer.id, generation: peer.generation, at: now) }
             respond(200, [], stream, connection)
         } catch { reject(.junk, 400, "not a batch: \(error)", stream, connection) }
+    }
+
+    private func logRefusal(of node: NodeID, _ reason: String) {
+        guard refusals.isDue("\(node) \(reason)", at: .now()) else { return }
+        shell.logger.warning("node refused", metadata: ["node": "\(node)", "reason": "\(reason)"])
     }
 
     private func reject(

@@ -2,7 +2,7 @@
 public enum ExitCode {
     /// EX_USAGE: a bad setting or flag.
     public static let usage: Int32 = 64
-    /// EX_UNAVAILABLE: a port is taken, a target cannot be reached.
+    /// EX_UNAVAILABLE: a port is taken, a target cannot be reached, the cluster refuses the node.
     public static let unavailable: Int32 = 69
     /// EX_SOFTWARE: a fault of ours.
     public static let software: Int32 = 70

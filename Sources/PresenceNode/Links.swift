@@ -14,8 +14,13 @@ final class Links {
     private var links: [String: OutgoingLink] = [:]
     private var resolvingCount = 0
     private var isClosed = false
+    /// Whether the links end once the other side has said whether it would have this node.
+    private let isTrial: Bool
 
-    init(shell: Shell) { self.shell = shell }
+    init(shell: Shell, isTrial: Bool = false) {
+        self.shell = shell
+        self.isTrial = isTrial
+    }
 
     /// How often a name is resolved again while this node knows no other.
     private static let resolveInterval = TimeAmount.seconds(2)
@@ -62,7 +67,7 @@ final class Links {
         guard let target = HostPort(address) else {
             return shell.logger.error("not a cluster address", metadata: ["address": "\(address)"])
         }
-        let link = OutgoingLink(target: target, shell: shell, loop: loop)
+        let link = OutgoingLink(target: target, shell: shell, loop: loop, isTrial: isTrial)
         links[address] = link
         link.retryNow(to: peer)
     }
@@ -82,6 +87,12 @@ final class Links {
 
     /// Whether every contact point has answered or failed once.
     var hasTriedAll: Bool { resolvingCount == 0 && links.values.allSatisfy(\.hasTried) }
+
+    /// Why no contact point would have this node; nil if one would, or if none has answered.
+    var refusal: String? {
+        let links = links.values.sorted { $0.address < $1.address }
+        return links.contains(where: \.isWelcome) ? nil : links.lazy.compactMap(\.refusal).first
+    }
 
     func closeAll() {
         isClosed = true
@@ -103,10 +114,18 @@ final class OutgoingLink: HTTPClientDelegate {
         case abandoned
     }
 
+    /// What a node says that has taken its port and nothing else yet.
+    private static let startingStatus = 503
+
     private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2, proof: UInt32 = 3 }
 
     let address: String
     private(set) var hasTried = false
+    /// Of a trial: that the other side would have this node, or why not.
+    private(set) var isWelcome = false
+    private(set) var refusal: String?
+    private let isTrial: Bool
+    private var refusals = RepeatedLines()
     private let target: HostPort
     private unowned let shell: Shell
     private let loop: HTTPClientConnection.Loop
@@ -140,7 +159,8 @@ final class OutgoingLink: HTTPClientDelegate {
     /// for the next of its retransmissions, which are ever longer apart.
     private static let lostSilenceMax = TimeAmount.seconds(1)
 
-    init(target: HostPort, shell: Shell, loop: HTTPClientConnection.Loop) {
+    init(target: HostPort, shell: Shell, loop: HTTPClientConnection.Loop, isTrial: Bool) {
+        self.isTrial = isTrial
         self.target = target
         self.shell = shell
         self.loop = loop
@@ -189,7 +209,7 @@ final class OutgoingLink: HTTPClientDelegate {
         guard state == .connecting else { return }
         state = .greeting
         nonce = ClusterSecret.nonce()
-        ownHello = shell.node.hello.bytes
+        ownHello = shell.node.hello(at: Clock.now()).bytes
         response = []
         _ = connection.send(.post, path: "/cluster/v1/hello", body: ByteBuffer(bytes: nonce + ownHello), token: Token.hello)
     }
@@ -197,8 +217,11 @@ final class OutgoingLink: HTTPClientDelegate {
     func closed(_ connection: HTTPClientConnection, error: (any Error)?) {
         guard connection === self.connection else { return }
         self.connection = nil
-        hasTried = true
+        let isStarting = status == Self.startingStatus
+        status = 0
+        hasTried = hasTried || isTrial || !isStarting
         inFlightCount = 0
+        if isTrial { state = .abandoned }
         guard state != .abandoned else { return }
         let wasLive = if case .live = state { true } else { false }
         let wasConnecting = state == .connecting
@@ -213,7 +236,7 @@ final class OutgoingLink: HTTPClientDelegate {
         }
         // The core may have asked for another attempt by now. A process that has begun since this one began was not asked.
         guard state == .idle else { return }
-        if wasLive || isRefused && tried != expected { retryNow() } else { scheduleRetry(isDue: !isRefused && wasConnecting) }
+        if wasLive || isRefused && tried != expected { retryNow() } else { scheduleRetry(isDue: isStarting || !isRefused && wasConnecting) }
     }
 
     /// Whether the other host has answered that nothing listens there.
@@ -255,10 +278,18 @@ final class OutgoingLink: HTTPClientDelegate {
         }
     }
 
+    /// The other side will not have this node, or has not begun yet.
     private func refused(_ connection: HTTPClientConnection) {
+        if status == Self.startingStatus { return connection.close() }
         let reason = String(decoding: response.prefix(300), as: UTF8.self)
-        shell.logger.error(
-            "link refused", metadata: ["address": "\(address)", "status": "\(status)", "reason": "\(reason)"])
+        refused(connection, "link refused", reason)
+    }
+
+    private func refused(_ connection: HTTPClientConnection, _ line: Logger.Message, _ reason: String) {
+        refusal = "\(address): \(reason)"
+        if !isTrial, refusals.isDue(reason, at: .now()) {
+            shell.logger.error(line, metadata: ["address": "\(address)", "reason": "\(reason)"])
+        }
         attempts = 5
         connection.close()
     }
@@ -270,14 +301,14 @@ final class OutgoingLink: HTTPClientDelegate {
         let hello: Hello
         do throws(DecodeError) { hello = try Hello(card) } catch { return refused(connection) }
         guard hello.sender.id != shell.peer.id || hello.sender.generation != shell.peer.generation else { return abandon() }
-        var refusal = shell.node.refusal(of: hello)
+        var refusal = shell.node.refusal(of: hello, at: Clock.now())
         if !shell.secret.isValid(proof, of: .listener, caller: nonce, listener: listener, hello: card) {
             refusal = "its cluster secret is not this node's"
         }
-        if let refusal {
-            shell.logger.error("member refused", metadata: ["address": "\(address)", "reason": "\(refusal)"])
-            attempts = 5
-            return connection.close()
+        if let refusal { return refused(connection, "member refused", refusal) }
+        if isTrial {
+            isWelcome = true
+            return abandon()
         }
         state = .proving(hello)
         response = []

@@ -34,7 +34,7 @@ public final class RollcallNode: @unchecked Sendable {
         var notReady: String? = "starting"
     }
 
-    /// Opens the store, takes the ports, joins the cluster. Throws a ``StoreError``, or the error of a port that is taken.
+    /// Opens the store, takes the ports, joins the cluster. Throws a ``StoreError``, a ``JoinError``, or the error of a port that is taken.
     public static func start(_ configuration: NodeConfiguration, logger: Logger) async throws -> RollcallNode {
         let store = try SQLiteStore(
             directory: configuration.dataDirectory, nodeID: configuration.nodeID, cluster: configuration.cluster,
@@ -103,6 +103,13 @@ public final class RollcallNode: @unchecked Sendable {
             metrics: { [shell] in Self.metrics(shell: shell, gateways: gateways, store: store, cluster: clusterListener) },
             notReady: { state.notReady })
         opsHTTP = HTTPLoop(eventLoop: core, limits: HTTPLimits(), delegate: opsListener)
+        do {
+            try await Self.askContacts(configuration.join, shell)
+        } catch {
+            await parts.server.stopListening()
+            try await group.shutdownGracefully()
+            throw error
+        }
         try await core.submit { [shell] in try shell.start(gateways) }.get()
         let ops = try await HTTPServer.bind(host: configuration.opsListen.host, port: configuration.opsListen.port, loops: [opsHTTP])
         let client = try await HTTPServer.bind(
@@ -137,6 +144,20 @@ public final class RollcallNode: @unchecked Sendable {
             throw ConfigurationError(
                 setting: "tls-certificate", problem: "\(certificate) and \(key) are not a certificate and its key in PEM: \(error)")
         }
+    }
+
+    /// Asks the contact points whether they would have this node, before its rows are read and any is written: a node that is refused would serve
+    /// users that the cluster serves too, and a clock that is far off would leave its mark on the disk.
+    private static func askContacts(_ contacts: [HostPort], _ shell: Shell) async throws {
+        guard !contacts.isEmpty else { return }
+        try await shell.eventLoop.flatSubmit {
+            nonisolated(unsafe) let trial = Links(shell: shell, isTrial: true)
+            trial.join(contacts)
+            return shell.eventLoop.when({ trial.hasTriedAll }, until: .now() + .seconds(3)).flatMapThrowing {
+                trial.closeAll()
+                if let refusal = trial.refusal { throw JoinError(reason: refusal) }
+            }
+        }.get()
     }
 
     /// Links to the contact points and takes over its slots; a node that cannot reach anybody serves alone and goes on trying. One whose

@@ -42,6 +42,7 @@ final class Shell: @unchecked Sendable {
     /// For each gateway, what it sends in this turn; touched on that gateway's loop only.
     private var inputs: [CrossingQueue] = []
     private let completions = NIOLockedValueBox<[(ticket: UInt64, result: Result<Void, StoreError>)]>([])
+    private(set) var isStarted = false
     private var isStopped = false
     /// False once the loop may have ended: NIO will end a process that schedules on such a loop.
     private let takesUp = NIOLockedValueBox(true)
@@ -73,6 +74,7 @@ final class Shell: @unchecked Sendable {
 
     /// Takes the gateways and the durable rows, then begins to keep time. Call once, on the loop.
     func start(_ gateways: [GatewayLoop]) throws {
+        isStarted = true
         self.gateways = gateways
         isHere = gateways.map { $0.eventLoop === eventLoop }
         crossing = Array(repeating: [], count: gateways.count)

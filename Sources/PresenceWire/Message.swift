@@ -112,7 +112,7 @@ public struct Peer: Hashable, Sendable {
 /// The first thing two nodes say to one another on a link.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
-    public static let protocolVersion: UInt64 = 10
+    public static let protocolVersion: UInt64 = 11
 
     public var protocolVersion: UInt64
     /// Nodes of another cluster refuse the link.
@@ -120,12 +120,15 @@ public struct Hello: Hashable, Sendable {
     public var sender: Peer
     /// All the members that the sender knows, itself included.
     public var members: [Peer]
+    /// The sender's wall clock: nodes whose clocks are too far apart refuse the link.
+    public var wall: Milliseconds
 
-    public init(cluster: String, sender: Peer, members: [Peer], protocolVersion: UInt64 = Hello.protocolVersion) {
+    public init(cluster: String, sender: Peer, members: [Peer], wall: Milliseconds, protocolVersion: UInt64 = Hello.protocolVersion) {
         self.protocolVersion = protocolVersion
         self.cluster = cluster
         self.sender = sender
         self.members = members
+        self.wall = wall
     }
 }
 

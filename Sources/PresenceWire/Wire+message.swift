@@ -136,6 +136,7 @@ extension WireWriter {
         text(hello.cluster)
         peer(hello.sender)
         list(hello.members) { $0.peer($1) }
+        signed(hello.wall)
     }
 
     mutating func peer(_ peer: Peer) {
@@ -353,7 +354,7 @@ extension WireReader {
         let cluster = try text(bytesMax: Limits.nameBytesMax)
         let sender = try peer()
         let members = try list { reader throws(DecodeError) in try reader.peer() }
-        return Hello(cluster: cluster, sender: sender, members: members, protocolVersion: version)
+        return Hello(cluster: cluster, sender: sender, members: members, wall: try signed(), protocolVersion: version)
     }
 
     mutating func peer() throws(DecodeError) -> Peer {

@@ -179,13 +179,13 @@ private final class Recorder: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
 
     private let lock = NSLock()
-    private var recorded: [UInt8] = []
-    private var first: ObjectIdentifier?
+    private var recorded: [ObjectIdentifier: [UInt8]] = [:]
     private var targetPort = 0
     private var listener: (any Channel)?
 
     var port: Int { listener?.localAddress?.port ?? 0 }
-    var bytes: [UInt8] { lock.withLock { recorded } }
+    /// What was said on the link. Before it a node only asks on another connection whether it would be refused.
+    var bytes: [UInt8] { lock.withLock { recorded.values.max { $0.count < $1.count } ?? [] } }
     var target: Int {
         get { lock.withLock { targetPort } }
         set { lock.withLock { targetPort = newValue } }
@@ -198,9 +198,9 @@ private final class Recorder: ChannelInboundHandler, @unchecked Sendable {
             .childChannelInitializer { caller in
                 let loop = caller.eventLoop
                 return ClientBootstrap(group: loop).connect(host: "127.0.0.1", port: recorder.target).flatMap { callee in
-                    let isFirst = recorder.isFirst(caller)
+                    let name = ObjectIdentifier(caller)
                     return loop.submit {
-                        try caller.pipeline.syncOperations.addHandler(Pipe(to: callee) { if isFirst { recorder.keep($0) } })
+                        try caller.pipeline.syncOperations.addHandler(Pipe(to: callee) { recorder.keep($0, of: name) })
                         try callee.pipeline.syncOperations.addHandler(Pipe(to: caller) { _ in })
                     }.flatMap { caller.setOption(.autoRead, value: true) }
                 }
@@ -209,14 +209,9 @@ private final class Recorder: ChannelInboundHandler, @unchecked Sendable {
         return recorder
     }
 
-    private func isFirst(_ channel: any Channel) -> Bool {
-        lock.withLock {
-            if first == nil { first = ObjectIdentifier(channel) }
-            return first == ObjectIdentifier(channel)
-        }
+    private func keep(_ bytes: ByteBuffer, of caller: ObjectIdentifier) {
+        lock.withLock { recorded[caller, default: []] += Array(bytes.readableBytesView) }
     }
-
-    private func keep(_ bytes: ByteBuffer) { lock.withLock { recorded += Array(bytes.readableBytesView) } }
 
     private final class Pipe: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
@@ -318,7 +313,8 @@ private final class Member: HTTPClientDelegate, @unchecked Sendable {
         try await member.ready.futureResult.get()
         let secret = ClusterSecret(nil)
         let card = Hello(
-            cluster: "rollcall", sender: Peer(id: NodeID("member"), generation: 1, address: "127.0.0.1:\(ownPort)"), members: []
+            cluster: "rollcall", sender: Peer(id: NodeID("member"), generation: 1, address: "127.0.0.1:\(ownPort)"), members: [],
+            wall: Clock.now().wall
         ).bytes
         let nonce = ClusterSecret.nonce()
         let greeting = try await member.exchange("hello", nonce + card)

@@ -60,10 +60,22 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aNodeWithAnotherSecretStaysOutside() async throws {
+    @Test func aNodeThatTheClusterRefusesDoesNotStart() async throws {
         let fixture = try await Fixture.start { $0.clusterSecret = "the secret of this cluster" }
-        try await expectOutside(fixture) { $0.clusterSecret = "another one, as long" }
-        try await expectOutside(fixture) { $0.clusterSecret = nil }
+        for secret in ["another one, as long", nil] {
+            try await expectRefused(fixture, "its cluster secret is not this node's") { $0.clusterSecret = secret }
+        }
+        try await expectRefused(fixture, "cluster \"another\" is not \"rollcall\"") {
+            $0.cluster = "another"
+            $0.dataDirectory += "-of-another"
+        }
+        #expect(try await fixture.nodes[0].metricsText().contains("rollcall_members{state=\"alive\"} 1\n"))
+        // The same disk is good for a node that is welcome.
+        let node = try await RollcallNode.start(stranger(to: fixture), logger: Logger(label: "welcome"))
+        try await fixture.until("two members") {
+            try await node.metricsText().contains("rollcall_members{state=\"alive\"} 2\n")
+        }
+        try await node.stop()
         try await fixture.stop()
     }
 
@@ -94,11 +106,25 @@ import Testing
     }
 
     /// Starts one more node with a changed configuration: neither it nor the others take one another for members.
-    private func expectOutside(_ fixture: Fixture, _ change: (inout NodeConfiguration) -> Void) async throws {
+    private func stranger(to fixture: Fixture) -> NodeConfiguration {
         var configuration = fixture.nodes[0].configuration
         configuration.nodeID = "stranger"
         configuration.dataDirectory += "-stranger"
         configuration.join = [HostPort(host: "127.0.0.1", port: fixture.nodes[0].ports.cluster)]
+        return configuration
+    }
+
+    private func expectRefused(_ fixture: Fixture, _ reason: String, _ change: (inout NodeConfiguration) -> Void) async throws {
+        var configuration = stranger(to: fixture)
+        change(&configuration)
+        let contact = configuration.join[0]
+        await #expect(throws: JoinError(reason: "\(contact): \(reason)")) {
+            try await RollcallNode.start(configuration, logger: Logger(label: "stranger"))
+        }
+    }
+
+    private func expectOutside(_ fixture: Fixture, _ change: (inout NodeConfiguration) -> Void) async throws {
+        var configuration = stranger(to: fixture)
         change(&configuration)
         let stranger = try await RollcallNode.start(configuration, logger: Logger(label: "stranger"))
         for (node, count) in [(fixture.nodes[0], fixture.nodes.count), (stranger, 1)] {

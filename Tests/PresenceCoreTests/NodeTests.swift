@@ -400,13 +400,33 @@ import Testing
 
     @Test func nodesOfAnotherClusterOrProtocolAreRefused() {
         let node = cluster.processes[0].node
-        var hello = cluster.processes[1].node.hello
-        #expect(node.refusal(of: hello) == nil)
+        var hello = cluster.processes[1].node.hello(at: cluster.now)
+        #expect(node.refusal(of: hello, at: cluster.now) == nil)
         hello.cluster = "other"
-        #expect(node.refusal(of: hello) == "cluster \"other\" is not \"test\"")
-        hello = cluster.processes[1].node.hello
+        #expect(node.refusal(of: hello, at: cluster.now) == "cluster \"other\" is not \"test\"")
+        hello = cluster.processes[1].node.hello(at: cluster.now)
         hello.protocolVersion = Hello.protocolVersion + 1
-        #expect(node.refusal(of: hello) == "protocol version \(Hello.protocolVersion + 1) is not \(Hello.protocolVersion)")
+        #expect(node.refusal(of: hello, at: cluster.now) == "protocol version \(Hello.protocolVersion + 1) is not \(Hello.protocolVersion)")
+    }
+
+    /// Versions are borne 60 s ahead (design §4).
+    @Test func aNodeWhoseClockIsOverAMinuteOffIsRefused() {
+        let node = cluster.processes[0].node
+        var hello = cluster.processes[1].node.hello(at: cluster.now)
+        let wall = hello.wall
+        for offset: Milliseconds in [-60_000, 60_000] {
+            hello.wall = wall + offset
+            #expect(node.refusal(of: hello, at: cluster.now) == nil)
+        }
+        let rest = "that of \"node-0\", 60 s are borne: set the clocks, by NTP for example"
+        hello.wall = wall + 3_600_000
+        #expect(node.refusal(of: hello, at: cluster.now) == "clock of \"node-1\" is 3600 s ahead of \(rest)")
+        hello.wall = wall - 61_000
+        #expect(node.refusal(of: hello, at: cluster.now) == "clock of \"node-1\" is 61 s behind \(rest)")
+        for wall: Milliseconds in [.min, .max] {
+            hello.wall = wall
+            #expect(node.refusal(of: hello, at: cluster.now) != nil)
+        }
     }
 
     @Test mutating func aRegisterLongerThanTheQueueFitsThroughIt() {

@@ -75,9 +75,9 @@ struct TestCluster {
     /// Brings up the link from one node to another; the way back is a link of its own.
     mutating func link(_ from: Int, _ to: Int) {
         guard processes[from].isUp, processes[to].isUp else { return }
-        let hello = processes[from].node.hello
+        let hello = processes[from].node.hello(at: now)
         processes[to].node.greeted(by: hello, at: now)
-        processes[from].node.linked(to: processes[to].node.hello, at: now)
+        processes[from].node.linked(to: processes[to].node.hello(at: now), at: now)
         settle()
     }
 

@@ -55,7 +55,7 @@ import Testing
         let unmet = Peer(id: "n3", generation: 1, address: "10.0.0.3:7601")
         for other in [met, unmet] { try node.load(Row(member: other, hasLeft: false, version: Version(stamp: 1, node: 2)), at: now) }
         login("ann", 1)
-        node.linked(to: Hello(cluster: "test", sender: met, members: [unmet]), at: now)
+        node.linked(to: Hello(cluster: "test", sender: met, members: [unmet], wall: now.wall), at: now)
         place()
         #expect(node.memberIDs == ["n1", "n2"])
         node.membership.hear(Rumour(member: met, incarnation: 1, state: .left), at: now)
