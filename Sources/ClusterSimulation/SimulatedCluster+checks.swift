@@ -28,8 +28,8 @@ extension SimulatedCluster {
         let absence = toldOf - presence.absentSince
         let words =
             "user-\(clients[client].user) is told that user-\(user) is \(told.statusType), who went \(absence.milliseconds) ms before"
-        let waitedFor = presence.hasDiedWithNode ? min(absence, toldOf - disturbedAt) : absence
-        if told.statusType == "ONLINE", waitedFor > options.settings.reconnectGrace.wholeNanoseconds + .milliseconds(2_000) {
+        let isGoneBy = max(presence.absentSince + options.settings.reconnectGrace.wholeNanoseconds, presence.doubtedUntil)
+        if told.statusType == "ONLINE", toldOf > isGoneBy + .milliseconds(2_000) {
             violate(.noGhost, words)
         }
         if told.statusType != "ONLINE", absence > 0, absence < presence.tolerance, toldOf > presence.excusedUntil {

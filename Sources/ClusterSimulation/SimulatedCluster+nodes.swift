@@ -106,6 +106,10 @@ extension SimulatedCluster {
         nodes[node].core.tick(at: now)
         if nodes[node].ticksCount % 5 == 0 { nodes[node].core.beat(at: now) }
         for gateway in nodes[node].gateways.indices { nodes[node].gateways[gateway].tick(at: now) }
+        if nodes[node].ring != nodes[node].core.ringID {
+            nodes[node].ring = nodes[node].core.ringID
+            ownersChanged()
+        }
         obey(node)
         plan(.tick(node: node, run: run), after: Self.tickInterval)
     }
@@ -114,7 +118,6 @@ extension SimulatedCluster {
     mutating func kill(_ node: Int) {
         guard nodes[node].isUp else { return }
         counts.kills += 1
-        let disturbedBefore = disturbedAt
         disturbedAt = time
         if nodes.count(where: \.isUp) < nodes.count { cripple() }
         note(2, node, 0, "\(nodes[node].id) is killed")
@@ -126,10 +129,9 @@ extension SimulatedCluster {
             guard let stream = clients[client].stream else { continue }
             // The node may have told nobody of a session whose client it had not told all: what is known only there dies with it.
             lostSession(of: client, stream, tolerance: clients[client].isSynced ? graceAfterDeath : nil)
-            truth.presences[clients[client].user].hasDiedWithNode = truth.presences[clients[client].user].openCount == 0
             plan(.streamEnded(client: client, attempt: clients[client].attempt), after: random.microseconds(100...5_000))
         }
-        waitForAnew(after: disturbedBefore)
+        ownersChanged()
         for other in nodes.indices where other != node {
             dropOwnLink(link(node, other))
             let incoming = link(other, node)
@@ -137,15 +139,12 @@ extension SimulatedCluster {
         }
     }
 
-    /// Who went shortly before a node died was waited for, and is not written down as gone: every owner after that waits anew, too. The same
-    /// for who went while one that was new since the disturbance before believed what was written: then nobody is taken away.
-    private mutating func waitForAnew(after disturbedBefore: Nanoseconds) {
-        let grace = max(options.settings.offlineGrace, options.settings.movingGrace).wholeNanoseconds
-        let isDoubted = time - disturbedBefore < options.settings.reconnectGrace.wholeNanoseconds
-        let since = isDoubted ? min(disturbedBefore, time - grace) : time - grace
-        for user in truth.presences.indices where truth.presences[user].openCount == 0 && truth.presences[user].absentSince > since {
-            truth.presences[user].hasDiedWithNode = true
-        }
+    /// A node goes by another ring, or has gone: others own its users, or will in a moment.
+    private mutating func ownersChanged() {
+        let settings = options.settings
+        truth.ownersChanged(
+            grace: max(settings.offlineGrace, settings.movingGrace).wholeNanoseconds,
+            reconnectGrace: settings.reconnectGrace.wholeNanoseconds, at: time)
     }
 
     /// Several nodes are down at once.

@@ -20,6 +20,8 @@ final class SimulatedNode {
     var generation: UInt64 = 0
     /// When the present run began.
     var startedAt: Nanoseconds = 0
+    /// The ring that it went by when that was last looked at.
+    var ring: UInt64 = 0
     /// When another node took it for a member last, which had not, or not any more.
     var metAt: Nanoseconds = 0
     /// When it last took nobody else for alive.

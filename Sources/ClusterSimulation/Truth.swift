@@ -10,8 +10,8 @@ struct Truth {
         /// Since when somebody who looks may not see the user go: absences shorter than the grace do not count.
         var continuousSince: Nanoseconds?
         var absentSince: Nanoseconds = 0
-        /// The last session ended with its node: every owner after that waits anew for the user to come back.
-        var hasDiedWithNode = false
+        /// Until then an owner that was new while the user was written down as ONLINE may take the user for present.
+        var doubtedUntil: Nanoseconds = .min / 2
         /// An absence up to so long must not be seen.
         var tolerance: Nanoseconds = 0
         /// Until then the last one of the sessions that ended is waited for.
@@ -64,7 +64,6 @@ struct Truth {
         concern(user)
         presences[user].openCount += 1
         presences[user].platforms.append(device)
-        presences[user].hasDiedWithNode = false
         guard presences[user].openCount == 1 else { return }
         let absence = now - presences[user].absentSince
         if absence > presences[user].tolerance { presences[user].continuousSince = now }
@@ -79,6 +78,17 @@ struct Truth {
         guard presences[user].openCount == 0 else { return }
         presences[user].absentSince = now
         presences[user].tolerance = tolerance ?? max(presences[user].awaitedUntil - now, 0)
+    }
+
+    /// Owners have changed, and wait for the reconnect grace, each from its own beginning, for sessions of whoever is written down as ONLINE:
+    /// so is who is there, who has not been away for `grace` yet, and who has been waited for until now.
+    mutating func ownersChanged(grace: Nanoseconds, reconnectGrace: Nanoseconds, at now: Nanoseconds) {
+        for user in presences.indices {
+            let presence = presences[user]
+            guard presence.openCount > 0 || presence.absentSince >= now - grace || presence.doubtedUntil >= now - .milliseconds(2_000)
+            else { continue }
+            presences[user].doubtedUntil = now + reconnectGrace
+        }
     }
 
     /// What was acknowledged may have been on none of the nodes that are left.

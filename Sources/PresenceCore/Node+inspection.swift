@@ -41,6 +41,9 @@ extension Node {
     /// This node is the owner of a user, and waits whether there are sessions of which it has not heard.
     package func doubts(_ user: UserID) -> Bool { owners.index(ofKnown: user).map { owners.users[$0].doubtDeadline != nil } ?? false }
 
+    /// The ring that this node goes by.
+    package var ringID: UInt64 { placement.id }
+
     /// Every registration of this node has been answered.
     package var isComplete: Bool { fanOut.unconfirmedCount == 0 && misrouted.isEmpty && isWarm }
 }
