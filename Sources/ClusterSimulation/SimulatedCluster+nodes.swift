@@ -154,10 +154,12 @@ extension SimulatedCluster {
     }
 
     /// Somebody's record is written that says OFFLINE: that ends the custom status (T11). Not by a node that reaches none of the others, to
-    /// which the user may have been there all the time: a change that is on one disk alone is none (design §5).
-    private mutating func noteOffline(_ rows: [Row], by node: Int) {
+    /// which the user may have been there all the time: a change that is on one disk alone is none (design §5). Whoever met another one and
+    /// lost it again in the same turn was not cut off when it decided.
+    private mutating func noteOffline(_ rows: [Row], by node: Int, in turn: [Node.Effect]) {
+        lazy var hasMet = turn.contains { if case .membership(_, let isAlive) = $0 { isAlive } else { false } }
         for row in rows where row.kind == .status && row.value?.starts(with: Self.offlineBegin) == true {
-            if nodes.count > 1, !options.faults.contains(.drains), nodes[node].look({ $0.isAlone }) { return }
+            if nodes.count > 1, !options.faults.contains(.drains), nodes[node].look({ $0.isAlone }), !hasMet { return }
             guard let user = userIndex(row.user.id) else { continue }
             truth.presences[user].offlineVersion = max(truth.presences[user].offlineVersion, row.version)
         }
@@ -447,7 +449,7 @@ extension SimulatedCluster {
                 crossing[gateway].append(message)
             case .answer(_, let token, let answer): answered(node, token, answer)
             case .persist(let rows, let ticket, let isUrgent):
-                noteOffline(rows, by: node)
+                noteOffline(rows, by: node, in: effects)
                 nodes[node].disk.write(rows, ticket: ticket, isUrgent: isUrgent)
             case .discard(let slots):
                 note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")
