@@ -68,7 +68,8 @@ public final class RollcallNode: @unchecked Sendable {
         let parts = try await Self.listen(configuration, core: core, tls: clusterTLS?.listener)
         let address = configuration.advertise ?? HostPort(host: configuration.clusterListen.host, port: parts.server.port)
         let peer = Peer(
-            id: NodeID(configuration.nodeID), generation: UInt64(Clock.now().wall), address: address.description)
+            id: NodeID(configuration.nodeID), generation: Self.generation(after: store.lastGeneration, at: Clock.now().wall),
+            address: address.description)
         shell = Shell(
             peer: peer, cluster: configuration.cluster, joins: !configuration.join.isEmpty,
             secret: ClusterSecret(configuration.clusterSecret), tls: clusterTLS?.caller,
@@ -110,6 +111,12 @@ public final class RollcallNode: @unchecked Sendable {
             try await group.shutdownGracefully()
             throw error
         }
+        do {
+            try store.keep(generation: peer.generation)
+        } catch {
+            logger.warning(
+                "the generation is not on disk; a clock that goes back may keep the next process out", metadata: ["error": "\(error)"])
+        }
         try await core.submit { [shell] in try shell.start(gateways) }.get()
         let ops = try await HTTPServer.bind(host: configuration.opsListen.host, port: configuration.opsListen.port, loops: [opsHTTP])
         let client = try await HTTPServer.bind(
@@ -117,6 +124,13 @@ public final class RollcallNode: @unchecked Sendable {
             tls: try Self.tls(configuration))
         servers = [client, parts.server, ops]
         ports = Ports(client: client.port, cluster: parts.server.port, ops: ops.port)
+    }
+
+    /// The time of the start, and later than the process before, also where the clock went back: the others take an older one for a process
+    /// that is gone. One that began over an hour ahead is not counted from: its clock was wrong.
+    static func generation(after last: UInt64, at wall: Milliseconds) -> UInt64 {
+        let now = UInt64(max(wall, 1))
+        return last < now || last - now > 3_600_000 ? now : last + 1
     }
 
     /// Takes the cluster port before anything else, because the node's card names it.

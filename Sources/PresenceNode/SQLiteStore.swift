@@ -100,6 +100,7 @@ public final class SQLiteStore: Store {
     }
 
     public let salvage: StoreSalvage?
+    public let lastGeneration: UInt64
     private let queue: DatabaseQueue
     private let state = ConditionLock(value: Work.idle)
     private nonisolated(unsafe) var shared = State()
@@ -130,6 +131,8 @@ public final class SQLiteStore: Store {
         do {
             salvage = try Self.prepare(path, nodeID: nodeID, cluster: cluster, canBeCompleted: canBeCompleted)
             queue = try Self.open(path)
+            let generation = try queue.read { try String.fetchOne($0, sql: "SELECT value FROM meta WHERE name = 'generation'") }
+            lastGeneration = generation.flatMap { UInt64($0) } ?? 0
             shared.isIncomplete = try queue.read { try Row.fetchOne($0, sql: "SELECT 1 FROM meta WHERE name = 'incomplete'") != nil }
             if shared.isIncomplete, !canBeCompleted {
                 throw StoreError.unusable(
@@ -274,6 +277,10 @@ public final class SQLiteStore: Store {
         state.lock()
         defer { state.unlock() }
         return shared.isIncomplete
+    }
+
+    public func keep(generation: UInt64) throws {
+        try queue.write { try $0.execute(sql: "INSERT OR REPLACE INTO meta VALUES ('generation', ?)", arguments: [String(generation)]) }
     }
 
     public func complete() {

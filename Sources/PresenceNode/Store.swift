@@ -70,6 +70,10 @@ public protocol Store: AnyObject, Sendable {
     var salvage: StoreSalvage? { get }
     /// Rows may be missing that other nodes have: those of a damaged file, at this start or an earlier one.
     var isIncomplete: Bool { get }
+    /// The ``PresenceWire/Peer/generation`` of the process that used the store before; 0 if there was none.
+    var lastGeneration: UInt64 { get }
+    /// This process goes by `generation`. Throws when the disk takes nothing.
+    func keep(generation: UInt64) throws
     /// The other nodes have given what was missing: so it is once all that they gave is on disk.
     func complete()
 }

@@ -46,6 +46,22 @@ import Testing
         store.close()
     }
 
+    @Test func aProcessIsLaterThanTheOneBeforeThoughTheClockWentBack() throws {
+        var store = try open()
+        #expect(store.lastGeneration == 0)
+        for wall: Milliseconds in [1_000_000, 990_000, 990_000, 1_000_500] {
+            let generation = RollcallNode.generation(after: store.lastGeneration, at: wall)
+            #expect(generation > store.lastGeneration)
+            #expect(generation <= 1_000_500)
+            try store.keep(generation: generation)
+            store.close()
+            store = try open()
+            #expect(store.lastGeneration == generation)
+        }
+        #expect(RollcallNode.generation(after: 5_000_000, at: 1_000_000) == 1_000_000)
+        store.close()
+    }
+
     @Test func whatWaitsTogetherIsCommittedTogetherAndInOrder() async throws {
         let store = try open()
         let order = OrderedNumbers()
