@@ -119,15 +119,17 @@ extension Node {
     /// When everybody has been heard about the cold slots, or waited for long enough, they are this node's to decide about.
     mutating func advanceHandoff(at now: Now) {
         let isHeard = peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isHeard(from: $0) }
-        if isHeard { owners.noteHeard(into: &outbox) }
-        if isHeard, handoff.coldCount > 0, hasMet, isRenewed || missedCount < Ring.replicasMax - 1 { warmUp(at: now) }
+        // With two of three keepers somewhere else nobody here may know what was acknowledged.
+        let isMissingMuch = missedCount >= Ring.replicasMax - 1
+        if isHeard, !isMissingMuch { owners.noteHeard(into: &outbox) }
+        if isHeard, handoff.coldCount > 0, hasMet, isRenewed || !isMissingMuch { warmUp(at: now) }
         let isComplete = peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isTaken(from: $0) }
         if isComplete, !handoff.isSettled {
             handoff.settle()
             unheardSince = nil
         }
         guard handoff.coldCount > 0, now.instant >= handoff.deadline else { return }
-        owners.isUnheard = !isHeard
+        owners.isUnheard = !isHeard || !isRenewed && isMissingMuch
         warmUp(at: now)
     }
 

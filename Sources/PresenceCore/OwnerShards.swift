@@ -45,7 +45,7 @@ struct OwnerShards {
     var isCutOff = false {
         didSet { if oldValue, !isCutOff { reviewAll = true } }
     }
-    /// This node has begun to decide without having heard what all others hold, because they were waited for long enough.
+    /// This node has begun to decide without having heard what all others hold, also those that are gone: they were waited for long enough.
     var isUnheard = false
     /// Who went OFFLINE meanwhile is to be looked at again: see ``reviewOutlived(at:)``.
     var reviewAll = false

@@ -72,6 +72,22 @@ import Testing
         #expect(node.kept(user("ann")).record.statusType == .online)
     }
 
+    /// Seed 6061533: all three keepers of a list were gone, and who had just begun answered as if it knew the list. With one of three gone
+    /// the other two know everything.
+    @Test(arguments: [1, 2]) mutating func whoBeginsWhileTwoAreMissedSaysThatListsMayLackSome(missedCount: Int) throws {
+        for index in 0..<missedCount {
+            let other = Peer(id: NodeID("n\(index + 2)"), generation: 1, address: "10.0.0.\(index + 2):7601")
+            try node.load(Row(member: other, hasLeft: false, version: Version(stamp: 1, node: 2)), at: now)
+        }
+        login("ann", 1)
+        node.joinedNobody(at: now)
+        #expect(!node.isWarm)
+        now.instant += node.settings.takeoverTimeout
+        node.tick(at: now)
+        #expect(node.isWarm)
+        #expect(node.owners.list(of: user("ann")).mayLackSome == (missedCount == 2))
+    }
+
     @Test func whatWaitsIsVoidWhereItsSenderSaysAllAnew() {
         var waiting = Waiting()
         let (ann, bob) = (user("ann"), user("bob"))
