@@ -156,6 +156,9 @@ extension Node {
         // It may have told clients up to when it knew of all, without what was asked of this side: also where it began anew on another one
         // before it was missed here, or after it had left (seed 3035605).
         if state.isLive, peers[peer].wasMember, !wasAlive || wasRestarted { owners.relearn(at: now) }
+        // Where this node was alone, others that had left may have gone on together: nothing is complete before they are heard, also where the
+        // ring stays the same, because they drain (seed 7014622).
+        hasMetAlone = hasMetAlone || state.isLive && !wasAlive && peers[peer].wasMember && !peers.hasAlive
         // Whatever way it heals: links may have held, and a node that refuted a suspicion never hears that it was taken for dead.
         isChilled = isChilled || isOvertaken
         let isInRing = placement.members.contains(peer) || preparation?.placement.members.contains(peer) == true
@@ -216,6 +219,8 @@ extension Node {
     private mutating func membersChanged(at now: Now) {
         let (alive, staying) = peers.ringIDs(isDraining: isDraining)
         let (isReplicated, members) = (peers.isReplicated, staying.count == 0 ? alive : staying)
+        if hasMetAlone, !isMissed { beginHandoff(isChilled: false, at: now) }
+        hasMetAlone = false
         owners.isCutOff = isReplicated && alive.count <= 1
         let id = members.id
         guard id == placement.id else {

@@ -126,6 +126,8 @@ public struct Node {
     var isChilled = false
     /// This node was taken for dead, as after standing still for long: what it knows of its slots may be old.
     var isMissed = false
+    /// A member has come back to this node, which was alone.
+    var hasMetAlone = false
     /// Rows of other nodes that could not be read.
     public internal(set) var rowsRefusedCount: UInt64 = 0
     /// Digests of another node that were not like this node's.
