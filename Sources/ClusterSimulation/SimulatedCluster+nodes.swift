@@ -119,7 +119,10 @@ extension SimulatedCluster {
         guard nodes[node].isUp else { return }
         counts.kills += 1
         disturbedAt = time
-        if nodes.count(where: \.isUp) < nodes.count { cripple() }
+        if nodes.count(where: \.isUp) < nodes.count {
+            manyKilledAt = time
+            cripple()
+        }
         note(2, node, 0, "\(nodes[node].id) is killed")
         // Not what was left to do when it went on, if it dies then.
         let worked = nodes[node].worked(at: time)
@@ -127,8 +130,10 @@ extension SimulatedCluster {
         for call in nodes[node].die(keepsGroup: random.isOnce(in: 2)) { unanswered(call) }
         for client in clients.indices where clients[client].stream?.node == node {
             guard let stream = clients[client].stream else { continue }
-            // The node may have told nobody of a session whose client it had not told all: what is known only there dies with it.
-            lostSession(of: client, stream, tolerance: clients[client].isSynced ? graceAfterDeath : nil)
+            // The node may have told nobody of a session whose client it had not told all: what is known only there dies with it. So does what
+            // the only node has not written yet.
+            let isKnown = clients[client].isSynced && (nodes.count > 1 || !hasGone(clients[client].user, onDiskOf: node))
+            lostSession(of: client, stream, tolerance: isKnown ? graceAfterDeath : nil)
             plan(.streamEnded(client: client, attempt: clients[client].attempt), after: random.microseconds(100...5_000))
         }
         ownersChanged()
@@ -163,6 +168,11 @@ extension SimulatedCluster {
             guard let user = userIndex(row.user.id) else { continue }
             truth.presences[user].offlineVersion = max(truth.presences[user].offlineVersion, row.version)
         }
+    }
+
+    private func hasGone(_ user: Int, onDiskOf node: Int) -> Bool {
+        let row = nodes[node].disk.rows[SimulatedDisk.Key(user: userID(user), kind: .status, key: "")]
+        return row?.value?.starts(with: Self.offlineBegin) == true
     }
 
     /// How the row of a user who is OFFLINE begins: to read each would take as long as all else that is done with it.

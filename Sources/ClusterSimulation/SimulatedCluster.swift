@@ -51,6 +51,8 @@ public struct SimulatedCluster {
     var disturbedAt: Nanoseconds = 0
     /// When so many nodes were down at once that what was acknowledged may have been on none of the others.
     var crippledAt: Nanoseconds = .min / 2
+    /// When a node was last killed while another one was down.
+    var manyKilledAt: Nanoseconds = .min / 2
     /// Whom each user followed when the history was over and ``probe()`` began.
     var probed: [[Int]]?
     private var agenda = Agenda()
