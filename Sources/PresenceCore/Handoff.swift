@@ -116,13 +116,14 @@ struct Handoff {
         warmSlots = isOwned
     }
 
-    /// A peer says what it holds, page by page.
+    /// A peer says what it holds, page by page. What it has said on a link of before may come after what it says on the next one (seed 8043772).
     mutating func offered(_ slots: [SlotHash], ring: UInt64, round: UInt64, isFirst: Bool, isLast: Bool, by peer: PeerIndex) {
         while offers.count <= peer { offers.append(Offer()) }
+        guard round >= offers[peer].round else { return }
         if isFirst { offers[peer] = Offer(ring: ring, round: round) }
         // It may have gone by another ring meanwhile: it is told again that everything has come, when what it offers now has.
         if isFirst, ring == self.ring { (isSettled, writing) = (false, .done) }
-        guard offers[peer].ring == ring, !offers[peer].isWhole else { return }
+        guard offers[peer].ring == ring, offers[peer].round == round, !offers[peer].isWhole else { return }
         offers[peer].slots += slots
         offers[peer].isWhole = isLast
     }

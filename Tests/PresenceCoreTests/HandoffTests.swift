@@ -33,6 +33,20 @@ import Testing
         #expect(ask(1) == [5, 500])
     }
 
+    @Test mutating func anOfferOfAnEarlierRoundThatComesLateIsNotTakenForTheNewOne() {
+        handoff.offered(Self.offer([5]), ring: 7, round: 2, isFirst: true, isLast: false, by: 1)
+        handoff.offered(Self.offer([8]), ring: 3, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([9]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([6]), ring: 7, round: 2, isFirst: false, isLast: true, by: 1)
+        #expect(ask(1) == [5, 6])
+        #expect(handoff.sent(2, ring: 7, by: 1) == [])
+        #expect(handoff.isTaken(from: 1))
+        #expect(handoff.settled(to: 1) == .settled(ring: 7, round: 2))
+        handoff.lose(1)
+        handoff.offered(Self.offer([7]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
+        #expect(ask(1) == [7], "a process that has just begun counts from the start")
+    }
+
     @Test mutating func nobodyIsAskedForWhatAnotherOneSends() {
         handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         handoff.offered(Self.offer([5]) + Self.offer([6], hash: 2), ring: 7, round: 1, isFirst: true, isLast: true, by: 2)
