@@ -306,7 +306,8 @@ public struct Gateway {
             let (before, after) = (old.shown(to: viewer), record.shown(to: viewer))
             // Who resumed here may have been shown by another side of a split what is newer than all that it was shown here. Since when
             // another owner answered for that says nothing about it: by another clock (seed 529151).
-            let isDoubted = self[session].isResumed && after.knownSince > 0
+            // Nor does that it was told this here: it may have taken it for something older (seed 7039295).
+            let isDoubted = self[session].isResumed && (after.knownSince > 0 || before.version > self[session].floor)
             guard after.version > before.version else { continue }
             guard !record.changesPrivacy || isDoubted || !after.looksLike(before) else {
                 // If the answer that tells what was before fails, this is what is to be told.

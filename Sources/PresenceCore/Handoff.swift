@@ -67,12 +67,15 @@ struct Handoff {
     private var offers: [Offer] = []
     /// What was asked for this ring: who offers the same need not be asked, too.
     private var questions: [Slot: Question] = [:]
-    /// Counts the times that this node has offered all of it to all: for every ring, and for strays.
+    /// Counts the times that this node has offered all of it to all: for every ring, and for strays. It goes on from process to process.
     private(set) var round: UInt64 = 0
     /// What this node is not to keep has come since: what the others have said does not cover it.
     private(set) var hasStrays = false
     /// For each peer the round of which it has said that everything has come; 0 for none.
     private var settledRounds: [UInt64] = []
+
+    /// - Parameter generation: that of this process: what it offers counts as later than all that those before it have offered.
+    init(generation: UInt64) { round = generation &<< 16 }
 
     /// Whether this node may decide about a slot that it owns.
     func isWarm(_ slot: Slot) -> Bool { warmSlots.contains(slot) }
@@ -116,7 +119,8 @@ struct Handoff {
         warmSlots = isOwned
     }
 
-    /// A peer says what it holds, page by page. What it has said on a link of before may come after what it says on the next one (seed 8043772).
+    /// A peer says what it holds, page by page. What it, or the process before it, has said on a link of before may come
+    /// after what it says on the next one (seeds 8043772 and 1231).
     mutating func offered(_ slots: [SlotHash], ring: UInt64, round: UInt64, isFirst: Bool, isLast: Bool, by peer: PeerIndex) {
         while offers.count <= peer { offers.append(Offer()) }
         guard round >= offers[peer].round else { return }

@@ -89,7 +89,7 @@ public struct Node {
     var misrouted: [UserID] = []
     var misroutedRetryAt = Instant.farFuture
     /// Slots that come to this node, and what the others hold of them.
-    var handoff = Handoff()
+    var handoff: Handoff
     /// The disk may have something of the users of these.
     var writtenSlots = SlotSet()
     /// Who asked whether this node has heard of a rule, while it could not say so (``PendingWrites/Write/witnessTicket``).
@@ -98,7 +98,7 @@ public struct Node {
     var waiting = Waiting()
     /// See ``Preparation``.
     var preparation: Preparation?
-    var prefetch = Handoff()
+    var prefetch: Handoff
     /// A member is gone, or has come back from another side of a split, since the ring changed last.
     var isAbrupt = false
     /// This node has contact points: it waits for them before it believes that it knows all.
@@ -160,6 +160,8 @@ public struct Node {
         peerNumbers = [selfPeer.versionNode: 0]
         // An answer to the process before this one must not pass for one to this.
         nextTicket = selfPeer.generation &<< 20
+        handoff = Handoff(generation: selfPeer.generation)
+        prefetch = handoff
         calls = PendingCalls(after: nextTicket)
         let seed = StableHash.mix(UInt64(selfPeer.versionNode), selfPeer.generation)
         membership = Membership(own: selfPeer, settings: settings.membership, seed: seed)

@@ -102,6 +102,28 @@ import Testing
         #expect(pushed() == Array(repeating: "v2", count: times))
     }
 
+    /// Seed 7039295: the client had been shown by another side of a split what was newer, and took no notice of what it was told here.
+    @Test(arguments: [(Milliseconds?.some(1), ["v2"]), (Milliseconds?.some(3), [String]()), (Milliseconds?.none, [String]())])
+    mutating func whoResumedIsToldOfARuleWithWhatItMayHaveTakenForOld(from position: Milliseconds?, told: [String]) {
+        let eve = Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios")
+        gateway.receive(.position(5))
+        _ = gateway.open(eve, resumeFrom: position, at: now)
+        var dora = record("dora", 2)
+        gateway.receive(.deliver(record("eve", 1)))
+        let followed = Interest.Followed(target: user("dora"), told: .zero, since: 1)
+        gateway.receive(
+            .interest(Interest(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
+        gateway.receive(.deliver(dora))
+        _ = pushed()
+        let rule = Visibility().changed(by: .init(mode: .list, listed: [user("eve")]))
+        let time = Version(milliseconds: 9, counter: 0, node: 1)
+        dora.privacy = Privacy().changed(
+            to: rule, writtenAt: time, face: dora.hidden(at: time, 9, clearsCustomStatus: false), at: time)
+        dora.version = time
+        gateway.receive(.deliver(dora))
+        #expect(pushed() == told)
+    }
+
     private func hidden(_ id: String, _ version: Milliseconds) -> Record {
         var record = record(id, version)
         record.privacy = Privacy().changed(
