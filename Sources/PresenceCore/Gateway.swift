@@ -168,11 +168,12 @@ public struct Gateway {
                 session: attach.session, user: attach.user, node: node, heartbeat: heartbeat(of: attach.user, on: attach.platform),
                 now: now, id: resumeFrom ?? 0),
             to: index)
+        // Before the owner is asked for the user: its answer has the session in it.
+        output.toNode.append(.open(attach))
         follow([(user, floor)], by: index)
         if let leavingReason {
             push(EventText.reconnectHint(reason: leavingReason, afterMilliseconds: 0, id: position(of: index)), to: index)
         }
-        output.toNode.append(.open(attach))
         return index
     }
 

@@ -34,6 +34,15 @@ import Testing
         }
     }
 
+    @Test func whoLogsInForTheFirstTimeIsToldOfItselfOnce() throws {
+        var cluster = TestCluster(nodes: 1)
+        cluster.kill(0)
+        try cluster.restart(0)
+        let ann = cluster.login("ann", on: 0)
+        #expect(cluster.clients[ann].events.filter { $0.name == "onUserStatusChanged" }.count == 1)
+        #expect(cluster.clients[ann].view["ann"]?["statusType"]?.textValue == "ONLINE")
+    }
+
     @Test func aNodeWithOthersDoesNotStartWithRowsThatTheyWouldRefuse() throws {
         let cluster = wronged()
         var node = Node(selfPeer: cluster.processes[0].node.selfPeer, cluster: "test", gatewaysCount: 1, joins: true)
