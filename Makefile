@@ -10,7 +10,7 @@ ROLLCALL := .build-release/release/rollcall
 SIMULATION := --configuration release --scratch-path .build-simulation --static-swift-stdlib \
 	-Xswiftc -enforce-exclusivity=unchecked -Xswiftc -cross-module-optimization
 
-.PHONY: run demo test bench chaos chaos-short lint build deps test-deps
+.PHONY: run demo test bench chaos chaos-short lint build simulation deps test-deps
 
 # A node on loopback with development keys.
 run: build
@@ -24,6 +24,11 @@ build: deps
 	@echo "== build (release)"
 	swift build $(RELEASE) --product rollcall
 
+# Whole clusters in virtual time: .build-simulation/release/cluster-simulation --seeds 1..1000
+simulation: deps
+	@echo "== build (simulation)"
+	swift build $(SIMULATION) --product cluster-simulation
+
 test: deps test-deps lint
 	@echo "== build (debug)"
 	swift build --build-tests
@@ -31,7 +36,7 @@ test: deps test-deps lint
 	@# They take two minutes; one that hangs is to fail while somebody looks.
 	timeout 1500 swift test --skip-build
 	@echo "== whole clusters from seeds"
-	swift build $(SIMULATION) --product cluster-simulation
+	$(MAKE) --no-print-directory simulation
 	Tests/Simulation/seeds
 	@echo "== deploy"
 	Tests/Deploy/check
