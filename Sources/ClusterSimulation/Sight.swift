@@ -105,11 +105,13 @@ extension SimulatedCluster {
     }
 
     /// Whether a node that is away has taken a rule with it which will count more, because a clock has jumped: none of those that are there
-    /// knows of it.
+    /// knows of it. One that has just come back has not told it yet (seed 10074511).
     func isOverruled(_ user: Int) -> Bool {
         guard options.faults.contains(.clocks) else { return false }
         let key = SimulatedDisk.Key(user: userID(user), kind: .visibility, key: "")
-        let newest = { (isUp: Bool) in nodes.filter { $0.isUp == isUp }.compactMap { $0.disk.rows[key]?.writtenAt }.max() ?? .zero }
+        let second = Nanoseconds.milliseconds(1_000)
+        let isThere = { (node: SimulatedNode) in node.isUp && (node.startedAt < second || time - node.startedAt > second) }
+        let newest = { (wanted: Bool) in nodes.filter { isThere($0) == wanted }.compactMap { $0.disk.rows[key]?.writtenAt }.max() ?? .zero }
         return newest(false) > newest(true)
     }
 
