@@ -19,6 +19,8 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private var queuedBytes = 0
     private var isFull = false
     private var needsFlush = false
+    /// The next answer is the last one.
+    private var isLeaving = false
 
     override var isHTTP2: Bool { false }
 
@@ -143,7 +145,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         headers.add(name: "content-length", value: String(response.body.readableBytes))
         if let retryAfter = response.retryAfter { headers.add(name: "retry-after", value: String(retryAfter)) }
         if let allow = response.allow { headers.add(name: "allow", value: allow.description) }
-        let isLast = refusedStatus != nil || !head.isKeepAlive
+        let isLast = refusedStatus != nil || !head.isKeepAlive || isLeaving
         if isLast { headers.add(name: "connection", value: "close") }
         write(.head(HTTPResponseHead(version: head.version, status: .init(statusCode: response.status), headers: headers)))
         if head.method != .HEAD { write(.body(.byteBuffer(response.body))) }
@@ -199,9 +201,11 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         markDirty()
     }
 
-    override func announceGoAway() { goAway() }
+    /// What the client is sending at this moment is answered (RFC 9112 §9.6).
+    override func announceGoAway() { isLeaving = true }
 
     override func goAway() {
+        isLeaving = true
         if isAnswered, token == nil { close() }
     }
 

@@ -76,6 +76,8 @@ public final class HTTPClientConnection: ChannelInboundHandler {
     ) -> HTTPClientConnection {
         let connection = HTTPClientConnection(loop: loop, authority: "\(host):\(port)", isTLS: tls != nil, delegate: delegate)
         let bound = Unchecked(connection: connection)
+        // An address needs no resolver, which would take a thread and some 50 ms for each of thousands of connections.
+        let address = try? SocketAddress(ipAddress: host, port: port)
         var bootstrap = ClientBootstrap(group: loop.eventLoop)
             .connectTimeout(timeout)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -83,8 +85,8 @@ public final class HTTPClientConnection: ChannelInboundHandler {
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if let tls {
-                        let name = host.allSatisfy { $0.isNumber || $0 == "." || $0 == ":" } ? nil : host
-                        try channel.pipeline.syncOperations.addHandler(try NIOSSLClientHandler(context: tls, serverHostname: name))
+                        try channel.pipeline.syncOperations.addHandler(
+                            try NIOSSLClientHandler(context: tls, serverHostname: address == nil ? host : nil))
                     }
                     try channel.pipeline.syncOperations.addHandler(bound.connection)
                 }
@@ -96,10 +98,9 @@ public final class HTTPClientConnection: ChannelInboundHandler {
             loop.eventLoop.assumeIsolated().execute { connection.fail(error) }
             return connection
         }
-        // An address needs no resolver, which would take a thread and some 50 ms for each of thousands of connections.
-        let address = try? SocketAddress(ipAddress: host, port: port)
         let connected = address.map { bootstrap.connect(to: $0) } ?? bootstrap.connect(host: host, port: port)
-        connected.assumeIsolated().whenFailure { connection.fail($0) }
+        // What fails at once, such as a network without a route, is told when the caller knows the connection.
+        connected.assumeIsolated().whenFailure { error in loop.eventLoop.assumeIsolated().execute { connection.fail(error) } }
         return connection
     }
 

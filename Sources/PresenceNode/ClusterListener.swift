@@ -104,7 +104,7 @@ final class ClusterListener: HTTPServerDelegate {
     }
 
     private func logRefusal(of node: NodeID, _ reason: String) {
-        guard refusals.isDue("\(node) \(reason)", at: .now()) else { return }
+        guard refusals.isDue("\(node)", reason, at: .now()) else { return }
         shell.logger.warning("node refused", metadata: ["node": "\(node)", "reason": "\(reason)"])
     }
 
@@ -133,7 +133,7 @@ extension Hello {
             var reader = WireReader(bytes)
             return Result { () throws(DecodeError) in
                 let hello = try reader.hello()
-                try reader.expectEnd()
+                if hello.isOfThisProtocol { try reader.expectEnd() }
                 return hello
             }
         }

@@ -1,8 +1,10 @@
 import Dispatch
+import Foundation
 import HTTP2
 import Logging
 import NIOCore
 import NIOPosix
+import NIOSSL
 import PresenceCore
 import PresenceWire
 
@@ -88,7 +90,7 @@ final class Links {
     /// Whether every contact point has answered or failed once.
     var hasTriedAll: Bool { resolvingCount == 0 && links.values.allSatisfy(\.hasTried) }
 
-    /// Why no contact point would have this node; nil if one would, or if none has answered.
+    /// Why nobody would have this node; nil if somebody would, or if nobody has answered.
     var refusal: String? {
         let links = links.values.sorted { $0.address < $1.address }
         return links.contains(where: \.isWelcome) ? nil : links.lazy.compactMap(\.refusal).first
@@ -116,12 +118,14 @@ final class OutgoingLink: HTTPClientDelegate {
 
     /// What a node says that has taken its port and nothing else yet.
     private static let startingStatus = 503
+    /// What a node answers whom it will not have: junk, a wrong secret, anything else.
+    private static let refusalStatuses = [400, 403, 409]
 
     private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2, proof: UInt32 = 3 }
 
     let address: String
     private(set) var hasTried = false
-    /// Of a trial: that the other side would have this node, or why not.
+    /// The other side would have this node; or why not.
     private(set) var isWelcome = false
     private(set) var refusal: String?
     private let isTrial: Bool
@@ -147,6 +151,9 @@ final class OutgoingLink: HTTPClientDelegate {
     /// Batches sent on this connection: each says its number, because streams may overtake one another.
     private var batchesSent: UInt64 = 0
     private var lastAnswerAt = NIODeadline.now()
+    /// How often in succession the other side has closed a connection before it said anything, and how often that is no chance.
+    private var unansweredCount = 0
+    private static let unansweredMax = 3
     /// The present connection was cut because nothing was heard.
     private var wasSilent = false
 
@@ -217,11 +224,13 @@ final class OutgoingLink: HTTPClientDelegate {
     func closed(_ connection: HTTPClientConnection, error: (any Error)?) {
         guard connection === self.connection else { return }
         self.connection = nil
+        if let problem = transportProblem(error) { note(problem, "link impossible") }
         let isStarting = status == Self.startingStatus
         status = 0
-        hasTried = hasTried || isTrial || !isStarting
+        let isTriedAgain = isTrial && unansweredCount > 0 && refusal == nil
+        hasTried = hasTried || isTrial && !isTriedAgain || !isTrial && !isStarting
         inFlightCount = 0
-        if isTrial { state = .abandoned }
+        if isTrial, !isTriedAgain { state = .abandoned }
         guard state != .abandoned else { return }
         let wasLive = if case .live = state { true } else { false }
         let wasConnecting = state == .connecting
@@ -238,6 +247,35 @@ final class OutgoingLink: HTTPClientDelegate {
         guard state == .idle else { return }
         if wasLive || isRefused && tried != expected { retryNow() } else { scheduleRetry(isDue: isStarting || !isRefused && wasConnecting) }
     }
+
+    /// What keeps this attempt and the next ones from HTTP/2, though somebody listens there: certificates that do not fit, or that only one side
+    /// has them. Nil for what passes by itself.
+    private func transportProblem(_ error: (any Error)?) -> String? {
+        guard state == .connecting, !wasSilent else { return nil }
+        let reason = Self.tlsReason(error)
+        let isUnanswered = error == nil || reason == Self.endOfFile
+        unansweredCount = isUnanswered ? unansweredCount + 1 : 0
+        if !isUnanswered { return reason.map { "TLS is not possible: \($0)" } }
+        // A node that ends closes what it has just accepted; the next attempt finds nobody.
+        guard unansweredCount >= Self.unansweredMax else { return nil }
+        return "it closes connections without an answer: \(shell.tls == nil ? "it may use TLS, this node does not" : "it may not use TLS")"
+    }
+
+    private static func tlsReason(_ error: (any Error)?) -> String? {
+        let stack: NIOBoringSSLErrorStack
+        switch error {
+        case BoringSSLError.sslError(let errors)?, NIOSSLError.handshakeFailed(.sslError(let errors))?: stack = errors
+        case let error as NIOSSLExtraError: return "\(error)"
+        default: return nil
+        }
+        // "Error: 268436504 error:10000418:SSL routines:OPENSSL_internal:TLSV1_ALERT_UNKNOWN_CA at <file>:491".
+        return stack.first.flatMap {
+            "\($0)".split(separator: " at ").first?.split(separator: ":").last?.trimmingCharacters(in: .whitespaces)
+        }
+    }
+
+    /// The other side has closed instead of answering.
+    private static let endOfFile = "EOF during handshake"
 
     /// Whether the other host has answered that nothing listens there.
     private static func isRefusal(_ error: (any Error)?) -> Bool {
@@ -281,17 +319,25 @@ final class OutgoingLink: HTTPClientDelegate {
     /// The other side will not have this node, or has not begun yet.
     private func refused(_ connection: HTTPClientConnection) {
         if status == Self.startingStatus { return connection.close() }
-        let reason = String(decoding: response.prefix(300), as: UTF8.self)
-        refused(connection, "link refused", reason)
+        // Between the nodes there may be a proxy that knows of none at the moment.
+        if status >= 500 { return connection.close() }
+        refused(
+            connection, "link refused", Self.refusalStatuses.contains(status) ? reason : "no node's cluster port: HTTP status \(status)")
     }
 
+    private var reason: String { String(decoding: response.prefix(300).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }, as: UTF8.self) }
+
     private func refused(_ connection: HTTPClientConnection, _ line: Logger.Message, _ reason: String) {
+        note(reason, line)
+        connection.close()
+    }
+
+    private func note(_ reason: String, _ line: Logger.Message) {
         refusal = "\(address): \(reason)"
-        if !isTrial, refusals.isDue(reason, at: .now()) {
+        if !isTrial, refusals.isDue(address, reason, at: .now()) {
             shell.logger.error(line, metadata: ["address": "\(address)", "reason": "\(reason)"])
         }
         attempts = 5
-        connection.close()
     }
 
     private func greeted(_ connection: HTTPClientConnection) {
@@ -299,7 +345,9 @@ final class OutgoingLink: HTTPClientDelegate {
         let (listener, proof) = (Array(response.prefix(size)), Array(response.dropFirst(size).prefix(size)))
         let card = Array(response.dropFirst(2 * size))
         let hello: Hello
-        do throws(DecodeError) { hello = try Hello(card) } catch { return refused(connection) }
+        do throws(DecodeError) { hello = try Hello(card) } catch {
+            return refused(connection, "member refused", "no node's cluster port: the answer is no hello, \(error)")
+        }
         guard hello.sender.id != shell.peer.id || hello.sender.generation != shell.peer.generation else { return abandon() }
         var refusal = shell.node.refusal(of: hello, at: Clock.now())
         if !shell.secret.isValid(proof, of: .listener, caller: nonce, listener: listener, hello: card) {
@@ -323,6 +371,7 @@ final class OutgoingLink: HTTPClientDelegate {
         inFlightCount = 0
         batchesSent = 0
         state = .live(hello.sender.id)
+        isWelcome = true
         peerID = hello.sender.id
         expect(hello.sender)
         shell.update { $0.linked(to: hello, at: $1) }

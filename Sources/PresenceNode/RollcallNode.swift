@@ -47,14 +47,22 @@ public final class RollcallNode: @unchecked Sendable {
                     "rowsDamaged": "\(salvage.rowsDamaged)",
                 ])
         }
+        let node: RollcallNode
         do {
-            let node = try await RollcallNode(configuration, store: store, logger: logger)
-            try await node.join()
-            return node
+            node = try await RollcallNode(configuration, store: store, logger: logger)
         } catch {
             store.close()
+            // The name of a wrong cluster would be in the way of the right one's.
+            if error is JoinError { try store.removeNew() }
             throw error
         }
+        do {
+            try await node.join()
+        } catch {
+            try await node.stop()
+            throw error
+        }
+        return node
     }
 
     private init(_ configuration: NodeConfiguration, store: any Store, logger: Logger) async throws {
@@ -108,6 +116,7 @@ public final class RollcallNode: @unchecked Sendable {
             try await Self.askContacts(configuration.join, shell)
         } catch {
             await parts.server.stopListening()
+            shell.end()
             try await group.shutdownGracefully()
             throw error
         }
@@ -130,7 +139,7 @@ public final class RollcallNode: @unchecked Sendable {
     /// that is gone. One that began over an hour ahead is not counted from: its clock was wrong.
     static func generation(after last: UInt64, at wall: Milliseconds) -> UInt64 {
         let now = UInt64(max(wall, 1))
-        return last < now || last - now > 3_600_000 ? now : last + 1
+        return last < now || last - now > 3_600_000 ? now : last + 1_000
     }
 
     /// Takes the cluster port before anything else, because the node's card names it.
@@ -174,15 +183,17 @@ public final class RollcallNode: @unchecked Sendable {
         }.get()
     }
 
-    /// Links to the contact points and takes over its slots; a node that cannot reach anybody serves alone and goes on trying. One whose
-    /// database is not complete is not ready before it has met another member.
+    /// Links to the contact points and takes over its slots; a node that cannot reach anybody serves alone and goes on trying, one that is refused
+    /// by those that were not there before ends. One whose database is not complete is not ready before it has met another member.
     private func join() async throws {
         try await shell.eventLoop.flatSubmit { [self] in
             shell.links.join(configuration.join)
             if store.isIncomplete { completeStore() }
-            return shell.eventLoop.when({ self.shell.links.hasTriedAll && self.shell.node.isWarm }, until: .now() + .seconds(5)).map {
-                if !self.store.isIncomplete || self.hasMetMember { self.state.notReady = nil }
-            }
+            return shell.eventLoop.when({ self.shell.links.hasTriedAll && self.shell.node.isWarm }, until: .now() + .seconds(5))
+                .flatMapThrowing {
+                    if let refusal = self.shell.links.refusal { throw JoinError(reason: refusal) }
+                    if !self.store.isIncomplete || self.hasMetMember { self.state.notReady = nil }
+                }
         }.get()
     }
 

@@ -112,6 +112,8 @@ public final class SQLiteStore: Store {
     /// When the writer goes on with what is not urgent; touched on its thread only.
     private nonisolated(unsafe) var restsUntil: UInt64 = 0
     private let path: String
+    /// This start has made the file.
+    private let isNew: Bool
     /// Holds the lock on the folder.
     private let folder: FolderLock
 
@@ -128,6 +130,7 @@ public final class SQLiteStore: Store {
             throw .unusable(path: directory, problem: "cannot be made: \(error.localizedDescription)")
         }
         folder = try FolderLock(directory, of: path)
+        isNew = !FileManager.default.fileExists(atPath: path)
         do {
             salvage = try Self.prepare(path, nodeID: nodeID, cluster: cluster, canBeCompleted: canBeCompleted)
             queue = try Self.open(path)
@@ -298,6 +301,14 @@ public final class SQLiteStore: Store {
         state.unlock(withValue: .ended)
         do { try queue.close() } catch {}  // Everything is in the file or its log.
         folder.release()
+    }
+
+    /// Removes the file if this start has made it. Call after ``close()``, and only if nothing was acknowledged.
+    func removeNew() throws {
+        guard isNew, salvage == nil else { return }
+        for file in [path, path + "-wal", path + "-shm"] where FileManager.default.fileExists(atPath: file) {
+            try FileManager.default.removeItem(atPath: file)
+        }
     }
 
     public var statistics: StoreStatistics {

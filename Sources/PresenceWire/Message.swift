@@ -123,6 +123,9 @@ public struct Hello: Hashable, Sendable {
     /// The sender's wall clock: nodes whose clocks are too far apart refuse the link.
     public var wall: Milliseconds
 
+    /// Whether it can be read whole. What comes before ``members`` is the same in all versions.
+    public var isOfThisProtocol: Bool { protocolVersion == Hello.protocolVersion }
+
     public init(cluster: String, sender: Peer, members: [Peer], wall: Milliseconds, protocolVersion: UInt64 = Hello.protocolVersion) {
         self.protocolVersion = protocolVersion
         self.cluster = cluster

@@ -348,11 +348,14 @@ extension WireReader {
         try list { reader throws(DecodeError) in try reader.user() }
     }
 
-    /// See ``WireWriter/hello(_:)``.
+    /// See ``WireWriter/hello(_:)``. Of another version of the protocol only what all have in common: who says it, and its cluster.
     public mutating func hello() throws(DecodeError) -> Hello {
         let version = try unsigned()
         let cluster = try text(bytesMax: Limits.nameBytesMax)
         let sender = try peer()
+        guard version == Hello.protocolVersion else {
+            return Hello(cluster: cluster, sender: sender, members: [], wall: 0, protocolVersion: version)
+        }
         let members = try list { reader throws(DecodeError) in try reader.peer() }
         return Hello(cluster: cluster, sender: sender, members: members, wall: try signed(), protocolVersion: version)
     }

@@ -65,10 +65,7 @@ import Testing
         for secret in ["another one, as long", nil] {
             try await expectRefused(fixture, "its cluster secret is not this node's") { $0.clusterSecret = secret }
         }
-        try await expectRefused(fixture, "cluster \"another\" is not \"rollcall\"") {
-            $0.cluster = "another"
-            $0.dataDirectory += "-of-another"
-        }
+        try await expectRefused(fixture, "cluster \"another\" is not \"rollcall\"") { $0.cluster = "another" }
         #expect(try await fixture.nodes[0].metricsText().contains("rollcall_members{state=\"alive\"} 1\n"))
         // The same disk is good for a node that is welcome.
         let node = try await RollcallNode.start(stranger(to: fixture), logger: Logger(label: "welcome"))
@@ -98,14 +95,65 @@ import Testing
             configuration.clusterTLSAuthority = "\(folder)/node.pem"
         }
         let fixture = try await Fixture.start(nodes: 2, in: temporary) { use(&$0, "node") }
-        try await expectOutside(fixture) { use(&$0, "stranger") }
-        try await expectOutside(fixture) { configuration in
+        try await expectRefused(fixture, "TLS is not possible: TLSV1_ALERT_UNKNOWN_CA") { use(&$0, "stranger") }
+        try await expectRefused(fixture, "it closes connections without an answer: it may use TLS, this node does not") { configuration in
             (configuration.clusterTLSCertificate, configuration.clusterTLSKey, configuration.clusterTLSAuthority) = (nil, nil, nil)
         }
         try await fixture.stop()
+        let open = try await Fixture.start(nodes: 1)
+        try await expectRefused(open, "it closes connections without an answer: it may not use TLS") { use(&$0, "node") }
+        try await open.stop()
     }
 
-    /// Starts one more node with a changed configuration: neither it nor the others take one another for members.
+    @Test func aContactPointThatIsNoClusterPortIsNamed() async throws {
+        let fixture = try await Fixture.start(nodes: 1)
+        let client = HostPort(host: "127.0.0.1", port: fixture.nodes[0].ports.client)
+        try await expectRefused(fixture, "no node's cluster port: HTTP status 404") { $0.join = [client] }
+        try await fixture.stop()
+    }
+
+    /// While the one asks the other has only its port, and says nothing but that it is starting.
+    @Test func ofTwoThatRefuseOneAnotherAndStartAtOnceNoneServesBesideTheOther() async throws {
+        let fixture = try await Fixture.start(nodes: 1)
+        let folder = TemporaryFolder()
+        let ports = try Self.freePorts(2)
+        let start = { (index: Int) in
+            var configuration = fixture.nodes[0].configuration
+            configuration.nodeID = "n\(index)"
+            configuration.dataDirectory = "\(folder.path)/\(index)"
+            configuration.clusterSecret = "the secret of number \(index)"
+            configuration.clusterListen.port = ports[index]
+            configuration.join = ports.map { HostPort(host: "127.0.0.1", port: $0) }
+            return configuration
+        }
+        let (first, second) = (start(0), start(1))
+        async let one = Self.outcome(first)
+        async let other = Self.outcome(second)
+        var (serving, reasons): ([RollcallNode], [String]) = ([], [])
+        for outcome in await [one, other] {
+            do { serving.append(try outcome.get()) } catch let error as JoinError { reasons.append(error.reason) }
+        }
+        #expect(serving.count <= 1 && reasons.allSatisfy { $0.hasSuffix("its cluster secret is not this node's") })
+        for node in serving { try await node.stop() }
+        try await fixture.stop()
+    }
+
+    private static func outcome(_ configuration: NodeConfiguration) async -> Result<RollcallNode, any Error> {
+        do { return .success(try await RollcallNode.start(configuration, logger: Logger(label: configuration.nodeID))) } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Ports that nobody listens on, found by listening on them.
+    private static func freePorts(_ count: Int) throws -> [Int] {
+        let listeners = try (0..<count).map { _ in
+            try ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(host: "127.0.0.1", port: 0).wait()
+        }
+        defer { for listener in listeners { try? listener.close().wait() } }
+        return listeners.compactMap { $0.localAddress?.port }
+    }
+
+    /// One more node, with a configuration that is to be changed.
     private func stranger(to fixture: Fixture) -> NodeConfiguration {
         var configuration = fixture.nodes[0].configuration
         configuration.nodeID = "stranger"
@@ -121,16 +169,8 @@ import Testing
         await #expect(throws: JoinError(reason: "\(contact): \(reason)")) {
             try await RollcallNode.start(configuration, logger: Logger(label: "stranger"))
         }
-    }
-
-    private func expectOutside(_ fixture: Fixture, _ change: (inout NodeConfiguration) -> Void) async throws {
-        var configuration = stranger(to: fixture)
-        change(&configuration)
-        let stranger = try await RollcallNode.start(configuration, logger: Logger(label: "stranger"))
-        for (node, count) in [(fixture.nodes[0], fixture.nodes.count), (stranger, 1)] {
-            #expect(try await node.metricsText().contains("rollcall_members{state=\"alive\"} \(count)\n"))
-        }
-        try await stranger.stop()
+        let members = "rollcall_members{state=\"alive\"} \(fixture.nodes.count)\n"
+        #expect(try await fixture.nodes[0].metricsText().contains(members))
     }
 
     @Test func whatWasAnsweredSurvivesARestart() async throws {
