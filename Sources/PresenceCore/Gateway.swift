@@ -76,6 +76,8 @@ public struct Gateway {
         let user: UserIndex
         /// The client has seen something before, though it may not be known what.
         let isResumed: Bool
+        /// By the wall clock.
+        let openedAt: Milliseconds
         /// Whom the session follows, itself included; sorted by user.
         var targets: [Target] = []
         /// Records up to here need not be told: the position that the client resumes from.
@@ -128,6 +130,8 @@ public struct Gateway {
     private var position: Milliseconds = 0
 
     /// - Parameter node: the name that `onConnected` tells.
+    private static let driftMax = VersionClock.usualDriftMax.wholeMilliseconds
+
     public init(node: NodeID, settings: GatewaySettings) {
         self.node = node
         self.settings = settings
@@ -150,7 +154,8 @@ public struct Gateway {
         // Where this node was cut off from others it may show what those who gave the position did not know.
         let floor = resumeFrom.map { Version(milliseconds: max(min($0, position), 0), counter: 0, node: 0) } ?? .zero
         let session = Session(
-            id: attach.session, user: user, isResumed: isResumed, floor: floor, eventsSince: floor == .zero ? now.wall : floor.milliseconds)
+            id: attach.session, user: user, isResumed: isResumed, openedAt: now.wall, floor: floor,
+            eventsSince: floor == .zero ? now.wall : floor.milliseconds)
         let index: SessionIndex
         if let reused = free.popLast() {
             index = reused
@@ -307,8 +312,10 @@ public struct Gateway {
             let (before, after) = (old.shown(to: viewer), record.shown(to: viewer))
             // Who resumed here may have been shown by another side of a split what is newer than all that it was shown here. Since when
             // another owner answered for that says nothing about it: by another clock (seed 529151).
-            // Nor does that it was told this here: it may have taken it for something older (seed 7039295).
-            let isDoubted = self[session].isResumed && (after.knownSince > 0 || before.version > self[session].floor)
+            // What it was told here it may have dropped, if it had been shown something newer there: before it came (seed 7039295).
+            let wasTold = before.version > self[session].floor
+            let mayBeDropped = wasTold && before.version.milliseconds <= self[session].openedAt + Self.driftMax
+            let isDoubted = self[session].isResumed && (after.knownSince > 0 || mayBeDropped)
             guard after.version > before.version else { continue }
             guard !record.changesPrivacy || isDoubted || !after.looksLike(before) else {
                 // If the answer that tells what was before fails, this is what is to be told.

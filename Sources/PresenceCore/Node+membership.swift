@@ -219,17 +219,22 @@ extension Node {
     private mutating func membersChanged(at now: Now) {
         let (alive, staying) = peers.ringIDs(isDraining: isDraining)
         let (isReplicated, members) = (peers.isReplicated, staying.count == 0 ? alive : staying)
-        if hasMetAlone, !isMissed { beginHandoff(isChilled: false, at: now) }
-        hasMetAlone = false
         owners.isCutOff = isReplicated && alive.count <= 1
         let id = members.id
         guard id == placement.id else {
+            // Up to the handoff of the next ring.
+            if hasMetAlone, unheardSince == nil { unheardSince = owners.clock.current(at: now.wall) }
             if awaitedRing != id { effects.append(.place(ringMembers)) }
             return awaitedRing = id
         }
         awaitedRing = nil
         if preparation?.placement.id != id { preparation = nil }
-        if isMissed { changePlacement(to: placement, at: now) }
+        if isMissed {
+            changePlacement(to: placement, at: now)
+        } else if hasMetAlone {
+            hasMetAlone = false
+            beginHandoff(isChilled: false, at: now)
+        }
     }
 
     /// Those who are to hold slots. When all are about to end they go on together: each for itself would take the same users, and write to
@@ -264,7 +269,7 @@ extension Node {
             for peer in peers.indices.dropFirst() { send(.requestOffer, to: peer) }
         }
         beginHandoff(isChilled: isChilled || isMissed, at: now)
-        (isChilled, isMissed, isAbrupt) = (false, false, false)
+        (isChilled, isMissed, isAbrupt, hasMetAlone) = (false, false, false, false)
         var ticket = nextTicket
         for write in writes.replan(nextTicket: &ticket, { [self] in keepers(of: $0) }) {
             replicate(write.rows, ticket: write.replicaTicket)

@@ -60,11 +60,13 @@ extension Node {
     }
 
     /// This node could not wait, because it has just begun, but others prepare what holds here: it hears from them when they have changed.
+    /// Meanwhile others may decide about its slots: also if it has gone by another ring and comes back to this one (seed 11052916).
     mutating func joinPreparation(at now: Now) {
         let ring = placement.preparedID
-        guard preparation == nil, prefetch.ring != ring, peers.indices.contains(where: { prefetch.isOffered(ring, by: $0) }) else { return }
+        let arePreparing = peers.indices.contains { prefetch.isOffered(ring, by: $0) && !handoff.isOffered(placement.id, by: $0) }
+        guard preparation == nil, arePreparing else { return }
         handoff.wait(for: settings.preparationTimeout + settings.takeoverTimeout, at: now.instant)
-        prepare(placement, at: now)
+        if prefetch.ring != ring || !prefetch.isSettled { prepare(placement, at: now) }
     }
 
     /// Says so when all has come, and changes when all have said so. Only between two inputs: what one has written is sent to those who

@@ -70,7 +70,10 @@ public struct VersionClock: Sendable {
     /// one broken clock cannot drag the cluster's versions into the future (design §4).
     public let driftMax: Duration
 
-    public init(node: UInt32, driftMax: Duration = .seconds(60)) {
+    /// How far apart the clocks of a cluster may be.
+    public static let usualDriftMax = Duration.seconds(60)
+
+    public init(node: UInt32, driftMax: Duration = VersionClock.usualDriftMax) {
         self.node = node
         self.driftMax = driftMax
     }

@@ -122,6 +122,43 @@ import Testing
         #expect(waits(0) && membersCount(0) == 2)
     }
 
+    @Test mutating func whoWasLeftAloneServesWhileItWaitsForTheOneThatComesBack() throws {
+        let settings = cluster.processes[0].node.settings
+        cluster = TestCluster(nodes: 2, settings: settings)
+        _ = cluster.processes[1].node.drain(at: cluster.now)
+        cluster.advance(.seconds(1))
+        cluster.leave(1)
+        cluster.advance(.seconds(2))
+        cluster.losing = [(from: 1, to: 0)]
+        try cluster.restart(1, settings: settings)
+        cluster.advance(.milliseconds(100))
+        #expect(waits(0) && membersCount(0) == 1)
+        #expect(cluster.processes[0].node.unheardSince != nil, "it claims nothing to be complete meanwhile")
+        cluster.losing = []
+        cluster.link(1, 0)
+        cluster.advance(.seconds(1))
+        #expect(membersCount(0) == 2 && cluster.processes[0].node.unheardSince == nil)
+    }
+
+    /// Seed 11052916: it heard of a member, and then that it drains; the others went on preparing.
+    @Test mutating func whoComesBackToARingThatOthersPrepareWaitsForThemAgain() throws {
+        var settings = cluster.processes[0].node.settings
+        settings.takeoverTimeout = .milliseconds(200)
+        try renewNode2(settings) { cluster in
+            _ = cluster.processes[2].node.drain(at: cluster.now)
+            cluster.advance(.seconds(1))
+            cluster.leave(2)
+        }
+        let node = cluster.processes[2].node
+        let name = try #require((0..<100).map { "user\($0)" }.first { node.owner(of: user($0)) == 0 })
+        cluster.processes[2].node.preparation = nil
+        cluster.processes[2].node.changePlacement(to: cluster.processes[2].node.placement, at: cluster.now)
+        cluster.processes[2].node.joinPreparation(at: cluster.now)
+        cluster.advance(settings.takeoverTimeout + .milliseconds(100))
+        #expect(waits(0))
+        #expect(!cluster.processes[2].node.decides(user(name)), "node 0 or 1 does")
+    }
+
     @Test mutating func aRingThatIsNotAtRestIsNotHeld() {
         // They have not said that they have all that they are to keep.
         cluster.processes[0].node.handoff.beginRound()
