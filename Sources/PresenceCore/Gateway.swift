@@ -9,62 +9,6 @@ public struct Gateway {
     /// A session's place, used again after it is closed.
     public typealias SessionIndex = UInt32
 
-    /// What the gateway wants done.
-    public struct Output {
-        /// To the node's core, in order.
-        public var toNode: [GatewayMessage] = []
-        /// Encoded events, each once.
-        public var payloads: [[UInt8]] = []
-        /// Which session gets which of ``payloads``, in order.
-        public var pushes: [Push] = []
-        /// Sessions whose stream is to be finished after their pushes.
-        public var ended: [SessionIndex] = []
-        /// Sessions whose stream is to be cut at once, because they do not read.
-        public var cutOff: [SessionIndex] = []
-        /// Sessions whose owner has answered: their login is done.
-        public var attached: [SessionIndex] = []
-
-        public init() {}
-
-        /// Makes it empty again, and keeps its memory.
-        public mutating func clear() {
-            toNode.removeAll(keepingCapacity: true)
-            payloads.removeAll(keepingCapacity: true)
-            pushes.removeAll(keepingCapacity: true)
-            ended.removeAll(keepingCapacity: true)
-            cutOff.removeAll(keepingCapacity: true)
-            attached.removeAll(keepingCapacity: true)
-        }
-
-        /// Nothing to do.
-        public var isEmpty: Bool {
-            toNode.isEmpty && pushes.isEmpty && ended.isEmpty && cutOff.isEmpty && attached.isEmpty
-        }
-    }
-
-    /// One event for one session.
-    public struct Push: Equatable, Sendable {
-        public let session: SessionIndex
-        /// An index into ``Output/payloads``.
-        public let payload: Int32
-    }
-
-    /// Counts for the metrics.
-    public struct Counters: Equatable, Sendable {
-        /// Records handed to sessions' streams.
-        public var recordsPushed: UInt64 = 0
-        /// Of them, those that told a change to a session that held an older record: not what a login or a subscription brings.
-        public var changesPushed: UInt64 = 0
-        /// Events handed to sessions' streams, of every kind.
-        public var eventsPushed: UInt64 = 0
-        /// Records that a newer one replaced while a session's queue was full.
-        public var recordsCoalesced: UInt64 = 0
-        /// Sessions cut off because they did not read.
-        public var slowReaders: UInt64 = 0
-
-        public init() {}
-    }
-
     fileprivate struct Target {
         let user: UserIndex
         /// Where the session stands among the user's watchers.
@@ -96,6 +40,11 @@ public struct Gateway {
         /// The list of whom the user follows has come.
         var hasInterest = false
         var isSynced = false
+
+        /// Whether a version that it was told may be older than what it was shown before it was opened.
+        func mayDrop(_ version: Version) -> Bool {
+            version > floor && version.milliseconds <= openedAt + VersionClock.usualDriftMax.wholeMilliseconds
+        }
     }
 
     private struct Watched {
@@ -130,8 +79,6 @@ public struct Gateway {
     private var position: Milliseconds = 0
 
     /// - Parameter node: the name that `onConnected` tells.
-    private static let driftMax = VersionClock.usualDriftMax.wholeMilliseconds
-
     public init(node: NodeID, settings: GatewaySettings) {
         self.node = node
         self.settings = settings
@@ -313,9 +260,7 @@ public struct Gateway {
             // Who resumed here may have been shown by another side of a split what is newer than all that it was shown here. Since when
             // another owner answered for that says nothing about it: by another clock (seed 529151).
             // What it was told here it may have dropped, if it had been shown something newer there: before it came (seed 7039295).
-            let wasTold = before.version > self[session].floor
-            let mayBeDropped = wasTold && before.version.milliseconds <= self[session].openedAt + Self.driftMax
-            let isDoubted = self[session].isResumed && (after.knownSince > 0 || mayBeDropped)
+            let isDoubted = self[session].isResumed && (after.knownSince > 0 || self[session].mayDrop(before.version))
             guard after.version > before.version else { continue }
             guard !record.changesPrivacy || isDoubted || !after.looksLike(before) else {
                 // If the answer that tells what was before fails, this is what is to be told.

@@ -67,7 +67,8 @@ struct Handoff {
     private var offers: [Offer] = []
     /// What was asked for this ring: who offers the same need not be asked, too.
     private var questions: [Slot: Question] = [:]
-    /// Counts the times that this node has offered all of it to all: for every ring, and for strays. It goes on from process to process.
+    /// Numbers the times that this node has offered all of it to all: for every ring, and for strays. It goes on from process to process: 65,536
+    /// for each millisecond between their generations.
     private(set) var round: UInt64 = 0
     /// What this node is not to keep has come since: what the others have said does not cover it.
     private(set) var hasStrays = false

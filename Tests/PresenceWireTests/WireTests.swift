@@ -204,4 +204,17 @@ import Testing
         #expect(StableHash.hash64(Array("default\0ann".utf8)) == StableHash.hash64(Array("default\0ann".utf8)))
         #expect(UserID(app: "default", id: "ann").slot == 56_961)
     }
+
+    @Test func ofAHelloOfAnotherVersionItIsKnownWhoSaysItWhateverComesThen() throws {
+        let sender = Peer(id: NodeID("old"), generation: 5, address: "10.0.0.1:7601")
+        var writer = WireWriter()
+        writer.hello(Hello(cluster: "rollcall", sender: sender, members: [sender], wall: 7, protocolVersion: 10))
+        for bytes in [writer.bytes, writer.bytes + [1, 2, 3], Array(writer.bytes.dropLast(3))] {
+            let hello = try bytes.withUnsafeBytes { bytes in
+                var reader = WireReader(bytes)
+                return try reader.hello()
+            }
+            #expect(hello.sender == sender && hello.cluster == "rollcall" && hello.protocolVersion == 10 && !hello.isOfThisProtocol)
+        }
+    }
 }
