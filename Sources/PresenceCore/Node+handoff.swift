@@ -176,10 +176,11 @@ extension Node {
     private var areAllSettled: Bool { peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isSettled($0) } }
 
     /// What this node is not to keep is forgotten once everybody has what it is to keep; not by a node that drains, which is asked again
-    /// if the others end before it does. On disk too: who came back with it much later would know subscriptions that ended, and that they
-    /// ended nobody would remember (``Subscriptions/tombstoneHorizon``).
+    /// if the others end before it does, and not once somebody is gone who was to keep it: the next ring says who keeps it then (seed 13021991).
+    /// On disk too: who came back with it much later would know subscriptions that ended, and that they ended nobody would remember
+    /// (``Subscriptions/tombstoneHorizon``).
     private mutating func forgetMoved() {
-        guard !isDraining, areAllSettled, handoff.isWritten, !handoff.hasStrays else { return }
+        guard !isDraining, awaitedRing == nil || isPreparing, areAllSettled, handoff.isWritten, !handoff.hasStrays else { return }
         let isNotKept = isNotKept
         owners.forget(where: isNotKept)
         outbox.discarded += writtenSlots.take(where: isNotKept)

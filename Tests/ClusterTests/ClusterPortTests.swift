@@ -179,13 +179,14 @@ private final class Recorder: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
 
     private let lock = NSLock()
-    private var recorded: [ObjectIdentifier: [UInt8]] = [:]
+    /// By connection, in the order of their beginnings: an object's identifier may be that of one that is gone.
+    private var recorded: [[UInt8]] = []
     private var targetPort = 0
     private var listener: (any Channel)?
 
     var port: Int { listener?.localAddress?.port ?? 0 }
     /// What was said on the link. Before it a node only asks on another connection whether it would be refused.
-    var bytes: [UInt8] { lock.withLock { recorded.values.max { $0.count < $1.count } ?? [] } }
+    var bytes: [UInt8] { lock.withLock { recorded.max { $0.count < $1.count } ?? [] } }
     var target: Int {
         get { lock.withLock { targetPort } }
         set { lock.withLock { targetPort = newValue } }
@@ -198,9 +199,9 @@ private final class Recorder: ChannelInboundHandler, @unchecked Sendable {
             .childChannelInitializer { caller in
                 let loop = caller.eventLoop
                 return ClientBootstrap(group: loop).connect(host: "127.0.0.1", port: recorder.target).flatMap { callee in
-                    let name = ObjectIdentifier(caller)
+                    let place = recorder.begin()
                     return loop.submit {
-                        try caller.pipeline.syncOperations.addHandler(Pipe(to: callee) { recorder.keep($0, of: name) })
+                        try caller.pipeline.syncOperations.addHandler(Pipe(to: callee) { recorder.keep($0, of: place) })
                         try callee.pipeline.syncOperations.addHandler(Pipe(to: caller) { _ in })
                     }.flatMap { caller.setOption(.autoRead, value: true) }
                 }
@@ -209,8 +210,15 @@ private final class Recorder: ChannelInboundHandler, @unchecked Sendable {
         return recorder
     }
 
-    private func keep(_ bytes: ByteBuffer, of caller: ObjectIdentifier) {
-        lock.withLock { recorded[caller, default: []] += Array(bytes.readableBytesView) }
+    private func begin() -> Int {
+        lock.withLock {
+            recorded.append([])
+            return recorded.count - 1
+        }
+    }
+
+    private func keep(_ bytes: ByteBuffer, of place: Int) {
+        lock.withLock { recorded[place] += Array(bytes.readableBytesView) }
     }
 
     private final class Pipe: ChannelInboundHandler {

@@ -349,6 +349,25 @@ import Testing
         guard case .userStatus = cluster.setStatus("ann", "still", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
+    /// Seed 13021991: two of those who were to keep it were gone, and those who were left had settled what they held.
+    @Test mutating func whatHasMovedIsKeptWhileAnotherRingIsOnItsWay() throws {
+        cluster = TestCluster(nodes: 4)
+        let node = cluster.processes[3].node
+        let name = try #require((0..<100).map { "user\($0)" }.first { !node.placement.isKept(user($0).slot, by: 0) })
+        cluster.setStatus(name, "acknowledged", on: cluster.ownerIndex(of: name))
+        let row = Row(cluster.record(of: name))
+        cluster.processes[3].node.receive([row], ticket: 0, from: 1, at: cluster.now)
+        cluster.processes[3].node.offerStrays()
+        let (ring, round) = (cluster.processes[3].node.handoff.ring, cluster.processes[3].node.handoff.round)
+        for awaited: UInt64? in [1, nil] {
+            cluster.processes[3].node.awaitedRing = awaited
+            for peer in 1...3 {
+                cluster.processes[3].node.receive(settled: ring, round: round, from: peer, at: cluster.now)
+            }
+            #expect(cluster.processes[3].node.kept(user(name)).record.version == (awaited == nil ? .zero : row.version))
+        }
+    }
+
     @Test mutating func aNodeAloneHasNobodyToGiveItsSlotsTo() {
         var alone = TestCluster(nodes: 1)
         let now = alone.now
