@@ -75,6 +75,7 @@ final class SimulatedNode {
     func start(at now: Now) throws(RowError) {
         run += 1
         isUp = true
+        ring = 0
         isLeaving = false
         hasLeft = false
         generation = max(generation + 1, UInt64(now.wall))

@@ -143,6 +143,8 @@ extension Node {
     private mutating func warmUp(at now: Now) {
         let placement = self.placement
         handoff.warm(isOwned: placement.isOwn)
+        // Whoever is missed may have gone on when all others had left (seed 14000848).
+        if !isRenewed, missedCount > 0 { owners.doubtPositions(at: now) }
         owners.reassign(roles, at: now, into: &outbox)
         if !isRenewed { renewAlone(at: now) }
         isRenewed = true

@@ -97,7 +97,7 @@ extension OwnerShards {
                 target: target.user, subscribeType: type(of: target.user, for: user, asked: plan.type), subscribedAt: now.wall,
                 expiresAt: expiresAt, version: version)
             // The gateways hear of it when it is on disk; until then no position that they tell counts (``noteTold(_:)``).
-            if !sessionPeers.isEmpty { entry.learntAt = .max }
+            entry.learntAt = sessionPeers.isEmpty ? knownSince(at: now) : .max
             if users[user].subscriptions.merge(entry) { changed.append(entry) }
         }
         let evicted = users[user].subscriptions.evict(downTo: subscriptionsMax(of: user), version: clock.next(at: now.wall))
@@ -149,7 +149,8 @@ extension OwnerShards {
         interest.added.removeAll { users[user].subscriptions.entry(for: $0.target) == nil }
         interest.removed.removeAll { users[user].subscriptions.entry(for: $0) != nil }
         interest.removed = forgotten(interest.removed, by: user)  // One of them may be a friend by now.
-        for followed in interest.added { users[user].subscriptions.learn(followed.target, at: clock.milliseconds(at: 0)) }
+        let learntAt = max(clock.milliseconds(at: 0), claimedByOthers)
+        for followed in interest.added { users[user].subscriptions.learn(followed.target, at: learntAt) }
         return interest
     }
 
@@ -202,7 +203,7 @@ extension OwnerShards {
     /// Merges what another owner knew of the list, and tells the gateways if it was more.
     mutating func merge(_ entries: [Subscription], at user: Index, now: Now, into outbox: inout Outbox) {
         let id = users.user(at: user)
-        let learntAt = clock.milliseconds(at: now.wall)
+        let learntAt = knownSince(at: now)
         let changed = entries.filter { users[user].subscriptions.merge($0.learnt(at: learntAt)) }
         guard !changed.isEmpty else { return }
         noteFacts(of: user)

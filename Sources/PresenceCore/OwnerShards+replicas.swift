@@ -114,8 +114,8 @@ extension OwnerShards {
         // From now on it is shown by the rule that is known here (seed 27796096516939).
         users[index].keptBeforeRule = []
         countAllFollowed(by: index, 1)
-        let time = clock.milliseconds(at: now.wall)
-        users[index].record.knownSince = knownSince(at: now)
+        let time = knownSince(at: now)
+        users[index].record.knownSince = time
         raisePrivacy(of: index, at: now, into: &outbox)
         // The gateways may not have heard of all: the owner before held targets back until they were on disk, or never knew them.
         users[index].subscriptions.relearn(at: time)
@@ -131,7 +131,7 @@ extension OwnerShards {
 
     /// Whoever was told of the whole list of a user by another side of a split may not have been told of all that is in it here.
     mutating func relearn(at now: Now) {
-        let time = clock.milliseconds(at: now.wall)
+        let time = knownSince(at: now)
         for index in users.places where users.isLive(index) && !users[index].isReplica { users[index].subscriptions.relearn(at: time) }
     }
 
@@ -147,8 +147,8 @@ extension OwnerShards {
         (isRenewed, unwritten) = (true, 0)
     }
 
-    /// Other nodes went on when this one had ended, and have left. Their clocks may have been ahead of the one that is here now: positions that
-    /// they told do not count until this clock is past them for certain (seed 548384).
+    /// Other nodes went on when this one had ended, and have left, or are missed. Their clocks may have been ahead of the one that is here now:
+    /// positions that they told do not count until this clock is past them for certain (seeds 548384, 14000848).
     mutating func doubtPositions(at now: Now) { claimedByOthers = clock.milliseconds(at: now.wall) + clock.driftMax.wholeMilliseconds }
 
     /// Since when this node answers for what it did not write.

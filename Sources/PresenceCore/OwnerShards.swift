@@ -37,7 +37,7 @@ struct OwnerShards {
     var unwritten: Int?
     /// See ``renew(at:)``.
     var isRenewed = false
-    /// Clients may have been told that all is complete up to here, by nodes that have left: see ``doubtPositions(at:)``.
+    /// Clients may have been told that all is complete up to here, by nodes that have left or are missed: see ``doubtPositions(at:)``.
     var claimedByOthers: Milliseconds = 0
     /// What comes is from the own disk.
     private var isLoading = false

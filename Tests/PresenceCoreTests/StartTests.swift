@@ -100,6 +100,26 @@ import Testing
         #expect(cluster.record(of: "ann").knownSince == 0)
     }
 
+    /// Seed 14000848: who had stayed when all others had left was missing when they began again, and its clock was ahead of theirs.
+    @Test(arguments: [false, true])
+    func whoStartsAfterItHasLeftTellsAllToWhoResumesFromThePositionsOfOneThatIsMissing(isMissing: Bool) throws {
+        var cluster = TestCluster(nodes: 3)
+        let (ann, bob) = ("ann", "bob")
+        cluster.setStatus(bob, "hello", on: 0)
+        for node in [2, 1] { cluster.leave(node) }
+        cluster.advance(.seconds(1))
+        let position = cluster.now.wall + 20_000
+        if isMissing { cluster.kill(0) }
+        for node in [1, 2] { try cluster.restart(node) }
+        cluster.login("carl", on: 1)  // Positions go on where somebody is told them.
+        cluster.advance(.seconds(10))
+        cluster.subscribe(ann, to: [bob], on: 1)
+        cluster.setStatus(bob, "changed", on: 1)
+        cluster.advance(.seconds(20))
+        let phone = cluster.login(ann, on: 1, resumeFrom: position)
+        #expect((cluster.clients[phone].view[bob]?["customStatus"]?.textValue == "changed") == isMissing)
+    }
+
     @Test func aDiskThatTakesNothingAtTheStartIsKnownBeforeAnythingIsChanged() throws {
         var cluster = TestCluster(nodes: 1)
         cluster.kill(0)
