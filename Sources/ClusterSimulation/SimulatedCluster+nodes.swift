@@ -108,7 +108,9 @@ extension SimulatedCluster {
         for gateway in nodes[node].gateways.indices { nodes[node].gateways[gateway].tick(at: now) }
         if nodes[node].ring != nodes[node].core.ringID {
             nodes[node].ring = nodes[node].core.ringID
-            ownersChanged()
+            let (before, owners) = (nodes[node].owners, nodes[node].look { $0.ownerIDs(of: userIDs) })
+            nodes[node].owners = owners
+            ownersChanged(of: owners.indices.filter { before.isEmpty || before[$0] != owners[$0] })
         }
         obey(node)
         plan(.tick(node: node, run: run), after: Self.tickInterval)
@@ -136,7 +138,8 @@ extension SimulatedCluster {
             lostSession(of: client, stream, tolerance: isKnown ? graceAfterDeath : nil)
             plan(.streamEnded(client: client, attempt: clients[client].attempt), after: random.microseconds(100...5_000))
         }
-        ownersChanged()
+        let (owners, id) = (nodes[node].owners, nodes[node].id)
+        ownersChanged(of: owners.indices.filter { owners[$0] == id })
         for other in nodes.indices where other != node {
             dropOwnLink(link(node, other))
             let incoming = link(other, node)
@@ -144,11 +147,11 @@ extension SimulatedCluster {
         }
     }
 
-    /// A node goes by another ring, or has gone: others own its users, or will in a moment.
-    private mutating func ownersChanged() {
+    /// A node goes by another ring, or has gone: others own these users, or will in a moment.
+    private mutating func ownersChanged(of users: [Int]) {
         let settings = options.settings
         truth.ownersChanged(
-            grace: max(settings.offlineGrace, settings.movingGrace).wholeNanoseconds,
+            of: users, grace: max(settings.offlineGrace, settings.movingGrace).wholeNanoseconds,
             reconnectGrace: settings.reconnectGrace.wholeNanoseconds, at: time)
     }
 

@@ -22,6 +22,8 @@ final class SimulatedNode {
     var startedAt: Nanoseconds = 0
     /// The ring that it went by when that was last looked at.
     var ring: UInt64 = 0
+    /// By user, who owned it by that ring; empty before the first one.
+    var owners: [NodeID] = []
     /// When another node took it for a member last, which had not, or not any more.
     var metAt: Nanoseconds = 0
     /// When it last took nobody else for alive.
@@ -75,7 +77,7 @@ final class SimulatedNode {
     func start(at now: Now) throws(RowError) {
         run += 1
         isUp = true
-        ring = 0
+        (ring, owners) = (0, [])
         isLeaving = false
         hasLeft = false
         generation = max(generation + 1, UInt64(now.wall))

@@ -82,8 +82,8 @@ struct Truth {
 
     /// Owners have changed, and wait for the reconnect grace, each from its own beginning, for sessions of whoever is written down as ONLINE:
     /// so is who is there, who has not been away for `grace` yet, and who has been waited for until now.
-    mutating func ownersChanged(grace: Nanoseconds, reconnectGrace: Nanoseconds, at now: Nanoseconds) {
-        for user in presences.indices {
+    mutating func ownersChanged(of users: [Int], grace: Nanoseconds, reconnectGrace: Nanoseconds, at now: Nanoseconds) {
+        for user in users {
             let presence = presences[user]
             guard presence.openCount > 0 || presence.absentSince >= now - grace || presence.doubtedUntil >= now - .milliseconds(2_000)
             else { continue }
