@@ -26,6 +26,8 @@ def fits(value, schema, root):
         return len(value) > bound or len(value.encode("utf-8", "replace")) <= bound
     if isinstance(value, dict):
         return all(fits(value[name], field, root) for name, field in schema.get("properties", {}).items() if name in value)
+    if isinstance(value, list):
+        return all(fits(item, schema.get("items", {}), root) for item in value)
     return True
 
 
