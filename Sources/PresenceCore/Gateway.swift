@@ -84,6 +84,11 @@ public struct Gateway {
         self.settings = settings
     }
 
+    /// The sessions of a user here.
+    public func sessions(of user: UserID) -> [(index: SessionIndex, id: SessionID)] {
+        users.index(of: user).map { users[$0].sessions.map { (index: $0, id: self[$0].id) } } ?? []
+    }
+
     /// Open sessions.
     public var sessionsCount: Int { indices.count }
 
@@ -222,9 +227,14 @@ public struct Gateway {
         tell(record, by: policy, of: user, to: watchers)
     }
 
-    /// Those who watch a user, to all of whom it looks the same but, by policy, to itself: encoded once, or twice.
+    /// Those who watch a user, to all of whom it looks the same but, by policy, to itself, and where a former event is not for all: each face
+    /// is encoded once.
     private mutating func tell(_ record: Record, by policy: Policy, of user: UserIndex, to watchers: [SessionIndex]) {
         let hidesFromItself = policy.selfReport == .unknown
+        if let event = record.event, event.id != record.version, watchers.contains(where: { misses(event, of: user, $0) }) {
+            tell(record.withoutEvent, by: policy, of: user, to: watchers.filter { misses(event, of: user, $0) })
+            return tell(record, by: policy, of: user, to: watchers.filter { !misses(event, of: user, $0) })
+        }
         var (payload, ownPayload): (Int32?, Int32?)
         for session in watchers {
             if isBlocked[Int(session)] {
@@ -256,7 +266,10 @@ public struct Gateway {
         var payloads: [(face: Record, isUnknown: Bool, payload: Int32)] = []
         for session in watchers {
             let viewer = users.user(at: self[session].user)
-            let (before, after) = (old.shown(to: viewer), record.shown(to: viewer))
+            var (before, after) = (old.shown(to: viewer), record.shown(to: viewer))
+            if let event = record.event, event.id != record.version, misses(event, of: user, session) {
+                (before, after) = (before.withoutEvent, after.withoutEvent)
+            }
             // Who resumed here may have been shown by another side of a split what is newer than all that it was shown here. Since when
             // another owner answered for that says nothing about it: by another clock (seed 529151).
             // What it was told here it may have dropped, if it had been shown something newer there: before it came (seed 7039295).
@@ -392,8 +405,8 @@ public struct Gateway {
         let record = record.hasPrivacy ? record.shown(to: users.user(at: self[session].user)) : record
         let isLogin = !self[session].isSynced && !self[session].isResumed && user != self[session].user
         // N21: clients take everybody for offline when they come. They know nothing of events, though (N13).
-        let event = record.forLatecomers(since: self[session].eventsSince).event
-        if isLogin, record.statusType != .online, event == nil, policies.policy(of: record.user).replay == .online { return false }
+        let hasEvent = record.event.map { !misses($0, of: user, session) } ?? false
+        if isLogin, record.statusType != .online, !hasEvent, policies.policy(of: record.user).replay == .online { return false }
         // Not by its version, which an owner that was alone renews of users of whom nothing is new.
         if let told, told.node == Self.asItWas { return record.lastUpdateTime >= told.milliseconds }
         return told.map { record.isUntold(since: $0) } ?? true
@@ -466,20 +479,27 @@ public struct Gateway {
         let own = self[session].user
         let viewer = users.user(at: own)
         let policy = policies.policy(of: viewer)
-        let (isSynced, eventsSince) = (self[session].isSynced, self[session].eventsSince)
         let indices = policy.tellsOfOthers ? indices : indices.filter { $0 == own }
         var start = 0
         while start < indices.count {
             let end = min(start + EventText.recordsPerEventMax, indices.count)
             let records = indices[start..<end].compactMap { user -> Record? in
-                let record = users[user].record?.shown(to: viewer)
-                return (isSynced ? record : record?.forLatecomers(since: eventsSince))?.shown(by: policy)
+                guard let record = users[user].record?.shown(to: viewer) else { return nil }
+                let isMissed = record.event.map { misses($0, of: user, session) } ?? false
+                return (isMissed ? record.withoutEvent : record).shown(by: policy)
             }
             let unknown = policy.selfReport == .unknown ? users.user(at: own) : nil
             push(EventText.statusChanged(records, unknown: unknown, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)
             start = end
         }
+    }
+
+    /// Whether a session is not told of a user's event: its user's own that is not for the user's other clients (N14), or one for those who are
+    /// online that was published before it came (N13). That is by two nodes' clocks: whoever watches is told of each event when it is published.
+    private func misses(_ event: PublishedEvent, of user: UserIndex, _ session: SessionIndex) -> Bool {
+        let isNotForItself = !event.isSynced && self[session].user == user
+        return isNotForItself || event.isForOnlineOnly && event.id.milliseconds < self[session].eventsSince
     }
 
     /// What a session may resume from: before all that it follows has been told, no more than it resumed from itself.

@@ -118,9 +118,8 @@ public struct Record: Hashable, Sendable {
         return self
     }
 
-    /// The same without an event that is not for those who come later (N13), for one who came at `time`.
-    public func forLatecomers(since time: Milliseconds) -> Record {
-        guard let event, event.isForOnlineOnly, event.id.milliseconds < time else { return self }
+    /// The same as it is told to those for whom its event is not (N13, N14).
+    public var withoutEvent: Record {
         var shown = self
         shown.event = nil
         return shown

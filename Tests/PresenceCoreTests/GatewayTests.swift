@@ -240,13 +240,7 @@ import Testing
         gateway.receive(.deliver(published))
         gateway.receive(
             .interest(Interest(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
-        return gateway.output.pushes.filter { $0.session == latest }.flatMap { push -> [Int64] in
-            let lines = String(decoding: gateway.output.payloads[Int(push.payload)], as: UTF8.self).split(separator: "\n")
-            let data = (try? JSONReader.read(Array(lines[2].dropFirst(6).utf8))) ?? .null
-            return (data["userStatusList"]?.elements ?? []).compactMap {
-                if case .integer(let value) = $0["event"]?["value"] { value } else { nil }
-            }
-        }
+        return eventsPushed()[latest] ?? []
     }
 
     @Test(arguments: [
@@ -256,6 +250,42 @@ import Testing
         // N13: who has come later than the event is not told, unless it resumes from an earlier position.
         let values = eventsToldAtLogin(publishedAfter: wait, resumingFrom: position.map { now.wall + $0 })
         #expect(values == told)
+    }
+
+    /// What the sessions are told of events by what was pushed last, by session.
+    private mutating func eventsPushed() -> [Gateway.SessionIndex: [Int64]] {
+        defer { gateway.output = Gateway.Output() }
+        return gateway.output.pushes.reduce(into: [:]) { told, push in
+            let lines = String(decoding: gateway.output.payloads[Int(push.payload)], as: UTF8.self).split(separator: "\n")
+            let data = (try? JSONReader.read(Array(lines[2].dropFirst(6).utf8))) ?? .null
+            told[push.session, default: []] += (data["userStatusList"]?.elements ?? []).compactMap {
+                if case .integer(let value) = $0["event"]?["value"] { value } else { nil }
+            }
+        }
+    }
+
+    /// N13 and N14: nor by a later change, whether the user has a rule of who may see it or not.
+    @Test(arguments: [false, true]) mutating func anEventIsToldByNoLaterChangeToWhomItIsNotFor(hasPrivacy: Bool) {
+        let own = gateway.open(
+            Attach(session: SessionID(stamp: 2, node: 1), user: user("ann"), platform: "web"), resumeFrom: nil, at: now)
+        gateway.receive(.interest(Interest(user: user("ann"), version: Version(stamp: 1, node: 1), isWhole: true, added: [], removed: [])))
+        var change = record("ann", now.wall - 1_000)
+        if hasPrivacy { change.privacy = Privacy() }
+        let before = PublishedEvent(value: 10_001, ext: "", expiresAt: .max, id: change.version)
+        gateway.receive(.deliver(change))
+        _ = eventsPushed()
+        for (event, isToldToBob, isToldToAnn) in [
+            (before, false, false),
+            (PublishedEvent(value: 10_002, ext: "", expiresAt: .max, id: change.version, isForOnlineOnly: false), true, true),
+            (PublishedEvent(value: 10_003, ext: "", expiresAt: .max, id: change.version, isForOnlineOnly: false, isSynced: false), true, false),
+        ] {
+            change.version = Version(stamp: change.version.stamp + 1, node: 1)
+            change.customStatus += "!"
+            change.event = event
+            gateway.receive(.deliver(change))
+            let values = eventsPushed()
+            #expect(values == [session: isToldToBob ? [event.value] : [], own: isToldToAnn ? [event.value] : []])
+        }
     }
 
     @Test mutating func aClosedSessionIsToldNothingAndItsUsersAreForgotten() {
