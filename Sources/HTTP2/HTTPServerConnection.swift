@@ -1,5 +1,9 @@
 import NIOCore
 
+#if canImport(Glibc)
+    import Glibc
+#endif
+
 /// Why an event stream is over.
 public enum StreamEnd: Sendable {
     /// The peer reset it, or its connection is gone.
@@ -161,6 +165,15 @@ open class HTTPServerConnection {
 
     /// Takes no more streams; closes when the last one is over.
     open func goAway() { preconditionFailure("to be overridden") }
+
+    /// Has TCP give up when what was sent has not been acknowledged for so long (RFC 5482), on Linux; without it that takes some 15 minutes.
+    public func boundUnacknowledged(_ time: TimeAmount) {
+        #if os(Linux)
+            let option = ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_USER_TIMEOUT))
+            // This fails on a socket alone that is gone already.
+            _ = channel.setOption(option, value: Int(time.nanoseconds / 1_000_000))
+        #endif
+    }
 
     /// Sends what is waiting; called once a turn.
     func flush() { preconditionFailure("to be overridden") }

@@ -98,6 +98,8 @@ enum Wire {
         var all: Bool?
         var offset: Int?
         var limit: Int?
+        /// The session that asks.
+        var sessionID: String?
     }
     struct Publish: Encodable {
         let value: Int64

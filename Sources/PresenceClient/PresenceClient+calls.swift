@@ -33,9 +33,11 @@ extension PresenceClient {
         _ userIDs: [String], expiry: Duration? = nil, sync: Bool = false, subscribeType: SubscribeType = .onlineStatus
     ) async throws(PresenceError) -> SubscribeAnswer {
         var answer = SubscribeAnswer()
+        let asker = session?.sessionID
         let failed = try await inBatches(userIDs, of: configuration.limits.subscribeUsersMax) { (batch) async throws(PresenceError) in
             let body = Wire.Users(
-                userIDs: batch, expiry: expiry?.wholeSeconds, sync: sync ? true : nil, subscribeType: subscribeType.rawValue)
+                userIDs: batch, expiry: expiry?.wholeSeconds, sync: sync ? true : nil, subscribeType: subscribeType.rawValue,
+                sessionID: asker)
             let part = try await self.call("subscribeUserStatus", body, as: Wire.Subscribed.self)
             answer.errorUserList += part.errorUserList ?? []
             answer.evicted += part.evicted ?? []
@@ -51,15 +53,17 @@ extension PresenceClient {
     /// Follows users no more; returns those that failed.
     @discardableResult public func unsubscribeUserStatus(_ userIDs: [String]) async throws(PresenceError) -> [UserError] {
         var errors: [UserError] = []
+        let asker = session?.sessionID
         let failed = try await inBatches(userIDs, of: configuration.limits.unsubscribeUsersMax) { (batch) async throws(PresenceError) in
-            errors += try await self.call("unsubscribeUserStatus", Wire.Users(userIDs: batch), as: Wire.Errors.self).errorUserList ?? []
+            let body = Wire.Users(userIDs: batch, sessionID: asker)
+            errors += try await self.call("unsubscribeUserStatus", body, as: Wire.Errors.self).errorUserList ?? []
         }
         return errors + failed
     }
 
     /// Follows nobody any more.
     public func unsubscribeAllUserStatus() async throws(PresenceError) {
-        _ = try await call("unsubscribeUserStatus", Wire.Users(all: true), as: Wire.Errors.self)
+        _ = try await call("unsubscribeUserStatus", Wire.Users(all: true, sessionID: session?.sessionID), as: Wire.Errors.self)
     }
 
     /// One's own subscriptions: those to `userIDs`, where others are silently absent; all, if the list is empty.

@@ -76,7 +76,7 @@ struct PendingCalls {
         let deadline: Instant
         /// All that the call writes is newer.
         let begunAt: Version
-        /// The sessions of the caller on this node when it asked: one of them may be waiting for the answer.
+        /// The session that asked; where that is not known, those of the caller on this node: one of them may be waiting for the answer.
         let askers: [SessionID]
         /// The users whose records are wanted, and those that have come.
         var users: [UserID] = []

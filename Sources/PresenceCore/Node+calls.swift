@@ -6,9 +6,11 @@ extension Node {
     ///
     /// - Parameters:
     ///   - isBackEnd: the app's back end asks, which may do so as often as it likes.
+    ///   - asker: the session that asks, ``PresenceWire/SessionID/nobody`` if none does; nil if it is not known.
     ///   - seesAll: what is told is told as it is, whoever may see it.
     public mutating func perform(
-        _ call: Call, caller: UserID, isBackEnd: Bool = false, seesAll: Bool = false, gateway: Int, token: UInt64, at now: Now
+        _ call: Call, caller: UserID, isBackEnd: Bool = false, seesAll: Bool = false, asker: SessionID? = nil, gateway: Int, token: UInt64,
+        at now: Now
     ) {
         let viewer = seesAll ? nil : caller
         if !isBackEnd, let seconds = waitOf(call, of: caller, at: now) {
@@ -22,7 +24,7 @@ extension Node {
         let index = calls.add(
             PendingCalls.Pending(
                 gateway: gateway, token: token, caller: caller, viewer: viewer, call: call, deadline: now.instant + settings.callTimeout,
-                begunAt: owners.clock.current(at: now.wall), askers: sessions.askers(caller)))
+                begunAt: owners.clock.current(at: now.wall), askers: asker.map { [$0] } ?? sessions.askers(caller)))
         switch call {
         case .setSelfStatus(let customStatus, let seconds):
             ask(.setSelfStatus(customStatus: customStatus, seconds: seconds), of: caller, for: index)
@@ -35,7 +37,7 @@ extension Node {
             calls[index]?.users = targets
             if sync || mustKnow(caller) { gather(targets, for: index, at: now) } else { subscribe(index, at: now) }
         case .importUsers(let users): importUsers(users, for: index)
-        case .unsubscribeUserStatus(let targets): ask(.unsubscribe(targets, session: asker(of: index)), of: caller, for: index)
+        case .unsubscribeUserStatus(let targets): ask(.unsubscribe(targets, session: self.asker(of: index)), of: caller, for: index)
         case .getSubscribedUserStatus(let only, let offset, let limit):
             ask(.subscriptions(only: only, offset: offset, limit: limit), of: caller, for: index)
         case .logout(let session): ask(.logout(session), of: caller, for: index)
@@ -99,7 +101,7 @@ extension Node {
         let targets = pending.users
         if targets.isEmpty { return finish(index, subscribed(pending)) }
         let askers = pending.askers
-        let isTold = sync && askers.count <= 1
+        let isTold = sync && askers.count <= 1 && askers != [.nobody]
         // N8: nothing is told of what is so already, unless it was asked for.
         let untold = !sync && owners.policies.policy(of: pending.caller).snapshot == .onRequest ? Version.max : nil
         if isTold { calls.willTell(index) }
@@ -115,9 +117,11 @@ extension Node {
         _ pending: PendingCalls.Pending, evicted: [UserID] = [], refused: [UserID] = [], strangers: [UserID] = []
     ) -> CallAnswer {
         guard case .subscribeUserStatus(_, _, let sync, _) = pending.call else { return .done }
+        let unfollowed = Set(refused + strangers)
+        let followed = pending.users.indices.filter { !unfollowed.contains(pending.users[$0]) }
         return .subscribed(
             evicted: evicted, refused: refused, crowded: pending.crowded, strangers: strangers, unknown: pending.excluded,
-            records: sync ? pending.records : nil, users: pending.users)
+            records: sync ? followed.map { pending.records[$0] } : nil, users: followed.map { pending.users[$0] })
     }
 
     /// The session that asks, if this node knows which one it is.

@@ -248,10 +248,12 @@ extension OwnerShards {
         outbox.rows += removed.map { Row($0, of: users.user(at: user)) }
     }
 
-    /// The user's devices but the one that asked are told of the call (R14).
+    /// The user's devices but the one that asked are told of the call (R14). Where it is not known which one asked, the only one did.
     private func name(_ session: SessionID?, in interest: inout Interest, of user: Index) {
+        let sessions = users[user].sessions
+        let session = session ?? (sessions.count == 1 ? sessions[0].id : nil)
         interest.asker = session
-        interest.isNews = !(interest.added.isEmpty && interest.removed.isEmpty) && users[user].sessions.contains { $0.id != session }
+        interest.isNews = !(interest.added.isEmpty && interest.removed.isEmpty) && sessions.contains { $0.id != session }
     }
 
     private func change(of user: Index, added: [Interest.Followed], removed: [UserID]) -> Interest {

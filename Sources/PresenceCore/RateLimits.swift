@@ -5,7 +5,7 @@ import PresenceWire
 /// A user's calls are counted on the node that takes them. Users who have not called within the span cost nothing.
 struct RateLimits {
     /// The operations that are counted apart.
-    enum Kind: UInt8 { case setStatus, publish, setVisibility, query, subscribe, unsubscribe }
+    enum Kind: UInt8 { case setStatus, publish, setVisibility, query, list, subscribe, unsubscribe }
 
     private struct Key: Hashable {
         let user: UserID
@@ -66,7 +66,8 @@ extension RateLimits.Kind {
         case .publishEvent: self = .publish
         case .setVisibility: self = .setVisibility
         case .getUserStatus(let users) where users.count == 1 && users[0] == caller: return nil  // T15
-        case .getUserStatus, .getSubscribedUserStatus: self = .query
+        case .getUserStatus: self = .query
+        case .getSubscribedUserStatus: self = .list
         case .subscribeUserStatus: self = .subscribe
         case .unsubscribeUserStatus: self = .unsubscribe
         case .logout, .setAppPolicy, .kick, .explain, .importUsers, .getVisibility: return nil
@@ -78,7 +79,7 @@ extension Policy {
     fileprivate func rate(of kind: RateLimits.Kind) -> Rate? {
         switch kind {
         case .setStatus, .publish, .setVisibility: setStatusRate
-        case .query: queryRate
+        case .query, .list: queryRate
         case .subscribe, .unsubscribe: subscribeRate
         }
     }

@@ -17,6 +17,8 @@ struct API {
         let call: Call
         let subject: UserID
         let errors: [UserError]
+        /// The session that asks, if the call names it.
+        var session: SessionID?
     }
 
     /// The operation of a path `/v1/<operation>`.
@@ -66,6 +68,9 @@ struct API {
     }
 
     private static func setSelfStatus(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
+        guard fields.names("customStatus") else {
+            throw .parameter("customStatus: is missing; it must be a string, and \"\" or null ends the custom status")
+        }
         let text = try fields.text("customStatus", bytesMax: Int(policy.customStatusBytesMax), by: .customStatus) ?? ""
         let standard = policy.customStatusSeconds > 0 && !text.isEmpty ? policy.customStatusSeconds : nil
         let seconds = try fields.integer("expiry", in: Limits.customStatusSeconds) ?? standard
@@ -114,7 +119,7 @@ struct API {
                     userID: String(subject.id), code: 6017, reason: "userIDs: nobody subscribes to oneself; own changes arrive anyway"))
         }
         let call = Call.subscribeUserStatus(targets, seconds: seconds, sync: sync, subscribeType: UInt8(type))
-        return Parsed(call: call, subject: subject, errors: errors)
+        return Parsed(call: call, subject: subject, errors: errors, session: try session(fields))
     }
 
     /// R3, without the profiles.
@@ -123,10 +128,10 @@ struct API {
     private static func unsubscribe(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
         if try fields.bool("all") ?? false {
             guard !fields.has("userIDs") else { throw .parameter("all: give either \"all\": true or userIDs, not both") }
-            return Parsed(call: .unsubscribeUserStatus(nil), subject: subject, errors: [])
+            return Parsed(call: .unsubscribeUserStatus(nil), subject: subject, errors: [], session: try session(fields))
         }
         let (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.unsubscribeUsersMax))
-        return Parsed(call: .unsubscribeUserStatus(users), subject: subject, errors: errors)
+        return Parsed(call: .unsubscribeUserStatus(users), subject: subject, errors: errors, session: try session(fields))
     }
 
     private static func getSubscribed(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
@@ -143,11 +148,13 @@ struct API {
     }
 
     private static func logout(_ fields: Fields, _ subject: UserID) throws(Problem) -> Parsed {
-        guard let text = try fields.text("sessionID", bytesMax: 1_024) else {
-            return Parsed(call: .logout(nil), subject: subject, errors: [])
-        }
+        Parsed(call: .logout(try session(fields)), subject: subject, errors: [])
+    }
+
+    private static func session(_ fields: Fields) throws(Problem) -> SessionID? {
+        guard let text = try fields.text("sessionID", bytesMax: 1_024) else { return nil }
         guard let session = SessionID(text) else { throw .parameter("sessionID: is not one that onConnected told") }
-        return Parsed(call: .logout(session), subject: subject, errors: [])
+        return session
     }
 
     private static func visibility(_ fields: Fields, _ subject: UserID) throws(Problem) -> Visibility.Change {
@@ -229,24 +236,28 @@ struct API {
                 }
                 if let records { json.member("userStatusList", zip(records, users).map { ($0 ?? Record(blank: $1)).shown(by: policy) }) }
             }
-        case .subscriptions(let page, let records, let total): json.subscriptions(page, records.map { $0?.shown(by: policy) }, total: total)
+        case .subscriptions(let page, let records, let total):
+            let known = records.compactMap { $0?.shown(by: policy) }
+            // Nobody's status is made up.
+            guard known.count == page.count else { throw Problem(.unavailable) }
+            json.subscriptions(page, known, total: total)
         }
     }
 }
 
 extension JSONWriter {
-    fileprivate mutating func subscriptions(_ page: [Subscription], _ records: [Record?], total: Int) {
+    fileprivate mutating func subscriptions(_ page: [Subscription], _ records: [Record], total: Int) {
         object { json in
             json.key("subscriptions")
             json.array { json in
-                for (place, subscription) in page.enumerated() {
+                for (subscription, record) in zip(page, records) {
                     json.object { json in
                         json.member("userID", subscription.target.id)
                         json.member("subscribeType", Int64(subscription.subscribeType))
                         json.member("subscribedAt", subscription.subscribedAt)
                         if let expiresAt = subscription.expiresAt { json.member("expiresAt", expiresAt) }
                         json.key("userStatus")
-                        json.userStatus((place < records.count ? records[place] : nil) ?? Record(blank: subscription.target))
+                        json.userStatus(record)
                     }
                 }
             }

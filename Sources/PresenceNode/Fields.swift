@@ -49,6 +49,9 @@ struct Fields {
         }
     }
 
+    /// Whether a field is there, null or not.
+    func names(_ name: String) -> Bool { object[name] != nil }
+
     /// Whether a field is there and not null.
     func has(_ name: String) -> Bool {
         switch object[name] {

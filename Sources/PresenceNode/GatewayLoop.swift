@@ -77,8 +77,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         if let status = request.refusedStatus {
-            let detail = status == 413 ? "the body is longer than \(http.limits.bodyBytesMax) bytes" : "the header is too large"
-            return respond(Problem(status: status, code: 6017, detail: detail), to: request.stream, on: connection)
+            return respond(Problem(refused: status, by: http.limits), to: request.stream, on: connection)
         }
         let path = request.target.prefix(before: UInt8(ascii: "?"))
         if path.equals(Self.eventsPath) { return eventStreamRequested(request, on: connection) }
@@ -134,7 +133,14 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let token = waiting.add(
             WaitingCalls.Call(
                 connection: connection, stream: stream, operation: operation, caller: parsed.subject, errors: parsed.errors, work: work))
-        shell.perform(parsed.call, caller: parsed.subject, isBackEnd: caller.isAdmin, from: self, token: token, at: now)
+        let asker = parsed.subject == caller.user ? parsed.session ?? onlySession(of: caller.user, on: connection) : .nobody
+        shell.perform(parsed.call, caller: parsed.subject, isBackEnd: caller.isAdmin, asker: asker, from: self, token: token, at: now)
+    }
+
+    /// The session of a user whose stream is on a connection, if there is one and no other.
+    private func onlySession(of user: UserID, on connection: HTTPServerConnection) -> SessionID? {
+        let sessions = gateway.sessions(of: user).filter { seats[Int($0.index)]?.connection === connection }
+        return sessions.count == 1 ? sessions[0].id : nil
     }
 
     /// An operation is done.
@@ -562,6 +568,8 @@ extension HTTPServerConnection {
     fileprivate func bear(_ heartbeat: Heartbeat) {
         let (ping, end) = (TimeAmount(heartbeat.interval), TimeAmount(heartbeat.timeout))
         silenceLimits = (min(silenceLimits?.ping ?? ping, ping), min(silenceLimits?.end ?? end, end))
+        // A client that speaks HTTP/1.1 says nothing on a stream: TCP tells that it is gone, by what it does not acknowledge.
+        if !isHTTP2 { boundUnacknowledged(end) }
     }
 }
 

@@ -15,9 +15,9 @@ extension OpenAPI {
     private static let setSelfStatus = Operation(
         name: "setSelfStatus", summary: "Sets the own custom status; empty or null clears it.",
         request: Schema.object([
-            Schema.optional("customStatus", Schema.text(bytesMax: standard.customStatusBytesMax)),
+            Schema.required("customStatus", Schema.nullable(Schema.text(bytesMax: standard.customStatusBytesMax))),
             Schema.optional("expiry", Schema.integer(Limits.customStatusSeconds, "Seconds; without it until it is cleared.")), asUser,
-        ]),
+        ]), isBodyRequired: true,
         answer: Schema.object([Schema.required("userStatus", Schema.reference("UserStatus"))]), refusals: [.tooOften])
 
     private static let publishEvent = Operation(
@@ -47,12 +47,20 @@ extension OpenAPI {
         ["type": "integer", "enum": .array(API.subscribeTypes.map { .integer(Int64($0)) })],
         "1 the online status; 3 the online status of a friend, until the friendship ends. Who is no friend is in errorUserList: 31704.")
 
+    private static let sessionID: JSONValue = ["type": "string", "pattern": "^[0-9A-Fa-f]{24}$"]
+    private static let asker = Schema.optional(
+        "sessionID",
+        Schema.described(
+            sessionID,
+            "The session that asks, as onConnected told it: onSubscriptionChangedOnOtherDevices is for the others. Without it that is the only "
+                + "one of the user on the connection, on the node, or at all; where there are several, all of them are told."))
+
     private static let subscribeUserStatus = Operation(
         name: "subscribeUserStatus", summary: "Follows users: their changes arrive on the event stream.",
         request: Schema.object([
             Schema.required("userIDs", Schema.users(max: standard.subscribeUsersMax)), Schema.optional("expiry", expiry),
             Schema.optional("sync", Schema.described(Schema.bool, "Answer with the users' statuses; the stream then tells what is newer.")),
-            Schema.optional("subscribeType", subscribeType), asUser,
+            Schema.optional("subscribeType", subscribeType), asker, asUser,
         ]), isBodyRequired: true,
         answer: Schema.object([
             Schema.required("errorUserList", Schema.errors), Schema.required("evicted", Schema.list(of: Schema.reference("UserID"))),
@@ -67,10 +75,10 @@ extension OpenAPI {
             "anyOf": [
                 Schema.object([
                     Schema.required("userIDs", Schema.users(max: standard.unsubscribeUsersMax)),
-                    Schema.sometimes("all", ["enum": [false, .null]]), asUser,
+                    Schema.sometimes("all", ["enum": [false, .null]]), asker, asUser,
                 ]),
                 Schema.object([
-                    Schema.required("all", ["type": "boolean", "const": true]), Schema.sometimes("userIDs", ["type": "null"]), asUser,
+                    Schema.required("all", ["type": "boolean", "const": true]), Schema.sometimes("userIDs", ["type": "null"]), asker, asUser,
                 ]),
             ]
         ], isBodyRequired: true,
@@ -92,10 +100,7 @@ extension OpenAPI {
     private static let logout = Operation(
         name: "logout", summary: "Ends a session of the user, or all of them: UNLOGINED.",
         request: Schema.object([
-            Schema.optional(
-                "sessionID",
-                ["type": "string", "pattern": "^[0-9A-Fa-f]{24}$", "description": "As onConnected told it; without it every session."]),
-            asUser,
+            Schema.optional("sessionID", Schema.described(sessionID, "As onConnected told it; without it every session.")), asUser,
         ]),
         answer: ["type": "object"])
 

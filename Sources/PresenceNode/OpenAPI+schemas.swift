@@ -84,7 +84,7 @@ extension OpenAPI {
         refused(.noSuchUser, "No such user, where users.mustBeRegistered is on: 70107. Of several, where errors.shape is wholeCall."),
         refused(.noSuchNode, "No node of this name was ever a member: 6017."),
         refused(.nodeIsAlive, "The node is alive: 6017."),
-        refused(.bodyTooSlow, "The request was not whole in time.", hasBody: false),
+        refused(.bodyTooSlow, "The request was not whole in time: 6017. Over HTTP/2 the stream is reset."),
         refused(.bodyTooLong, "The body is too long: 6017."),
         refused(.tooOften, "Called too often: 7008.", retryAfter: true),
         refused(.headerTooLarge, "The header is too large: 6017."),
@@ -92,10 +92,8 @@ extension OpenAPI {
     ]
 
     /// - Parameter retryAfter: whether there always is such a header; nil when there never is.
-    private static func refused(
-        _ refused: Refused, _ description: String, hasBody: Bool = true, retryAfter: Bool? = nil
-    ) -> JSONValue.Member {
-        var members = [JSONValue.Member(name: "description", value: .string(description + (hasBody ? " Nothing was changed." : "")))]
+    private static func refused(_ refused: Refused, _ description: String, retryAfter: Bool? = nil) -> JSONValue.Member {
+        var members = [JSONValue.Member(name: "description", value: .string(description + " Nothing was changed."))]
         if let retryAfter {
             let header: JSONValue =
                 retryAfter
@@ -103,9 +101,7 @@ extension OpenAPI {
                 : ["$ref": "#/components/headers/RetryAfter"]
             members.append(.init(name: "headers", value: ["Retry-After": header]))
         }
-        if hasBody {
-            members.append(.init(name: "content", value: ["application/problem+json": ["schema": Schema.reference("Problem")]]))
-        }
+        members.append(.init(name: "content", value: ["application/problem+json": ["schema": Schema.reference("Problem")]]))
         return .init(name: refused.rawValue, value: .object(members))
     }
 

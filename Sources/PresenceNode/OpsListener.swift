@@ -21,8 +21,7 @@ final class OpsListener: HTTPServerDelegate {
         let path = String(decoding: request.target.prefix(before: UInt8(ascii: "?")), as: UTF8.self)
         let stream = request.stream
         if let status = request.refusedStatus {
-            let detail = status == 413 ? "the body is too long" : "the header is too large"
-            let problem = Problem(status: status, code: 6017, detail: detail)
+            let problem = Problem(refused: status, by: HTTPLimits())
             return connection.respond(
                 to: stream, HTTPResponse(status: status, contentType: .problem, body: ByteBuffer(bytes: problem.json)))
         }

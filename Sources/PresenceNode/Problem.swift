@@ -37,6 +37,17 @@ public struct Problem: Error, Equatable, Sendable {
         return problem
     }
 
+    /// What HTTP refused: a header or a body that is too long, or a body that does not come.
+    init(refused status: Int, by limits: HTTPLimits) {
+        let detail =
+            switch status {
+            case 408: "the request was not whole within \(limits.bodyTimeout.nanoseconds / 1_000_000_000) s"
+            case 413: "the body is longer than \(limits.bodyBytesMax) bytes"
+            default: "the header is too large"
+            }
+        self.init(status: status, code: 6017, detail: detail)
+    }
+
     /// 7003: a user ID breaks the rule of contract §2.
     static func userID(_ field: String) -> Problem {
         Problem(status: 400, code: 7003, detail: "\(field): a user ID is 1 to 64 bytes of UTF-8 without control characters")

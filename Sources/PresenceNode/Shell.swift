@@ -14,7 +14,7 @@ final class Shell: @unchecked Sendable {
     /// What a gateway on another loop wants of the core.
     private enum CoreInput {
         case messages([GatewayMessage])
-        case call(Call, UserID, isBackEnd: Bool, token: UInt64)
+        case call(Call, UserID, isBackEnd: Bool, asker: SessionID?, token: UInt64)
     }
 
     /// What the core says to a gateway on another loop.
@@ -129,12 +129,14 @@ final class Shell: @unchecked Sendable {
     }
 
     /// Called on the gateway's loop.
-    func perform(_ call: Call, caller: UserID, isBackEnd: Bool, from gateway: GatewayLoop, token: UInt64, at now: Now) {
+    func perform(
+        _ call: Call, caller: UserID, isBackEnd: Bool, asker: SessionID?, from gateway: GatewayLoop, token: UInt64, at now: Now
+    ) {
         guard !isHere[gateway.index] else {
-            node.perform(call, caller: caller, isBackEnd: isBackEnd, gateway: gateway.index, token: token, at: now)
+            node.perform(call, caller: caller, isBackEnd: isBackEnd, asker: asker, gateway: gateway.index, token: token, at: now)
             return obey()
         }
-        cross(.call(call, caller, isBackEnd: isBackEnd, token: token), from: gateway)
+        cross(.call(call, caller, isBackEnd: isBackEnd, asker: asker, token: token), from: gateway)
     }
 
     /// Called on this loop: an administrator asks, and is answered there.
@@ -167,8 +169,8 @@ final class Shell: @unchecked Sendable {
         for input in batch {
             switch input {
             case .messages(let messages): for message in messages { node.receive(message, from: gateway, at: now) }
-            case .call(let call, let caller, let isBackEnd, let token):
-                node.perform(call, caller: caller, isBackEnd: isBackEnd, gateway: gateway, token: token, at: now)
+            case .call(let call, let caller, let isBackEnd, let asker, let token):
+                node.perform(call, caller: caller, isBackEnd: isBackEnd, asker: asker, gateway: gateway, token: token, at: now)
             }
         }
         obey()

@@ -128,6 +128,9 @@ public struct SessionID: Hashable, Comparable, Sendable, CustomStringConvertible
         (left.stamp, left.node) < (right.stamp, right.node)
     }
 
+    /// No session: in place of the one that asks where an app's back end asks for its user.
+    public static let nobody = SessionID(stamp: 0, node: 0)
+
     /// 24 hexadecimal digits.
     public var description: String {
         var bytes: [UInt8] = []

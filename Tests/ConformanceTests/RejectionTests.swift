@@ -45,7 +45,7 @@ import Testing
             expected[refused.rule, default: 0] += refused.count
             for (rule, count) in expected { #expect(try await Self.count(rule, fixture) == count, "\(rule) after \(refused.settings)") }
         }
-        for _ in 0..<3 { _ = try await fixture.call("setSelfStatus", "{}") }
+        for _ in 0..<3 { _ = try await fixture.call("setSelfStatus", #"{"customStatus":""}"#) }
         #expect(try await Self.count("rate", fixture) == 2)
         for fan in ["ann", "bob", "carl"] { _ = try await fixture.call("subscribeUserStatus", users(["star"]), as: fan, app: "crowd") }
         #expect(try await Self.count("maxPerTarget", fixture) == 2)

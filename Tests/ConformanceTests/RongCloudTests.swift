@@ -96,8 +96,9 @@ extension ConformanceTests {
                 let names = many(batch * 200..<min(batch * 200 + 200, 999))
                 #expect(try await app.call("subscribeUserStatus", users(names), node: batch % 3).errors == [])
             }
-            let edge = try await app.call("subscribeUserStatus", users(["x", "y"]), node: 1)
+            let edge = try await app.call("subscribeUserStatus", users(["x", "y"], #""sync":true"#), node: 1)
             #expect(edge.status == 200 && edge.errors == ["y 6017"] && edge["evicted"].elements == [])
+            #expect(edge["userStatusList"].elements.compactMap { $0["userID"]?.text } == ["x"])
             #expect(try await app.followedCount() == 1_000)
             // As the document's SDK completes: a code, and who failed; one who is followed already is not one more.
             let core = try RCCoreClient(app.configuration(of: "ann"))
@@ -208,12 +209,13 @@ extension ConformanceTests {
             #expect(await core.logout() == RC_SUCCESS)
         }
 
-        @Test("R14 What one device subscribes and unsubscribes, the user's other devices are told") func otherDevices() async throws {
+        @Test("R14 What one device subscribes and unsubscribes, the user's other devices are told", arguments: [[1, 2], [1, 1]])
+        func otherDevices(nodes: [Int]) async throws {
             let app = try await App("rongcloud")
             let delegates = [Delegate(), Delegate()]
             var devices: [RCCoreClient] = []
-            for (node, delegate) in delegates.enumerated() {
-                let device = try RCCoreClient(app.configuration(of: "ann", nodes: [node + 1]))
+            for (node, delegate) in zip(nodes, delegates) {
+                let device = try RCCoreClient(app.configuration(of: "ann", nodes: [node]))
                 device.addSubscribeEventDelegate(delegate)
                 #expect(await device.connect().status == RC_SUCCESS)
                 devices.append(device)

@@ -49,6 +49,30 @@ import Testing
         await server.stop()
     }
 
+    #if os(Linux)
+        @Test func tcpIsToldHowLongWhatItSendsMayStayUnacknowledged() async throws {
+            let server = try await Server.start(on: eventLoop)
+            let asked = eventLoop.makePromise(of: Int.self)
+            let channel = try await ClientBootstrap(group: eventLoop)
+                .channelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let received = channel.eventLoop.makePromise(of: String.self)
+                        try channel.pipeline.syncOperations.addHandler(
+                            Asker(all: received) {
+                                let connection = server.http.connections[0]
+                                connection.boundUnacknowledged(.seconds(60))
+                                let option = ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_USER_TIMEOUT))
+                                asked.completeWith(connection.channel.getOption(option).map { Int($0) })
+                            })
+                    }
+                }
+                .connect(host: "127.0.0.1", port: server.port).get()
+            #expect(try await asked.futureResult.get() == 60_000)
+            try await channel.close().get()
+            await server.stop()
+        }
+    #endif
+
     /// Asks, announces after the answer that the server leaves, and asks again.
     private final class Asker: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer

@@ -36,12 +36,13 @@ import Testing
     @Test mutating func onlyFriendsAreFollowedAsFriends() {
         cluster.login("bob", on: 1)
         befriend("bob", ["ann", "carl"])
-        guard case .subscribed(let evicted, let refused, _, let strangers, _, _, _)? = followFriends(["ann", "eve", "carl"], by: "bob")
-        else {
+        let answer = followFriends(["ann", "eve", "carl"], by: "bob")
+        guard case .subscribed(let evicted, let refused, _, let strangers, _, _, let users)? = answer else {
             Issue.record("not subscribed")
             return
         }
         #expect(evicted == [] && refused == [] && strangers == [UserID(app: "default", id: "eve")])
+        #expect(users == ["ann", "carl"].map { UserID(app: "default", id: $0) })
         #expect(list(of: "bob") == ["ann 3", "carl 3"])
         set(#"{"errors.shape":"wholeCall"}"#)
         #expect(followFriends(["carl", "eve"], by: "bob") == .refused(.noFriends([UserID(app: "default", id: "eve")])))

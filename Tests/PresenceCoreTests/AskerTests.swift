@@ -1,0 +1,52 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// Which session makes a call: it has the answer, the user's others are told by their streams (R14).
+@Suite struct AskerTests {
+    var cluster = TestCluster(nodes: 2)
+
+    /// What a client's stream has told of a subscribe call and of bob.
+    private func told(_ client: Int) -> [String] {
+        cluster.clients[client].events.compactMap { event in
+            if event.name == "onSubscriptionChangedOnOtherDevices" { return event.name }
+            guard event.name == "onUserStatusChanged" else { return nil }
+            return event.data["userStatusList"]!.elements.contains { $0["userID"]?.textValue == "bob" } ? "bob" : nil
+        }
+    }
+
+    private mutating func subscribe(on node: Int, asker: SessionID? = nil) {
+        cluster.call(
+            .subscribeUserStatus([user("bob")], seconds: nil, sync: true, subscribeType: 1), by: "ann", on: node, asker: asker)
+        cluster.advance(.seconds(1))
+    }
+
+    /// The sessions of ann on a node, in the order in which they were opened.
+    private func sessions(on node: Int) -> [SessionID] { cluster.processes[node].gateway.sessions(of: user("ann")).map(\.id) }
+
+    /// Where the call enters another node, its answer may be lost without the stream's node knowing it: the stream tells, too.
+    @Test(arguments: [(0, []), (1, ["bob"])])
+    mutating func theOnlySessionIsTakenForTheOneThatAsksWhereverTheCallEnters(node: Int, told statuses: [String]) {
+        cluster.setStatus("bob", "hello", on: 0)
+        let phone = cluster.login("ann", on: 0)
+        subscribe(on: node)
+        #expect(told(phone) == statuses)
+    }
+
+    @Test mutating func ofTwoSessionsOnANodeTheOneThatAsksIsToldNothing() {
+        cluster.setStatus("bob", "hello", on: 0)
+        let phone = cluster.login("ann", on: 0)
+        let desk = cluster.login("ann", on: 0, platform: "web")
+        subscribe(on: 0, asker: sessions(on: 0)[0])
+        #expect(told(desk) == ["onSubscriptionChangedOnOtherDevices", "bob"] || told(desk) == ["bob", "onSubscriptionChangedOnOtherDevices"])
+        #expect(!told(phone).contains("onSubscriptionChangedOnOtherDevices"))
+    }
+
+    @Test(arguments: [0, 1]) mutating func whatABackEndAsksForItsUserTheUsersOnlySessionIsTold(node: Int) {
+        cluster.setStatus("bob", "hello", on: 0)
+        let phone = cluster.login("ann", on: 0)
+        subscribe(on: node, asker: .nobody)
+        #expect(told(phone).sorted() == ["bob", "onSubscriptionChangedOnOtherDevices"])
+    }
+}
