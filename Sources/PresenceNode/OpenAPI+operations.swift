@@ -78,7 +78,8 @@ extension OpenAPI {
                     Schema.sometimes("all", ["enum": [false, .null]]), asker, asUser,
                 ]),
                 Schema.object([
-                    Schema.required("all", ["type": "boolean", "const": true]), Schema.sometimes("userIDs", ["type": "null"]), asker, asUser,
+                    Schema.required("all", ["type": "boolean", "const": true]), Schema.sometimes("userIDs", ["type": "null"]), asker,
+                    asUser,
                 ]),
             ]
         ], isBodyRequired: true,

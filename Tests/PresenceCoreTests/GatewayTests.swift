@@ -277,7 +277,10 @@ import Testing
         for (event, isToldToBob, isToldToAnn) in [
             (before, false, false),
             (PublishedEvent(value: 10_002, ext: "", expiresAt: .max, id: change.version, isForOnlineOnly: false), true, true),
-            (PublishedEvent(value: 10_003, ext: "", expiresAt: .max, id: change.version, isForOnlineOnly: false, isSynced: false), true, false),
+            (
+                PublishedEvent(value: 10_003, ext: "", expiresAt: .max, id: change.version, isForOnlineOnly: false, isSynced: false), true,
+                false
+            ),
         ] {
             change.version = Version(stamp: change.version.stamp + 1, node: 1)
             change.customStatus += "!"
