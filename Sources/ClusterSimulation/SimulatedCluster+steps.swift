@@ -208,7 +208,7 @@ extension SimulatedCluster {
             subscribed(call, targets, seconds, evicted: evicted)
             checkSights(of: records ?? [], inAnswerTo: call)
             told(records ?? [], inAnswerTo: call)
-        case (.unsubscribeUserStatus(let targets), .done):
+        case (.unsubscribeUserStatus(let targets, _), .done):
             truth.books[call.user].isBusy = false
             truth.books[call.user].unsubscribe(targets?.compactMap { userIndex($0.id) }, at: time)
         case (.getUserStatus, .userStatusList(let records, _, let asOf)):

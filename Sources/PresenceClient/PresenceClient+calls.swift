@@ -51,11 +51,15 @@ extension PresenceClient {
     }
 
     /// Follows users no more; returns those that failed.
-    @discardableResult public func unsubscribeUserStatus(_ userIDs: [String]) async throws(PresenceError) -> [UserError] {
+    ///
+    /// - Parameter subscribeType: only subscriptions of this type; nil for any.
+    @discardableResult public func unsubscribeUserStatus(
+        _ userIDs: [String], subscribeType: SubscribeType? = nil
+    ) async throws(PresenceError) -> [UserError] {
         var errors: [UserError] = []
         let asker = session?.sessionID
         let failed = try await inBatches(userIDs, of: configuration.limits.unsubscribeUsersMax) { (batch) async throws(PresenceError) in
-            let body = Wire.Users(userIDs: batch, sessionID: asker)
+            let body = Wire.Users(userIDs: batch, subscribeType: subscribeType?.rawValue, sessionID: asker)
             errors += try await self.call("unsubscribeUserStatus", body, as: Wire.Errors.self).errorUserList ?? []
         }
         return errors + failed
@@ -67,13 +71,18 @@ extension PresenceClient {
     }
 
     /// One's own subscriptions: those to `userIDs`, where others are silently absent; all, if the list is empty.
-    public func getSubscribedUserStatus(_ userIDs: [String] = []) async throws(PresenceError) -> SubscriptionPage {
-        guard userIDs.isEmpty else { return try await getSubscriptions(to: userIDs) }
+    ///
+    /// - Parameter subscribeType: only subscriptions of this type; nil for any.
+    public func getSubscribedUserStatus(
+        _ userIDs: [String] = [], subscribeType: SubscribeType? = nil
+    ) async throws(PresenceError) -> SubscriptionPage {
+        guard userIDs.isEmpty else { return try await getSubscriptions(to: userIDs, of: subscribeType) }
         var all = SubscriptionPage()
         var seen: Set<String> = []
         var offset = 0
         repeat {
-            let page = try await getSubscribedUserStatus(offset: offset, limit: configuration.limits.pageRowsMax)
+            let page = try await getSubscribedUserStatus(
+                offset: offset, limit: configuration.limits.pageRowsMax, subscribeType: subscribeType)
             all.subscriptions += page.subscriptions.filter { seen.insert($0.userID).inserted }
             all.total = page.total
             offset += page.subscriptions.count
@@ -87,16 +96,21 @@ extension PresenceClient {
     /// - Parameters:
     ///   - offset: 0 first, then the count of rows already returned.
     ///   - limit: rows of the page.
-    public func getSubscribedUserStatus(offset: Int, limit: Int) async throws(PresenceError) -> SubscriptionPage {
-        let page = try await call("getSubscribedUserStatus", Wire.Users(offset: offset, limit: limit), as: SubscriptionPage.self)
+    ///   - subscribeType: only subscriptions of this type; nil for any.
+    public func getSubscribedUserStatus(
+        offset: Int, limit: Int, subscribeType: SubscribeType? = nil
+    ) async throws(PresenceError) -> SubscriptionPage {
+        let body = Wire.Users(subscribeType: subscribeType?.rawValue, offset: offset, limit: limit)
+        let page = try await call("getSubscribedUserStatus", body, as: SubscriptionPage.self)
         view.learn(page.subscriptions.lazy.map(\.userStatus))
         return page
     }
 
-    private func getSubscriptions(to userIDs: [String]) async throws(PresenceError) -> SubscriptionPage {
+    private func getSubscriptions(to userIDs: [String], of type: SubscribeType?) async throws(PresenceError) -> SubscriptionPage {
         var all = SubscriptionPage()
         for batch in userIDs.batches(of: configuration.limits.queryUsersMax) {
-            let page = try await call("getSubscribedUserStatus", Wire.Users(userIDs: batch), as: SubscriptionPage.self)
+            let body = Wire.Users(userIDs: batch, subscribeType: type?.rawValue)
+            let page = try await call("getSubscribedUserStatus", body, as: SubscriptionPage.self)
             all.subscriptions += page.subscriptions
             all.total += page.total
         }

@@ -6,9 +6,10 @@ public enum Call: Equatable, Sendable {
     case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool)
     case getUserStatus([UserID])
     case subscribeUserStatus([UserID], seconds: Int64?, sync: Bool, subscribeType: UInt8)
-    /// Nil for everybody.
-    case unsubscribeUserStatus([UserID]?)
-    case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int)
+    /// Nil for everybody; of one type, or of any (R8).
+    case unsubscribeUserStatus([UserID]?, subscribeType: UInt8? = nil)
+    /// Of one type, or of any (R9, R10).
+    case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8? = nil)
     /// Nil for every session.
     case logout(SessionID?)
     /// Changes who may see the caller.

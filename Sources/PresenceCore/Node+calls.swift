@@ -37,9 +37,10 @@ extension Node {
             calls[index]?.users = targets
             if sync || mustKnow(caller) { gather(targets, for: index, at: now) } else { subscribe(index, at: now) }
         case .importUsers(let users): importUsers(users, for: index)
-        case .unsubscribeUserStatus(let targets): ask(.unsubscribe(targets, session: self.asker(of: index)), of: caller, for: index)
-        case .getSubscribedUserStatus(let only, let offset, let limit):
-            ask(.subscriptions(only: only, offset: offset, limit: limit), of: caller, for: index)
+        case .unsubscribeUserStatus(let targets, let type):
+            ask(.unsubscribe(targets, subscribeType: type, session: self.asker(of: index)), of: caller, for: index)
+        case .getSubscribedUserStatus(let only, let offset, let limit, let type):
+            ask(.subscriptions(only: only, offset: offset, limit: limit, subscribeType: type), of: caller, for: index)
         case .logout(let session): ask(.logout(session), of: caller, for: index)
         case .setVisibility(let change): ask(.setVisibility(change), of: caller, for: index)
         case .getVisibility: ask(.visibility, of: caller, for: index)

@@ -23,14 +23,14 @@ extension OwnerShards {
             let result = subscribe(request.user, plan, at: now, into: &outbox)
             let answer = Answer.subscribed(evicted: result.evicted, refused: result.refused, strangers: strangers)
             outbox.answersWhenStored.append((peer, request.id, answer))
-        case .unsubscribe(let targets, let session):
-            unsubscribe(request.user, targets, by: session, at: now, into: &outbox)
+        case .unsubscribe(let targets, let type, let session):
+            unsubscribe(request.user, targets, of: type, by: session, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .done))
         case .logout(let session):
             logout(request.user, session, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .done))
-        case .subscriptions(let only, let offset, let limit):
-            outbox.answer(request.id, subscriptions(of: request.user, only: only, offset: offset, limit: limit), to: peer)
+        case .subscriptions(let only, let offset, let limit, let type):
+            outbox.answer(request.id, subscriptions(of: request.user, only: only, offset: offset, limit: limit, type: type), to: peer)
         case .setVisibility(let change):
             guard setVisibility(request, change, at: now, into: &outbox) else {
                 return outbox.answer(request.id, .refused(.unavailable), to: peer)
@@ -154,12 +154,14 @@ extension OwnerShards {
         return interest
     }
 
-    private mutating func unsubscribe(_ id: UserID, _ targets: [UserID]?, by session: SessionID?, at now: Now, into outbox: inout Outbox) {
+    private mutating func unsubscribe(
+        _ id: UserID, _ targets: [UserID]?, of type: UInt8?, by session: SessionID?, at now: Now, into outbox: inout Outbox
+    ) {
         let user = index(of: id)
         let version = clock.next(at: now.wall)
-        drop(users[user].subscriptions.remove(targets, version: version), of: user, by: .some(session), into: &outbox)
+        drop(users[user].subscriptions.remove(targets, of: type, version: version), of: user, by: .some(session), into: &outbox)
         // Those removed before may be so on this disk alone, because an earlier attempt failed.
-        let earlier = users[user].subscriptions.tombstones(of: targets).filter { $0.version != version }
+        let earlier = users[user].subscriptions.tombstones(of: targets).filter { $0.version != version && $0.isOf(type) }
         outbox.rows += earlier.map { Row($0, of: id) }
     }
 
@@ -182,14 +184,15 @@ extension OwnerShards {
         if outbox.rows.count == rowsCount, users[user].record.version > .zero { outbox.rows.append(Row(users[user].record)) }
     }
 
-    private func subscriptions(of id: UserID, only: [UserID]?, offset: Int, limit: Int) -> Answer {
+    private func subscriptions(of id: UserID, only: [UserID]?, offset: Int, limit: Int, type: UInt8?) -> Answer {
         guard let user = index(ofKnown: id) else { return .subscriptions([], total: 0) }
         let subscriptions = users[user].subscriptions
         if let only {
-            let found = only.compactMap { subscriptions.entry(for: $0) }
+            let found = only.compactMap { subscriptions.entry(for: $0) }.filter { $0.isOf(type) }
             return .subscriptions(found, total: found.count)
         }
-        return .subscriptions(subscriptions.page(offset: offset, limit: limit), total: subscriptions.liveCount)
+        let total = type == nil ? subscriptions.liveCount : subscriptions.live.count { $0.isOf(type) }
+        return .subscriptions(subscriptions.page(of: type, offset: offset, limit: limit), total: total)
     }
 
     /// Ends the subscriptions whose time is up (N6); nobody is notified (R12), unless the policy wants it.

@@ -33,9 +33,9 @@ struct Subscriptions {
         return entries[place]
     }
 
-    /// One page of the live entries.
-    func page(offset: Int, limit: Int) -> [Subscription] {
-        Array(entries.lazy.filter { !$0.isRemoved }.dropFirst(max(offset, 0)).prefix(max(limit, 0)))
+    /// One page of the live entries of a type; with nil, of any.
+    func page(of type: UInt8? = nil, offset: Int, limit: Int) -> [Subscription] {
+        Array(entries.lazy.filter { !$0.isRemoved && $0.isOf(type) }.dropFirst(max(offset, 0)).prefix(max(limit, 0)))
     }
 
     /// Takes over `entry` if it is newer than what is known of its target. Returns whether it was.
@@ -108,10 +108,10 @@ struct Subscriptions {
         return ended.map { remove($0, version: version) }
     }
 
-    /// Removes `targets`, or everybody with nil. Returns the new tombstones.
-    mutating func remove(_ targets: [UserID]?, version: Version) -> [Subscription] {
-        let removed = targets.map { $0.compactMap { entry(for: $0) } } ?? live
-        return removed.map { remove($0, version: version) }
+    /// Removes `targets`, or everybody with nil; of a type, or with nil of any. Returns the new tombstones.
+    mutating func remove(_ targets: [UserID]?, of type: UInt8? = nil, version: Version) -> [Subscription] {
+        let found = targets.map { $0.compactMap { entry(for: $0) } } ?? live
+        return found.filter { $0.isOf(type) }.map { remove($0, version: version) }
     }
 
     /// What is remembered of removals, of `targets` or, with nil, of everybody.
@@ -151,4 +151,9 @@ struct Subscriptions {
     }
 
     private func place(of target: UserID) -> Int { entries.firstPlace { $0.target < target } }
+}
+
+extension Subscription {
+    /// Whether it is of a type; with nil, of any.
+    func isOf(_ type: UInt8?) -> Bool { type == nil || type == subscribeType }
 }

@@ -107,10 +107,7 @@ struct API {
             throw .parameter("expiry: is missing; it must be an integer in \(range.lowerBound)...\(range.upperBound)", by: .ttl)
         }
         let sync = try fields.bool("sync") ?? false
-        let type = try fields.integer("subscribeType", in: 1...4) ?? 1
-        guard subscribeTypes.contains(UInt8(type)) else {
-            throw .parameter("subscribeType: \(type) is a profile; what can be followed is an online status, 1, or a friend's, 3")
-        }
+        let type = try type(fields) ?? Subscription.onlineStatus
         var errors = found.errors
         let targets = found.users.filter { $0 != subject }
         if targets.count < found.users.count {
@@ -118,20 +115,31 @@ struct API {
                 UserError(
                     userID: String(subject.id), code: 6017, reason: "userIDs: nobody subscribes to oneself; own changes arrive anyway"))
         }
-        let call = Call.subscribeUserStatus(targets, seconds: seconds, sync: sync, subscribeType: UInt8(type))
+        let call = Call.subscribeUserStatus(targets, seconds: seconds, sync: sync, subscribeType: type)
         return Parsed(call: call, subject: subject, errors: errors, session: try session(fields))
     }
 
     /// R3, without the profiles.
     static let subscribeTypes = [Subscription.onlineStatus, Subscription.friendOnlineStatus]
 
+    private static func type(_ fields: Fields) throws(Problem) -> UInt8? {
+        guard let type = try fields.integer("subscribeType", in: 1...4).map({ UInt8($0) }) else { return nil }
+        guard subscribeTypes.contains(type) else {
+            throw .parameter("subscribeType: \(type) is a profile; what can be followed is an online status, 1, or a friend's, 3")
+        }
+        return type
+    }
+
     private static func unsubscribe(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
+        let type = try type(fields)
         if try fields.bool("all") ?? false {
             guard !fields.has("userIDs") else { throw .parameter("all: give either \"all\": true or userIDs, not both") }
-            return Parsed(call: .unsubscribeUserStatus(nil), subject: subject, errors: [], session: try session(fields))
+            let call = Call.unsubscribeUserStatus(nil, subscribeType: type)
+            return Parsed(call: call, subject: subject, errors: [], session: try session(fields))
         }
         let (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.unsubscribeUsersMax))
-        return Parsed(call: .unsubscribeUserStatus(users), subject: subject, errors: errors, session: try session(fields))
+        let call = Call.unsubscribeUserStatus(users, subscribeType: type)
+        return Parsed(call: call, subject: subject, errors: errors, session: try session(fields))
     }
 
     private static func getSubscribed(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
@@ -143,7 +151,8 @@ struct API {
             throw .parameter(
                 "userIDs: is missing; this app lets one ask only whether 1 to \(policy.queryUsersMax) users are followed", by: .list)
         }
-        let call = Call.getSubscribedUserStatus(only: isWhole ? nil : found?.users, offset: Int(offset), limit: Int(limit))
+        let call = Call.getSubscribedUserStatus(
+            only: isWhole ? nil : found?.users, offset: Int(offset), limit: Int(limit), subscribeType: try type(fields))
         return Parsed(call: call, subject: subject, errors: [])
     }
 

@@ -47,6 +47,8 @@ extension OpenAPI {
         ["type": "integer", "enum": .array(API.subscribeTypes.map { .integer(Int64($0)) })],
         "1 the online status; 3 the online status of a friend, until the friendship ends. Who is no friend is in errorUserList: 31704.")
 
+    private static let oneType = Schema.optional(
+        "subscribeType", Schema.described(subscribeType, "Only the subscriptions of this type; without it of any."))
     private static let sessionID: JSONValue = ["type": "string", "pattern": "^[0-9A-Fa-f]{24}$"]
     private static let asker = Schema.optional(
         "sessionID",
@@ -75,10 +77,11 @@ extension OpenAPI {
             "anyOf": [
                 Schema.object([
                     Schema.required("userIDs", Schema.users(max: standard.unsubscribeUsersMax)),
-                    Schema.sometimes("all", ["enum": [false, .null]]), asker, asUser,
+                    Schema.sometimes("all", ["enum": [false, .null]]), oneType, asker, asUser,
                 ]),
                 Schema.object([
-                    Schema.required("all", ["type": "boolean", "const": true]), Schema.sometimes("userIDs", ["type": "null"]), asker,
+                    Schema.required("all", ["type": "boolean", "const": true]), Schema.sometimes("userIDs", ["type": "null"]), oneType,
+                    asker,
                     asUser,
                 ]),
             ]
@@ -90,7 +93,7 @@ extension OpenAPI {
         request: Schema.object([
             Schema.optional("userIDs", Schema.users(min: 0, max: standard.queryUsersMax)),
             Schema.optional("offset", Schema.integer(0...Int64(Int32.max), "Rows already returned.")),
-            Schema.optional("limit", Schema.integer(1...Int64(Limits.pageRowsMax), "Rows of the page; without it all.")), asUser,
+            Schema.optional("limit", Schema.integer(1...Int64(Limits.pageRowsMax), "Rows of the page; without it all.")), oneType, asUser,
         ]),
         answer: Schema.object([
             Schema.required("subscriptions", Schema.list(of: Schema.reference("Subscription"))),

@@ -112,7 +112,7 @@ public struct Peer: Hashable, Sendable {
 /// The first thing two nodes say to one another on a link.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
-    public static let protocolVersion: UInt64 = 11
+    public static let protocolVersion: UInt64 = 12
 
     public var protocolVersion: UInt64
     /// Nodes of another cluster refuse the link.

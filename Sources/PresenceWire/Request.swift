@@ -39,10 +39,10 @@ public enum OwnerOperation: Hashable, Sendable {
     case subscribe([Target], seconds: Int64?, subscribeType: UInt8, session: SessionID?, isCounted: Bool = false)
     /// How many of the users that the receiver owns follow each of these. It takes no more of them without asking.
     case followers([UserID])
-    /// Follows them no longer; nil for everybody.
-    case unsubscribe([UserID]?, session: SessionID?)
-    /// One page of the list, or those of `only` that are in it.
-    case subscriptions(only: [UserID]?, offset: Int, limit: Int)
+    /// Follows them no longer; nil for everybody. With a type only where the subscription is of it.
+    case unsubscribe([UserID]?, subscribeType: UInt8?, session: SessionID?)
+    /// One page of the list, or those of `only` that are in it; with a type only those of it.
+    case subscriptions(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8?)
     /// These users' records as they are shown to one user, or with nil as they are.
     case records([UserID], for: UserID?)
     /// Changes who may see the user.

@@ -222,15 +222,17 @@ extension WireWriter {
         case .followers(let targets):
             tag(14)
             users(targets)
-        case .unsubscribe(let targets, let session):
+        case .unsubscribe(let targets, let type, let session):
             tag(3)
             optional(targets) { $0.users($1) }
+            optional(type) { $0.tag($1) }
             optional(session) { $0.session($1) }
-        case .subscriptions(let only, let offset, let limit):
+        case .subscriptions(let only, let offset, let limit, let type):
             tag(4)
             optional(only) { $0.users($1) }
             unsigned(UInt64(offset))
             unsigned(UInt64(limit))
+            optional(type) { $0.tag($1) }
         case .records(let users, let viewer):
             tag(5)
             self.users(users)
@@ -478,10 +480,14 @@ extension WireReader {
                 targets, seconds: try seconds(), subscribeType: try tag(),
                 session: try optional { reader throws(DecodeError) in try reader.session() }, isCounted: try flag())
         case 14: return .followers(try users())
-        case 3: return .unsubscribe(try userList(), session: try optional { reader throws(DecodeError) in try reader.session() })
+        case 3:
+            return .unsubscribe(
+                try userList(), subscribeType: try optional { reader throws(DecodeError) in try reader.tag() },
+                session: try optional { reader throws(DecodeError) in try reader.session() })
         case 4:
-            let only = try userList()
-            return .subscriptions(only: only, offset: Int(clamping: try unsigned()), limit: Int(clamping: try unsigned()))
+            return .subscriptions(
+                only: try userList(), offset: Int(clamping: try unsigned()), limit: Int(clamping: try unsigned()),
+                subscribeType: try optional { reader throws(DecodeError) in try reader.tag() })
         case 5: return .records(try users(), for: try optional { reader throws(DecodeError) in try reader.user() })
         case 11: return .setVisibility(try visibilityChange())
         case 12: return .visibility

@@ -45,9 +45,9 @@ public final class RCCoreClient: Sendable {
 
     /// Follows users no more.
     public func unSubscribeEvent(_ request: RCSubscribeEventRequest) async -> (status: RCErrorCode, failedUserIds: [String]?) {
-        do { return Self.result(try await client.unsubscribeUserStatus(request.userIds)) } catch {
-            return (RCErrorCode(error), request.userIds)
-        }
+        do {
+            return Self.result(try await client.unsubscribeUserStatus(request.userIds, subscribeType: request.subscribeType.wire))
+        } catch { return (RCErrorCode(error), request.userIds) }
     }
 
     /// The subscriptions to the users of the request.
@@ -56,7 +56,7 @@ public final class RCCoreClient: Sendable {
     ) async -> (status: RCErrorCode, subscribeEvents: [RCSubscribeInfoEvent]?) {
         guard !request.userIds.isEmpty else { return (RCErrorCode(rawValue: PresenceError.Code.badParameter.rawValue), nil) }
         do {
-            let page = try await client.getSubscribedUserStatus(request.userIds)
+            let page = try await client.getSubscribedUserStatus(request.userIds, subscribeType: request.subscribeType.wire)
             return (RC_SUCCESS, page.subscriptions.map { RCSubscribeInfoEvent($0) })
         } catch { return (RCErrorCode(error), nil) }
     }
@@ -70,7 +70,8 @@ public final class RCCoreClient: Sendable {
         _ request: RCSubscribeEventRequest, pageSize: Int, startIndex: Int
     ) async -> (status: RCErrorCode, subscribeEvents: [RCSubscribeInfoEvent]?) {
         do {
-            let page = try await client.getSubscribedUserStatus(offset: startIndex, limit: pageSize)
+            let page = try await client.getSubscribedUserStatus(
+                offset: startIndex, limit: pageSize, subscribeType: request.subscribeType.wire)
             return (RC_SUCCESS, page.subscriptions.map { RCSubscribeInfoEvent($0) })
         } catch { return (RCErrorCode(error), nil) }
     }

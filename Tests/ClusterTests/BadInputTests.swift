@@ -20,6 +20,8 @@ import Testing
         ("subscribeUserStatus", #"{"userIDs":["b"],"subscribeType":9}"#, 400, 6017),
         ("unsubscribeUserStatus", "{}", 400, 6017), ("unsubscribeUserStatus", #"{"all":true,"userIDs":["b"]}"#, 400, 6017),
         ("getSubscribedUserStatus", #"{"limit":0}"#, 400, 6017), ("getSubscribedUserStatus", #"{"offset":-1}"#, 400, 6017),
+        ("unsubscribeUserStatus", #"{"userIDs":["bob"],"subscribeType":2}"#, 400, 6017),
+        ("getSubscribedUserStatus", #"{"subscribeType":4}"#, 400, 6017),
         ("setSelfStatus", #"{"customStatus":7}"#, 400, 6017), ("setSelfStatus", #"{"expiry":60}"#, 400, 6017),
         ("setSelfStatus", #"{"customStatus":""# + String(repeating: "é", count: 129) + #""}"#, 400, 6017),
         ("setSelfStatus", #"{"customStatus":"x","expiry":0}"#, 400, 6017), ("logout", #"{"sessionID":"nonsense"}"#, 400, 6017),

@@ -140,6 +140,15 @@ extension ConformanceTests {
             #expect(ended.status == RCErrorCode(rawValue: 7003) && ended.failedUserIds == ["bad\u{1}"])
             #expect(try await app.followed(node: 2) == ["dora"])
             request.userIds = ["dora"]
+            // Of another type there is none, and a profile cannot be followed at all.
+            request.subscribeType = .friendOnlineStatus
+            #expect(await core.unSubscribeEvent(request).status == RC_SUCCESS)
+            #expect(await core.querySubscribeEvent(request).subscribeEvents?.count == 0)
+            request.subscribeType = .userProfile
+            #expect(await core.unSubscribeEvent(request).status == RCErrorCode(rawValue: 6017))
+            #expect(await core.querySubscribeEvent(request).status == RCErrorCode(rawValue: 6017))
+            request.subscribeType = .onlineStatus
+            #expect(try await app.followed(node: 2) == ["dora"])
             let last = await core.unSubscribeEvent(request)
             #expect(last.status == RC_SUCCESS && last.failedUserIds == nil)
             #expect(try await app.followed(node: 2) == [])

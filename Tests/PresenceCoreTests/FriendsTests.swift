@@ -26,8 +26,9 @@ import Testing
     }
 
     /// Whom the user follows, with the types.
-    private mutating func list(of user: String) -> [String] {
-        cluster.call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 200), by: user, on: 0)
+    private mutating func list(of user: String, only: [String]? = nil, type: UInt8? = nil) -> [String] {
+        let only = only.map { $0.map { UserID(app: "default", id: $0) } }
+        cluster.call(.getSubscribedUserStatus(only: only, offset: 0, limit: 200, subscribeType: type), by: user, on: 0)
         cluster.advance(.milliseconds(50))
         guard case .subscriptions(let page, _, _) = cluster.lastAnswer(on: 0) else { return ["no answer"] }
         return page.map { "\($0.target.id) \($0.subscribeType)" }
@@ -47,6 +48,31 @@ import Testing
         set(#"{"errors.shape":"wholeCall"}"#)
         #expect(followFriends(["carl", "eve"], by: "bob") == .refused(.noFriends([UserID(app: "default", id: "eve")])))
         #expect(list(of: "bob") == ["ann 3", "carl 3"])
+    }
+
+    /// R8, R9, R10.
+    @Test mutating func subscriptionsOfOneTypeAreListedAndEndedWithoutTheOthers() {
+        set(#"{"friends.autoNotify":false}"#)
+        cluster.login("bob", on: 1)
+        befriend("bob", ["ann", "carl"])
+        cluster.subscribe("bob", to: ["carl", "dora", "emil"], on: 1)
+        _ = followFriends(["ann"], by: "bob")
+        #expect(list(of: "bob") == ["ann 3", "carl 1", "dora 1", "emil 1"])
+        #expect(list(of: "bob", type: 3) == ["ann 3"])
+        #expect(list(of: "bob", only: ["ann", "dora"], type: 1) == ["dora 1"])
+        cluster.call(.getSubscribedUserStatus(only: nil, offset: 1, limit: 1, subscribeType: 1), by: "bob", on: 0)
+        cluster.advance(.milliseconds(50))
+        guard case .subscriptions(let page, _, let total) = cluster.lastAnswer(on: 0) else {
+            Issue.record("no page")
+            return
+        }
+        #expect(page.map(\.target) == [user("dora")] && total == 3)
+        cluster.call(.unsubscribeUserStatus([user("ann"), user("carl")], subscribeType: 1), by: "bob", on: 0)
+        cluster.advance(.milliseconds(50))
+        #expect(list(of: "bob") == ["ann 3", "dora 1", "emil 1"])
+        cluster.call(.unsubscribeUserStatus(nil, subscribeType: 1), by: "bob", on: 0)
+        cluster.advance(.milliseconds(50))
+        #expect(list(of: "bob") == ["ann 3"])
     }
 
     @Test mutating func whoIsFollowedAsAFriendIsFollowedNoLongerThanTheFriendship() {
