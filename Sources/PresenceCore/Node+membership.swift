@@ -79,6 +79,9 @@ extension Node {
     /// Whether a node is a member, as far as this one knows.
     public func isMember(_ id: NodeID) -> Bool { peerIndices[id].map { peers[$0].isAlive } ?? false }
 
+    /// Whether a node has said that it ends, so that nobody misses it.
+    public func hasLeft(_ id: NodeID) -> Bool { peerIndices[id].map { peers[$0].hasLeft } ?? false }
+
     private mutating func meet(_ hello: Hello, at now: Now) {
         isChilled = isChilled || givesWay(to: hello)
         membership.learn(hello.sender, at: now)

@@ -225,7 +225,7 @@ final class Shell: @unchecked Sendable {
         case .superseded(let other):
             logger.critical("another process runs as this node; stop one of them", metadata: ["address": "\(other.address)"])
         case .membership(let id, let isAlive):
-            logger.notice(isAlive ? "member joined" : "member lost", metadata: ["member": "\(id)"])
+            logger.notice(isAlive ? "member joined" : node.hasLeft(id) ? "member left" : "member lost", metadata: ["member": "\(id)"])
         }
     }
 

@@ -166,6 +166,7 @@ import Testing
         cluster.leave(1)
         cluster.leave(2)
         cluster.advance(.seconds(1))
+        #expect(["node-0", "node-1", "node-2"].map { cluster.processes[0].node.hasLeft(NodeID($0)) } == [false, true, true])
         guard case .userStatus = cluster.setStatus("ann", "alone", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
