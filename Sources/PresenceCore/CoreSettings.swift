@@ -48,13 +48,13 @@ public struct CoreSettings: Sendable, Equatable {
 }
 
 extension CoreSettings {
-    /// See ``PresenceWire/Policy/offlineGrace``, of apps about which nothing was said.
+    /// See ``PresenceWire/Policy/offlineGrace``, of apps about whose grace nothing was said.
     public var offlineGrace: Duration {
         get { policy.offlineGrace }
         set { policy.offlineGrace = newValue }
     }
 
-    /// See ``PresenceWire/Policy/livenessTimeout``, of apps about which nothing was said.
+    /// See ``PresenceWire/Policy/livenessTimeout``, of apps about whose liveness nothing was said.
     public var heartbeatTimeout: Duration {
         get { policy.livenessTimeout }
         set { policy.livenessTimeout = newValue }

@@ -2,6 +2,10 @@ import PresenceWire
 
 /// The policies of all apps. Every node holds all of them: one that is set goes from its one writer, the owner of the app's name, to each
 /// node, and is answered when all of them have it on disk (contract §6).
+///
+/// How long silence and a lost session are borne, the configuration of a node says as well: that is its base for apps of which nothing else
+/// was said about it. It is neither kept nor told to other nodes, so nodes that are configured otherwise follow an app otherwise: a session is
+/// lost as the node says that it is connected to, and missed for as long as the owner of its user says.
 struct Policies {
     /// What was said about one app, and when; version zero for what the configuration says.
     struct Entry {
@@ -12,14 +16,17 @@ struct Policies {
     /// For apps about which nothing was said.
     let standard: Policy
     private var entries: [String: Entry] = [:]
+    /// What follows from ``entries`` on this node.
+    private var followed: [String: Policy] = [:]
 
     init(standard: Policy, configured: [String: AppPolicy]) {
         self.standard = standard
         entries = configured.mapValues { Entry(app: $0, version: .zero) }
+        followed = configured.mapValues { $0.followed(on: standard) }
     }
 
     /// The policy for a user's app.
-    func policy(of user: UserID) -> Policy { entries.isEmpty ? standard : entries[String(user.app)]?.app.policy ?? standard }
+    func policy(of user: UserID) -> Policy { followed.isEmpty ? standard : followed[String(user.app)] ?? standard }
 
     /// What was said about an app.
     func entry(_ app: String) -> Entry? { entries[app] }
@@ -31,11 +38,25 @@ struct Policies {
     mutating func merge(_ entry: Entry, of app: String) -> Bool {
         guard entry.version > entries[app]?.version ?? .zero else { return false }
         entries[app] = entry
+        followed[app] = entry.app.followed(on: standard)
         return true
     }
 
     /// The durable form of what was set; what the configuration says is not written.
     var rows: [Row] { apps.compactMap { app in entries[app].flatMap { $0.version > .zero ? Row(policy: $0, of: app) : nil } } }
+}
+
+extension AppPolicy {
+    /// What follows from it on a node whose own policy is `standard`: the times of which neither a setting nor the preset's document says
+    /// anything are the node's own.
+    func followed(on standard: Policy) -> Policy {
+        guard preset != .tencent else { return policy }  // Its document names both (T5, T6), the others none.
+        let settings = (try? JSONReader.read(json))?["settings"]
+        var followed = policy
+        if settings?["offlineGrace"] == nil { followed.offlineGrace = standard.offlineGrace }
+        if settings?["liveness.timeout"] == nil { followed.livenessTimeout = standard.livenessTimeout }
+        return followed
+    }
 }
 
 extension UserID {
@@ -51,7 +72,7 @@ extension Row {
 }
 
 extension Node {
-    /// What was said about an app's policy, with all that follows from it; nil for nothing.
+    /// What was said about an app's policy; nil for nothing. ``policy(of:)`` is what this node makes of it.
     public func appPolicy(_ app: String) -> (policy: AppPolicy, version: Version)? {
         owners.policies.entry(app).map { ($0.app, $0.version) }
     }
@@ -63,7 +84,7 @@ extension Node {
     func messagesAtStart() -> [NodeMessage] {
         [.policy(app: nil, owners.policies.standard)]
             + kicks.all.map { .kicked($0.user, before: $0.entry.before, reason: $0.entry.reason) }
-            + owners.policies.apps.compactMap { app in owners.policies.entry(app).map { .policy(app: app, $0.app.policy) } }
+            + owners.policies.apps.map { app in NodeMessage.policy(app: app, owners.policies.policy(of: .policyKeeper(of: app))) }
     }
 
     /// Changes the policy of an app, of whose name this node is the owner.
@@ -104,7 +125,7 @@ extension Node {
         guard owners.policies.merge(entry, of: app) else { return }
         outbox.rows.append(Row(policy: entry, of: app))
         owners.policyChanged(of: app, from: old, at: now, into: &outbox)
-        tell(.policy(app: app, entry.app.policy), mask: .max)
+        tell(.policy(app: app, owners.policies.policy(of: .policyKeeper(of: app))), mask: .max)
     }
 
     /// Takes a policy back at the start.

@@ -93,7 +93,7 @@ final class AdminAPI {
             json.object { $0.member("isDraining", isDraining) }
         case .getAppPolicy:
             let app = try app(of: fields, caller)
-            json.policy(shell.node.appPolicy(app), of: app)
+            json.policy(shell.node.appPolicy(app), followed: shell.node.policy(of: caller.user), of: app)
         case .explain: return try explain(fields, caller, then: respond)
         case .forget:
             try forget(fields)
@@ -194,7 +194,7 @@ final class AdminAPI {
         shell.perform(.setAppPolicy(change), caller: caller.user) { [shell] answer in
             if case .refused(let refusal) = answer { return respond(.failure(Problem(refusal))) }
             var json = JSONWriter(reserving: 1_024)
-            json.policy(shell.node.appPolicy(app), of: app)
+            json.policy(shell.node.appPolicy(app), followed: shell.node.policy(of: caller.user), of: app)
             respond(.success(json.bytes))
         }
     }
@@ -205,6 +205,23 @@ final class AdminAPI {
             HTTPResponse(
                 status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter,
                 allow: allow))
+    }
+}
+
+extension AppPolicy {
+    /// All settings by name, with the times that a node follows: of which nothing was said, they are its own.
+    fileprivate func settings(followed policy: Policy) -> JSONValue {
+        var json = JSONWriter(reserving: 1_024)
+        json.object { writeAll(into: &$0) }
+        guard case .object(let settings) = (try? JSONReader.read(json.bytes))?["settings"] else {
+            preconditionFailure("the settings of a policy are no JSON object: \(String(decoding: json.bytes, as: UTF8.self))")
+        }
+        let times = ["liveness.timeout": policy.livenessTimeout, "offlineGrace": policy.offlineGrace]
+        return .object(
+            settings.map { setting in
+                guard let time = times[setting.name] else { return setting }
+                return JSONValue.Member(name: setting.name, value: .integer(time.components.seconds))
+            })
     }
 }
 
@@ -224,10 +241,16 @@ extension JSONWriter {
         }
     }
 
-    fileprivate mutating func policy(_ known: (policy: AppPolicy, version: Version)?, of app: String) {
+    /// What was said of an app, with the values of all settings.
+    ///
+    /// - Parameter followed: what this node makes of it.
+    mutating func policy(_ known: (policy: AppPolicy, version: Version)?, followed: Policy, of app: String) {
+        let said = known?.policy ?? AppPolicy()
         object { json in
             json.member("app", app)
-            (known?.policy ?? AppPolicy()).writeAll(into: &json)
+            json.member("preset", said.preset.rawValue)
+            json.key("settings")
+            json.value(said.settings(followed: followed))
             json.member("version", known?.version ?? .zero)
         }
     }

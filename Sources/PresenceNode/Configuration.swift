@@ -66,9 +66,10 @@ public struct NodeConfiguration: Sendable {
     public var join: [HostPort] = []
     /// Where durable rows live. Default `./rollcall-data`.
     public var dataDirectory = "./rollcall-data"
-    /// Takes the built-in development key; listens on loopback only.
+    /// Takes the built-in development key; listens on loopback only. ``read(flags:environment:file:)`` implies it when neither keys nor
+    /// addresses are configured.
     public var isDevelopment = false
-    /// The keys that sign tokens, by app.
+    /// The keys that sign tokens, by app: of those that `apps` names, and of those that the file has below `jwt`.
     public var appKeys: [String: [TokenKey]] = [:]
     /// PEM files for clients' TLS.
     public var tlsCertificate: String?
@@ -77,8 +78,8 @@ public struct NodeConfiguration: Sendable {
     public var clusterTLSCertificate: String?
     public var clusterTLSKey: String?
     public var clusterTLSAuthority: String?
-    /// Event loops. Default: one a core.
-    public var loopsCount = ProcessInfo.processInfo.activeProcessorCount
+    /// Event loops, 1 ... ``loopsMax``. Default: one a core, and no more than that.
+    public var loopsCount = NodeConfiguration.loops(ofCores: ProcessInfo.processInfo.activeProcessorCount)
     /// `trace`, `debug`, `info`, `notice`, `warning`, `error`. Default `info`.
     public var logLevel = "info"
     /// `text` or `json`. Default `text`.
@@ -92,6 +93,12 @@ public struct NodeConfiguration: Sendable {
     public var drainTimeout = Duration.seconds(30)
 
     public init() {}
+
+    /// Each loop is a gateway, and the core takes 64 of them.
+    static let loopsMax = 64
+
+    /// The default of ``loopsCount``.
+    static func loops(ofCores coresCount: Int) -> Int { min(coresCount, loopsMax) }
 
     /// A node beside others in one process: development keys, free ports on loopback, one loop, data below `directory`, joining through
     /// the first of `others`.
@@ -123,21 +130,25 @@ public struct NodeConfiguration: Sendable {
             ),
             EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "rollcall"),
         ]
-        var policies: [String: AppPolicy] = [:]
+        var apps = KnownSettings.Apps()
         if let file {
+            apps = try KnownSettings.check(file: file)
             do { providers.append(try await FileProvider<YAMLSnapshot>(filePath: .init(file))) } catch {
                 throw ConfigurationError(setting: "config", problem: "\(file) cannot be read: \(error)")
             }
-            policies = try KnownSettings.check(file: file)
         }
         var configuration = NodeConfiguration()
-        try configuration.apply(SettingsReader(config: ConfigReader(providers: providers)))
-        configuration.core.policies = policies
+        try configuration.apply(
+            SettingsReader(config: ConfigReader(providers: providers)), variables: environment.keys.sorted(), appsWithKeys: apps.withKeys)
+        configuration.core.policies = apps.policies
         try configuration.validate()
         return configuration
     }
 
-    private mutating func apply(_ reader: SettingsReader) throws {
+    /// - Parameters:
+    ///   - variables: the names of the process's variables.
+    ///   - appsWithKeys: those that the file has below `jwt`.
+    private mutating func apply(_ reader: SettingsReader, variables: [String], appsWithKeys: [String]) throws {
         let hasAddress = try ["listen", "clusterListen", "opsListen"].contains { try reader.text($0) != nil }
         nodeID = try reader.text("nodeId") ?? nodeID
         cluster = try reader.text("cluster") ?? cluster
@@ -151,14 +162,16 @@ public struct NodeConfiguration: Sendable {
             return address
         }
         dataDirectory = try reader.text("dataDir") ?? dataDirectory
-        for app in try reader.list("apps") { appKeys[app] = try reader.keys(of: app) }
+        let apps = Set(try reader.list("apps") + appsWithKeys).sorted()
+        try KnownSettings.check(variables: variables, apps: apps)
+        for app in apps { appKeys[app] = try reader.keys(of: app) }
         isDevelopment = try reader.bool("dev") ?? (appKeys.isEmpty && !hasAddress)
         tlsCertificate = try reader.text("tlsCertificate")
         tlsKey = try reader.text("tlsKey")
         clusterTLSCertificate = try reader.text("clusterTlsCertificate")
         clusterTLSKey = try reader.text("clusterTlsKey")
         clusterTLSAuthority = try reader.text("clusterTlsCa")
-        loopsCount = try reader.integer("loops", in: 1...FanOut_gatewaysMax) ?? loopsCount
+        loopsCount = try reader.integer("loops", in: 1...Self.loopsMax) ?? loopsCount
         logLevel = try reader.text("logLevel") ?? logLevel
         logFormat = try reader.text("logFormat") ?? logFormat
         gateway.heartbeatInterval = try reader.seconds("heartbeatInterval", in: 1...86_400) ?? gateway.heartbeatInterval
@@ -168,8 +181,6 @@ public struct NodeConfiguration: Sendable {
         streamsPerConnectionMax = try reader.integer("streamsPerConnection", in: 1...1_000_000) ?? streamsPerConnectionMax
         drainTimeout = try reader.seconds("drainTimeout", in: 0...3_600) ?? drainTimeout
     }
-
-    private var FanOut_gatewaysMax: Int { 64 }
 
     /// Throws for settings that do not fit together.
     public func validate() throws(ConfigurationError) {
@@ -192,6 +203,9 @@ public struct NodeConfiguration: Sendable {
                 problem:
                     "\(address) can be reached from outside, but the development key is known to everybody; configure keys or listen on 127.0.0.1"
             )
+        }
+        guard (1...Self.loopsMax).contains(loopsCount) else {
+            throw ConfigurationError(setting: "loops", problem: "\(loopsCount) is not in 1...\(Self.loopsMax)")
         }
         guard (tlsCertificate == nil) == (tlsKey == nil) else {
             throw ConfigurationError(setting: "tls-certificate", problem: "tls-certificate and tls-key go together; one is missing")

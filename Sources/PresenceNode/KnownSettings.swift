@@ -2,7 +2,8 @@ import Foundation
 import PresenceWire
 import Yams
 
-/// The names that a YAML file may use: a misspelt one is refused by name, because a setting that is silently ignored is found in production.
+/// The names that settings may have, and the shapes of their values: what fits neither is refused by name, because a setting that is silently
+/// ignored is found in production.
 enum KnownSettings {
     static let names = [
         "advertise", "apps", "cluster", "clusterListen", "clusterSecret", "clusterTlsCa", "clusterTlsCertificate",
@@ -18,19 +19,42 @@ enum KnownSettings {
     /// Below `policies`, for each app.
     static let policyNames = ["preset", "settings"]
 
-    /// Refuses names that do not exist, and returns the apps' policies.
-    static func check(file: String) throws(ConfigurationError) -> [String: AppPolicy] {
+    /// What a file says of apps.
+    struct Apps {
+        var policies: [String: AppPolicy] = [:]
+        /// Those below `jwt`.
+        var withKeys: [String] = []
+    }
+
+    /// Refuses names that do not exist and values of a shape that their setting does not take, and returns what the file says of apps.
+    static func check(file: String) throws(ConfigurationError) -> Apps {
+        let text: String
+        do { text = try String(contentsOfFile: file, encoding: .utf8) } catch {
+            throw ConfigurationError(setting: "config", problem: "\(file) cannot be read: \(error.localizedDescription)")
+        }
         let root: Node?
-        do { root = try Yams.compose(yaml: String(contentsOfFile: file, encoding: .utf8)) } catch {
+        do { root = try Yams.compose(yaml: text) } catch {
             throw ConfigurationError(setting: "config", problem: "\(file) is not YAML: \(error)")
         }
-        guard let root else { return [:] }
-        try check(root, in: "", names: names)
-        for (app, keys) in root.mapping?["jwt"]?.mapping ?? [:] { try check(keys, in: "jwt.\(app.string ?? "?").", names: keyNames) }
+        var apps = Apps()
+        guard let root else { return apps }
+        try checkNames(in: root, of: nil, names)
+        for (name, value) in root.mapping ?? [:] { try checkShape(of: value, name.string ?? "?") }
+        for (app, keys) in root.mapping?["jwt"]?.mapping ?? [:] {
+            let name = app.string ?? "?"
+            try checkNames(in: keys, of: "jwt.\(name)", keyNames)
+            for (key, value) in keys.mapping ?? [:] { try checkShape(of: value, "jwt.\(name).\(key.string ?? "?")") }
+            apps.withKeys.append(name)
+        }
+        apps.policies = try policies(in: root)
+        return apps
+    }
+
+    private static func policies(in root: Node) throws(ConfigurationError) -> [String: AppPolicy] {
         var policies: [String: AppPolicy] = [:]
         for (app, policy) in root.mapping?["policies"]?.mapping ?? [:] {
             let name = app.string ?? "?"
-            try check(policy, in: "policies.\(name).", names: policyNames)
+            try checkNames(in: policy, of: "policies.\(name)", policyNames)
             guard Limits.isValidName(name) else {
                 throw ConfigurationError(setting: "policies.\(name)", problem: "is not an app: 1 to 64 bytes without control characters")
             }
@@ -41,16 +65,84 @@ enum KnownSettings {
         return policies
     }
 
-    private static func check(_ node: Node, in prefix: String, names: [String]) throws(ConfigurationError) {
+    /// - Parameter setting: below which the names stand; nil for the file itself.
+    private static func checkNames(in node: Node, of setting: String?, _ names: [String]) throws(ConfigurationError) {
         guard let mapping = node.mapping else {
-            throw ConfigurationError(setting: "config", problem: "\(prefix)… must be names with values")
+            throw ConfigurationError(setting: setting ?? "config", problem: "is \(shape(of: node)); it must be names with values")
         }
         for (key, _) in mapping {
             let name = key.string ?? "?"
             guard names.contains(name) else {
                 throw ConfigurationError(
-                    setting: prefix + name, problem: "no such setting; there are \(names.joined(separator: ", "))")
+                    setting: setting.map { "\($0).\(name)" } ?? name,
+                    problem: "no such setting; there are \(names.joined(separator: ", "))")
             }
+        }
+    }
+
+    /// Refuses a list or a mapping where one value is due: the reader would pass it over, and the default would be taken.
+    private static func checkShape(of value: Node, _ setting: String) throws(ConfigurationError) {
+        let found = shape(of: value)
+        switch setting {
+        case "jwt", "policies":
+            guard value.mapping != nil || value.null != nil else {
+                throw ConfigurationError(setting: setting, problem: "is \(found); it must be apps with what is said of each")
+            }
+        case "apps", "join":
+            if value.scalar != nil { return }
+            guard let elements = value.sequence else {
+                throw ConfigurationError(setting: setting, problem: "is \(found); it must be a list, or values with commas between them")
+            }
+            for (index, element) in elements.enumerated() where element.scalar == nil {
+                throw ConfigurationError(setting: setting, problem: "number \(index + 1) is \(shape(of: element)); it must be one value")
+            }
+        default:
+            guard value.scalar != nil else { throw ConfigurationError(setting: setting, problem: "is \(found); it must be one value") }
+        }
+    }
+
+    private static func shape(of node: Node) -> String {
+        if node.sequence != nil { return "a list" }
+        return node.mapping != nil ? "a mapping" : "one value"
+    }
+}
+
+/// Keys of apps in the environment.
+extension KnownSettings {
+    private static let keyPrefix = "ROLLCALL_JWT_"
+
+    /// The variable that is read for a key of an app.
+    static func variable(of app: String, _ key: String) -> String { "\(keyPrefix)\(encoded(app))_\(encoded(key))" }
+
+    /// As `EnvironmentVariablesProvider` does it: in capitals, with `_` before a capital that follows a small letter, and for all that is
+    /// neither letter nor digit.
+    private static func encoded(_ name: String) -> String {
+        var encoded = ""
+        var isAfterSmall = false
+        for character in name {
+            if isAfterSmall, character.isUppercase { encoded += "_" }
+            encoded += character.isLetter || character.isNumber ? character.uppercased() : "_"
+            isAfterSmall = character.isLowercase
+        }
+        return encoded
+    }
+
+    /// Refuses variables that look like a key and are none: of an app that is not among `apps`, or of a kind that does not exist. The node
+    /// would do without it, and where it is the only one it would take the key that everybody knows.
+    static func check(variables: [String], apps: [String]) throws(ConfigurationError) {
+        let known = Set(apps.flatMap { app in keyNames.map { variable(of: app, $0) } })
+        for variable in variables where variable.hasPrefix(keyPrefix) && !known.contains(variable) {
+            let ending = keyNames.map { "_" + encoded($0) }.first { variable.hasSuffix($0) } ?? ""
+            let app = variable.dropFirst(keyPrefix.count).dropLast(ending.count).lowercased()
+            guard !ending.isEmpty, !app.isEmpty else {
+                let names = keyNames.map { "\(keyPrefix)<APP>_\(encoded($0))" }.joined(separator: ", ")
+                throw ConfigurationError(setting: variable, problem: "no such setting; the keys of an app are \(names)")
+            }
+            throw ConfigurationError(
+                setting: variable,
+                problem:
+                    "its app is not configured; name it in ROLLCALL_APPS as its tokens do: ROLLCALL_APPS=\((apps + [app]).joined(separator: ","))"
+            )
         }
     }
 }

@@ -27,7 +27,7 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "PEM file with this node's certificate for links between nodes.") var clusterTlsCertificate: String?
     @Option(help: "PEM file with its key.") var clusterTlsKey: String?
     @Option(help: "PEM file with the authority that signs the nodes' certificates.") var clusterTlsCa: String?
-    @Option(help: "Event loops (default: one a core).") var loops: Int?
+    @Option(help: "Event loops, 1 to 64 (default: one a core).") var loops: Int?
     @Option(help: "trace, debug, info, notice, warning or error (default info).") var logLevel: String?
     @Option(help: "text or json (default text).") var logFormat: String?
 
@@ -69,6 +69,16 @@ struct ServeCommand: AsyncParsableCommand {
             throw CommandFailure(
                 description:
                     "cannot listen on \(configuration.listen), \(configuration.clusterListen) or \(configuration.opsListen): \(error)",
+                code: PresenceNode.ExitCode.unavailable)
+        } catch let error as SocketAddressError.UnknownHost {
+            // In the order in which the ports are taken: of two addresses with the same host it is the first that failed.
+            let addresses = [
+                ("cluster-listen", configuration.clusterListen), ("ops-listen", configuration.opsListen), ("listen", configuration.listen),
+            ]
+            guard let (setting, address) = addresses.first(where: { $0.1.host == error.host }) else { throw error }
+            throw CommandFailure(
+                description:
+                    "\(setting): cannot listen on \(address): \(error.errorDescription); give an address of this machine, or a name of one",
                 code: PresenceNode.ExitCode.unavailable)
         }
     }

@@ -20,6 +20,59 @@ import Testing
         #expect(cluster.processes.map { $0.disk.values.count { $0.kind == .policy } } == [1, 1, 1])
     }
 
+    /// How long each node bears silence, and misses a lost session, in seconds.
+    private func times(of app: String) -> [[Int64]] {
+        cluster.processes.map { process in
+            let policy = process.node.policy(of: UserID(app: app, id: "x"))
+            return [policy.livenessTimeout.components.seconds, policy.offlineGrace.components.seconds]
+        }
+    }
+
+    private func onAll(_ timeout: Int64, _ grace: Int64) -> [[Int64]] { [[Int64]](repeating: [timeout, grace], count: 3) }
+
+    @Test mutating func theTimesOfTheNodesHoldForAppsOfWhichOnlyOtherThingsAreSaid() throws {
+        var settings = CoreSettings()
+        settings.heartbeatTimeout = .seconds(60)
+        settings.offlineGrace = .seconds(5)
+        settings.policies = [
+            "shop": try AppPolicy(["preset": "zim"]), "slow": try AppPolicy(["settings": ["liveness.timeout": 400]]),
+            "talk": try AppPolicy(["preset": "tencent"]),
+        ]
+        cluster = TestCluster(nodes: 3, settings: settings)
+        #expect(times(of: "default") == onAll(60, 5))
+        #expect(times(of: "shop") == onAll(60, 5))
+        #expect(times(of: "slow") == onAll(400, 5))
+        #expect(times(of: "talk") == onAll(400, 0))  // T5, T6
+
+        #expect(setPolicy(#"{"settings":{"query.batchMax":5}}"#) == .done)
+        #expect(times(of: "default") == onAll(60, 5))
+        let user = UserID(app: "default", id: "x")
+        #expect(cluster.processes.map { $0.gateway.policies.policy(of: user).livenessTimeout.components.seconds } == [60, 60, 60])
+        let rows = cluster.processes.flatMap { $0.disk.values.filter { $0.kind == .policy } }
+        let said = Array(#"{"preset":"rollcall","settings":{"query.batchMax":5}}"#.utf8)
+        #expect(rows.map(\.value) == [said, said, said])
+
+        #expect(setPolicy(#"{"settings":{"offlineGrace":7}}"#) == .done)
+        #expect(times(of: "default") == onAll(60, 7))
+        #expect(setPolicy(#"{"preset":"tencent"}"#) == .done)
+        #expect(times(of: "default") == onAll(400, 0))
+        #expect(setPolicy(#"{"preset":"rongcloud"}"#) == .done)
+        #expect(times(of: "default") == onAll(60, 5))
+    }
+
+    @Test mutating func aNodeThatIsConfiguredOtherwiseFollowsAnAppWithItsOwnTimes() throws {
+        _ = setPolicy(#"{"preset":"zim"}"#)
+        cluster.kill(2)
+        cluster.advance(.seconds(4))
+        var settings = CoreSettings()
+        settings.heartbeatTimeout = .seconds(90)
+        try cluster.restart(2, settings: settings)
+        cluster.advance(.seconds(4))
+        #expect(times(of: "default") == [[400, 2], [400, 2], [90, 2]])
+        let user = UserID(app: "default", id: "x")
+        #expect(cluster.processes[2].gateway.policies.policy(of: user).livenessTimeout == .seconds(90))
+    }
+
     @Test mutating func changesOfTwoAdministratorsAtOnceAreBothKept() {
         cluster.call(.setAppPolicy(Array(#"{"settings":{"query.batchMax":5}}"#.utf8)), by: "admin", on: 0)
         cluster.call(.setAppPolicy(Array(#"{"settings":{"offlineGrace":7}}"#.utf8)), by: "admin", on: 1)

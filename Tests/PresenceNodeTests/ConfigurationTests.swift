@@ -1,13 +1,31 @@
 import Foundation
 import Testing
 
+@testable import PresenceCore
 @testable import PresenceNode
 
 @Suite struct ConfigurationTests {
+    /// As long as an HS256 secret must be.
+    private static let secret = String(repeating: "k", count: 32)
+
     private func read(_ flags: [String: String] = [:], _ environment: [String: String] = [:], file: String? = nil) async throws
         -> NodeConfiguration
     {
         try await NodeConfiguration.read(flags: flags, environment: environment, file: file)
+    }
+
+    /// Reads a file with this text, and variables.
+    private func read(yaml text: String, _ environment: [String: String] = [:]) async throws -> NodeConfiguration {
+        let file = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString).yaml"
+        defer { unlink(file) }
+        try text.write(toFile: file, atomically: true, encoding: .utf8)
+        return try await read([:], environment, file: file)
+    }
+
+    /// Why these settings are refused; nil if they are taken.
+    private func refusal(of settings: () async throws -> NodeConfiguration) async throws -> ConfigurationError? {
+        do { _ = try await settings() } catch let error as ConfigurationError { return error }
+        return nil
     }
 
     @Test func withoutSettingsANodeIsForDevelopmentOnLoopback() async throws {
@@ -55,5 +73,72 @@ import Testing
         } catch let error as ConfigurationError {
             #expect(error.setting == setting)
         } catch { Issue.record("another error: \(error)") }
+    }
+
+    // MARK: Loops
+
+    @Test(arguments: [(1, 1), (64, 64), (65, 64), (192, 64)])
+    func thereIsALoopForEachCoreUpToAsManyAsANodeTakes(cores: Int, loops: Int) {
+        #expect(NodeConfiguration.loops(ofCores: cores) == loops)
+        #expect(NodeConfiguration.loopsMax == FanOut.gatewaysMax)
+    }
+
+    @Test(arguments: [0, 65]) func aNumberOfLoopsThatANodeDoesNotTakeIsRefused(loops: Int) {
+        var configuration = NodeConfiguration()
+        configuration.isDevelopment = true
+        configuration.loopsCount = loops
+        #expect(throws: ConfigurationError(setting: "loops", problem: "\(loops) is not in 1...64")) { try configuration.validate() }
+    }
+
+    // MARK: Keys
+
+    @Test func anAppWithAKeyInTheFileIsServedAndNobodyTakesTheDevelopmentKey() async throws {
+        let yaml = "apps: [default]\njwt: {default: {hs256: \(Self.secret)}, shop: {hs256: \(Self.secret)}}"
+        let both = try await read(yaml: yaml)
+        #expect(both.appKeys.keys.sorted() == ["default", "shop"] && !both.isDevelopment)
+        let one = try await read(yaml: "jwt: {shop: {hs256: \(Self.secret)}}")
+        #expect(one.appKeys.keys.sorted() == ["shop"] && !one.isDevelopment)
+    }
+
+    @Test(arguments: ["default", "my-shop", "myShop", "shop.2"], KnownSettings.keyNames)
+    func theVariableOfAKeyIsTheOneThatIsRead(app: String, key: String) async throws {
+        let configuration = try await read([:], ["ROLLCALL_APPS": app, KnownSettings.variable(of: app, key): #filePath])
+        #expect(configuration.appKeys[app]?.count == 1 && !configuration.isDevelopment)
+    }
+
+    @Test(arguments: [[:], ["dev": "true"], ["listen": "127.0.0.1:0"], ["dataDir": "x"]] as [[String: String]])
+    func aKeyInTheEnvironmentOfAnAppThatIsNotNamedIsRefused(flags: [String: String]) async throws {
+        let name = "ROLLCALL_JWT_SHOP_HS256"
+        let alone = try await refusal { try await read(flags, [name: Self.secret]) }
+        #expect(alone?.setting == name && alone?.problem.hasSuffix("ROLLCALL_APPS=shop") == true)
+        let variables = ["ROLLCALL_APPS": "default", "ROLLCALL_JWT_DEFAULT_HS256": Self.secret, name: Self.secret]
+        let besides = try await refusal { try await read(flags, variables) }
+        #expect(besides?.setting == name && besides?.problem.hasSuffix("ROLLCALL_APPS=default,shop") == true)
+    }
+
+    @Test(arguments: ["ROLLCALL_JWT_HS256", "ROLLCALL_JWT_DEFAULT_HS265", "ROLLCALL_JWT_DEFAULT_ES256_PUBLIC_KEY_FILE"])
+    func aVariableThatIsNoKeyIsRefusedByItsName(name: String) async throws {
+        let variables = ["ROLLCALL_APPS": "default", "ROLLCALL_JWT_DEFAULT_HS256": Self.secret, name: Self.secret]
+        let refusal = try await refusal { try await read([:], variables) }
+        #expect(refusal?.setting == name && refusal?.problem.contains("ROLLCALL_JWT_<APP>_ES256PUBLIC_KEY_FILE") == true)
+    }
+
+    // MARK: Shapes
+
+    @Test(arguments: [
+        ("listen: [0.0.0.0:7600]", "listen"), ("heartbeatTimeout: [60]", "heartbeatTimeout"), ("nodeId: {a: b}", "nodeId"),
+        ("dev: [true]", "dev"), ("join: {a: b}", "join"), ("join: [{a: b}]", "join"), ("apps: [[a]]", "apps"), ("jwt: [a]", "jwt"),
+        ("jwt: secret", "jwt"), ("jwt: {a: secret}", "jwt.a"), ("jwt: {a: {hs256: [x]}}", "jwt.a.hs256"), ("policies: [a]", "policies"),
+        ("policies: zim", "policies"), ("policies: {a: zim}", "policies.a"),
+    ])
+    func aValueOfAnotherShapeIsRefusedByTheNameOfItsSetting(text: String, setting: String) async throws {
+        let refusal = try await refusal { try await read(yaml: text) }
+        #expect(refusal?.setting == setting)
+    }
+
+    @Test func aListMayBeAListOrOneValueWithCommas() async throws {
+        let list = try await read(yaml: "join: [\"a:1\", \"b:2\"]\njwt:\npolicies:\n")
+        let value = try await read(yaml: "join: a:1,b:2")
+        #expect(list.join == [HostPort(host: "a", port: 1), HostPort(host: "b", port: 2)] && value.join == list.join)
     }
 }
