@@ -40,8 +40,6 @@ struct FanOut {
     private(set) var staleCount = 0
     /// Up to then all that is shown here was said to be complete.
     var completeUpTo: Milliseconds = 0
-    private(set) var deltasReceived: UInt64 = 0
-    private(set) var deltasStale: UInt64 = 0
     private var nextSweep = Instant(nanoseconds: 0)
 
     init(settings: CoreSettings) { self.settings = settings }
@@ -79,9 +77,7 @@ struct FanOut {
 
     /// A record has come at `time`, by the node's clock of versions: kept and delivered if it is newer.
     mutating func receive(_ record: Record, at time: Milliseconds) -> Delivery? {
-        deltasReceived += 1
         guard let index = views.index(of: record.user), record.version > views[index].record.version else {
-            deltasStale += 1
             guard let index = views.index(of: record.user), record.version == views[index].record.version else { return nil }
             return learn(record.knownSince, of: index)
         }

@@ -64,6 +64,12 @@ struct Handoff {
     /// Everything that this node is to keep has come.
     private(set) var isSettled = true
     private(set) var writing = Writing.done
+    /// Since when slots of this node have been cold; nil while none is.
+    private var coldSince: Instant?
+    /// How long slots of this node have been cold; while none is, how long the last ones were.
+    private(set) var duration = Duration.zero
+    /// Bytes of the rows that others have sent because they were asked for slots.
+    private(set) var bytesReceived: UInt64 = 0
     private var offers: [Offer] = []
     /// What was asked for this ring: who offers the same need not be asked, too.
     private var questions: [Slot: Question] = [:]
@@ -119,6 +125,27 @@ struct Handoff {
         deadline = .farFuture
         warmSlots = isOwned
     }
+
+    /// Brings ``duration`` up to date. Called at every tick, and when the cold slots have become warm. Where the members change again
+    /// meanwhile it goes on: users have waited since.
+    mutating func measure(at instant: Instant) {
+        guard coldCount > 0 || coldSince != nil else { return }
+        let start = coldSince ?? instant
+        duration = instant - start
+        coldSince = coldCount > 0 ? start : nil
+    }
+
+    /// Whether a peer has still to send slots that were asked of it.
+    func awaits(_ peer: PeerIndex) -> Bool { peer < offers.count && !offers[peer].asked.isEmpty }
+
+    /// Whether a slot was asked of a peer, which has not said yet that all of it has been sent.
+    func awaits(_ slot: Slot, from peer: PeerIndex) -> Bool {
+        guard let question = questions[slot] else { return false }
+        return question.peer == peer && !question.isAnswered
+    }
+
+    /// A row has come of a slot that was asked for.
+    mutating func count(_ row: Row) { bytesReceived += UInt64(row.key.utf8.count + (row.value?.count ?? 0)) }
 
     /// A peer says what it holds, page by page. What it, or the process before it, has said on a link of before may come
     /// after what it says on the next one (seeds 8043772 and 1231).

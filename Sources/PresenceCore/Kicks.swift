@@ -108,7 +108,7 @@ extension OwnerShards {
     /// The gateways end the streams when they hear of the kick.
     mutating func kick(_ id: UserID, at now: Now, into outbox: inout Outbox) {
         let user = index(of: id)
-        countLogouts(users[user].sessions.count)
+        countKicked(users[user].sessions)
         users[user].sessions = []
         users[user].doubtDeadline = nil
         users[user].statusAfterLast = .unlogined

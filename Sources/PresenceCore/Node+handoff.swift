@@ -99,6 +99,14 @@ extension Node {
         send(.sent(ring: ring, slotsCount: slotsCount), to: peer)
     }
 
+    /// Counts what comes because it was asked for: what is written meanwhile of other slots is no part of the handoff.
+    mutating func countMoved(_ rows: [Row], from peer: PeerIndex) {
+        guard handoff.awaits(peer) || prefetch.awaits(peer) else { return }
+        for row in rows where handoff.awaits(row.user.slot, from: peer) || prefetch.awaits(row.user.slot, from: peer) {
+            handoff.count(row)
+        }
+    }
+
     mutating func receive(sent slotsCount: Int, ring: UInt64, from peer: PeerIndex, at now: Now) {
         guard ring & 1 == 0 else {
             let unsent = prefetch.sent(slotsCount, ring: ring, by: peer)
@@ -118,6 +126,7 @@ extension Node {
 
     /// When everybody has been heard about the cold slots, or waited for long enough, they are this node's to decide about.
     mutating func advanceHandoff(at now: Now) {
+        handoff.measure(at: now.instant)
         let isHeard = peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isHeard(from: $0) }
         // With two of three keepers somewhere else nobody here may know what was acknowledged.
         let isMissingMuch = missedCount >= Ring.replicasMax - 1
@@ -143,6 +152,7 @@ extension Node {
     private mutating func warmUp(at now: Now) {
         let placement = self.placement
         handoff.warm(isOwned: placement.isOwn)
+        handoff.measure(at: now.instant)
         // Whoever is missed may have gone on when all others had left (seed 14000848).
         if !isRenewed, missedCount > 0 { owners.doubtPositions(at: now) }
         owners.reassign(roles, at: now, into: &outbox)

@@ -40,15 +40,16 @@ extension Node {
     }
 
     /// A record has come. Returns whether it could be believed.
-    mutating func receive(_ record: Record, at now: Now) -> Bool {
+    mutating func receive(_ record: Record, from peer: PeerIndex, at now: Now) -> Bool {
+        peers[peer].deltasReceived += 1
         guard owners.accepts(record.version, at: now) else { return false }
         if let delivery = fanOut.receive(record, at: owners.clock.milliseconds(at: now.wall)) { tell(delivery) }
         return true
     }
 
     /// A record has come that this node is to pass on.
-    mutating func receive(_ record: Record, toPassOnTo numbers: [UInt32], at now: Now) {
-        guard receive(record, at: now) else { return }
+    mutating func receive(_ record: Record, toPassOnTo numbers: [UInt32], from peer: PeerIndex, at now: Now) {
+        guard receive(record, from: peer, at: now) else { return }
         let targets = numbers.compactMap { peerNumbers[$0] }.filter { $0 != 0 && peers[$0].isLinked }
         relayCounters.passedOn += 1
         // The owner names it to them, and they ask (``receive(relayed:from:at:)``).

@@ -148,6 +148,7 @@ extension Node {
             let facts = rows.filter { $0.kind.isOfUser }
             noteStrays(among: facts, from: peer)
             guard ticket != 0 else {
+                countMoved(facts, from: peer)
                 return try writeInBulk { (owners, outbox) throws(RowError) in
                     _ = try owners.receive(facts, isOwned: isOwned, isAwaited: false, at: now, into: &outbox)
                 }

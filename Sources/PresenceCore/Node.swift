@@ -49,6 +49,8 @@ public struct Node {
         var registrations = Registrations()
         /// An effect asks for transmission already.
         var isTransmitting = false
+        /// Records that it has sent, believed or not.
+        var deltasReceived: UInt64 = 0
         /// It has been a member since this node started.
         var wasMember = false
         /// It gives its slots away and will end; a gateway until then.
@@ -317,8 +319,8 @@ public struct Node {
             waiting.drop(from: peer) { ranges.contains($0.slot) }
             owners.beginSync(from: peer, OwnerShards.Round(epoch: epoch, ranges: ranges))
         case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
-        case .delta(let record): _ = receive(record, at: now)
-        case .relay(let record, let targets): receive(record, toPassOnTo: targets, at: now)
+        case .delta(let record): _ = receive(record, from: peer, at: now)
+        case .relay(let record, let targets): receive(record, toPassOnTo: targets, from: peer, at: now)
         case .relayed(let slots): receive(relayed: slots, from: peer, at: now)
         case .viewDigest(let ring, let first, let hashes): receive(viewDigest: hashes, first: Int(first), ring: ring, from: peer)
         case .watched(let watched):

@@ -20,6 +20,8 @@ public struct NodeStatistics: Equatable, Sendable {
         public let id: NodeID
         public let state: MemberState
         public let deltasSent: UInt64
+        /// Records that it has sent, believed or not.
+        public let deltasReceived: UInt64
         public let deltasCoalesced: UInt64
         public let batchesSent: UInt64
         public let bytesSent: UInt64
@@ -30,6 +32,9 @@ public struct NodeStatistics: Equatable, Sendable {
     public let logins: UInt64
     public let logouts: UInt64
     public let sessionsLost: UInt64
+    public let sessionsKicked: UInt64
+    /// Sessions ended to make room for newer ones of the same user.
+    public let sessionsSurplus: UInt64
     public let usersOnline: Int
     public let usersOwned: Int
     /// Users whose facts are kept for another owner.
@@ -41,11 +46,16 @@ public struct NodeStatistics: Equatable, Sendable {
     public let isDraining: Bool
     public let evictions: UInt64
     public let clocksRefused: UInt64
-    public let deltasReceived: UInt64
     public let usersWatched: Int
     public let slotsOwned: Int
     /// Slots that this node owns and does not decide about yet: it waits for what others hold of them.
     public let slotsCold: Int
+    /// How long slots have been cold; while none is, how long the last ones were.
+    public let handoffDuration: Duration
+    /// Bytes of rows that other nodes have sent because they were asked for slots.
+    public let handoffBytes: UInt64
+    /// How long the oldest change waits that waits for a replica.
+    public let replicaLag: Duration
     public let callsWaiting: Int
     public let misrouted: UInt64
     /// Digests of what other nodes watch and host, sent to them.
@@ -77,11 +87,13 @@ extension Node {
         let kept = owners.keptCount
         return NodeStatistics(
             logins: loginsCount, logouts: owners.counters.logouts, sessionsLost: owners.counters.sessionsLost,
+            sessionsKicked: owners.counters.sessionsKicked, sessionsSurplus: owners.counters.sessionsSurplus,
             usersOnline: owners.counters.usersOnline, usersOwned: owners.users.count - kept, usersKept: kept,
             writesWaiting: writes.count, digestDifferences: digestDifferences, rowsRefused: rowsRefusedCount, isDraining: isDraining,
-            evictions: owners.counters.evictions,
-            clocksRefused: owners.counters.clocksRefused, deltasReceived: fanOut.deltasReceived, usersWatched: fanOut.count,
-            slotsOwned: placement.slotsOwned, slotsCold: handoff.coldCount, callsWaiting: calls.count, misrouted: misroutedCount,
+            evictions: owners.counters.evictions, clocksRefused: owners.counters.clocksRefused, usersWatched: fanOut.count,
+            slotsOwned: placement.slotsOwned, slotsCold: handoff.coldCount, handoffDuration: handoff.duration,
+            handoffBytes: handoff.bytesReceived, replicaLag: writes.replicaLag(timeout: settings.replicationTimeout),
+            callsWaiting: calls.count, misrouted: misroutedCount,
             viewDigestsSent: viewDigests.sent, viewDigestDifferences: viewDigests.differences, relaysSent: relayCounters.sent,
             relaysPassedOn: relayCounters.passedOn, relaysDropped: relayCounters.dropped, messagesPostponed: waiting.messages.count,
             relaysMissed: relayCounters.missed,
@@ -89,8 +101,9 @@ extension Node {
             peers: peers.dropFirst().map { state in
                 NodeStatistics.PeerStatistics(
                     id: state.peer.id, state: state.memberState, deltasSent: state.link.counters.deltasSent,
-                    deltasCoalesced: state.link.counters.deltasCoalesced, batchesSent: state.link.counters.batchesSent,
-                    bytesSent: state.link.counters.bytesSent, overflows: state.link.counters.overflows, queueDepth: state.link.depth)
+                    deltasReceived: state.deltasReceived, deltasCoalesced: state.link.counters.deltasCoalesced,
+                    batchesSent: state.link.counters.batchesSent, bytesSent: state.link.counters.bytesSent,
+                    overflows: state.link.counters.overflows, queueDepth: state.link.depth)
             })
     }
 }

@@ -113,6 +113,8 @@ struct OwnedSession {
     var epoch: UInt64
     /// Set when it was lost, or when its gateway's node is gone: until then the user is not shown without it.
     var missedUntil: Instant?
+    /// It was lost, and counted then. One that is missed because its node is gone may come back: it is counted when it is retired.
+    var isCounted = false
 
     /// Whether a login from this device and platform takes the place of this session, which is missed.
     func isReplaced(by attach: Attach) -> Bool {

@@ -172,7 +172,7 @@ extension OwnerShards {
         for session in ended where session.missedUntil == nil {
             outbox.send(.end(session.id, user: id, reason: "logout"), to: session.peer)
         }
-        countLogouts(ended.count)
+        countLogouts(ended)
         if !ended.isEmpty { users[user].statusAfterLast = .unlogined }
         if session == nil {
             users[user].doubtDeadline = nil

@@ -26,7 +26,7 @@ extension OwnerShards {
                 guard session.peer == peer, session.epoch != epoch, session.missedUntil == nil else { continue }
                 shards.users[user].sessions[place].missedUntil =
                     now.instant + shards.policies.policy(of: shards.users.user(at: user)).offlineGrace
-                shards.countSessionLost()
+                shards.countLost(place, of: user)
                 isChanged = true
             }
             if isChanged { unnamed.append(user) }

@@ -7,10 +7,13 @@ import PresenceWire
 /// One value for all the node's slots: a slot is a range of hashes, and a user's state does not depend on its slot.
 /// Does no I/O, reads no clock: `now` comes in, messages and rows go out.
 struct OwnerShards {
-    /// Counts for the metrics.
+    /// Counts for the metrics. A session that ends is counted once: as logged out, lost, kicked or surplus.
     struct Counters: Equatable, Sendable {
         var logouts: UInt64 = 0
         var sessionsLost: UInt64 = 0
+        var sessionsKicked: UInt64 = 0
+        /// Ended to make room for a newer one of the same user.
+        var sessionsSurplus: UInt64 = 0
         var evictions: UInt64 = 0
         var clocksRefused: UInt64 = 0
         var usersOnline = 0
@@ -70,11 +73,14 @@ struct OwnerShards {
         // Nobody has this list yet. What an owner before told must not pass for it.
         if users[user].sessions.isEmpty { users[user].listMark = ViewDigest.mark(clock.next(at: now.wall)) }
         // What was asked for with a login was done when the session was first heard of.
-        let isLogin = attach.isLogin && !users[user].sessions.contains { $0.id == attach.session }
-        users[user].sessions.removeAll { $0.isReplaced(by: attach) || $0.id == attach.session }
-        let session = OwnedSession(
+        let known = users[user].sessions.first { $0.id == attach.session }
+        let isLogin = attach.isLogin && known == nil
+        retire(user) { $0.id != attach.session && $0.isReplaced(by: attach) }
+        users[user].sessions.removeAll { $0.id == attach.session }
+        var session = OwnedSession(
             id: attach.session, peer: peer, platform: attach.platform, deviceID: attach.deviceID,
             isPushReachable: attach.isPushReachable, epoch: rounds[peer]?.epoch ?? 0)
+        session.isCounted = known?.isCounted ?? false
         if isLogin { notePush(attach, at: user) }
         let place = users[user].sessions.firstIndex { $0.id > session.id } ?? users[user].sessions.count
         users[user].sessions.insert(session, at: place)
@@ -98,11 +104,12 @@ struct OwnerShards {
         var departed: [OwnedSession] = []
         switch detach.cause {
         case .loggedOut:
-            counters.logouts += 1
-            departed.append(users[user].sessions.remove(at: place))
+            let session = users[user].sessions.remove(at: place)
+            if !session.isCounted { counters.logouts += 1 }
+            departed.append(session)
             users[user].statusAfterLast = .unlogined
         case .lost:
-            counters.sessionsLost += 1
+            countLost(place, of: user)
             let offlineGrace = policies.policy(of: detach.user).offlineGrace
             let grace = isMoving ? max(offlineGrace, settings.movingGrace) : offlineGrace
             users[user].sessions[place].missedUntil = now.instant + grace
@@ -128,8 +135,20 @@ struct OwnerShards {
     private mutating func endSurplus(_ user: Index, into outbox: inout Outbox) {
         while users[user].sessions.count > Limits.sessionsPerUserMax {
             let oldest = users[user].sessions.removeFirst()
+            if !oldest.isCounted { counters.sessionsSurplus += 1 }
             outbox.send(.end(oldest.id, user: users.user(at: user), reason: "too many sessions"), to: oldest.peer)
         }
+    }
+
+    /// Ends the sessions of a user for which `isOver` holds, and which nobody has ended: they were lost.
+    mutating func retire(_ user: Index, where isOver: (OwnedSession) -> Bool) {
+        var lostCount: UInt64 = 0
+        users[user].sessions.removeAll { session in
+            guard isOver(session) else { return false }
+            if !session.isCounted { lostCount += 1 }
+            return true
+        }
+        counters.sessionsLost += lostCount
     }
 
     // MARK: Watching
@@ -320,7 +339,7 @@ struct OwnerShards {
     private mutating func review(_ user: Index, at now: Now, into outbox: inout Outbox) {
         let lost = users[user].sessions.contains { ($0.missedUntil ?? .farFuture) <= now.instant }
         if lost {
-            users[user].sessions.removeAll { ($0.missedUntil ?? .farFuture) <= now.instant }
+            retire(user) { ($0.missedUntil ?? .farFuture) <= now.instant }
             users[user].statusAfterLast = .offline
         }
         if let doubt = users[user].doubtDeadline, doubt <= now.instant { users[user].doubtDeadline = nil }
@@ -399,7 +418,14 @@ struct OwnerShards {
 
     mutating func countOnline(_ count: Int) { counters.usersOnline += count }
     mutating func countClocksRefused() { counters.clocksRefused += 1 }
-    mutating func countSessionLost() { counters.sessionsLost += 1 }
-    mutating func countLogouts(_ count: Int) { counters.logouts += UInt64(count) }
+    mutating func countKicked(_ sessions: [OwnedSession]) { counters.sessionsKicked += UInt64(sessions.count { !$0.isCounted }) }
+    mutating func countLogouts(_ sessions: [OwnedSession]) { counters.logouts += UInt64(sessions.count { !$0.isCounted }) }
     mutating func countEvictions(_ count: Int) { counters.evictions += UInt64(count) }
+
+    /// The session at `place` is lost, whatever becomes of it within its grace.
+    mutating func countLost(_ place: Int, of user: Index) {
+        guard !users[user].sessions[place].isCounted else { return }
+        users[user].sessions[place].isCounted = true
+        counters.sessionsLost += 1
+    }
 }

@@ -40,9 +40,19 @@ struct PendingWrites {
     private var writes: Deque<Write> = []
     /// Of what other nodes answer with: the write's ticket, where it is another one.
     private var tickets: [UInt64: UInt64] = [:]
+    /// The last tick.
+    private var tickedAt = Instant(nanoseconds: 0)
 
     /// Changes for which somebody waits.
     var count: Int { writes.count { !$0.answers.isEmpty || !$0.acknowledgements.isEmpty } }
+
+    /// How long, up to the last tick, the oldest change has waited that waits for a replica; zero when none does.
+    ///
+    /// - Parameter timeout: from a change to its deadline.
+    func replicaLag(timeout: Duration) -> Duration {
+        guard let oldest = writes.first(where: { !$0.needs.isEmpty }) else { return .zero }
+        return max(tickedAt - oldest.deadline + timeout, .zero)
+    }
 
     mutating func add(_ write: Write) {
         writes.append(write)
@@ -88,8 +98,9 @@ struct PendingWrites {
         return outcomes.reversed()
     }
 
-    /// Ends what has waited for too long. Deadlines come in the order of the writes.
+    /// Ends what has waited for too long. Deadlines come in the order of the writes. Called at every tick.
     mutating func overdue(at now: Instant) -> [Outcome] {
+        tickedAt = now
         var outcomes: [Outcome] = []
         let count = writes.firstPlace { $0.deadline <= now }
         for place in (0..<count).reversed() where !writes[place].answers.isEmpty {

@@ -14,6 +14,8 @@ final class AdminAPI {
     private let authenticator: Authenticator
     private let shell: Shell
     private let drain: () -> Bool
+    /// Answers by operation and code; 0 is success.
+    private(set) var answered: [Operation: [Int: UInt64]] = [:]
 
     /// - Parameter drain: begins to drain the node; false when there is no other.
     init(shell: Shell, authenticator: Authenticator, drain: @escaping () -> Bool) {
@@ -36,7 +38,8 @@ final class AdminAPI {
         }
         let header = String(decoding: request.authorization, as: UTF8.self)
         guard header.lowercased().hasPrefix("bearer ") else {
-            return respond(.notLoggedIn("no Authorization header; send \"Authorization: Bearer <JWT>\""), request.stream, connection)
+            let problem = Problem.notLoggedIn("no Authorization header; send \"Authorization: Bearer <JWT>\"")
+            return respond(problem, request.stream, connection, to: operation)
         }
         let pending = Pending(
             api: self, operation: operation, body: Array(request.body), stream: request.stream, connection: connection)
@@ -65,15 +68,16 @@ final class AdminAPI {
 
         func finish(_ result: Result<Caller, AuthenticationError>) {
             switch result {
-            case .failure(let error): api.respond(.notLoggedIn(error.reason), stream, connection)
+            case .failure(let error): api.respond(.notLoggedIn(error.reason), stream, connection, to: operation)
             case .success(let caller) where !caller.isAdmin:
-                api.respond(.notLoggedIn("the token has no role \"admin\""), stream, connection)
+                api.respond(.notLoggedIn("the token has no role \"admin\""), stream, connection, to: operation)
             case .success(let caller):
-                let respond = { [api, stream, connection] (answer: Result<[UInt8], Problem>) in
+                let respond = { [api, operation, stream, connection] (answer: Result<[UInt8], Problem>) in
                     switch answer {
                     case .success(let json):
+                        api.count(operation, code: 0)
                         connection.respond(to: stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: json)))
-                    case .failure(let problem): api.respond(problem, stream, connection)
+                    case .failure(let problem): api.respond(problem, stream, connection, to: operation)
                     }
                 }
                 do throws(Problem) { try api.perform(operation, body, caller, then: respond) } catch { respond(.failure(error)) }
@@ -199,7 +203,14 @@ final class AdminAPI {
         }
     }
 
-    private func respond(_ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, allow: StaticString? = nil) {
+    private func count(_ operation: Operation, code: Int) { answered[operation, default: [:]][code, default: 0] += 1 }
+
+    /// - Parameter operation: what is answered, for the metrics; nil where nothing was called yet, as on the client port.
+    private func respond(
+        _ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, to operation: Operation? = nil,
+        allow: StaticString? = nil
+    ) {
+        if let operation { count(operation, code: problem.code) }
         connection.respond(
             to: stream,
             HTTPResponse(

@@ -10,6 +10,8 @@ struct MetricsSnapshot {
     let store: StoreStatistics
     let salvage: StoreSalvage?
     let isStoreIncomplete: Bool
+    /// What the ops port answered, by operation and code.
+    let operatorsAnswered: [AdminAPI.Operation: [Int: UInt64]]
     let clusterRejections: [ClusterListener.Rejection: UInt64]
 
     /// The text for Prometheus.
@@ -36,6 +38,10 @@ struct MetricsSnapshot {
         metrics.counter("rollcall_logins_total", "Sessions opened on this node.", node.logins)
         metrics.counter("rollcall_logouts_total", "Sessions ended by logout, counted by the owner.", node.logouts)
         metrics.counter("rollcall_sessions_lost_total", "Sessions lost without logout, counted by the owner.", node.sessionsLost)
+        metrics.counter("rollcall_sessions_kicked_total", "Sessions ended by a kick, counted by the owner.", node.sessionsKicked)
+        metrics.counter(
+            "rollcall_sessions_surplus_total", "Sessions ended to make room for newer ones of the same user, counted by the owner.",
+            node.sessionsSurplus)
         metrics.counter("rollcall_sessions_silent_total", "Sessions ended because the client was silent.", sum(\.silentSessions))
         metrics.counter("rollcall_subscriptions_evicted_total", "Subscriptions removed to make room.", node.evictions)
     }
@@ -48,9 +54,12 @@ struct MetricsSnapshot {
                 totals[operation, default: [:]][0, default: 0] += gateway.successes[operation.rawValue]
             }
         }
-        let samples = API.Operation.allCases.flatMap { operation in
-            (totals[operation] ?? [:]).sorted { $0.key < $1.key }.map { code, count in
-                (labels: [("operation", operation.name), ("code", String(code))], value: Double(count))
+        let answered =
+            API.Operation.allCases.map { ($0.name, totals[$0] ?? [:]) }
+            + AdminAPI.Operation.allCases.map { ($0.rawValue, operatorsAnswered[$0] ?? [:]) }
+        let samples = answered.flatMap { name, codes in
+            codes.sorted { $0.key < $1.key }.map { code, count in
+                (labels: [("operation", name), ("code", String(code))], value: Double(count))
             }
         }
         metrics.counter("rollcall_operations_total", "Operations answered, by name and code; 0 is success.", samples)
@@ -87,7 +96,7 @@ struct MetricsSnapshot {
         let delay = gateways.map(\.delay).max() ?? .zero
         metrics.gauge(
             "rollcall_loop_delay_seconds", "How late an event loop was at most within the last second, while requests came.",
-            Double(delay.wholeNanoseconds) / 1e9)
+            delay.inSeconds)
         var seconds = LatencyHistogram()
         for gateway in gateways { seconds.add(gateway.loginSeconds) }
         metrics.histogram("rollcall_login_seconds", "From the request of an event stream to its owner's answer.", seconds)
@@ -119,6 +128,15 @@ struct MetricsSnapshot {
         metrics.gauge("rollcall_kicks", "Users who were kicked and whose older tokens are void.", Double(node.kicks))
         metrics.gauge("rollcall_policies", "Apps with a policy of their own.", Double(node.policies))
         metrics.gauge("rollcall_slots_cold", "Owned slots that wait for what other nodes hold of them.", Double(node.slotsCold))
+        metrics.gauge(
+            "rollcall_handoff_seconds", "How long owned slots have been cold; while none is, how long the last ones were.",
+            node.handoffDuration.inSeconds)
+        metrics.counter(
+            "rollcall_handoff_bytes_total", "Bytes of rows that other nodes have sent because they were asked for slots.",
+            node.handoffBytes)
+        metrics.gauge(
+            "rollcall_replica_lag_seconds", "How long the oldest change has waited that waits for a replica; 0 when none does.",
+            node.replicaLag.inSeconds)
         metrics.gauge("rollcall_users_kept", "Users whose facts are kept for another owner.", Double(node.usersKept))
         metrics.gauge("rollcall_writes_waiting", "Changes whose answers wait for disks.", Double(node.writesWaiting))
         metrics.counter(
@@ -139,7 +157,7 @@ struct MetricsSnapshot {
         metrics.counter(
             "rollcall_deltas_coalesced_total", "Records replaced by newer ones before they were sent.",
             samples { Double($0.deltasCoalesced) })
-        metrics.counter("rollcall_deltas_received_total", "Records received, this node's own included.", node.deltasReceived)
+        metrics.counter("rollcall_deltas_received_total", "Records received from another node.", samples { Double($0.deltasReceived) })
         metrics.counter("rollcall_link_batches_total", "Batches sent to another node.", samples { Double($0.batchesSent) })
         metrics.counter("rollcall_link_bytes_total", "Bytes of batches sent to another node.", samples { Double($0.bytesSent) })
         metrics.counter(

@@ -24,6 +24,7 @@ public final class RollcallNode: @unchecked Sendable {
     private let store: any Store
     private let clusterListener: ClusterListener
     private let clusterHTTP: HTTPLoop
+    private let admin: AdminAPI
     private let opsListener: OpsListener
     private let opsHTTP: HTTPLoop
     private let servers: [HTTPServer]
@@ -107,9 +108,10 @@ public final class RollcallNode: @unchecked Sendable {
                 for gateway in gateways { gateway.eventLoop.execute { gateway.askToLeave(spread: spread) } }
                 return true
             })
+        self.admin = admin
         opsListener = OpsListener(
             admin: admin,
-            metrics: { [shell] in Self.metrics(shell: shell, gateways: gateways, store: store, cluster: clusterListener) },
+            metrics: { [shell] in Self.metrics(shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener) },
             notReady: { state.notReady })
         opsHTTP = HTTPLoop(eventLoop: core, limits: HTTPLimits(), delegate: opsListener)
         do {
@@ -213,15 +215,15 @@ public final class RollcallNode: @unchecked Sendable {
     private var isStopping: Bool { state.notReady == "draining" }
 
     private static func metrics(
-        shell: Shell, gateways: [GatewayLoop], store: any Store, cluster: ClusterListener
+        shell: Shell, gateways: [GatewayLoop], store: any Store, admin: AdminAPI, cluster: ClusterListener
     ) -> EventLoopFuture<String> {
         let snapshots = gateways.map { gateway in gateway.eventLoop.submit { gateway.snapshot } }
-        nonisolated(unsafe) let cluster = cluster
+        nonisolated(unsafe) let (admin, cluster) = (admin, cluster)
         return EventLoopFuture.whenAllSucceed(snapshots, on: shell.eventLoop).map { counters in
             MetricsSnapshot(
                 node: shell.node.statistics, gateways: counters, store: store.statistics,
                 salvage: store.salvage, isStoreIncomplete: store.isIncomplete,
-                clusterRejections: cluster.rejections
+                operatorsAnswered: admin.answered, clusterRejections: cluster.rejections
             ).text
         }
     }
@@ -229,7 +231,7 @@ public final class RollcallNode: @unchecked Sendable {
     /// What `/metrics` tells.
     public func metricsText() async throws -> String {
         try await shell.eventLoop.flatSubmit { [self] in
-            Self.metrics(shell: shell, gateways: gateways, store: store, cluster: clusterListener)
+            Self.metrics(shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener)
         }.get()
     }
 

@@ -38,6 +38,9 @@ extension Duration {
         return product + attoseconds / 1_000_000_000
     }
 
+    /// The duration in seconds.
+    public var inSeconds: Double { Double(wholeNanoseconds) / 1e9 }
+
     /// The duration in whole milliseconds, rounded towards zero.
     public var wholeMilliseconds: Int64 { wholeNanoseconds / 1_000_000 }
 }

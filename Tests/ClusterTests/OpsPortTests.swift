@@ -27,4 +27,53 @@ import Testing
         #expect(long.status == 413 && long.text.contains("6017"))
         try await fixture.stop()
     }
+
+    @Test func operatorsCallsAreCountedByNameAndCode() async throws {
+        let fixture = try await Fixture.start()
+        let admin = try await TokenMint().token(user: "operator", isAdmin: true)
+        let user = try await TokenMint().token(user: "ann")
+        let send = { (token: String, operation: String, body: String) in
+            _ = try await HTTPExchange.send(
+                .post, host: "127.0.0.1", port: fixture.nodes[0].ports.ops, path: "/admin/v1/\(operation)",
+                headers: [("authorization", token)], body: body, on: MultiThreadedEventLoopGroup.singleton.next())
+        }
+        for _ in 0..<2 { try await send("Bearer \(admin)", "clusterStatus", "{}") }
+        try await send("Bearer \(admin)", "forget", "{}")
+        try await send("Bearer \(user)", "forget", #"{"node":"n1"}"#)
+        try await send("nothing", "kick", "{}")
+        let lines = try await fixture.nodes[0].metricsText().split(separator: "\n").filter { $0.hasPrefix("rollcall_operations_total") }
+        #expect(
+            lines == [
+                #"rollcall_operations_total{operation="clusterStatus",code="0"} 2"#,
+                #"rollcall_operations_total{operation="forget",code="6014"} 1"#,
+                #"rollcall_operations_total{operation="forget",code="6017"} 1"#,
+                #"rollcall_operations_total{operation="kick",code="6014"} 1"#,
+            ])
+        try await fixture.stop()
+    }
+
+    @Test func whatANodeSentAnotherOneHasReceived() async throws {
+        let fixture = try await Fixture.start(nodes: 2)
+        let users = (0..<20).map { "user\($0)" }
+        let list = users.map { "\"\($0)\"" }.joined(separator: ",")
+        let streams = [try await fixture.events("ann", node: 0), try await fixture.events("bob", node: 1)]
+        for (node, follower) in ["ann", "bob"].enumerated() {
+            let answer = try await fixture.call("subscribeUserStatus", "{\"userIDs\":[\(list)]}", as: follower, node: node)
+            #expect(answer.status == 200)
+        }
+        for user in users { _ = try await fixture.call("setSelfStatus", #"{"customStatus":"here"}"#, as: user) }
+        let value = { (node: Int, name: String) in
+            let lines = try await fixture.nodes[node].metricsText().split(separator: "\n")
+            return try #require(lines.first { $0.hasPrefix(name) }?.split(separator: " ").last.flatMap { Int($0) })
+        }
+        for (from, to) in [(0, 1), (1, 0)] {
+            try await fixture.until("n\(to) has what n\(from) sent") {
+                let sent = try await value(from, "rollcall_deltas_sent_total{peer=\"n\(to)\"}")
+                let received = try await value(to, "rollcall_deltas_received_total{peer=\"n\(from)\"}")
+                return sent > 0 && sent == received
+            }
+        }
+        _ = streams
+        try await fixture.stop()
+    }
 }

@@ -132,6 +132,35 @@ import Testing
         #expect(!handoff.isSettled && !handoff.isWritten)
     }
 
+    @Test mutating func aHandoffLastsUntilNoSlotIsColdAlsoWhereTheMembersChangeMeanwhile() {
+        let start = Instant(nanoseconds: 5)
+        handoff.measure(at: start)
+        #expect(handoff.duration == .zero)
+        handoff.measure(at: start + .seconds(1))
+        #expect(handoff.duration == .seconds(1), "so far")
+        handoff.begin(ring: 8, isChilled: true, deadline: .farFuture, isOwned: SlotSet { $0 < 50 })
+        handoff.measure(at: start + .seconds(2))
+        handoff.warm(isOwned: SlotSet { $0 < 50 })
+        handoff.measure(at: start + .seconds(3))
+        handoff.measure(at: start + .seconds(9))
+        #expect(handoff.duration == .seconds(3))
+        handoff.begin(ring: 9, isChilled: true, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
+        handoff.measure(at: start + .seconds(20))
+        #expect(handoff.duration == .zero, "another one")
+    }
+
+    @Test mutating func aSlotIsAwaitedFromWhomItWasAskedUntilItHasCome() {
+        handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
+        #expect(!handoff.awaits(1) && !handoff.awaits(5, from: 1))
+        #expect(ask(1) == [5, 6])
+        #expect(handoff.awaits(1) && !handoff.awaits(2))
+        #expect(handoff.awaits(5, from: 1) && !handoff.awaits(5, from: 2) && !handoff.awaits(7, from: 1))
+        #expect(handoff.sent(1, ring: 7, by: 1) == [6])
+        #expect(!handoff.awaits(5, from: 1) && handoff.awaits(6, from: 1))
+        #expect(handoff.sent(1, ring: 7, by: 1) == [])
+        #expect(!handoff.awaits(1))
+    }
+
     @Test mutating func aPageHoldsSoManySlotsAtMost() {
         handoff.offered(Self.offer((0..<2_000).map { Slot($0) }), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         var heard = 0

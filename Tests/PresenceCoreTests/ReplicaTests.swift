@@ -45,6 +45,24 @@ import Testing
         #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable))
     }
 
+    @Test mutating func theReplicaLagIsTheAgeOfTheOldestChangeThatWaitsForAReplica() {
+        let ann = cluster.user(ownedBy: 0)
+        let lag = { (cluster: TestCluster) in
+            cluster.processes[0].node.writes.replicaLag(timeout: CoreSettings().replicationTimeout)
+        }
+        cluster.setStatus(ann, "two of three", on: 0)
+        cluster.advance(.milliseconds(100))
+        #expect(lag(cluster) == .zero)
+        cluster.fullDisks = [1, 2]
+        cluster.setStatus(ann, "only one", on: 0)
+        cluster.advance(.milliseconds(500))
+        cluster.setStatus(ann, "later", on: 0)
+        cluster.advance(.milliseconds(500))
+        #expect(lag(cluster) == .seconds(1))
+        cluster.advance(.seconds(3))
+        #expect(lag(cluster) == .zero, "both were refused")
+    }
+
     /// A write of two rows whose replicas differ: each of `replicas` is asked with a ticket of its own.
     private func write(_ rows: [Row], witnesses: [PeerIndex] = []) -> PendingWrites.Write {
         PendingWrites.Write(
@@ -213,6 +231,22 @@ import Testing
         #expect(cluster.record(of: ann).customStatus == "written elsewhere")
         let followed = list(ann, on: 2)
         #expect(followed == ["bob"])
+    }
+
+    @Test mutating func whatANodeThatComesBackFetchesIsCounted() throws {
+        let ann = cluster.user(ownedBy: 0)
+        cluster.kill(0)
+        cluster.setStatus(ann, "written elsewhere", on: 1)
+        cluster.advance(.seconds(1))
+        try cluster.restart(0)
+        cluster.advance(.seconds(1))
+        let node = cluster.processes[0].node
+        #expect(node.owners.record(of: user(ann)).customStatus == "written elsewhere")
+        let fetched = node.handoff.bytesReceived
+        #expect(fetched > 0)
+        cluster.setStatus(ann, "written here", on: 1)
+        cluster.advance(.seconds(1))
+        #expect(cluster.processes[0].node.handoff.bytesReceived == fetched, "what is written since is no part of it")
     }
 
     @Test mutating func whatALinkLostBetweenReplicasIsFoundByDigests() {

@@ -1,0 +1,132 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// Every session that ends is counted once, by the owner of its user (contract §8).
+@Suite struct SessionCountTests {
+    var cluster = TestCluster(nodes: 3)
+
+    private struct Ends: Equatable {
+        var logouts: UInt64 = 0
+        var lost: UInt64 = 0
+        var kicked: UInt64 = 0
+        var surplus: UInt64 = 0
+
+        var count: UInt64 { logouts + lost + kicked + surplus }
+    }
+
+    /// What the nodes that are up have counted together.
+    private var ends: Ends {
+        var ends = Ends()
+        for process in cluster.processes where process.isUp {
+            let counters = process.node.owners.counters
+            ends.logouts += counters.logouts
+            ends.lost += counters.sessionsLost
+            ends.kicked += counters.sessionsKicked
+            ends.surplus += counters.sessionsSurplus
+        }
+        return ends
+    }
+
+    private mutating func kick(_ user: String) {
+        cluster.call(.kick(reason: "banned"), by: user, on: 0)
+        cluster.advance(.milliseconds(100))
+    }
+
+    @Test mutating func theSessionsOfADeadNodeAreLostWhenTheyAreReplacedOrHaveNotComeBack() {
+        let (ann, eve) = (cluster.user(ownedBy: 1), cluster.user(ownedBy: 1, number: 1))
+        for user in [ann, eve] { cluster.login(user, on: 0, device: "phone") }
+        cluster.kill(0)
+        cluster.advance(.seconds(5))
+        #expect([ann, eve].map { cluster.ownerIndex(of: $0) } == [1, 1])
+        #expect(ends == Ends(), "they may come back")
+        cluster.login(ann, on: 2, device: "phone")
+        #expect(ends == Ends(lost: 1))
+        cluster.advance(.seconds(6))
+        #expect(ends == Ends(lost: 2))
+        cluster.advance(.seconds(20))
+        #expect(ends == Ends(lost: 2))
+    }
+
+    @Test func aSessionWhoseNodeComesBackIsNotLostAndIsCountedWhenItEnds() {
+        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        var now = cluster.now
+        let attach = Attach(session: SessionID(stamp: 1, node: 9), user: user("ann"), platform: "ios")
+        shards.attach(attach, from: 1, at: now, into: &outbox)
+        shards.peerLost(1, at: now, into: &outbox)
+        shards.attach(attach, from: 1, at: now, into: &outbox)
+        now.instant += .seconds(60)
+        shards.tick(at: now, into: &outbox)
+        #expect(shards.counters.sessionsLost == 0)
+        let detach = Detach(session: attach.session, user: attach.user, cause: .lost, lastSeen: now.wall)
+        for _ in 0..<2 { shards.detach(detach, from: 1, isMoving: false, at: now, into: &outbox) }
+        #expect(shards.counters.sessionsLost == 1)
+        shards.peerLost(1, at: now, into: &outbox)
+        now.instant += .seconds(60)
+        shards.tick(at: now, into: &outbox)
+        #expect(shards.users.places.allSatisfy { shards.users[$0].sessions.isEmpty })
+        #expect(shards.counters.sessionsLost == 1)
+    }
+
+    @Test func aSessionOfWhichItsNodeDoesNotSpeakAnyMoreIsLostOnce() {
+        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var outbox = Outbox()
+        var now = cluster.now
+        let attach = Attach(session: SessionID(stamp: 1, node: 9), user: user("ann"), platform: "ios")
+        shards.attach(attach, from: 1, at: now, into: &outbox)
+        for epoch: UInt64 in 1...2 {
+            shards.beginSync(from: 1, OwnerShards.Round(epoch: epoch, ranges: .all))
+            shards.endSync(from: 1, epoch: epoch, at: now, into: &outbox)
+        }
+        #expect(shards.counters.sessionsLost == 1)
+        now.instant += .seconds(60)
+        shards.tick(at: now, into: &outbox)
+        #expect(shards.counters.sessionsLost == 1)
+    }
+
+    @Test mutating func aSessionThatWasLostIsCountedOnceWhateverBecomesOfIt() {
+        let retired = cluster.login("ann", on: 0)
+        cluster.lose(retired)
+        #expect(ends == Ends(lost: 1))
+        cluster.advance(.seconds(5))
+        #expect(ends == Ends(lost: 1))
+        let replaced = cluster.login("bob", on: 1, device: "phone")
+        cluster.lose(replaced)
+        cluster.login("bob", on: 2, device: "phone")
+        #expect(ends == Ends(lost: 2))
+        let kicked = cluster.login("carl", on: 2)
+        cluster.lose(kicked)
+        kick("carl")
+        #expect(ends == Ends(lost: 3))
+    }
+
+    @Test mutating func sessionsThatAKickEndsAreKickedAndNotLoggedOut() {
+        cluster.login("ann", on: 0)
+        cluster.login("ann", on: 1, platform: "web")
+        kick("ann")
+        #expect(ends == Ends(kicked: 2))
+    }
+
+    @Test mutating func theOldestSessionOfAUserWithTooManyIsSurplus() {
+        for number in 0...Limits.sessionsPerUserMax { cluster.login("ann", on: number % 3, device: "\(number)") }
+        #expect(ends == Ends(surplus: 1))
+        #expect(cluster.clients.count { !$0.isOpen } == 1)
+    }
+
+    @Test mutating func everyLoginIsOpenOrCountedAsEnded() {
+        for number in 0..<9 { cluster.login("user\(number)", on: number % 3) }
+        for number in 0...Limits.sessionsPerUserMax { cluster.login("ann", on: number % 3, device: "\(number)") }
+        cluster.close(0, .loggedOut)
+        for client in [1, 2] { cluster.lose(client) }
+        cluster.call(.logout(nil), by: "user3", on: 2)
+        kick("user4")
+        cluster.advance(.seconds(5))
+        let logins = cluster.processes.map(\.node.loginsCount).reduce(0, +)
+        let openCount = cluster.processes.map(\.node.sessions.count).reduce(0, +)
+        let ended = ends
+        #expect(ended == Ends(logouts: 2, lost: 2, kicked: 1, surplus: 1))
+        #expect(logins == UInt64(openCount) + ended.count)
+    }
+}
