@@ -5,6 +5,7 @@ import Synchronization
 public final class NIMEventSubscribeManager: Sendable {
     /// What this stands on, for what the document does not know.
     public let client: PresenceClient
+    private let bridges = Mutex<[ObjectIdentifier: Bridge]>([:])
 
     /// - Parameter configuration: its limits become ``PresenceClient/CallLimits/commsease``.
     public init(_ configuration: ClientConfiguration) throws {
@@ -24,18 +25,38 @@ public final class NIMEventSubscribeManager: Sendable {
     }
 
     /// Calls `delegate` from now on.
-    public func addDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) { client.addListener(Bridge(delegate), for: delegate) }
+    public func addDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) {
+        let bridge = Bridge(delegate)
+        bridges.withLock { $0[ObjectIdentifier(delegate)] = bridge }
+        client.addListener(bridge, for: delegate)
+    }
 
     /// Calls `delegate` no more.
-    public func removeDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) { client.removeListener(delegate) }
+    public func removeDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) {
+        bridges.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(delegate)) }
+        client.removeListener(delegate)
+    }
 
-    /// Follows users; subscribing again replaces the validity. Returns the publishers that failed.
+    /// Follows users; subscribing again replaces the validity, and tells the present values again if it is to (N8). Returns the
+    /// publishers that failed.
     @discardableResult public func subscribeEvent(_ request: NIMSubscribeRequest) async throws(NIMError) -> [String] {
-        let answer = try await call(type: request.type) { () async throws(PresenceError) in
-            try await self.client.subscribeUserStatus(
-                request.publishers, expiry: .seconds(request.expiry), sync: request.syncEnabled)
+        let bridges = request.syncEnabled ? bridges.withLock { Array($0.values) } : []
+        for bridge in bridges { bridge.expect(request.publishers) }
+        do {
+            let answer = try await call(type: request.type) { () async throws(PresenceError) in
+                try await self.client.subscribeUserStatus(
+                    request.publishers, expiry: .seconds(request.expiry), sync: request.syncEnabled)
+            }
+            let users = (answer.userStatusList ?? []).map(\.userID)
+            for bridge in bridges {
+                bridge.expectNoMore(Set(request.publishers).subtracting(users))
+                await client.tellAgain(users, to: bridge.delegate)
+            }
+            return answer.errorUserList.map(\.userID)
+        } catch {
+            for bridge in bridges { bridge.expectNoMore(request.publishers) }
+            throw error
         }
-        return answer.errorUserList.map(\.userID)
     }
 
     /// Follows users no more; without publishers, nobody any more. Returns the publishers that failed.
@@ -79,10 +100,24 @@ public final class NIMEventSubscribeManager: Sendable {
     }
 
     private final class Bridge: PresenceListener {
-        private let delegate: any NIMEventSubscribeManagerDelegate
+        let delegate: any NIMEventSubscribeManagerDelegate
         private let told = Mutex(ToldEvents())
 
         init(_ delegate: any NIMEventSubscribeManagerDelegate) { self.delegate = delegate }
+
+        /// The values that these users have are told next, also if they were told.
+        func expect(_ users: [String]) { told.withLock { $0.awaited.formUnion(users) } }
+
+        func expectNoMore(_ users: some Sequence<String>) { told.withLock { $0.awaited.subtract(users) } }
+
+        func onConnected(_ session: Session) { told.withLock { $0.isSyncing = true } }
+
+        func onSubscriptionSyncCompleted(_ type: SubscribeType) { told.withLock { $0.isSyncing = false } }
+
+        /// A later login tells what is so then (N21).
+        func onConnectionStateChanged(_ change: ConnectionChange) {
+            if change.state == .disconnected { told.withLock { $0 = ToldEvents() } }
+        }
 
         func onUserStatusChanged(_ userStatusList: [UserStatus]) {
             let events = told.withLock { told in userStatusList.flatMap { told.untold(of: $0) } }

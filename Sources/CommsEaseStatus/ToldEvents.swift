@@ -11,6 +11,10 @@ struct ToldEvents {
     /// Beyond it all is forgotten; then an event may be told twice.
     private static let usersMax = 10_000
 
+    /// A login is being told what is so: delegates take everybody for offline then (N21).
+    var isSyncing = false
+    /// Users whose present values were asked for and have not been told since (N8).
+    var awaited: Set<String> = []
     private var told: [String: Told] = [:]
 
     /// The events that a status brings.
@@ -18,9 +22,12 @@ struct ToldEvents {
         let now = Told(statusType: status.statusType, since: status.lastOnlineStatusUpdateTime, event: status.event)
         if told.count >= Self.usersMax { told.removeAll() }
         let before = told.updateValue(now, forKey: status.userID)
+        let isAwaited = awaited.remove(status.userID) != nil
+        let isTakenForOffline = isSyncing && before == nil && (now.statusType == .offline || now.statusType == .unlogined)
+        let isOnlineNew = before?.statusType != now.statusType || before?.since != now.since
         var events: [NIMSubscribeEvent] = []
-        if before?.statusType != now.statusType || before?.since != now.since { events.append(.online(status)) }
-        if let event = now.event, event != before?.event { events.append(.published(event, by: status)) }
+        if isAwaited || (isOnlineNew && !isTakenForOffline) { events.append(.online(status)) }
+        if let event = now.event, isAwaited || event != before?.event { events.append(.published(event, by: status)) }
         return events
     }
 }

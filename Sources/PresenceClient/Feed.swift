@@ -137,6 +137,9 @@ final class Broadcaster: Sendable {
         }
     }
 
+    /// Hands an event to one listener alone.
+    func send(_ event: PresenceEvent, to name: ObjectIdentifier) { state.withLock { $0.listeners[name] }?.add(event) }
+
     func remove(_ name: ObjectIdentifier) {
         state.withLock { $0.listeners.removeValue(forKey: name) }?.finish()
     }

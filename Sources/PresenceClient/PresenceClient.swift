@@ -159,6 +159,12 @@ public actor PresenceClient {
     /// Calls `listener`, or what was added for it, no more.
     public nonisolated func removeListener(_ listener: AnyObject) { broadcaster.remove(ObjectIdentifier(listener)) }
 
+    /// Tells what was added for `object` what is known of users, also if it was told: for façades in whose words an answer is a callback.
+    package func tellAgain(_ userIDs: [String], to object: AnyObject) {
+        let statuses = userIDs.compactMap { view[$0] }
+        if !statuses.isEmpty { broadcaster.send(.userStatusChanged(statuses), to: ObjectIdentifier(object)) }
+    }
+
     private func giveUpLogin(_ id: UInt64) {
         guard let wait = loginWaits.removeValue(forKey: id) else { return }
         wait.resume(returning: .failure(.cancelled))

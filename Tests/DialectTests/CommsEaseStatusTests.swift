@@ -1,5 +1,6 @@
 import NodeFixture
 import PresenceClient
+import PresenceWire
 import Testing
 
 @testable import CommsEaseStatus
@@ -11,7 +12,14 @@ import Testing
 
         func onRecvSubscribeEvents(_ events: [NIMSubscribeEvent]) { self.events.add(events) }
 
-        func values(from user: String) -> [Int64] { events.all.filter { $0.from == user }.map(\.value) }
+        /// Of bob and carl.
+        var values: [String: [Int64]] {
+            var values: [String: [Int64]] = [:]
+            for event in events.all { if let user = event.from, user != "ann" { values[user, default: []].append(event.value) } }
+            return values
+        }
+
+        func values(from user: String) -> [Int64] { values[user] ?? [] }
     }
 
     @Test func thePrototypesOfTheDocumentRun() async throws {
@@ -30,6 +38,13 @@ import Testing
         #expect(try await manager.subscribeEvent(request) == [])
         try await fixture.until("the present value is told") { !delegate.values(from: "bob").isEmpty }
         #expect(delegate.values(from: "bob") == [NIMSubscribeEventOnlineValue.logout])
+
+        // Subscribing again renews the validity, and tells what is so again; who is refused is not told.
+        #expect(try await manager.subscribeEvent(request) == [])
+        try await fixture.until("the present value is told again") { delegate.values(from: "bob").count == 2 }
+        #expect(delegate.values(from: "bob") == [NIMSubscribeEventOnlineValue.logout, NIMSubscribeEventOnlineValue.logout])
+        request.syncEnabled = false
+        #expect(try await manager.subscribeEvent(request) == [])
 
         // Login, abnormal disconnection, logout (N3).
         var bob = try NIMEventSubscribeManager(try await fixture.configuration(of: "bob"))
@@ -69,6 +84,48 @@ import Testing
         #expect(published.first?.from == "bob" && published.first?.timestamp == 1)
         bob.statusType = .offline
         #expect(told.untold(of: bob).map(\.value) == [3])
+    }
+
+    @Test func aLoginTellsWhoIsOnlineAndWhatWasPublishedAlsoTheSecondOne() async throws {
+        let fixture = try await Fixture.start { $0.core.policy = Policy(.commsease) }
+        let (ann, bob, carl) = (
+            try NIMEventSubscribeManager(try await fixture.configuration(of: "ann")),
+            try NIMEventSubscribeManager(try await fixture.configuration(of: "bob")),
+            try NIMEventSubscribeManager(try await fixture.configuration(of: "carl"))
+        )
+        let delegate = Delegate()
+        ann.addDelegate(delegate)
+        try await ann.login()
+        try await ann.subscribeEvent(NIMSubscribeRequest(expiry: 3_600, publishers: ["bob", "carl"]))
+        for manager in [bob, carl] { try await manager.login() }
+        try await fixture.until("both logins are told") { delegate.values == ["bob": [1], "carl": [1]] }
+        try await ann.logout()
+        var event = NIMSubscribeEvent(value: 10_001)
+        event.sendToOnlineUsersOnly = false
+        try await carl.publishEvent(event)
+        try await carl.logout()
+        try await ann.login()
+        try await fixture.until("bob is told again, and carl's event") { delegate.values == ["bob": [1, 1], "carl": [1, 10_001]] }
+        try await bob.logout()
+        try await fixture.until("bob's logout is told") { delegate.values == ["bob": [1, 1, 2], "carl": [1, 10_001]] }
+        await ann.client.close()
+        try await fixture.stop()
+    }
+
+    @Test func whoIsOfflineIsToldOnlyOutsideOfALoginAndWhatIsAskedForAgain() {
+        var told = ToldEvents()
+        told.isSyncing = true
+        var bob = UserStatus(userID: "bob", statusType: .offline, version: "01")
+        #expect(told.untold(of: bob) == [], "a login begins with everybody offline (N21)")
+        told.awaited = ["bob"]
+        #expect(told.untold(of: bob).map(\.value) == [3] && told.untold(of: bob) == [], "asked for (N8)")
+        told.isSyncing = false
+        #expect(told.untold(of: UserStatus(userID: "carl", statusType: .unlogined, version: "01")).map(\.value) == [2])
+        bob.statusType = .online
+        #expect(told.untold(of: bob).map(\.value) == [1])
+        told.isSyncing = true
+        bob.statusType = .offline
+        #expect(told.untold(of: bob).map(\.value) == [3], "the delegate takes bob for online")
     }
 
     @Test func onlyTypeOneIsThereAndTheExpiryHasARange() async throws {
