@@ -125,6 +125,13 @@ extension Node {
             records: sync ? followed.map { pending.records[$0] } : nil, users: followed.map { pending.users[$0] })
     }
 
+    /// Why a whole call is refused because there is no room for `surplus`, if it is (T37).
+    private func refusal(ofSurplus surplus: [UserID], by caller: UserID) -> Refusal? {
+        let policy = owners.policies.policy(of: caller)
+        guard !surplus.isEmpty, policy.errorShape == .wholeCall else { return nil }
+        return .tooManySubscriptions(surplus, most: Int(policy.subscriptionsMax))
+    }
+
     /// The session that asks, if this node knows which one it is.
     private func asker(of index: PendingCalls.CallIndex) -> SessionID? {
         guard let askers = calls[index]?.askers, askers.count == 1 else { return nil }
@@ -144,6 +151,7 @@ extension Node {
             if case .refused(let refusal) = answer { finish(sent.call, .refused(refusal)) }
         case .done: finish(sent.call, .done)
         case .subscribed(let evicted, let refused, let strangers):
+            if let refusal = refusal(ofSurplus: refused, by: pending.caller) { return finish(sent.call, .refused(refusal)) }
             finish(sent.call, subscribed(pending, evicted: evicted, refused: refused, strangers: strangers))
         case .crowded(let targets): countFollowers(of: targets, for: sent.call)
         case .followers(let counts):

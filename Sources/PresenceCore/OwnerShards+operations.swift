@@ -20,8 +20,12 @@ extension OwnerShards {
             let since = request.isRepeated ? request.begunAt : nil
             let friends = targets.filter { !strangers.contains($0.user) }
             let plan = Following(targets: friends, seconds: seconds, type: type, session: session, repeatedSince: since)
-            let result = subscribe(request.user, plan, at: now, into: &outbox)
-            let answer = Answer.subscribed(evicted: result.evicted, refused: result.refused, strangers: strangers)
+            let surplus = surplus(of: plan, by: request.user)
+            if !surplus.isEmpty, policies.policy(of: request.user).errorShape == .wholeCall {
+                return outbox.answer(request.id, .subscribed(evicted: [], refused: surplus, strangers: []), to: peer)
+            }
+            let evicted = subscribe(request.user, plan, surplus, at: now, into: &outbox)
+            let answer = Answer.subscribed(evicted: evicted, refused: surplus, strangers: strangers)
             outbox.answersWhenStored.append((peer, request.id, answer))
         case .unsubscribe(let targets, let type, let session):
             unsubscribe(request.user, targets, of: type, by: session, at: now, into: &outbox)
@@ -79,12 +83,11 @@ extension OwnerShards {
         let repeatedSince: Version?
     }
 
-    /// Returns who was evicted, also by an earlier attempt of the same call whose answer was lost, and for whom there is no room.
+    /// Returns who was evicted, also by an earlier attempt of the same call whose answer was lost. For `refused` there is no room.
     private mutating func subscribe(
-        _ id: UserID, _ plan: Following, at now: Now, into outbox: inout Outbox
-    ) -> (evicted: [UserID], refused: [UserID]) {
+        _ id: UserID, _ plan: Following, _ refused: [UserID], at now: Now, into outbox: inout Outbox
+    ) -> [UserID] {
         let user = index(of: id)
-        let refused = surplus(of: plan, at: user)
         let version = clock.next(at: now.wall)
         let expiresAt = plan.seconds.map { now.wall + $0 * 1_000 }
         var changed: [Subscription] = []
@@ -116,14 +119,16 @@ extension OwnerShards {
         // What an earlier attempt wrote may be nowhere else yet.
         outbox.rows += (changed + evicted + done.added + done.evicted).map { Row($0, of: id) }
         schedule(user, at: now)
-        return ((evicted + done.evicted).map(\.target), refused)
+        return (evicted + done.evicted).map(\.target)
     }
 
     /// Those for whom there is no room where the policy evicts nobody.
-    private func surplus(of plan: Following, at user: Index) -> [UserID] {
-        guard policies.policy(of: users.user(at: user)).overflow == .reject else { return [] }
-        let new = plan.targets.filter { users[user].subscriptions.entry(for: $0.user) == nil }
-        return new.dropFirst(max(subscriptionsMax(of: user) - users[user].subscriptions.liveCount, 0)).map(\.user)
+    private func surplus(of plan: Following, by id: UserID) -> [UserID] {
+        let policy = policies.policy(of: id)
+        guard policy.overflow == .reject else { return [] }
+        let list = index(ofKnown: id).map { users[$0].subscriptions } ?? Subscriptions()
+        let new = plan.targets.filter { list.entry(for: $0.user) == nil }
+        return new.dropFirst(max(Int(policy.subscriptionsMax) - list.liveCount, 0)).map(\.user)
     }
 
     /// The gateways are told now what was held back: those of one user together, because the list has one mark.

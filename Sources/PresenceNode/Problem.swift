@@ -78,11 +78,10 @@ public struct Problem: Error, Equatable, Sendable {
             detail: refusal.detail, retryAfter: refusal.code == 50002 ? 1 : nil)
         if refusal.code == 70107 { rule = .registered }
         if refusal.code == 31704 { rule = .friends }
-        guard refusal.code == 6017, !refusal.users.isEmpty else { return }
-        rule = .followers
-        errors = refusal.users.map {
-            UserError(userID: String($0.id), code: 6017, reason: "userIDs: no room for another follower", rule: nil)
-        }
+        guard let limit = refusal.limit else { return }
+        rule = limit == .followers ? .followers : .quota
+        let reason = limit == .followers ? "userIDs: no room for another follower" : "userIDs: no room for another subscription"
+        errors = refusal.users.map { UserError(userID: String($0.id), code: refusal.code, reason: reason, rule: nil) }
     }
 
     /// The name of the code, for people.

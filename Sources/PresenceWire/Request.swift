@@ -122,6 +122,16 @@ public struct Refusal: Hashable, Sendable {
     public var detail: String
     /// The users because of whom a whole call is refused; known where the call entered, and not sent to other nodes.
     public var users: [UserID] = []
+    /// Which limit they have reached; known and sent like ``users``.
+    public var limit: Limit?
+
+    /// A limit of the app's policy that lists of subscriptions have.
+    public enum Limit: Sendable {
+        /// `subscription.maxPerSubscriber`.
+        case subscriptions
+        /// `subscription.maxPerTarget`.
+        case followers
+    }
 
     public init(code: Int, detail: String) {
         self.code = code
@@ -148,7 +158,14 @@ public struct Refusal: Hashable, Sendable {
     public static func tooManyFollowers(_ users: [UserID], most: Int) -> Refusal {
         var refusal = Refusal(
             code: 6017, detail: "userIDs: \(most) users follow each of these already; more is not allowed: \(names(users))")
-        refusal.users = users
+        (refusal.users, refusal.limit) = (users, .followers)
+        return refusal
+    }
+
+    /// 6017, where the caller follows as many users as one may, and there is no room for these (R7).
+    public static func tooManySubscriptions(_ users: [UserID], most: Int) -> Refusal {
+        var refusal = Refusal(code: 6017, detail: "userIDs: \(most) users may be followed; there is no room for \(names(users))")
+        (refusal.users, refusal.limit) = (users, .subscriptions)
         return refusal
     }
 

@@ -25,6 +25,10 @@ import Testing
             "quota", #"{"subscription.maxPerSubscriber":1,"subscription.overflow":"reject"}"#, "subscribeUserStatus",
             users(["bob", "carl", "dora"]), 2
         ),
+        (
+            "quota", #"{"subscription.maxPerSubscriber":1,"subscription.overflow":"reject","errors.shape":"wholeCall"}"#,
+            "subscribeUserStatus", users(["bob", "carl", "dora"]), 1
+        ),
     ]
 
     @Test func everyRefusalIsCountedOnceByItsRule() async throws {

@@ -59,6 +59,28 @@ import Testing
         #expect(cluster.subscribe("ann", to: ["bob", "star"], on: 1) == .refused(.tooManyFollowers([user("star")], most: 1)))
     }
 
+    /// R7, told as T37 tells errors.
+    @Test mutating func whereThereIsNoRoomForAllOfThemNobodyIsFollowed() {
+        let settings = #"{"subscription.maxPerSubscriber":2,"subscription.overflow":"reject","errors.shape":"wholeCall"}"#
+        cluster.call(.setAppPolicy(Array("{\"settings\":\(settings)}".utf8)), by: "admin", on: 0)
+        cluster.advance(.milliseconds(100))
+        let refusal = CallAnswer.refused(.tooManySubscriptions([user("dora")], most: 2))
+        #expect(cluster.subscribe("bob", to: ["ann", "carl", "dora"], on: 1) == refusal)
+        #expect(followed(by: "bob") == [])
+        for node in 0..<3 { #expect(follows("bob", "ann", on: node) && follows("bob", "carl", on: node)) }
+        #expect(cluster.subscribe("bob", to: ["dora", "ann"], on: 2) == refusal)
+        #expect(followed(by: "bob") == [user("ann"), user("carl")])
+    }
+
+    private mutating func followed(by id: String) -> [UserID] {
+        guard case .subscriptions(let page, _, _) = cluster.call(.getSubscribedUserStatus(only: nil, offset: 0, limit: 10), by: id, on: 0)
+        else {
+            Issue.record("no list")
+            return []
+        }
+        return page.map(\.target).sorted()
+    }
+
     @Test mutating func theCountOutlivesTheNodesThatKeptIt() throws {
         allow(6)
         for number in 0..<6 { #expect(follows("fan\(number)", "star", on: number % 3)) }
