@@ -48,8 +48,9 @@ public final class NIMEventSubscribeManager: Sendable {
                     request.publishers, expiry: .seconds(request.expiry), sync: request.syncEnabled)
             }
             let users = (answer.userStatusList ?? []).map(\.userID)
+            let told = Set(users.map { UserKey($0) })
             for bridge in bridges {
-                bridge.expectNoMore(Set(request.publishers).subtracting(users))
+                bridge.expectNoMore(request.publishers.filter { !told.contains(UserKey($0)) })
                 await client.tellAgain(users, to: bridge.delegate)
             }
             return answer.errorUserList.map(\.userID)
@@ -106,9 +107,9 @@ public final class NIMEventSubscribeManager: Sendable {
         init(_ delegate: any NIMEventSubscribeManagerDelegate) { self.delegate = delegate }
 
         /// The values that these users have are told next, also if they were told.
-        func expect(_ users: [String]) { told.withLock { $0.awaited.formUnion(users) } }
+        func expect(_ users: [String]) { told.withLock { $0.awaited.formUnion(users.map { UserKey($0) }) } }
 
-        func expectNoMore(_ users: some Sequence<String>) { told.withLock { $0.awaited.subtract(users) } }
+        func expectNoMore(_ users: [String]) { told.withLock { $0.awaited.subtract(users.map { UserKey($0) }) } }
 
         func onConnected(_ session: Session) { told.withLock { $0.isSyncing = true } }
 

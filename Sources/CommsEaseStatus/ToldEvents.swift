@@ -14,15 +14,16 @@ struct ToldEvents {
     /// A login is being told what is so: delegates take everybody for offline then (N21).
     var isSyncing = false
     /// Users whose present values were asked for and have not been told since (N8).
-    var awaited: Set<String> = []
-    private var told: [String: Told] = [:]
+    var awaited: Set<UserKey> = []
+    private var told: [UserKey: Told] = [:]
 
     /// The events that a status brings.
     mutating func untold(of status: UserStatus) -> [NIMSubscribeEvent] {
         let now = Told(statusType: status.statusType, since: status.lastOnlineStatusUpdateTime, event: status.event)
         if told.count >= Self.usersMax { told.removeAll() }
-        let before = told.updateValue(now, forKey: status.userID)
-        let isAwaited = awaited.remove(status.userID) != nil
+        let user = UserKey(status.userID)
+        let before = told.updateValue(now, forKey: user)
+        let isAwaited = awaited.remove(user) != nil
         let isTakenForOffline = isSyncing && before == nil && (now.statusType == .offline || now.statusType == .unlogined)
         let isOnlineNew = before?.statusType != now.statusType || before?.since != now.since
         var events: [NIMSubscribeEvent] = []

@@ -91,7 +91,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             server.delegate?.violated(.bodyTooLarge)
             return refuse(413)
         }
-        if head.headers[canonicalForm: "expect"].contains("100-continue") {
+        if head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" }) {
             context?.writeAndFlush(wrapOutboundOut(.head(HTTPResponseHead(version: head.version, status: .continue))), promise: nil)
         }
     }
@@ -113,7 +113,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     private func deliver() {
         guard let head else { return }
-        let target = Array(head.uri.utf8)
+        let target = Self.target(head.uri)
         let authorization = Array((head.headers.first(name: "authorization") ?? "").utf8)
         let lastEventID = Array((head.headers.first(name: "last-event-id") ?? "").utf8)
         let method: HTTPRequest.Method = head.method == .POST ? .post : head.method == .GET ? .get : .other
@@ -129,6 +129,14 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
                 }
             }
         }
+    }
+
+    /// Path and query, also of a request in the form that proxies get (RFC 9112 §3.2.2).
+    private static func target(_ uri: String) -> [UInt8] {
+        let target = Array(uri.utf8)
+        guard target.first != UInt8(ascii: "/"), let scheme = uri.firstRange(of: "://") else { return target }
+        let path = uri[scheme.upperBound...].utf8.drop { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+        return path.first == UInt8(ascii: "/") ? Array(path) : Array("/".utf8) + path
     }
 
     // MARK: Answers
@@ -228,6 +236,8 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             refuse(408)
         } else if !hasRequested, now - openedAt > server.limits.headerTimeout {
             server.delegate?.violated(.headerTimeout)
+            close()
+        } else if isAnswered, token == nil, now - lastReceivedAt > server.limits.idleTimeout {
             close()
         }
     }

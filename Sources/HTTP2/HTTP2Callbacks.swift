@@ -15,9 +15,10 @@ final class HTTP2Callbacks: @unchecked Sendable {
             return 0
         }
         nghttp2_session_callbacks_set_on_header_callback(raw) { _, frame, name, nameCount, value, valueCount, _, user in
+            let isTrailer = cnghttp2_is_request(frame) == 0
             let name = UnsafeBufferPointer(start: name, count: nameCount)
             let value = UnsafeBufferPointer(start: value, count: valueCount)
-            HTTP2Callbacks.record(user) { $0.header(cnghttp2_stream_id(frame!), name: name, value: value) }
+            HTTP2Callbacks.record(user) { $0.header(cnghttp2_stream_id(frame!), name: name, value: value, isTrailer: isTrailer) }
             return 0
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(raw) { _, frame, user in

@@ -52,6 +52,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         mayBeOver = true
         guard isSound, !session.isOver else { return end(isSound ? nil : .protocolError) }
         countResets()
+        boundFrames()
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
@@ -144,6 +145,13 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         end(.resetFlood)
     }
 
+    /// Ends a connection whose peer provokes frames and does not read them.
+    private func boundFrames() {
+        guard session.waitingFramesCount > 4 * server.limits.streamsMax + server.limits.waitingFramesMax else { return }
+        session.goAway(error: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue))
+        end(.frameFlood)
+    }
+
     // MARK: The application
 
     override func isAwaitingAnswer(_ stream: StreamID) -> Bool {
@@ -154,7 +162,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     override func respond(to stream: StreamID, _ response: HTTPResponse) {
         guard let slot = session.slot(of: stream), !session.streams[slot].isAnswered else { return }
         session.streams[slot].isFinished = true
-        session.streams[slot].append(response.body)
+        if !session.streams[slot].isHead { session.streams[slot].append(response.body) }
         answer(slot, response.head)
     }
 
@@ -163,7 +171,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     ) {
         guard let slot = session.slot(of: stream), !session.streams[slot].isAnswered else { return }
         session.streams[slot].isFinished = true
-        session.streams[slot].append(answer: body)
+        if !session.streams[slot].isHead { session.streams[slot].append(answer: body) }
         answer(slot, HTTPAnswerHead(status: status, contentType: contentType, bodyBytesCount: body.count))
     }
 
@@ -264,13 +272,18 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             session.goAway()
             return end(nil)
         }
+        if session.openCount == 0, now - lastReceivedAt > server.limits.idleTimeout {
+            session.goAway()
+            return end(nil)
+        }
         if !isSlim, now - lastReceivedAt > .seconds(5) {
             isSlim = true
             session.slim()
         }
         for slot in session.streams.indices where session.streams[slot].number != 0 {
-            guard session.streams[slot].isLate(at: now, server.limits) else { continue }
-            server.delegate?.violated(.bodyTimeout)
+            let isLate = session.streams[slot].isLate(at: now, server.limits)
+            guard isLate || session.streams[slot].isStuck(at: now, server.limits) else { continue }
+            server.delegate?.violated(isLate ? .bodyTimeout : .answerTimeout)
             session.reset(slot, error: UInt32(NGHTTP2_CANCEL.rawValue))
             markDirty()
         }

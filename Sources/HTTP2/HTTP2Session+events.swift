@@ -55,8 +55,13 @@ extension HTTP2Session {
         return true
     }
 
-    /// Sends END_STREAM by way of nghttp2, so that it knows.
+    /// Sends END_STREAM by way of nghttp2, so that it knows. To one that began the stream with a window of 0 nghttp2, which does not know what
+    /// the window has become since, would send nothing: by hand then, and it is told that the stream is over.
     private func end(_ slot: Int) {
+        guard nghttp2_session_get_stream_remote_window_size(raw, streams[slot].number) > 0 else {
+            streams[slot].writeEnd(into: &outgoing)
+            return reset(slot, error: UInt32(NGHTTP2_NO_ERROR.rawValue))
+        }
         var provider = cnghttp2_provider(Int32(slot), HTTP2Callbacks.read)
         nghttp2_submit_data(raw, UInt8(NGHTTP2_FLAG_END_STREAM.rawValue), streams[slot].number, &provider)
         hasFrames = true
@@ -74,7 +79,7 @@ extension HTTP2Session {
         guard let slot = slot(ofNumber: update.number), streams[slot].isByHand, !streams[slot].isOver else { return pass(update) }
         streams[slot].window += update.increment
         if streams[slot].window > Self.windowMax {
-            reset(slot, error: UInt32(NGHTTP2_FLOW_CONTROL_ERROR.rawValue))
+            reset(slot, error: UInt32(NGHTTP2_FLOW_CONTROL_ERROR.rawValue), isPeersFault: true)
         } else if streams[slot].queuedBytes > 0 {
             setReady(slot)
         }

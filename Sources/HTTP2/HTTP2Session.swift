@@ -37,8 +37,10 @@ final class HTTP2Session {
     private(set) var openCount = 0
     /// Bytes of request bodies that are not whole yet.
     private(set) var bufferedBytes = 0
-    /// Streams that the peer has reset since the last ``takeResets()``.
+    /// Streams that the peer has reset, or had nghttp2 reset, since the last ``takeResets()``.
     private var resetsCount = 0
+    /// The stream that the peer has reset last.
+    private var resetByPeer: Int32 = 0
     private(set) var isGoingAway = false
     private var hasSaidGoAway = false
     /// Which stream is the last one is found out when that is sent: nghttp2 cuts off later ones, which may have been taken meanwhile.
@@ -105,6 +107,8 @@ final class HTTP2Session {
         nghttp2_option_set_no_closed_streams(options, 1)
         nghttp2_option_set_max_deflate_dynamic_table_size(options, 0)
         nghttp2_option_set_max_outbound_ack(options, 1_000)
+        // HTTPLimits.resetsMax says how many: nghttp2's own limit is lower, and says nothing when it cuts off.
+        nghttp2_option_set_stream_reset_rate_limit(options, 1 << 40, 1 << 20)
         return body(options!)
     }
 
@@ -279,8 +283,11 @@ final class HTTP2Session {
     }
 
     /// Ends the stream at once.
-    func reset(_ slot: Int, error: UInt32) {
+    ///
+    /// - Parameter isPeersFault: it counts among those that the peer has reset.
+    func reset(_ slot: Int, error: UInt32, isPeersFault: Bool = false) {
         hasFrames = true
+        streams[slot].isReset = !isPeersFault
         nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), streams[slot].number, error)
     }
 
@@ -305,7 +312,10 @@ final class HTTP2Session {
         if error == UInt32(NGHTTP2_NO_ERROR.rawValue) { mustSayLast = true } else { nghttp2_session_terminate_session(raw, error) }
     }
 
-    /// How many streams the peer has reset since the last call.
+    /// Frames that wait because the peer does not read.
+    var waitingFramesCount: Int { nghttp2_session_get_outbound_queue_size(raw) }
+
+    /// How many streams the peer has reset, or had nghttp2 reset for breaking the protocol, since the last call.
     func takeResets() -> Int {
         defer { resetsCount = 0 }
         return resetsCount
@@ -355,13 +365,14 @@ extension HTTP2Session {
         nghttp2_session_set_stream_user_data(raw, number, Self.mark(slot))
     }
 
-    func header(_ number: Int32, name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) {
+    /// - Parameter isTrailer: of a request; it is no part of the head then (RFC 9110 §6.5.1).
+    func header(_ number: Int32, name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, isTrailer: Bool) {
         guard let slot = slot(ofNumber: number) else { return }
         if role == .client {
             if name.equals(":status") { streams[slot].status = value.reduce(0) { $0 * 10 + Int32($1) - 48 } }
             return
         }
-        streams[slot].receive(name: name, value: value, limits: limits)
+        if !isTrailer { streams[slot].receive(name: name, value: value, limits: limits) }
     }
 
     func received(_ frame: UnsafePointer<nghttp2_frame>) {
@@ -382,7 +393,7 @@ extension HTTP2Session {
             guard UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_ACK.rawValue == 0 else { return }
             hasNewSettings = true
             events.append(.settings)
-        case NGHTTP2_RST_STREAM.rawValue: resetsCount += 1
+        case NGHTTP2_RST_STREAM.rawValue: (resetsCount, resetByPeer) = (resetsCount + 1, number)
         case NGHTTP2_GOAWAY.rawValue:
             isGoingAway = true
             events.append(.goAway)
@@ -400,13 +411,17 @@ extension HTTP2Session {
     func received(_ data: UnsafeRawBufferPointer, on number: Int32) {
         guard let slot = slot(ofNumber: number) else { return }
         if role == .client { return events.append(.data(slot: slot, data)) }
-        guard !streams[slot].isBodyTooLarge, !streams[slot].isHeadTooLarge else { return }
+        guard !streams[slot].isBodyTooLarge, !streams[slot].isHeadTooLarge, !streams[slot].isOverflown else { return }
         if streams[slot].body.count + data.count > limits.bodyBytesMax {
             streams[slot].isBodyTooLarge = true
             bufferedBytes -= streams[slot].body.count
             streams[slot].body = []
             report(slot)
         } else if bufferedBytes + data.count > limits.bufferedBytesMax {
+            // What is left of it is no request.
+            (streams[slot].isOverflown, streams[slot].isReported) = (true, true)
+            bufferedBytes -= streams[slot].body.count
+            streams[slot].body = []
             events.append(.overflow(slot: slot))
         } else {
             bufferedBytes += data.count
@@ -417,6 +432,7 @@ extension HTTP2Session {
     func closed(_ number: Int32, error: UInt32) {
         guard let slot = slot(ofNumber: number) else { return }
         streams[slot].isOver = true
+        if error != 0, number != resetByPeer, !streams[slot].isReset { resetsCount += 1 }
         events.append(.closed(slot: slot, number: number, error: error))
     }
 

@@ -20,6 +20,12 @@ struct HTTP2Stream {
     var isAnswered = false
     var isHeadTooLarge = false
     var isBodyTooLarge = false
+    /// A part of the body was thrown away, because the connection has too much on its way.
+    var isOverflown = false
+    /// This side has reset it.
+    var isReset = false
+    /// HEAD: the answer has no body (RFC 9110 §9.3.2).
+    var isHead = false
     /// The application was told that the queue is full.
     var isFull = false
     /// nghttp2 has no data to send for it and waits for a resume.
@@ -71,6 +77,9 @@ struct HTTP2Stream {
         isReported = false
         isHeadTooLarge = false
         isBodyTooLarge = false
+        isOverflown = false
+        isReset = false
+        isHead = false
         isFull = false
         isDeferred = false
         isFinished = false
@@ -115,7 +124,9 @@ struct HTTP2Stream {
         guard !isHeadTooLarge else { return }
         switch name.count {
         case 5 where name.equals(":path"): target = keep(value)
-        case 7 where name.equals(":method"): method = value.equals("POST") ? .post : value.equals("GET") ? .get : .other
+        case 7 where name.equals(":method"):
+            method = value.equals("POST") ? .post : value.equals("GET") ? .get : .other
+            isHead = value.equals("HEAD")
         case 13 where name.equals("authorization"): authorization = keep(value)
         case 13 where name.equals("last-event-id"): lastEventID = keep(value)
         default: break
@@ -161,6 +172,11 @@ struct HTTP2Stream {
         !isWhole && !isAnswered && now - startedAt > limits.bodyTimeout
     }
 
+    /// Whether the answer has taken too long to go, because the peer does not read.
+    func isStuck(at now: NIODeadline, _ limits: HTTPLimits) -> Bool {
+        isAnswered && !isEventStream && now - startedAt > limits.idleTimeout
+    }
+
     mutating func append(_ payload: ByteBuffer) {
         queuedBytes += payload.readableBytes
         if first == nil { first = payload } else { rest.append(payload) }
@@ -204,12 +220,15 @@ struct HTTP2Stream {
         return isByHand && !isOver && isFinished && queuedBytes == 0 ? .ended : .over
     }
 
+    /// Appends an empty DATA frame with END_STREAM.
+    func writeEnd(into buffer: inout ByteBuffer) { writeDataHeader(bytesCount: 0, flags: 1, into: &buffer) }
+
     private static let frameBytesMax = 16_384
 
-    private func writeDataHeader(bytesCount: Int, into buffer: inout ByteBuffer) {
+    private func writeDataHeader(bytesCount: Int, flags: UInt8 = 0, into buffer: inout ByteBuffer) {
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: 9) { header in
             header.storeBytes(of: UInt32(bytesCount << 8).bigEndian, as: UInt32.self)  // 24 bits of length, then type 0: DATA
-            header.storeBytes(of: 0, toByteOffset: 4, as: UInt8.self)
+            header.storeBytes(of: flags, toByteOffset: 4, as: UInt8.self)
             header.storeBytes(of: UInt32(number).bigEndian, toByteOffset: 5, as: UInt32.self)
             return 9
         }

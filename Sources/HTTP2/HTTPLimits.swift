@@ -16,8 +16,15 @@ public struct HTTPLimits: Sendable, Equatable {
     public var headerTimeout = TimeAmount.seconds(10)
     /// How long a request's body may take. Default 30 s; then 408, or a reset stream.
     public var bodyTimeout = TimeAmount.seconds(30)
-    /// Streams that the peer may reset within ten seconds before the connection is ended (CVE-2023-44487). Default 2,000.
+    /// Streams that the peer may reset, or have this side reset for breaking the protocol, within ten seconds before the connection is ended
+    /// (CVE-2023-44487, CVE-2025-8671). Default 2,000.
     public var resetsMax = 2_000
+    /// Frames that nghttp2 may have waiting for a peer that provokes them and does not read, beyond four for each of ``streamsMax``; then the
+    /// connection is ended (CVE-2019-9512 and its kin). Default 1,000.
+    public var waitingFramesMax = 1_000
+    /// How long a connection may be silent on which nothing is open, and how long a request and its answer may take together; then it is
+    /// closed, or the stream reset. Default 5 min.
+    public var idleTimeout = TimeAmount.minutes(5)
     /// Bytes handed to a socket that does not take them; beyond it nothing more is pulled from the streams' queues. Default 64 KiB.
     public var unsentBytesTarget = 64 << 10
     /// Queued bytes of one event stream from which on it counts as full, and below a quarter of which it counts as drained. Default 64 KiB.
@@ -28,7 +35,7 @@ public struct HTTPLimits: Sendable, Equatable {
 
 /// What a peer did against the rules; for the metric.
 public enum HTTPViolation: String, Sendable, CaseIterable {
-    case headerListTooLarge, bodyTooLarge, bufferedTooMuch, headerTimeout, bodyTimeout, protocolError, resetFlood
+    case headerListTooLarge, bodyTooLarge, bufferedTooMuch, headerTimeout, bodyTimeout, protocolError, resetFlood, frameFlood, answerTimeout
 }
 
 /// A stream of one connection. Stays distinct from later streams that use the same place.

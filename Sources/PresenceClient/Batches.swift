@@ -35,8 +35,8 @@ extension Array where Element == String {
     /// Each element once, in order, cut into runs of at most `countMax`. An empty list is one empty run, so that the node says what it
     /// thinks of it.
     func batches(of countMax: Int) -> [[String]] {
-        var seen: Set<String> = []
-        let unique = filter { seen.insert($0).inserted }
+        var seen: Set<UserKey> = []
+        let unique = filter { seen.insert(UserKey($0)).inserted }
         guard unique.count > countMax else { return [unique] }
         return stride(from: 0, to: unique.count, by: countMax).map { Array(unique[$0..<Swift.min($0 + countMax, unique.count)]) }
     }

@@ -10,9 +10,9 @@ struct Mailbox {
     private let usersMax: Int
     private let eventsMax: Int
     private var items: [Item] = []
-    private var pending: [String: UserStatus] = [:]
+    private var pending: [UserKey: UserStatus] = [:]
     /// Users of ``pending``, in the order in which they changed first.
-    private var order: [String] = []
+    private var order: [UserKey] = []
 
     /// - Parameters:
     ///   - usersMax: beyond it the user that has waited longest is left out; it can still be read by `status(of:)`.
@@ -48,8 +48,9 @@ struct Mailbox {
     }
 
     private mutating func add(_ status: UserStatus) {
-        if pending.updateValue(status, forKey: status.userID) != nil { return }
-        order.append(status.userID)
+        let user = UserKey(status.userID)
+        if pending.updateValue(status, forKey: user) != nil { return }
+        order.append(user)
         if order.count > usersMax { pending[order.removeFirst()] = nil }
         if !items.contains(.statuses) { append(.statuses) }
     }

@@ -78,12 +78,12 @@ extension PresenceClient {
     ) async throws(PresenceError) -> SubscriptionPage {
         guard userIDs.isEmpty else { return try await getSubscriptions(to: userIDs, of: subscribeType) }
         var all = SubscriptionPage()
-        var seen: Set<String> = []
+        var seen: Set<UserKey> = []
         var offset = 0
         repeat {
             let page = try await getSubscribedUserStatus(
                 offset: offset, limit: configuration.limits.pageRowsMax, subscribeType: subscribeType)
-            all.subscriptions += page.subscriptions.filter { seen.insert($0.userID).inserted }
+            all.subscriptions += page.subscriptions.filter { seen.insert(UserKey($0.userID)).inserted }
             all.total = page.total
             offset += page.subscriptions.count
             if page.subscriptions.isEmpty { break }

@@ -128,7 +128,7 @@ public actor PresenceClient {
     /// more than ``ClientConfiguration/usersMax`` users have changed since. Only of users one follows it is the present one.
     public func status(of userID: String) -> UserStatus? { view[userID] }
 
-    /// All that is known, by user.
+    /// All that is known, by user; of users whose IDs Unicode calls equivalent, one.
     public var statuses: [String: UserStatus] {
         Dictionary(view.statuses.map { ($0.userID, $0) }) { first, _ in first }
     }

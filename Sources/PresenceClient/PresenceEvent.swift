@@ -47,9 +47,9 @@ public struct SubscriptionChange: Sendable, Equatable {
 
     /// Adds what was changed later; the later word on a user counts.
     mutating func merge(_ later: SubscriptionChange) {
-        let named = Set(later.subscribed).union(later.unsubscribed)
-        subscribed = subscribed.filter { !named.contains($0) } + later.subscribed
-        unsubscribed = unsubscribed.filter { !named.contains($0) } + later.unsubscribed
+        let named = Set((later.subscribed + later.unsubscribed).map { UserKey($0) })
+        subscribed = subscribed.filter { !named.contains(UserKey($0)) } + later.subscribed
+        unsubscribed = unsubscribed.filter { !named.contains(UserKey($0)) } + later.unsubscribed
     }
 }
 

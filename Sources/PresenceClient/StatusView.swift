@@ -12,14 +12,14 @@ struct StatusView {
     }
 
     private let usersMax: Int
-    private var entries: [String: Entry] = [:]
+    private var entries: [UserKey: Entry] = [:]
     private var changes: UInt64 = 0
 
     /// - Parameter usersMax: beyond it the users are forgotten whose status has not changed for longest.
     init(usersMax: Int) { self.usersMax = usersMax }
 
     /// The newest status of a user.
-    subscript(userID: String) -> UserStatus? { entries[userID]?.status }
+    subscript(userID: String) -> UserStatus? { entries[UserKey(userID)]?.status }
 
     /// Users known.
     var count: Int { entries.count }
@@ -37,10 +37,10 @@ struct StatusView {
     mutating func tell(_ statuses: some Sequence<UserStatus>) -> [UserStatus] {
         var untold: [UserStatus] = []
         for status in statuses {
-            let told = entries[status.userID]?.told
+            let told = entries[UserKey(status.userID)]?.told
             guard told.map({ status.version > $0 }) ?? true else { continue }
             let newest = keep(status)
-            entries[status.userID]?.told = newest.version
+            entries[UserKey(status.userID)]?.told = newest.version
             untold.append(newest)
         }
         forgetSurplus()
@@ -48,9 +48,9 @@ struct StatusView {
     }
 
     @discardableResult private mutating func keep(_ status: UserStatus) -> UserStatus {
-        if let known = entries[status.userID]?.status, known.version >= status.version { return known }
+        if let known = entries[UserKey(status.userID)]?.status, known.version >= status.version { return known }
         changes += 1
-        entries[status.userID] = Entry(status: status, told: entries[status.userID]?.told, changedAt: changes)
+        entries[UserKey(status.userID)] = Entry(status: status, told: entries[UserKey(status.userID)]?.told, changedAt: changes)
         return status
     }
 
@@ -58,6 +58,6 @@ struct StatusView {
     private mutating func forgetSurplus() {
         guard entries.count > usersMax else { return }
         let oldest = entries.sorted { $0.value.changedAt < $1.value.changedAt }
-        for (userID, _) in oldest.prefix(entries.count - usersMax + usersMax / 8) { entries[userID] = nil }
+        for (user, _) in oldest.prefix(entries.count - usersMax + usersMax / 8) { entries[user] = nil }
     }
 }

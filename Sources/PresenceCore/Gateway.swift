@@ -144,6 +144,8 @@ public struct Gateway {
         for target in followed { unfollow(target, by: index) }
         sessions[Int(index)] = nil
         indices[session.id] = nil
+        // Its place may be the next one's before this is taken.
+        output.forget(index)
         free.append(index)
         release(followed)
     }

@@ -18,6 +18,14 @@ extension Gateway {
 
         public init() {}
 
+        /// Leaves out what was for a session that is closed.
+        mutating func forget(_ session: SessionIndex) {
+            pushes.removeAll { $0.session == session }
+            ended.removeAll { $0 == session }
+            cutOff.removeAll { $0 == session }
+            attached.removeAll { $0 == session }
+        }
+
         /// Makes it empty again, and keeps its memory.
         public mutating func clear() {
             toNode.removeAll(keepingCapacity: true)

@@ -194,6 +194,7 @@ struct RecordFacts {
     }
 
     private mutating func take(_ name: UnsafeRawBufferPointer, _ number: Int64) {
+        guard Limits.times.contains(number) else { return }
         if name.spells("customStatusExpiresAt") {
             record.customStatusExpiresAt = number
         } else if name.spells("lastUpdateTime") {
@@ -215,17 +216,22 @@ extension UnsafeRawBufferPointer {
     }
 }
 
+extension JSONValue {
+    /// A time that a node may have written; any other number is none.
+    fileprivate var time: Milliseconds? { wholeNumber.flatMap { Limits.times.contains($0) ? $0 : nil } }
+}
+
 extension PushDevice {
     fileprivate init(_ json: JSONValue) {
         self.init(
-            platform: json["platform"]?.text ?? "", deviceID: json["deviceID"]?.text ?? "", until: json["until"]?.wholeNumber ?? 0)
+            platform: json["platform"]?.text ?? "", deviceID: json["deviceID"]?.text ?? "", until: json["until"]?.time ?? 0)
     }
 }
 
 extension PublishedEvent {
     fileprivate init(_ json: JSONValue, version: Version) {
         self.init(
-            value: json["value"]?.wholeNumber ?? 0, ext: json["ext"]?.text ?? "", expiresAt: json["expiresAt"]?.wholeNumber ?? 0,
+            value: json["value"]?.wholeNumber ?? 0, ext: json["ext"]?.text ?? "", expiresAt: json["expiresAt"]?.time ?? 0,
             id: Version(text: json["id"]?.text ?? "") ?? version, isForOnlineOnly: json["isForOnlineOnly"] != .bool(false),
             isSynced: json["isSynced"] != .bool(false))
     }
@@ -252,10 +258,11 @@ extension Subscription {
     /// Reads a row of kind ``PresenceWire/Row/Kind/subscription``.
     init(_ row: Row) throws(RowError) {
         let json = row.value == nil ? JSONValue.null : try JSONValue(row)
+        if let expiresAt = row.expiresAt, !Limits.times.contains(expiresAt) { throw RowError(row, "expires at \(expiresAt)") }
         self.init(
             target: UserID(app: String(row.user.app), id: row.key),
             subscribeType: UInt8(clamping: json["subscribeType"]?.wholeNumber ?? 1),
-            subscribedAt: json["subscribedAt"]?.wholeNumber ?? 0, expiresAt: row.expiresAt, version: row.version,
+            subscribedAt: json["subscribedAt"]?.time ?? 0, expiresAt: row.expiresAt, version: row.version,
             isRemoved: row.value == nil)
     }
 }

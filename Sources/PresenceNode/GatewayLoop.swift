@@ -390,7 +390,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         seats[Int(token)] = nil
         vigils[Int(token)] = nil
         if isDraining { return }
-        let lastSeen = Clock.now().wall - (NIODeadline.now() - connection.lastReceivedAt).nanoseconds / 1_000_000
+        // Over HTTP/1.1 a client says nothing on a stream: TCP has told until now that it is there (contract §4).
+        let silence = connection.isHTTP2 ? (NIODeadline.now() - connection.lastReceivedAt).nanoseconds / 1_000_000 : 0
+        let lastSeen = Clock.now().wall - silence
         gateway.close(token, cause: .lost, lastSeen: lastSeen)
         setNeedsFlush()
     }

@@ -26,6 +26,9 @@ public enum Limits {
     public static let pageRowsMax = 200
     /// Most users on each of the lists of who may see a user: they travel with every record of that user.
     public static let visibilityUsersMax = 100
+    /// Times that travel between nodes and lie on their disks, in milliseconds since 1970: what JSON keeps exactly (RFC 8259 §6), and sums of
+    /// them do not overflow.
+    public static let times: ClosedRange<Milliseconds> = -(1 << 53)...(1 << 53)
     /// Longest platform name and device ID, in bytes.
     public static let platformBytesMax = 32
     public static let deviceBytesMax = 128

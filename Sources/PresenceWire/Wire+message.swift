@@ -394,7 +394,7 @@ extension WireReader {
         let user = try user()
         let code = try tag()
         guard let cause = Detach.Cause(rawValue: code) else { throw .unknownTag(code) }
-        return Detach(session: session, user: user, cause: cause, lastSeen: try signed())
+        return Detach(session: session, user: user, cause: cause, lastSeen: try time())
     }
 
     private mutating func watch() throws(DecodeError) -> Watch {
@@ -445,16 +445,23 @@ extension WireReader {
     private mutating func subscription() throws(DecodeError) -> Subscription {
         let target = try user()
         let type = try tag()
-        let subscribedAt = try signed()
-        let expiresAt = try optional { reader throws(DecodeError) in try reader.signed() }
+        let subscribedAt = try time()
+        let expiresAt = try optional { reader throws(DecodeError) in try reader.time() }
         let version = try version()
         return Subscription(
             target: target, subscribeType: type, subscribedAt: subscribedAt, expiresAt: expiresAt, version: version,
             isRemoved: try flag())
     }
 
-    private mutating func seconds() throws(DecodeError) -> Int64? {
-        try optional { reader throws(DecodeError) in try reader.signed() }
+    /// A validity, up to the longest that a call may ask for.
+    private mutating func seconds() throws(DecodeError) -> Int64 {
+        let value = try signed()
+        guard (0...Limits.subscriptionSeconds.upperBound).contains(value) else { throw .outOfRange(value) }
+        return value
+    }
+
+    private mutating func optionalSeconds() throws(DecodeError) -> Int64? {
+        try optional { reader throws(DecodeError) in try reader.seconds() }
     }
 
     private mutating func userList() throws(DecodeError) -> [UserID]? {
@@ -471,13 +478,13 @@ extension WireReader {
 
     private mutating func operation() throws(DecodeError) -> OwnerOperation {
         switch try tag() {
-        case 1: return .setSelfStatus(customStatus: try text(bytesMax: Limits.customStatusBytesMax), seconds: try seconds())
+        case 1: return .setSelfStatus(customStatus: try text(bytesMax: Limits.customStatusBytesMax), seconds: try optionalSeconds())
         case 2:
             let targets = try list { reader throws(DecodeError) in
                 OwnerOperation.Target(user: try reader.user(), told: try reader.optionalVersion())
             }
             return .subscribe(
-                targets, seconds: try seconds(), subscribeType: try tag(),
+                targets, seconds: try optionalSeconds(), subscribeType: try tag(),
                 session: try optional { reader throws(DecodeError) in try reader.session() }, isCounted: try flag())
         case 14: return .followers(try users())
         case 3:
@@ -493,7 +500,7 @@ extension WireReader {
         case 12: return .visibility
         case 6: return .logout(try optional { reader throws(DecodeError) in try reader.session() })
         case 8:
-            let (value, ext, seconds, flags) = (try signed(), try text(bytesMax: Limits.eventBytesMax), try signed(), try tag())
+            let (value, ext, seconds, flags) = (try signed(), try text(bytesMax: Limits.eventBytesMax), try seconds(), try tag())
             guard flags < 4 else { throw .unknownTag(flags) }
             return .publishEvent(value: value, ext: ext, seconds: seconds, isForOnlineOnly: flags & 1 != 0, isSynced: flags & 2 != 0)
         case 10: return .explain(try user(), try explained())

@@ -71,7 +71,7 @@ extension WireReader {
         return Row(
             user: user, kind: kind, key: try text(bytesMax: Limits.nameBytesMax), version: try version(),
             value: try optional { reader throws(DecodeError) in Array(try reader.text(bytesMax: Limits.rowBytesMax).utf8) },
-            expiresAt: try optional { reader throws(DecodeError) in try reader.signed() })
+            expiresAt: try optional { reader throws(DecodeError) in try reader.time() })
     }
 
     /// See ``WireWriter/user(_:)``; a name that breaks the rules of contract §2 is refused.
@@ -102,7 +102,7 @@ extension WireReader {
 
     private mutating func publishedEvent() throws(DecodeError) -> PublishedEvent {
         var event = PublishedEvent(
-            value: try signed(), ext: try text(bytesMax: Limits.eventBytesMax), expiresAt: try signed(), id: try version())
+            value: try signed(), ext: try text(bytesMax: Limits.eventBytesMax), expiresAt: try time(), id: try version())
         let flags = try tag()
         guard flags < 4 else { throw .unknownTag(flags) }
         (event.isForOnlineOnly, event.isSynced) = (flags & 1 != 0, flags & 2 != 0)
@@ -124,7 +124,7 @@ extension WireReader {
         guard let statusType = StatusType(rawValue: status) else { throw .unknownTag(status) }
         record.statusType = statusType
         record.customStatus = try text(bytesMax: Limits.customStatusBytesMax)
-        record.customStatusExpiresAt = try signed()
+        record.customStatusExpiresAt = try time()
         record.customStatusVersion = try version()
         record.onlinePlatforms = try list(countMax: Limits.sessionsPerUserMax) { reader throws(DecodeError) in
             try reader.text(bytesMax: Limits.platformBytesMax)
@@ -133,16 +133,16 @@ extension WireReader {
         record.pushDevices = try list(countMax: PushDevice.countMax) { reader throws(DecodeError) in
             PushDevice(
                 platform: try reader.text(bytesMax: Limits.platformBytesMax), deviceID: try reader.text(bytesMax: Limits.deviceBytesMax),
-                until: try reader.signed())
+                until: try reader.time())
         }
         record.event = try optional { reader throws(DecodeError) in
             try reader.publishedEvent()
         }
-        record.lastUpdateTime = try signed()
-        record.lastOnlineStatusUpdateTime = try signed()
-        record.lastCustomStatusUpdateTime = try signed()
-        record.lastSeenTime = try signed()
-        record.knownSince = try signed()
+        record.lastUpdateTime = try time()
+        record.lastOnlineStatusUpdateTime = try time()
+        record.lastCustomStatusUpdateTime = try time()
+        record.lastSeenTime = try time()
+        record.knownSince = try time()
         return record
     }
 }

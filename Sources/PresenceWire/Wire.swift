@@ -4,6 +4,8 @@ public enum DecodeError: Error, Equatable, Sendable {
     case unknownTag(UInt8)
     case tooLong(count: Int, limit: Int)
     case notUTF8
+    /// A time or a duration that no node says.
+    case outOfRange(Int64)
     case trailing(bytes: Int)
 }
 
@@ -101,6 +103,13 @@ public struct WireReader {
     public mutating func signed() throws(DecodeError) -> Int64 {
         let value = try unsigned()
         return Int64(bitPattern: (value >> 1) ^ (0 &- (value & 1)))
+    }
+
+    /// A time within ``Limits/times``.
+    public mutating func time() throws(DecodeError) -> Milliseconds {
+        let value = try signed()
+        guard Limits.times.contains(value) else { throw .outOfRange(value) }
+        return value
     }
 
     /// A text of at most `bytesMax` bytes; bytes that are no UTF-8 are refused.

@@ -253,6 +253,22 @@ import Testing
         return rows.filter { $0.kind != .member && $0.kind != .clock }
     }
 
+    /// Over HTTP/1.1 a client says nothing once its stream is open.
+    @Test func whoseConnectionEndsWasSeenUntilThen() async throws {
+        let fixture = try await Fixture.start { $0.core.offlineGrace = .zero }
+        let ask = { try await fixture.call("getUserStatus", #"{"userIDs":["ann"]}"#, as: "bob").json }
+        let token = try await TokenMint().token(user: "ann")
+        let socket = try SilentClient(port: fixture.nodes[0].ports.client, tokenOverHTTP1: token)
+        try await fixture.until("ann is online") { try await ask()["userStatusList"]?.elements[0]["statusType"]?.text == "ONLINE" }
+        let login = try #require(try await ask()["userStatusList"]?.elements[0]["lastSeenTime"]?.number)
+        var now = login
+        while now < login + 50 { now = try #require(try await ask()["asOf"]?.number) }
+        socket.close()
+        try await fixture.until("ann is offline") { try await ask()["userStatusList"]?.elements[0]["statusType"]?.text == "OFFLINE" }
+        #expect(try #require(try await ask()["userStatusList"]?.elements[0]["lastSeenTime"]?.number) >= now)
+        try await fixture.stop()
+    }
+
     @Test func aSilentClientIsLostAfterTheHeartbeatTimeout() async throws {
         let fixture = try await Fixture.start {
             $0.gateway.heartbeatInterval = .seconds(1)
@@ -306,17 +322,10 @@ import Testing
 final class SilentClient {
     private let descriptor: Int32
 
+    /// Over HTTP/2.
+    ///
     /// - Parameter paths: of the streams that it opens.
-    init(port: Int, token: String, paths: [String] = ["/v1/events"]) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(port).bigEndian
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        let status = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-        }
-        guard status == 0 else { throw Fixture.HTTPFailure(description: "connect: \(errno)") }
+    convenience init(port: Int, token: String, paths: [String] = ["/v1/events"]) throws {
         var bytes = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
         for (number, path) in paths.enumerated() {
             var block: [UInt8] = [0x82, 0x86]  // :method GET, :scheme http
@@ -327,6 +336,24 @@ final class SilentClient {
             let length = block.count
             bytes += [UInt8(length >> 16), UInt8(length >> 8 & 255), UInt8(length & 255), 1, 5, 0, 0, 0, UInt8(2 * number + 1)] + block
         }
+        try self.init(port: port, sending: bytes)
+    }
+
+    /// Over HTTP/1.1.
+    convenience init(port: Int, tokenOverHTTP1 token: String) throws {
+        try self.init(port: port, sending: Array("GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n".utf8))
+    }
+
+    private init(port: Int, sending bytes: [UInt8]) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let status = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        }
+        guard status == 0 else { throw Fixture.HTTPFailure(description: "connect: \(errno)") }
         guard send(descriptor, bytes, bytes.count, 0) == bytes.count else { throw Fixture.HTTPFailure(description: "send: \(errno)") }
     }
 

@@ -117,7 +117,7 @@ import Testing
         told.isSyncing = true
         var bob = UserStatus(userID: "bob", statusType: .offline, version: "01")
         #expect(told.untold(of: bob) == [], "a login begins with everybody offline (N21)")
-        told.awaited = ["bob"]
+        told.awaited = [UserKey("bob")]
         #expect(told.untold(of: bob).map(\.value) == [3] && told.untold(of: bob) == [], "asked for (N8)")
         told.isSyncing = false
         #expect(told.untold(of: UserStatus(userID: "carl", statusType: .unlogined, version: "01")).map(\.value) == [2])

@@ -1,6 +1,7 @@
 import Foundation
 import NIOCore
 import NIOPosix
+import Synchronization
 import Testing
 
 @testable import HTTP2
@@ -47,6 +48,99 @@ import Testing
         #expect(answers.map { $0.contains("connection: close") } == [false, true])
         try await channel.closeFuture.get()
         await server.stop()
+    }
+
+    /// Sends `bytes`, and returns what comes back until the server closes the connection.
+    private func talk(_ bytes: [UInt8], to server: Server) async throws -> [UInt8] {
+        let received = eventLoop.makePromise(of: [UInt8].self)
+        let channel = try await ClientBootstrap(group: eventLoop)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Listener(all: received)) }
+            }
+            .connect(host: "127.0.0.1", port: server.port).get()
+        try await channel.writeAndFlush(ByteBuffer(bytes: bytes))
+        return try await received.futureResult.get()
+    }
+
+    private func talk(_ text: String, to server: Server) async throws -> String {
+        String(decoding: try await talk(Array(text.utf8), to: server), as: UTF8.self)
+    }
+
+    @Test func aConnectionOnWhichNothingIsOpenEndsAfterAWhile() async throws {
+        var limits = HTTPLimits()
+        limits.idleTimeout = .milliseconds(100)
+        let server = try await Server.start(on: eventLoop, limits)
+        let answer = try await talk("GET /first HTTP/1.1\r\nHost: a\r\n\r\nGET /seco", to: server)
+        #expect(answer.hasPrefix("HTTP/1.1 200 OK") && answer.components(separatedBy: "HTTP/1.1 ").count == 2)
+        let frames = try await talk(Self.http2("GET"), to: server)
+        #expect(frames.count > 9 && Array(frames.suffix(17))[3] == 7, "the last frame is GOAWAY")
+        #expect(server.targets == ["/first", "/x"])
+        #expect(try await eventLoop.submit { server.http.connectionsCount }.get() == 0)
+        await server.stop()
+    }
+
+    /// What an HTTP/2 client sends for one request.
+    private static func http2(_ method: String) -> [UInt8] {
+        let client = HTTP2Session(.client, limits: HTTPLimits(), chunk: FrameChunk())
+        let fields = [
+            HTTP2Headers.field(":method", method == "HEAD" ? "HEAD" : "GET"), HTTP2Headers.field(":scheme", "http"),
+            HTTP2Headers.field(":path", "/x"),
+            HTTP2Headers.field(":authority", "a"),
+        ]
+        _ = client.request(fields, body: nil, token: 1, at: .distantPast)
+        var bytes = ByteBuffer()
+        _ = client.send(into: &bytes, bytesMax: 1 << 20)
+        return Array(bytes.readableBytesView)
+    }
+
+    @Test(arguments: ["GET", "HEAD"]) func theAnswerToHEADHasNoBody(method: String) async throws {
+        var limits = HTTPLimits()
+        limits.idleTimeout = .milliseconds(100)
+        let server = try await Server.start(on: eventLoop, limits, answering: "body")
+        let text = try await talk("\(method) / HTTP/1.1\r\nHost: a\r\n\r\n", to: server)
+        #expect(text.contains("content-length: 4\r\n") && text.hasSuffix("body") == (method == "GET"))
+        let frames = String(decoding: try await talk(Self.http2(method), to: server), as: UTF8.self)
+        #expect(frames.contains("body") == (method == "GET"))
+        await server.stop()
+    }
+
+    @Test func aTargetWithAHostIsThePathBehindIt() async throws {
+        let server = try await Server.start(on: eventLoop)
+        for target in ["http://a:7600/v1/logout", "https://a/x?y=http://b/c", "http://a", "http://a?q", "/plain?u=http://b/c"] {
+            _ = try await talk("GET \(target) HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", to: server)
+        }
+        #expect(server.targets == ["/v1/logout", "/x?y=http://b/c", "/", "/?q", "/plain?u=http://b/c"])
+        await server.stop()
+    }
+
+    @Test(arguments: ["100-continue", "100-Continue"]) func whoExpectsToBeToldToGoOnIs(expectation: String) async throws {
+        let server = try await Server.start(on: eventLoop)
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: \(expectation)\r\nContent-Length: 2\r\n\r\n"
+        #expect(try await talk(head + "{}", to: server).hasPrefix("HTTP/1.1 100 Continue\r\n"))
+        await server.stop()
+    }
+
+    /// It could have been carried out, and nobody would be told.
+    @Test func aRequestBehindTheLastOneIsNotBegun() async throws {
+        let server = try await Server.start(on: eventLoop)
+        let requests = "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET /behind HTTP/1.1\r\nHost: a\r\n\r\n"
+        let answers = try await talk(requests, to: server)
+        #expect(answers.components(separatedBy: "HTTP/1.1 200 OK").count == 2)
+        #expect(server.targets == ["/last"])
+        await server.stop()
+    }
+
+    /// Collects what comes.
+    private final class Listener: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let all: EventLoopPromise<[UInt8]>
+        private var bytes: [UInt8] = []
+
+        init(all: EventLoopPromise<[UInt8]>) { self.all = all }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) { bytes += unwrapInboundIn(data).readableBytesView }
+
+        func channelInactive(context: ChannelHandlerContext) { all.succeed(bytes) }
     }
 
     #if os(Linux)
@@ -102,15 +196,25 @@ import Testing
         }
     }
 
-    /// Answers everything with an empty body.
+    /// Answers everything alike.
     private final class Server: HTTPServerDelegate, @unchecked Sendable {
         let http: HTTPLoop
+        /// What was asked for.
+        let seen = Mutex<[String]>([])
+        private let body: String
         private var listener: HTTPServer?
 
-        private init(on eventLoop: any EventLoop) { http = HTTPLoop(eventLoop: eventLoop, limits: HTTPLimits(), delegate: nil) }
+        var targets: [String] { seen.withLock { $0 } }
 
-        static func start(on eventLoop: any EventLoop) async throws -> Server {
-            let server = Server(on: eventLoop)
+        private init(on eventLoop: any EventLoop, _ limits: HTTPLimits, _ body: String) {
+            http = HTTPLoop(eventLoop: eventLoop, limits: limits, delegate: nil)
+            self.body = body
+        }
+
+        static func start(on eventLoop: any EventLoop, _ limits: HTTPLimits = HTTPLimits(), answering body: String = "") async throws
+            -> Server
+        {
+            let server = Server(on: eventLoop, limits, body)
             server.http.delegate = server
             server.listener = try await HTTPServer.bind(host: "127.0.0.1", port: 0, loops: [server.http])
             return server
@@ -121,7 +225,8 @@ import Testing
         func stop() async { await listener?.stopListening() }
 
         func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
-            connection.respond(to: request.stream, HTTPResponse(status: 200, contentType: .octets, body: ByteBuffer()))
+            seen.withLock { $0.append(String(decoding: request.target, as: UTF8.self)) }
+            connection.respond(to: request.stream, HTTPResponse(status: 200, contentType: .octets, body: ByteBuffer(string: body)))
         }
         func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {}
         func eventStreamDrained(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection) {}

@@ -70,6 +70,14 @@ import Testing
         #expect(try await violations(limits, sending: request(bodyBytes: 0, requests: 60, resetting: true)) == [.resetFlood])
     }
 
+    /// It never acknowledges the settings: nghttp2 refuses each stream above the limit with a frame of its own.
+    @Test func aPeerThatProvokesFramesAndReadsNoneIsCutOff() async throws {
+        var limits = HTTPLimits()
+        (limits.streamsMax, limits.waitingFramesMax) = (1, 20)
+        limits.headerTimeout = .hours(1)
+        #expect(try await violations(limits, sending: request(bodyBytes: 0, requests: 5_000)) == [.frameFlood])
+    }
+
     @Test func bytesThatAreNoHTTP2EndTheConnection() async throws {
         var limits = HTTPLimits()
         limits.headerTimeout = .hours(1)

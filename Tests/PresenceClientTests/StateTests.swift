@@ -24,6 +24,25 @@ import Testing
         #expect(view.tell([status("a", "08")]) == [])
     }
 
+    /// é as one character, and as two.
+    @Test func usersThatUnicodeCallsEqualAreTwo() {
+        let (one, other) = ("\u{E9}", "e\u{301}")
+        #expect([one, other, one].batches(of: 10).map { $0.map { Array($0.utf8) } } == [[Array(one.utf8), Array(other.utf8)]])
+        var view = StatusView(usersMax: 10)
+        #expect(view.tell([status(one, "09"), status(other, "01")]).count == 2)
+        #expect(view[one]?.version == "09" && view[other]?.version == "01")
+        var mailbox = Mailbox(usersMax: 10)
+        mailbox.add(.userStatusChanged([status(one, "09"), status(other, "01")]))
+        guard case .userStatusChanged(let told)? = mailbox.take() else {
+            Issue.record("nothing is told")
+            return
+        }
+        #expect(told.map(\.version) == ["09", "01"])
+        var change = SubscriptionChange(subscribed: [one])
+        change.merge(SubscriptionChange(unsubscribed: [other]))
+        #expect(change.subscribed.count == 1)
+    }
+
     @Test func aFullViewForgetsThoseThatChangedLongestAgo() {
         var view = StatusView(usersMax: 16)
         view.learn((0..<16).map { status("u\($0)", "01") })

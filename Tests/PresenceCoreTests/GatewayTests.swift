@@ -48,6 +48,21 @@ import Testing
         #expect(gateway.counters.recordsCoalesced == 3)
     }
 
+    /// Its place is used again, perhaps by a user of another app, before what was for it is taken.
+    @Test mutating func whatWasForASessionThatIsClosedIsForNobody() {
+        gateway.block(session, at: now)
+        gateway.receive(.deliver(record("ann", 2)))
+        gateway.unblock(session)
+        gateway.receive(.end(SessionID(stamp: 1, node: 1), reason: "kicked"))
+        #expect(gateway.output.pushes.map(\.session) == [session, session] && gateway.output.ended == [session])
+        gateway.close(session, cause: .lost, lastSeen: now.wall)
+        let attach = Attach(session: SessionID(stamp: 2, node: 1), user: UserID(app: "other", id: "eve"), platform: "ios")
+        #expect(gateway.open(attach, resumeFrom: nil, at: now) == session)
+        #expect(gateway.output.pushes.count == 1 && gateway.output.ended == [])
+        let payload = gateway.output.payloads[Int(gateway.output.pushes[0].payload)]
+        #expect(String(decoding: payload, as: UTF8.self).hasPrefix("event: onConnected"))
+    }
+
     /// The answer goes to the session that asked, which may be gone; the user's list may have been older when this one took it.
     @Test(arguments: [(UInt64(1), [String]()), (UInt64(2), ["v3"])])
     mutating func whoDidNotAskIsToldWhatTheAnswerTellsSomebodyElse(asker: UInt64, told: [String]) {

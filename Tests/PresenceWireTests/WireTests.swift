@@ -141,6 +141,41 @@ import Testing
         }
     }
 
+    /// Sums of these would end the process.
+    @Test(arguments: [Int64.min, -(1 << 53) - 1, (1 << 53) + 1, .max]) func timesAndDurationsThatNoNodeSaysAreRefused(number: Int64) {
+        var records = [WritableKeyPath<Record, Milliseconds>]()
+        records += [\.lastUpdateTime, \.lastOnlineStatusUpdateTime, \.lastCustomStatusUpdateTime, \.lastSeenTime]
+        records += [\.customStatusExpiresAt, \.knownSince]
+        var messages = records.map { path in
+            var record = Self.record
+            record[keyPath: path] = number
+            return Message.delta(record)
+        }
+        var record = Self.record
+        record.event?.expiresAt = number
+        messages.append(.delta(record))
+        record = Self.record
+        record.pushDevices[0].until = number
+        messages.append(.delta(record))
+        messages.append(.detach(Detach(session: Self.session, user: Self.ann, cause: .lost, lastSeen: number)))
+        messages.append(
+            .replicate(ticket: 1, [Row(user: Self.ann, kind: .status, key: "", version: Self.version, value: nil, expiresAt: number)]))
+        var subscription = Self.subscription
+        subscription.expiresAt = number
+        messages.append(.answer(id: 1, .subscriptions([subscription], total: 1)))
+        let operations: [OwnerOperation] = [
+            .setSelfStatus(customStatus: "x", seconds: number),
+            .subscribe([], seconds: number, subscribeType: 1, session: nil),
+            .publishEvent(value: 10_000, ext: "", seconds: number, isForOnlineOnly: true, isSynced: true),
+        ]
+        messages += operations.map { .request(Request(id: 1, user: Self.ann, operation: $0)) }
+        for message in messages {
+            var writer = WireWriter()
+            writer.message(message)
+            #expect(throws: DecodeError.outOfRange(number), "\(message)") { try decode(writer.bytes) }
+        }
+    }
+
     @Test func versionsCompareAsTextLikeAsNumbers() {
         let versions = [
             Version.zero, Version(milliseconds: 1, counter: 0, node: 9), Version(milliseconds: 1, counter: 1, node: 0),
