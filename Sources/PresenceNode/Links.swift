@@ -253,12 +253,13 @@ final class OutgoingLink: HTTPClientDelegate {
     private func transportProblem(_ error: (any Error)?) -> String? {
         guard state == .connecting, !wasSilent else { return nil }
         let reason = Self.tlsReason(error)
-        let isUnanswered = error == nil || reason == Self.endOfFile
+        let isUnanswered = error == nil || reason.map(Self.noTLS.contains) == true
         unansweredCount = isUnanswered ? unansweredCount + 1 : 0
         if !isUnanswered { return reason.map { "TLS is not possible: \($0)" } }
         // A node that ends closes what it has just accepted; the next attempt finds nobody.
         guard unansweredCount >= Self.unansweredMax else { return nil }
-        return "it closes connections without an answer: \(shell.tls == nil ? "it may use TLS, this node does not" : "it may not use TLS")"
+        return shell.tls == nil
+            ? "it closes connections without an answer: it may use TLS, this node does not" : "it answers nothing in TLS: it may not use TLS"
     }
 
     private static func tlsReason(_ error: (any Error)?) -> String? {
@@ -274,8 +275,8 @@ final class OutgoingLink: HTTPClientDelegate {
         }
     }
 
-    /// The other side has closed instead of answering.
-    private static let endOfFile = "EOF during handshake"
+    /// The other side has closed instead of answering, or, as HTTP/1.1 does and if that arrives before the end, has said that this is no request.
+    private static let noTLS = ["EOF during handshake", "WRONG_VERSION_NUMBER"]
 
     /// Whether the other host has answered that nothing listens there.
     private static func isRefusal(_ error: (any Error)?) -> Bool {

@@ -242,7 +242,7 @@ private final class Recorder: ChannelInboundHandler, @unchecked Sendable {
 }
 
 /// A connection that sends bytes and reads none.
-private final class RawConnection {
+final class RawConnection {
     private let descriptor: Int32
 
     init(port: Int) throws {

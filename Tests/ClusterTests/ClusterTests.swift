@@ -101,7 +101,7 @@ import Testing
         }
         try await fixture.stop()
         let open = try await Fixture.start(nodes: 1)
-        try await expectRefused(open, "it closes connections without an answer: it may not use TLS") { use(&$0, "node") }
+        try await expectRefused(open, "it answers nothing in TLS: it may not use TLS") { use(&$0, "node") }
         try await open.stop()
     }
 
@@ -318,9 +318,9 @@ import Testing
     }
 }
 
-/// Logs in over HTTP/2 by hand and then never answers a PING.
+/// Logs in by hand and then says nothing more, not even the answer to a PING.
 final class SilentClient {
-    private let descriptor: Int32
+    private let connection: RawConnection
 
     /// Over HTTP/2.
     ///
@@ -345,16 +345,8 @@ final class SilentClient {
     }
 
     private init(port: Int, sending bytes: [UInt8]) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(port).bigEndian
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        let status = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-        }
-        guard status == 0 else { throw Fixture.HTTPFailure(description: "connect: \(errno)") }
-        guard send(descriptor, bytes, bytes.count, 0) == bytes.count else { throw Fixture.HTTPFailure(description: "send: \(errno)") }
+        connection = try RawConnection(port: port)
+        connection.send(bytes)
     }
 
     /// A string literal of HPACK (RFC 7541 §5.2), not Huffman-coded.
@@ -370,5 +362,5 @@ final class SilentClient {
         return length + [UInt8(count)] + Array(text.utf8)
     }
 
-    func close() { _ = Glibc.close(descriptor) }
+    func close() { connection.close() }
 }
