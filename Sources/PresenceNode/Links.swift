@@ -259,7 +259,8 @@ final class OutgoingLink: HTTPClientDelegate {
         // A node that ends closes what it has just accepted; the next attempt finds nobody.
         guard unansweredCount >= Self.unansweredMax else { return nil }
         return shell.tls == nil
-            ? "it closes connections without an answer: it may use TLS, this node does not" : "it answers nothing in TLS: it may not use TLS"
+            ? "it closes connections without an answer: it may use TLS, this node does not"
+            : "it answers nothing in TLS: it may not use TLS"
     }
 
     private static func tlsReason(_ error: (any Error)?) -> String? {
