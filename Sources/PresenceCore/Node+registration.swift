@@ -76,11 +76,13 @@ extension Node {
         guard peers[peer].isLinked else { return peers[peer].registrations.reset() }
         var watches: [Watch] = []
         var bytesCount = 0
+        let isBehind = mayKnowLess(peer)
         while peer == 0 || peers[peer].link.hasRoom, let next = peers[peer].registrations.next() {
             switch next {
             case .sessions(let user): if owner(of: user) == peer { attach(user, to: peer) }
             case .view(let user):
-                guard owner(of: user) == peer, let watch = fanOut.watch(for: user, withRecord: true) else { continue }
+                guard owner(of: user) == peer, var watch = fanOut.watch(for: user, withRecord: true) else { continue }
+                if isBehind, case let kept = owners.record(of: user), kept.version > watch.held { watch.record = kept }
                 watches.append(watch)
                 bytesCount += watch.record?.privacy?.bytesCount ?? 0
                 guard watches.count == Self.watchesMax || bytesCount > Link.batchBytesTarget else { continue }
@@ -110,9 +112,18 @@ extension Node {
         }
     }
 
+    /// Whether a peer has not said yet that all is on its disk that this node has offered it: what this node keeps, and told when it was the
+    /// owner, may be newer than what the peer would answer (seed 17019091).
+    private func mayKnowLess(_ peer: PeerIndex) -> Bool { peer != 0 && !handoff.isSettled(peer) }
+
     /// Registers users that this node begins to watch with their owners, one message an owner.
     mutating func register(_ users: [UserID]) {
         for (peer, users) in placement.grouped(users) {
+            if mayKnowLess(peer) {
+                for user in users { peers[peer].registrations.append(viewOf: user) }
+                fill(peer)
+                continue
+            }
             for start in stride(from: 0, to: users.count, by: Self.watchesMax) {
                 let part = users[start..<min(start + Self.watchesMax, users.count)]
                 send(.watch(part.compactMap { fanOut.watch(for: $0, withRecord: false) }), to: peer)

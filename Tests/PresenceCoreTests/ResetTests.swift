@@ -292,6 +292,27 @@ import Testing
         #expect(owners.list(of: user("ann")).mark != mark)
     }
 
+    /// Seed 17019091: who had been the owner on another side of a split, and asked the one of now, was answered with less than it had told.
+    @Test mutating func whatWasToldAloneIsSaidToAnOwnerThatMayKnowLess() {
+        let ben = cluster.user(ownedBy: 1)
+        cluster.subscribe(ben, to: [ann], on: 1)
+        let phone = cluster.login(ann, on: 2)
+        for (from, to) in [(2, 0), (0, 2), (2, 1), (1, 2)] { cluster.unlink(from, to) }
+        cluster.advance(.seconds(5))
+        cluster.close(phone, .loggedOut)
+        cluster.advance(.seconds(70))  // Nobody watches her there any more.
+        cluster.fullDisks = [0]  // It says of nothing that it has it.
+        for (from, to) in [(2, 0), (0, 2), (2, 1), (1, 2)] { cluster.link(from, to) }
+        let told = cluster.processes[2].node.owners.record(of: user(ann)).version
+        cluster.heard = []
+        cluster.login(ben, on: 2)
+        cluster.advance(.seconds(5))
+        let said = (cluster.heard ?? []).flatMap { heard -> [Record] in
+            if case .watch(let watches) = heard.message, heard.to == 0 { watches.compactMap(\.record) } else { [] }
+        }
+        #expect(said.map(\.version) == [told])
+    }
+
     /// Seed 402333: nobody would ever end a session that is registered after its node was taken for dead.
     @Test mutating func whatADeadProcessSaidIsVoidWhenItComesLate() throws {
         let dead = cluster.processes[1].node.selfPeer.id
