@@ -89,6 +89,23 @@ import Testing
         #expect(pushed() == told)
     }
 
+    /// Seed 18045972: it was told once more of whom the change had named.
+    @Test mutating func anOlderListEndsNothingThatANewerChangeBeganBeforeThereWasAList() {
+        let eve = Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios")
+        _ = gateway.open(eve, resumeFrom: nil, at: now)
+        gateway.receive(.deliver(record("eve", 1)))
+        _ = pushed()
+        var told: [String] = []
+        for (version, isWhole, names) in [(UInt64(2), false, ["dora"]), (1, true, ["ann"]), (2, true, ["ann", "dora"])] {
+            let followed = names.map { Interest.Followed(target: user($0), told: .zero, since: 1) }
+            let version = Version(stamp: version, node: 1)
+            gateway.receive(.interest(Interest(user: user("eve"), version: version, isWhole: isWhole, added: followed, removed: [])))
+            gateway.receive(.deliver(record("dora", 3)))
+            told += pushed()
+        }
+        #expect(told == ["v3", "v1"])
+    }
+
     /// Seed 54868: the other side of a split had shown a user who hid from the viewer on this side, later than she was shown as gone here.
     /// Seed 529151: meanwhile this side's node had begun to answer for her anew, by a clock that is ahead of the other's.
     @Test(arguments: [(Milliseconds(4), 1, Milliseconds(0)), (0, 1, 0), (Milliseconds?.none, 0, 0), (4, 1, 12)])
