@@ -59,9 +59,13 @@ struct API {
         }
     }
 
-    /// Whom the call is about: the caller, or the user that an app's back end names.
     private static func subject(of fields: Fields, caller: Caller) throws(Problem) -> UserID {
-        guard let id = try fields.text("asUser", bytesMax: 1_024) else { return caller.user }
+        try subject(asUser: try fields.text("asUser", bytesMax: 1_024), caller: caller)
+    }
+
+    /// Whom a request is about: the caller, or the user that an app's back end names (contract §2).
+    static func subject(asUser: String?, caller: Caller) throws(Problem) -> UserID {
+        guard let id = asUser else { return caller.user }
         guard caller.isAdmin else { throw .parameter("asUser: only a token with role \"admin\" may name another user") }
         guard Limits.isValidName(id) else { throw .userID("asUser") }
         return UserID(app: caller.user.appName, id: id)

@@ -6,6 +6,8 @@ struct EventStreamQuery: Equatable {
     var deviceID = ""
     var customStatus: String?
     var isPushReachable = false
+    /// Whose stream an app's back end opens.
+    var asUser: String?
 
     /// Reads `a=b&c=d` with percent-encoding; unknown names are ignored, one that occurs twice is refused.
     init(_ query: some Collection<UInt8>) throws(Problem) {
@@ -14,7 +16,7 @@ struct EventStreamQuery: Equatable {
             let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             let name = try Self.decode(pair[0], of: "query")
             let value = pair.count > 1 ? try Self.decode(pair[1], of: name) : ""
-            guard ["platform", "deviceID", "customStatus", "pushReachable"].contains(name) else { continue }
+            guard ["platform", "deviceID", "customStatus", "pushReachable", "asUser"].contains(name) else { continue }
             guard seen.insert(name).inserted else { throw .parameter("\(name): occurs twice") }
             try set(name, value)
         }
@@ -44,6 +46,7 @@ struct EventStreamQuery: Equatable {
         case "pushReachable":
             guard let isReachable = Bool(value) else { throw .parameter("pushReachable: must be true or false") }
             isPushReachable = isReachable
+        case "asUser": asUser = value
         default:
             guard value.utf8.count <= Limits.customStatusBytesMax else {
                 throw .parameter("customStatus: \(value.utf8.count) bytes, at most \(Limits.customStatusBytesMax) are allowed")

@@ -349,8 +349,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let open = { [self] (caller: Caller, stream: StreamID) in
             do throws(Problem) {
                 let query = try EventStreamQuery(query)
-                try query.check(by: gateway.policies.policy(of: caller.user))
-                openSession(caller, query, resumeFrom: lastEventID, work: work, stream: stream, on: connection)
+                let user = try API.subject(asUser: query.asUser, caller: caller)
+                try query.check(by: gateway.policies.policy(of: user))
+                openSession(of: user, query, resumeFrom: lastEventID, work: work, stream: stream, on: connection)
             } catch {
                 ended(work)
                 respond(error, to: stream, on: connection)
@@ -361,21 +362,21 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     }
 
     private func openSession(
-        _ caller: Caller, _ query: EventStreamQuery, resumeFrom: Milliseconds?, work: Work, stream: StreamID,
+        of user: UserID, _ query: EventStreamQuery, resumeFrom: Milliseconds?, work: Work, stream: StreamID,
         on connection: HTTPServerConnection
     ) {
         guard connection.isAwaitingAnswer(stream) else { return abandoned(work) }
         nextSession += 1
         let session = SessionID(stamp: shell.peer.generation << 20 + nextSession << 6 + UInt64(index), node: shell.peer.versionNode)
         let attach = Attach(
-            session: session, user: caller.user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus,
+            session: session, user: user, platform: query.platform, deviceID: query.deviceID, customStatus: query.customStatus,
             isPushReachable: query.isPushReachable)
         let seat = gateway.open(attach, resumeFrom: resumeFrom, at: Clock.now())
         while seats.count <= Int(seat) {
             seats.append(nil)
             vigils.append(nil)
         }
-        let heartbeat = gateway.heartbeat(of: caller.user, on: query.platform)
+        let heartbeat = gateway.heartbeat(of: user, on: query.platform)
         seats[Int(seat)] = Seat(connection: connection, stream: stream)
         vigils[Int(seat)] = Vigil(heartbeat: heartbeat, login: work)
         connection.applicationCount += 1

@@ -31,6 +31,7 @@ extension OpenAPI {
                     is lost: until the device logs in again without it, a logout, a kick, or 15 to 30 days have passed.
                     """,
                 ]),
+            parameter("asUser", Schema.described(Schema.reference("UserID"), "Whose stream it is; for tokens with role \"admin\" only.")),
             parameter(
                 "Last-Event-ID", in: "header",
                 Schema.described(Schema.string, "The id of the last event of another stream: resumes there. Another text resumes nothing.")),

@@ -273,6 +273,23 @@ import Testing
         try await fixture.stop()
     }
 
+    @Test func aBackEndOpensTheStreamOfTheUserItNamesAndNobodyElseDoes() async throws {
+        let fixture = try await Fixture.start()
+        let path = "/v1/events?platform=web&asUser=ann"
+        let (port, loop) = (fixture.nodes[0].ports.client, MultiThreadedEventLoopGroup.singleton.next())
+        var tokens: [String] = []
+        for isAdmin in [false, true] { tokens.append("Bearer \(try await TokenMint().token(user: "bob", isAdmin: isAdmin))") }
+        let refused = try await HTTPExchange.send(
+            .get, host: "127.0.0.1", port: port, path: path, headers: [("authorization", tokens[0])], on: loop)
+        #expect(refused.status == 400 && String(decoding: refused.body, as: UTF8.self).contains("asUser: only a token with role"))
+        let stream = HTTPExchange.stream(host: "127.0.0.1", port: port, path: path, headers: [("authorization", tokens[1])], on: loop)
+        for try await event in stream {
+            #expect(String(decoding: event, as: UTF8.self).contains(#""userID":"ann""#))
+            break
+        }
+        try await fixture.stop()
+    }
+
     @Test func aSilentClientIsLostAfterTheHeartbeatTimeout() async throws {
         let fixture = try await Fixture.start {
             $0.gateway.heartbeatInterval = .seconds(1)
