@@ -23,6 +23,26 @@ public enum Call: Equatable, Sendable {
     case importUsers([UserID])
     /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
     case setAppPolicy([UInt8])
+
+    /// Whose token asks (contract §2).
+    public enum Origin: Sendable {
+        /// The caller's own.
+        case caller
+        /// That of the app's back end, which may ask as often as it likes and here is the caller itself.
+        case backEnd
+        /// That of the app's back end, which names the caller: there may be no such user.
+        case backEndForCaller
+    }
+
+    /// It says or asks something of the caller as a user of the app, not only of others.
+    var needsUser: Bool {
+        switch self {
+        case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout, .setVisibility,
+            .getVisibility:
+            true
+        case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy: false
+        }
+    }
 }
 
 /// A part of an explanation, as a JSON object.
@@ -82,6 +102,8 @@ struct PendingCalls {
         /// The users whose records are wanted, and those that have come.
         var users: [UserID] = []
         var records: [Record?] = []
+        /// Whether there is such a user as the caller is still to be asked.
+        var isOfUnknown = false
         /// To `subscribe`: who is no user of the app; to `importUsers`: who could not be registered.
         var excluded: [UserID] = []
         /// To `subscribe`: what the nodes are asked, and who has no room for another follower.

@@ -5,15 +5,15 @@ extension Node {
     /// A client asks for an operation; the answer comes as an effect with the same `token`, at the latest after ``CoreSettings/callTimeout``.
     ///
     /// - Parameters:
-    ///   - isBackEnd: the app's back end asks, which may do so as often as it likes.
+    ///   - origin: whose token asks.
     ///   - asker: the session that asks, ``PresenceWire/SessionID/nobody`` if none does; nil if it is not known.
     ///   - seesAll: what is told is told as it is, whoever may see it.
     public mutating func perform(
-        _ call: Call, caller: UserID, isBackEnd: Bool = false, seesAll: Bool = false, asker: SessionID? = nil, gateway: Int, token: UInt64,
-        at now: Now
+        _ call: Call, caller: UserID, origin: Call.Origin = .caller, seesAll: Bool = false, asker: SessionID? = nil, gateway: Int,
+        token: UInt64, at now: Now
     ) {
         let viewer = seesAll ? nil : caller
-        if !isBackEnd, let seconds = waitOf(call, of: caller, at: now) {
+        if origin == .caller, let seconds = waitOf(call, of: caller, at: now) {
             return effects.append(.answer(gateway: gateway, token: token, .tooOften(retryAfter: seconds)))
         }
         if case .getUserStatus(let users) = call, answerAtOnce(users, viewer, gateway: gateway, token: token, at: now) { return }
@@ -25,6 +25,16 @@ extension Node {
             PendingCalls.Pending(
                 gateway: gateway, token: token, caller: caller, viewer: viewer, call: call, deadline: now.instant + settings.callTimeout,
                 begunAt: owners.clock.current(at: now.wall), askers: asker.map { [$0] } ?? sessions.askers(caller)))
+        if origin == .backEndForCaller, call.needsUser, mustKnow(caller) {
+            calls[index]?.isOfUnknown = true
+            gather([caller], for: index, at: now)
+        } else {
+            begin(call, of: caller, index, at: now)
+        }
+        run(at: now)
+    }
+
+    private mutating func begin(_ call: Call, of caller: UserID, _ index: PendingCalls.CallIndex, at now: Now) {
         switch call {
         case .setSelfStatus(let customStatus, let seconds):
             ask(.setSelfStatus(customStatus: customStatus, seconds: seconds), of: caller, for: index)
@@ -48,7 +58,6 @@ extension Node {
         case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyKeeper(of: String(caller.app)), for: index)
         }
-        run(at: now)
     }
 
     /// Answers a query from what is here: records that this node owns or watches (design §2, FanOut).
@@ -186,6 +195,13 @@ extension Node {
     /// Goes on with a call whose records have all come.
     private mutating func advance(_ index: PendingCalls.CallIndex, at now: Now) {
         guard let pending = calls[index], pending.openCount == 0 else { return }
+        if pending.isOfUnknown {
+            guard pending.records[0]?.isOfKnownUser == true else { return finish(index, .refused(.noSuchUser([pending.caller]))) }
+            calls[index]?.isOfUnknown = false
+            calls[index]?.users = []
+            calls[index]?.records = []
+            return begin(pending.call, of: pending.caller, index, at: now)
+        }
         switch pending.call {
         case .getUserStatus(let users):
             finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf))
@@ -250,6 +266,7 @@ extension Node {
         guard let pending = calls[index] else { return }
         let unanswered = calls.requests { $0.call == index }
         for sent in unanswered { _ = calls.take(sent.request.id) }
+        if pending.isOfUnknown { return finish(index, .refused(.unavailable)) }
         switch pending.call {
         case .importUsers: finish(index, .imported(failed: pending.excluded + unanswered.map(\.request.user)))
         case .getUserStatus(let users) where !pending.records.isEmpty:

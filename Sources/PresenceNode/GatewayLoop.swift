@@ -134,7 +134,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             WaitingCalls.Call(
                 connection: connection, stream: stream, operation: operation, caller: parsed.subject, errors: parsed.errors, work: work))
         let asker = parsed.subject == caller.user ? parsed.session ?? onlySession(of: caller.user, on: connection) : .nobody
-        shell.perform(parsed.call, caller: parsed.subject, isBackEnd: caller.isAdmin, asker: asker, from: self, token: token, at: now)
+        let origin: Call.Origin = !caller.isAdmin ? .caller : parsed.subject == caller.user ? .backEnd : .backEndForCaller
+        shell.perform(parsed.call, caller: parsed.subject, origin: origin, asker: asker, from: self, token: token, at: now)
     }
 
     /// The session of a user whose stream is on a connection, if there is one and no other.

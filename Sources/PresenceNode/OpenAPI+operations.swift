@@ -18,7 +18,7 @@ extension OpenAPI {
             Schema.required("customStatus", Schema.nullable(Schema.text(bytesMax: standard.customStatusBytesMax))),
             Schema.optional("expiry", Schema.integer(Limits.customStatusSeconds, "Seconds; without it until it is cleared.")), asUser,
         ]), isBodyRequired: true,
-        answer: Schema.object([Schema.required("userStatus", Schema.reference("UserStatus"))]), refusals: [.tooOften])
+        answer: Schema.object([Schema.required("userStatus", Schema.reference("UserStatus"))]), refusals: [.noSuchUser, .tooOften])
 
     private static let publishEvent = Operation(
         name: "publishEvent", summary: "Publishes a numeric status of the app's own.",
@@ -32,7 +32,7 @@ extension OpenAPI {
         answer: Schema.object([
             Schema.required("eventID", Schema.string), Schema.required("userStatus", Schema.reference("UserStatus")),
         ]),
-        refusals: [.notAllowed, .tooOften])
+        refusals: [.notAllowed, .noSuchUser, .tooOften])
 
     private static let getUserStatus = Operation(
         name: "getUserStatus", summary: "Asks for the status of users as it is now.",
@@ -86,7 +86,7 @@ extension OpenAPI {
                 ]),
             ]
         ], isBodyRequired: true,
-        answer: Schema.object([Schema.required("errorUserList", Schema.errors)]), refusals: [.notAllowed, .tooOften])
+        answer: Schema.object([Schema.required("errorUserList", Schema.errors)]), refusals: [.notAllowed, .noSuchUser, .tooOften])
 
     private static let getSubscribedUserStatus = Operation(
         name: "getSubscribedUserStatus", summary: "Asks whom one follows.",
@@ -99,14 +99,14 @@ extension OpenAPI {
             Schema.required("subscriptions", Schema.list(of: Schema.reference("Subscription"))),
             Schema.required("total", ["type": "integer", "minimum": 0]),
         ]),
-        refusals: [.notAllowed, .tooOften])
+        refusals: [.notAllowed, .noSuchUser, .tooOften])
 
     private static let logout = Operation(
         name: "logout", summary: "Ends a session of the user, or all of them: UNLOGINED.",
         request: Schema.object([
             Schema.optional("sessionID", Schema.described(sessionID, "As onConnected told it; without it every session.")), asUser,
         ]),
-        answer: ["type": "object"])
+        answer: ["type": "object"], refusals: [.noSuchUser])
 
     private static let modes: JSONValue = [
         "type": "string", "enum": .array(Visibility.Mode.allCases.map { .string($0.rawValue) }),
@@ -129,10 +129,11 @@ extension OpenAPI {
                     "Who may with \"list\".")),
             Schema.optional("invisible", Schema.described(Schema.bool, "For now nobody may, whatever visibility says.")), asUser,
         ]),
-        answer: visibility, refusals: [.tooOften])
+        answer: visibility, refusals: [.noSuchUser, .tooOften])
 
     private static let getVisibility = Operation(
-        name: "getVisibility", summary: "Asks who may see one's status.", request: Schema.object([asUser]), answer: visibility)
+        name: "getVisibility", summary: "Asks who may see one's status.", request: Schema.object([asUser]), answer: visibility,
+        refusals: [.noSuchUser])
 
     /// `GET /openapi.json`.
     static let ownDescription: JSONValue = [

@@ -81,7 +81,8 @@ extension OpenAPI {
         refused(.badParameter, "A field breaks a rule: 6017; a user ID breaks its rule: 7003. The detail names the field and the rule."),
         refused(.notLoggedIn, "No token, or one that is not taken: 6014."),
         refused(.notAllowed, "The app's plan does not cover this call: 7013. The feature is switched off for the app: 72001."),
-        refused(.noSuchUser, "No such user, where users.mustBeRegistered is on: 70107. Of several, where errors.shape is wholeCall."),
+        refused(
+            .noSuchUser, "No such user, where users.mustBeRegistered is on: 70107. Of userIDs, where errors.shape is wholeCall; of asUser."),
         refused(.noSuchNode, "No node of this name was ever a member: 6017."),
         refused(.nodeIsAlive, "The node is alive: 6017."),
         refused(.bodyTooSlow, "The request was not whole in time: 6017. Over HTTP/2 the stream is reset."),

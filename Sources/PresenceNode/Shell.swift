@@ -14,7 +14,7 @@ final class Shell: @unchecked Sendable {
     /// What a gateway on another loop wants of the core.
     private enum CoreInput {
         case messages([GatewayMessage])
-        case call(Call, UserID, isBackEnd: Bool, asker: SessionID?, token: UInt64)
+        case call(Call, UserID, Call.Origin, asker: SessionID?, token: UInt64)
     }
 
     /// What the core says to a gateway on another loop.
@@ -130,13 +130,13 @@ final class Shell: @unchecked Sendable {
 
     /// Called on the gateway's loop.
     func perform(
-        _ call: Call, caller: UserID, isBackEnd: Bool, asker: SessionID?, from gateway: GatewayLoop, token: UInt64, at now: Now
+        _ call: Call, caller: UserID, origin: Call.Origin, asker: SessionID?, from gateway: GatewayLoop, token: UInt64, at now: Now
     ) {
         guard !isHere[gateway.index] else {
-            node.perform(call, caller: caller, isBackEnd: isBackEnd, asker: asker, gateway: gateway.index, token: token, at: now)
+            node.perform(call, caller: caller, origin: origin, asker: asker, gateway: gateway.index, token: token, at: now)
             return obey()
         }
-        cross(.call(call, caller, isBackEnd: isBackEnd, asker: asker, token: token), from: gateway)
+        cross(.call(call, caller, origin, asker: asker, token: token), from: gateway)
     }
 
     /// Called on this loop: an administrator asks, and is answered there.
@@ -144,7 +144,7 @@ final class Shell: @unchecked Sendable {
         nextAdminToken += 1
         adminCalls[nextAdminToken] = body
         node.perform(
-            call, caller: caller, isBackEnd: true, seesAll: true, gateway: Self.adminGateway, token: nextAdminToken, at: Clock.now())
+            call, caller: caller, origin: .backEnd, seesAll: true, gateway: Self.adminGateway, token: nextAdminToken, at: Clock.now())
         obey()
     }
 
@@ -169,8 +169,8 @@ final class Shell: @unchecked Sendable {
         for input in batch {
             switch input {
             case .messages(let messages): for message in messages { node.receive(message, from: gateway, at: now) }
-            case .call(let call, let caller, let isBackEnd, let asker, let token):
-                node.perform(call, caller: caller, isBackEnd: isBackEnd, asker: asker, gateway: gateway, token: token, at: now)
+            case .call(let call, let caller, let origin, let asker, let token):
+                node.perform(call, caller: caller, origin: origin, asker: asker, gateway: gateway, token: token, at: now)
             }
         }
         obey()

@@ -33,9 +33,9 @@ struct App: Sendable {
     }
 
     /// Calls an operation as `user`, on a node.
-    func call(_ operation: String, _ body: String, as user: String = "ann", node: Int = 0) async throws -> Answer {
+    func call(_ operation: String, _ body: String, as user: String = "ann", isAdmin: Bool = false, node: Int = 0) async throws -> Answer {
         let port = cluster.nodes[node].ports.client
-        return try await send(port, "/v1/\(operation)", body, try await token(user))
+        return try await send(port, "/v1/\(operation)", body, try await token(user, isAdmin: isAdmin))
     }
 
     /// Calls an operator's operation with the app's admin token.

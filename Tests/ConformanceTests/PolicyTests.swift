@@ -145,6 +145,26 @@ extension ConformanceTests {
             carl.close()
         }
 
+        @Test("Where users must be registered, a back end speaks for those who are") func named() async throws {
+            let app = try await App("rollcall", #"{"users.mustBeRegistered":true}"#)
+            let calls = [
+                ("setSelfStatus", #""customStatus":"x""#), ("publishEvent", #""value":10000"#),
+                ("subscribeUserStatus", #""userIDs":["ann"]"#),
+                ("getSubscribedUserStatus", #""limit":1"#), ("logout", #""sessionID":null"#),
+            ]
+            for (place, (operation, body)) in calls.enumerated() {
+                let answer = try await app.call(operation, "{\"asUser\":\"bob\",\(body)}", isAdmin: true, node: place % 3)
+                #expect(answer.status == 404 && answer.code == 70107, "\(operation): \(answer.json)")
+            }
+            #expect(try await app.call("setSelfStatus", #"{"customStatus":"its own"}"#, as: "backend", isAdmin: true).code == 0)
+            _ = try await app.admin("importUsers", users(["ann", "bob"]))
+            for (place, (operation, body)) in calls.enumerated() {
+                let answer = try await app.call(operation, "{\"asUser\":\"bob\",\(body)}", isAdmin: true, node: place % 3)
+                #expect(answer.status == 200, "\(operation): \(answer.json)")
+            }
+            #expect(try await app.followed(by: "bob") == ["ann"])
+        }
+
         @Test("A session is told its platform's time of silence, and a later change is for later sessions") func silence() async throws {
             let app = try await App("rollcall", #"{"liveness.timeout":90,"liveness.timeoutByPlatform":{"web":60}}"#)
             func told(_ session: Session) -> [Int64?] {
