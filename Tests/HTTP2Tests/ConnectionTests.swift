@@ -53,12 +53,12 @@ import Testing
     /// Sends `bytes`, and returns what comes back until the server closes the connection.
     private func talk(_ bytes: [UInt8], to server: Server) async throws -> [UInt8] {
         let received = eventLoop.makePromise(of: [UInt8].self)
-        let channel = try await ClientBootstrap(group: eventLoop)
+        let bytes = ByteBuffer(bytes: bytes)
+        _ = try await ClientBootstrap(group: eventLoop)
             .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Listener(all: received)) }
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Talker(bytes, all: received)) }
             }
             .connect(host: "127.0.0.1", port: server.port).get()
-        try await channel.writeAndFlush(ByteBuffer(bytes: bytes))
         return try await received.futureResult.get()
     }
 
@@ -130,13 +130,16 @@ import Testing
         await server.stop()
     }
 
-    /// Collects what comes.
-    private final class Listener: ChannelInboundHandler {
+    /// Says what it has to say at once: a server does not wait until a busy pool of threads has time for the test. Collects what comes.
+    private final class Talker: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
+        private let said: ByteBuffer
         private let all: EventLoopPromise<[UInt8]>
         private var bytes: [UInt8] = []
 
-        init(all: EventLoopPromise<[UInt8]>) { self.all = all }
+        init(_ said: ByteBuffer, all: EventLoopPromise<[UInt8]>) { (self.said, self.all) = (said, all) }
+
+        func channelActive(context: ChannelHandlerContext) { context.writeAndFlush(NIOAny(said), promise: nil) }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) { bytes += unwrapInboundIn(data).readableBytesView }
 
