@@ -82,6 +82,12 @@ extension Node {
     /// Whether a node has said that it ends, so that nobody misses it.
     public func hasLeft(_ id: NodeID) -> Bool { peerIndices[id].map { peers[$0].hasLeft } ?? false }
 
+    /// Whether a process that was a member has said that it ends, and none that was started later has been one since.
+    public func hasEnded(_ process: Peer) -> Bool {
+        guard let peer = peerIndices[process.id] else { return false }
+        return peers[peer].wasMember && peers[peer].hasLeft && process.generation <= peers[peer].peer.generation
+    }
+
     private mutating func meet(_ hello: Hello, at now: Now) {
         isChilled = isChilled || givesWay(to: hello)
         membership.learn(hello.sender, at: now)

@@ -48,7 +48,7 @@ final class Links {
         resolvingCount -= 1
         guard !isClosed else { return }
         if addresses.isEmpty { shell.logger.warning("contact point is not known to DNS", metadata: ["name": "\(contact.host)"]) }
-        for address in addresses { open(address.description) }
+        for address in addresses { open(address.description, isOfName: true) }
         shell.eventLoop.assumeIsolated().scheduleTask(in: Self.resolveInterval) { [weak self] in
             guard let self, !self.isClosed, !self.links.values.contains(where: { $0.peerID != nil }) else { return }
             self.resolve(contact)
@@ -57,19 +57,23 @@ final class Links {
 
     /// Opens a link to a node that the core has heard of, or tries a broken one at once.
     func connect(to peer: Peer) {
-        for link in links.values.sorted(by: { $0.address < $1.address }) where link.peerID == peer.id && link.address != peer.address {
-            link.abandon()
-            links[link.address] = nil
+        for link in links.values.sorted(by: { $0.address < $1.address }) where link.leads(to: peer.id) && link.address != peer.address {
+            giveUp(link)
         }
         open(peer.address, of: peer)
     }
 
-    private func open(_ address: String, of peer: Peer? = nil) {
+    private func giveUp(_ link: OutgoingLink) {
+        link.abandon()
+        links[link.address] = nil
+    }
+
+    private func open(_ address: String, of peer: Peer? = nil, isOfName: Bool = false) {
         if let link = links[address] { return link.retryNow(to: peer) }
         guard let target = HostPort(address) else {
             return shell.logger.error("not a cluster address", metadata: ["address": "\(address)"])
         }
-        let link = OutgoingLink(target: target, shell: shell, loop: loop, isTrial: isTrial)
+        let link = OutgoingLink(target: target, shell: shell, loop: loop, isTrial: isTrial, isOfName: isOfName)
         links[address] = link
         link.retryNow(to: peer)
     }
@@ -79,8 +83,17 @@ final class Links {
         for link in links.values where link.peerID == id { link.transmit(to: peer) }  // order does not matter: one link has the ID.
     }
 
-    /// Cuts links that give no sign of life. Called four times a second.
-    func watch() { for link in links.values.sorted(by: { $0.address < $1.address }) { link.watch() } }
+    /// Cuts links that give no sign of life, and gives up those that lead nowhere any more. Called four times a second.
+    func watch() {
+        let isAlone = upCount == 0
+        for link in links.values.sorted(by: { $0.address < $1.address }) {
+            if link.isOver || !isAlone && link.isOfNobody { giveUp(link) } else { link.watch() }
+        }
+    }
+
+    /// Links that are up, and those that are to be.
+    var upCount: Int { links.values.count(where: \.isUp) }
+    var downCount: Int { links.values.count(where: \.isWanted) - upCount }
 
     /// Succeeds once the other nodes have taken all that was sent, or at `deadline`.
     func whenSent(until deadline: NIODeadline) -> EventLoopFuture<Void> {
@@ -129,6 +142,8 @@ final class OutgoingLink: HTTPClientDelegate {
     private(set) var isWelcome = false
     private(set) var refusal: String?
     private let isTrial: Bool
+    /// Its address was one of those that a contact point's name stood for.
+    private let isOfName: Bool
     private var refusals = RepeatedLines()
     private let target: HostPort
     private unowned let shell: Shell
@@ -166,8 +181,9 @@ final class OutgoingLink: HTTPClientDelegate {
     /// for the next of its retransmissions, which are ever longer apart.
     private static let lostSilenceMax = TimeAmount.seconds(1)
 
-    init(target: HostPort, shell: Shell, loop: HTTPClientConnection.Loop, isTrial: Bool) {
+    init(target: HostPort, shell: Shell, loop: HTTPClientConnection.Loop, isTrial: Bool, isOfName: Bool) {
         self.isTrial = isTrial
+        self.isOfName = isOfName
         self.target = target
         self.shell = shell
         self.loop = loop
@@ -187,6 +203,18 @@ final class OutgoingLink: HTTPClientDelegate {
         connection = HTTPClientConnection.connect(
             host: target.host, port: target.port, on: loop, tls: shell.tls, retransmission: .quick, timeout: .seconds(1), delegate: self)
     }
+
+    /// Whether a node is at its end, or was when it was last up or asked for.
+    func leads(to id: NodeID) -> Bool { (peerID ?? expected?.id) == id }
+
+    var isUp: Bool { if case .live = state { true } else { false } }
+    var isWanted: Bool { state != .abandoned }
+
+    /// The process at its end has said that it ends, and no later one is known: whoever comes back says hello.
+    var isOver: Bool { !isUp && isWanted && expected.map(shell.node.hasEnded) == true }
+
+    /// Nobody has answered at an address that a name stood for: others may be there by now.
+    var isOfNobody: Bool { isOfName && state == .idle && expected == nil }
 
     private func expect(_ peer: Peer) {
         guard peer.generation >= expected?.generation ?? 0 else { return }

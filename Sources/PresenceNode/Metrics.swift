@@ -12,6 +12,8 @@ struct MetricsSnapshot {
     let isStoreIncomplete: Bool
     /// What the ops port answered, by operation and code.
     let operatorsAnswered: [AdminAPI.Operation: [Int: UInt64]]
+    /// Links to other nodes that are up, and that are to be.
+    let links: (up: Int, down: Int)
     let clusterRejections: [ClusterListener.Rejection: UInt64]
 
     /// The text for Prometheus.
@@ -123,6 +125,9 @@ struct MetricsSnapshot {
             return (labels: [("state", state.rawValue)], value: Double(peers.count { $0.state == state } + (isOwn ? 1 : 0)))
         }
         metrics.gauge("rollcall_members", "Members of the cluster as this node sees them.", states)
+        metrics.gauge(
+            "rollcall_links", "Links to the cluster ports of other nodes: up, or down and tried again.",
+            [(labels: [("state", "up")], value: Double(links.up)), (labels: [("state", "down")], value: Double(links.down))])
         metrics.gauge("rollcall_slots_owned", "Slots of the ring that this node owns.", Double(node.slotsOwned))
         metrics.counter("rollcall_calls_too_often_total", "Calls refused with 7008, because a user called too often.", node.callsTooOften)
         metrics.gauge("rollcall_kicks", "Users who were kicked and whose older tokens are void.", Double(node.kicks))

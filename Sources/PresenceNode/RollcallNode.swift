@@ -223,7 +223,8 @@ public final class RollcallNode: @unchecked Sendable {
             MetricsSnapshot(
                 node: shell.node.statistics, gateways: counters, store: store.statistics,
                 salvage: store.salvage, isStoreIncomplete: store.isIncomplete,
-                operatorsAnswered: admin.answered, clusterRejections: cluster.rejections
+                operatorsAnswered: admin.answered, links: (shell.links.upCount, shell.links.downCount),
+                clusterRejections: cluster.rejections
             ).text
         }
     }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import HTTP2
+import Logging
 import NIOCore
 import NIOPosix
 import NodeFixture
@@ -155,6 +156,37 @@ import Testing
         }
         #expect(!wasSuspect)
         try await fixture.stop()
+    }
+
+    private static func links(up: Int, down: Int) -> String {
+        "rollcall_links{state=\"up\"} \(up)\nrollcall_links{state=\"down\"} \(down)\n"
+    }
+
+    /// Where addresses are given anew with every start, the old ones would be tried for ever.
+    @Test func theAddressOfAMemberThatIsSomewhereElseNowIsTriedNoMore() async throws {
+        let fixture = try await Fixture.start()
+        let first = try await Member.join(fixture.nodes[0], listeningAt: 1)
+        try await fixture.until("its address is tried") { try await fixture.nodes[0].metricsText().contains(Self.links(up: 0, down: 1)) }
+        let listener = try RawListener()
+        let second = try await Member.join(fixture.nodes[0], listeningAt: listener.port, generation: 2)
+        try await fixture.until("the new address is tried") { listener.hasCaller }
+        #expect(try await fixture.nodes[0].metricsText().contains(Self.links(up: 0, down: 1)))
+        for member in [first, second] { try await member.close() }
+        listener.close()
+        try await fixture.stop()
+    }
+
+    @Test func aMemberThatHasLeftIsTriedNoMoreUntilItComesBack() async throws {
+        let fixture = try await Fixture.start(nodes: 2)
+        let links = { try await fixture.nodes[0].metricsText() }
+        #expect(try await links().contains(Self.links(up: 1, down: 0)))
+        try await fixture.nodes[1].stop()
+        try await fixture.until("there is no link") { try await links().contains(Self.links(up: 0, down: 0)) }
+        let configuration = NodeConfiguration.loopback(nodeID: "n1", directory: fixture.directory, beside: [fixture.nodes[0]])
+        let again = try await RollcallNode.start(configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await fixture.until("there is a link again") { try await links().contains(Self.links(up: 1, down: 0)) }
+        try await again.stop()
+        try await fixture.nodes[0].stop()
     }
 
     /// Messages of several kinds about users whom nobody asks for.
@@ -312,7 +344,7 @@ private final class Member: HTTPClientDelegate, @unchecked Sendable {
     private init() { ready = loop.eventLoop.makePromise() }
 
     /// Port 1 answers nobody: the node's own link to this member stays down.
-    static func join(_ node: RollcallNode, listeningAt ownPort: Int = 1) async throws -> Member {
+    static func join(_ node: RollcallNode, listeningAt ownPort: Int = 1, generation: UInt64 = 1) async throws -> Member {
         let member = Member()
         let port = node.ports.cluster
         member.loop.eventLoop.execute {
@@ -321,7 +353,7 @@ private final class Member: HTTPClientDelegate, @unchecked Sendable {
         try await member.ready.futureResult.get()
         let secret = ClusterSecret(nil)
         let card = Hello(
-            cluster: "rollcall", sender: Peer(id: NodeID("member"), generation: 1, address: "127.0.0.1:\(ownPort)"), members: [],
+            cluster: "rollcall", sender: Peer(id: NodeID("member"), generation: generation, address: "127.0.0.1:\(ownPort)"), members: [],
             wall: Clock.now().wall
         ).bytes
         let nonce = ClusterSecret.nonce()

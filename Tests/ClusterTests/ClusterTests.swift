@@ -57,6 +57,10 @@ import Testing
             configuration.clusterSecret = "the secret of this cluster"
             configuration.join = configuration.join.map { HostPort(host: "localhost", port: $0.port) }
         }
+        // The name may stand for more addresses than somebody listens at.
+        try await fixture.until("what nobody has answered at is tried no more") {
+            try await fixture.nodes[1].metricsText().contains("rollcall_links{state=\"up\"} 1\nrollcall_links{state=\"down\"} 0\n")
+        }
         try await fixture.stop()
     }
 
