@@ -55,10 +55,13 @@ final class FeedReader: Sendable {
         }
     }
 
-    /// What waits is still read; then it ends.
-    func finish() {
+    /// Ends it.
+    ///
+    /// - Parameter isRead: what waits is read before.
+    func finish(isRead: Bool = true) {
         state.withLock { state in
             state.isFinished = true
+            if !isRead { state.mailbox.removeAll() }
             for waiting in state.waiting { waiting.continuation.resume(returning: nil) }
             state.waiting = []
         }
@@ -131,7 +134,7 @@ final class Broadcaster: Sendable {
     func add(_ listener: any PresenceListener, for name: ObjectIdentifier) {
         let reader = reader { _ in true }
         let earlier = state.withLock { $0.listeners.updateValue(reader, forKey: name) }
-        earlier?.finish()
+        earlier?.finish(isRead: false)
         Task {
             while let event = await reader.next() { listener.receive(event) }
         }
@@ -141,7 +144,7 @@ final class Broadcaster: Sendable {
     func send(_ event: PresenceEvent, to name: ObjectIdentifier) { state.withLock { $0.listeners[name] }?.add(event) }
 
     func remove(_ name: ObjectIdentifier) {
-        state.withLock { $0.listeners.removeValue(forKey: name) }?.finish()
+        state.withLock { $0.listeners.removeValue(forKey: name) }?.finish(isRead: false)
     }
 
     private func reader(_ wants: @escaping @Sendable (PresenceEvent) -> Bool) -> FeedReader {

@@ -34,6 +34,13 @@ struct Mailbox {
         }
     }
 
+    /// Leaves out all that waits.
+    mutating func removeAll() {
+        items.removeAll()
+        pending.removeAll()
+        order.removeAll()
+    }
+
     /// The next event.
     mutating func take() -> PresenceEvent? {
         guard !items.isEmpty else { return nil }

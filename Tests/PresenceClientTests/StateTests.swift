@@ -113,6 +113,35 @@ import Testing
         #expect(await late.next() == nil)
     }
 
+    /// Removes itself with the first event, while a second one waits for it.
+    private final class Leaver: PresenceListener {
+        let broadcaster: Broadcaster
+        let calls: AsyncStream<String>.Continuation
+
+        init(_ broadcaster: Broadcaster, _ calls: AsyncStream<String>.Continuation) {
+            (self.broadcaster, self.calls) = (broadcaster, calls)
+        }
+
+        func onKickedOffline(reason: String) {
+            calls.yield(reason)
+            broadcaster.send(.kickedOffline(reason: "second"))
+            broadcaster.remove(ObjectIdentifier(self))
+        }
+
+        deinit { calls.finish() }
+    }
+
+    @Test func whoIsRemovedIsNotCalledForWhatWaits() async {
+        let broadcaster = Broadcaster(usersMax: 10)
+        let (calls, continuation) = AsyncStream<String>.makeStream()
+        do {
+            let listener = Leaver(broadcaster, continuation)
+            broadcaster.add(listener, for: ObjectIdentifier(listener))
+        }
+        broadcaster.send(.kickedOffline(reason: "first"))
+        #expect(await calls.reduce(into: [String]()) { $0.append($1) } == ["first"])
+    }
+
     @Test func aCancelledReaderStopsWaiting() async {
         let broadcaster = Broadcaster(usersMax: 10)
         let feed: Feed<PresenceEvent> = broadcaster.feed { $0 }
