@@ -15,6 +15,7 @@ final class Links {
     /// By address.
     private var links: [String: OutgoingLink] = [:]
     private var resolvingCount = 0
+    private var repeated = RepeatedLines()
     private var isClosed = false
     /// Whether the links end once the other side has said whether it would have this node.
     private let isTrial: Bool
@@ -47,7 +48,9 @@ final class Links {
     private func resolved(_ contact: HostPort, _ addresses: [HostPort]) {
         resolvingCount -= 1
         guard !isClosed else { return }
-        if addresses.isEmpty { shell.logger.warning("contact point is not known to DNS", metadata: ["name": "\(contact.host)"]) }
+        if addresses.isEmpty, repeated.isDue(contact.host, "", at: .now()) {
+            shell.logger.warning("contact point is not known to DNS", metadata: ["name": "\(contact.host)"])
+        }
         for address in addresses { open(address.description, isOfName: true) }
         shell.eventLoop.assumeIsolated().scheduleTask(in: Self.resolveInterval) { [weak self] in
             guard let self, !self.isClosed, !self.links.values.contains(where: { $0.peerID != nil }) else { return }
