@@ -22,8 +22,10 @@ struct SimulatedDisk {
         let isUrgent: Bool
         /// What was there of these before is removed.
         var discarded: Set<Slot> = []
+        /// What was there of these before, in just these versions, is removed.
+        var forgotten: [Row] = []
 
-        var isEmpty: Bool { rows.isEmpty && discarded.isEmpty }
+        var isEmpty: Bool { rows.isEmpty && discarded.isEmpty && forgotten.isEmpty }
     }
 
     private var urgent: [Write] = []
@@ -55,6 +57,9 @@ struct SimulatedDisk {
         for place in bulk.indices { bulk[place].rows.removeAll { $0.kind.isOfUser && slots.contains($0.user.slot) } }
         urgent.append(Write(rows: [], ticket: 0, isUrgent: true, discarded: slots))
     }
+
+    /// Removes these rows, unless newer ones have taken their places, in its turn.
+    mutating func forget(_ rows: [Row]) { bulk.append(Write(rows: [], ticket: 0, isUrgent: false, forgotten: rows)) }
 
     /// At the start nothing else waits, and the node waits for it. Returns whether the disk has taken it.
     mutating func writesAtOnce(_ row: Row) -> Bool {
@@ -117,6 +122,10 @@ struct SimulatedDisk {
         for write in written {
             // order does not matter: each is looked at for itself.
             if !write.discarded.isEmpty { rows = rows.filter { !$0.key.kind.isOfUser || !write.discarded.contains($0.key.user.slot) } }
+            for row in write.forgotten {
+                let key = Key(user: row.user, kind: row.kind, key: row.key)
+                if rows[key]?.version == row.version { rows[key] = nil }
+            }
             for row in write.rows {
                 let key = Key(user: row.user, kind: row.kind, key: row.key)
                 if let old = rows.updateValue(row, forKey: key) {

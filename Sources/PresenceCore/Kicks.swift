@@ -25,26 +25,26 @@ struct Kicks {
     enum OnMerge: Equatable {
         /// Something as new is known.
         case known
-        /// It was taken over, and what is known of this user was forgotten for it.
-        case merged(forgotten: UserID?)
+        /// It was taken over, and what this says of another user was forgotten for it.
+        case merged(forgotten: Row?)
     }
 
     /// Takes over what is newer.
     mutating func merge(_ entry: Entry, of user: UserID) -> OnMerge {
         guard entry.version > entries[user]?.version ?? .zero else { return .known }
-        var forgotten: UserID?
+        var forgotten: Row?
         if entries[user] == nil, entries.count >= countMax {
-            forgotten = entries.min { ($0.value.before, $0.key) < ($1.value.before, $1.key) }?.key
+            forgotten = entries.min { ($0.value.before, $0.key) < ($1.value.before, $1.key) }.map { Row(kick: $0.value, of: $0.key) }
         }
-        if let forgotten { entries[forgotten] = nil }
+        if let forgotten { entries[forgotten.user] = nil }
         entries[user] = entry
         return .merged(forgotten: forgotten)
     }
 
-    /// Forgets what is over. Returns whose it was, sorted.
-    mutating func forget(at wall: Milliseconds) -> [UserID] {
-        let over = entries.filter { $0.value.expiresAt <= wall }.keys.sorted()
-        for user in over { entries[user] = nil }
+    /// Forgets what is over. Returns it, by user.
+    mutating func forget(at wall: Milliseconds) -> [Row] {
+        let over = rows.filter { ($0.expiresAt ?? .max) <= wall }
+        for row in over { entries[row.user] = nil }
         return over
     }
 
@@ -89,18 +89,28 @@ extension Node {
     /// A gateway that has sessions of the user ends them.
     mutating func apply(_ entry: Kicks.Entry, of user: UserID, at now: Now) {
         guard case .merged(let forgotten) = kicks.merge(entry, of: user) else { return }
-        if let forgotten { tell(.forgetKicks([forgotten]), mask: .max) }
+        if let forgotten { forgetKicks([forgotten]) }
         outbox.rows.append(Row(kick: entry, of: user))
         for attach in sessions.sessions(of: user) { sessions.end(attach.session, of: user) }
         tell(.kicked(user, before: entry.before, reason: entry.reason), mask: .max)
     }
 
-    /// Once an hour; the gateways forget what the node does.
+    /// Takes a kick back from the disk, which may have kept it for longer than it holds.
+    mutating func load(kick row: Row, at now: Now) throws(RowError) {
+        let entry = try row.kick()
+        guard entry.expiresAt > now.wall else { return outbox.forgotten.append(row) }
+        if case .merged(.some(let forgotten)) = kicks.merge(entry, of: row.user) { outbox.forgotten.append(forgotten) }
+    }
+
+    /// The gateways and the disk forget what the node does.
+    private mutating func forgetKicks(_ rows: [Row]) {
+        outbox.forgotten += rows
+        tell(.forgetKicks(rows.map(\.user)), mask: .max)
+    }
+
     mutating func forgetKicks(at now: Now) {
-        guard now.instant >= nextKickSweep else { return }
-        nextKickSweep = now.instant + .seconds(3_600)
         let forgotten = kicks.forget(at: now.wall)
-        if !forgotten.isEmpty { tell(.forgetKicks(forgotten), mask: .max) }
+        if !forgotten.isEmpty { forgetKicks(forgotten) }
     }
 }
 

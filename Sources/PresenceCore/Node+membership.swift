@@ -39,7 +39,7 @@ extension Node {
     /// The link to a node is up, and the node said `hello` on it. Both sides tell one another everything anew.
     public mutating func linked(to hello: Hello, at now: Now) {
         guard hello.sender.id != selfPeer.id else { return }
-        let peer = index(of: hello.sender)
+        let peer = index(of: hello.sender, at: now)
         membership.reached(hello.sender.id)
         peers[peer].link.reset()
         peers[peer].registrations.reset()
@@ -144,7 +144,7 @@ extension Node {
             case .send(let message, let id): if let peer = peerIndices[id] { send(.membership(message), to: peer) }
             case .changed(let card, let state, let isDraining): follow(card, state, isDraining: isDraining, at: now)
             case .connect(let card):
-                _ = index(of: card)
+                _ = index(of: card, at: now)
                 effects.append(.connect(card))
             case .wasMissed: isMissed = true
             case .superseded(let card): effects.append(.superseded(by: card))
@@ -154,7 +154,7 @@ extension Node {
     }
 
     private mutating func follow(_ card: Peer, _ state: MemberState, isDraining: Bool, at now: Now) {
-        let peer = index(of: card)
+        let peer = index(of: card, at: now)
         let wasAlive = peers[peer].isAlive
         let wasRestarted = wasAlive && card.generation > peers[peer].peer.generation
         // It went on meanwhile, on another side.
@@ -176,7 +176,7 @@ extension Node {
         peers[peer].state = state
         peers[peer].isDraining = isDraining
         if wasAlive, wasRestarted || !state.isLive {
-            owners.peerLost(peer, at: now, into: &outbox)
+            owners.peersLost([peer], at: now, into: &outbox)
             waiting.drop(from: peer)
             handoff.lose(peer)
             prefetch.lose(peer)
@@ -201,27 +201,32 @@ extension Node {
 
     /// Has a member written down: after a restart this node knows whom it misses, and where it may be.
     private mutating func note(_ peer: PeerIndex, at now: Now) {
-        let card = peers[peer].peer
-        outbox.rows.append(Row(member: card, hasLeft: peers[peer].hasLeft, version: owners.clock.next(at: now.wall)))
+        peers[peer].noted = owners.clock.next(at: now.wall)
+        outbox.rows.append(Row(member: peers[peer].peer, hasLeft: peers[peer].hasLeft, version: peers[peer].noted))
     }
 
     /// Takes a member back that this node wrote down before it was restarted.
     mutating func remember(_ row: Row, at now: Now) throws(RowError) {
         let (card, hasLeft) = try row.member()
         guard card.id != selfPeer.id else { return }
-        let peer = index(of: card)
+        let peer = index(of: card, at: now)
+        peers[peer].noted = row.version
         peers[peer].wasMember = true
         peers[peer].state = hasLeft ? .left : .dead
         if !hasLeft { membership.learn(card, at: now) }
     }
 
     /// The place of a node, which may be new.
-    private mutating func index(of card: Peer) -> PeerIndex {
+    private mutating func index(of card: Peer, at now: Now) -> PeerIndex {
         if let peer = peerIndices[card.id] { return peer }
-        peerIndices[card.id] = peers.count
-        peerNumbers[card.versionNode] = peers.count
-        peers.append(PeerState(peer: card, link: Link(messagesMax: settings.linkMessagesMax)))
-        return peers.count - 1
+        makeRoomForPeer(at: now)
+        let state = PeerState(
+            peer: card, link: Link(messagesMax: settings.linkMessagesMax), noted: owners.clock.current(at: now.wall))
+        let peer = vacantPeers.popLast() ?? peers.count
+        if peer == peers.count { peers.append(state) } else { peers[peer] = state }
+        peerIndices[card.id] = peer
+        peerNumbers[card.versionNode] = peer
+        return peer
     }
 
     /// If the ring is another one: who is new to a slot asks the others what they hold, and what we host is registered where it belongs.

@@ -16,6 +16,9 @@ public struct Node {
         /// Remove from the disk what it has of the users of these slots. Like an urgent write: what was to be written before goes too, what is
         /// to be written after it stays. A crash, or a disk that takes nothing, may leave some of it.
         case discard([Slot])
+        /// Remove these rows from the disk where it has just these versions of them. It gives way to all that is written; a crash, or a disk that
+        /// takes nothing, may leave some: they are forgotten again at the next start.
+        case forget([Row])
         /// Open a link to a node that is not linked.
         case connect(Peer)
         /// The link to this peer has something to send: ask ``Node/nextBatch(for:at:)`` until it returns nil.
@@ -59,9 +62,13 @@ public struct Node {
         var isAlive: Bool { state.isLive }
         /// It ended on purpose and is not missed.
         var hasLeft: Bool { state == .left }
+        /// When it was last written down; of one that was never a member, when it was met.
+        var noted: Version
+        /// Nobody is here: the next node that is new takes the place.
+        var isVacant = false
 
-        init(peer: Peer, link: Link, isLinked: Bool = false, state: MemberState = .left) {
-            (self.peer, self.link, self.isLinked, self.state) = (peer, link, isLinked, state)
+        init(peer: Peer, link: Link, isLinked: Bool = false, state: MemberState = .left, noted: Version = .zero) {
+            (self.peer, self.link, self.isLinked, self.state, self.noted) = (peer, link, isLinked, state, noted)
             ringID = Placement.id(of: peer)
         }
     }
@@ -80,6 +87,8 @@ public struct Node {
     var peerIndices: [NodeID: PeerIndex]
     /// The peers by ``Peer/versionNode``, as relays name them.
     var peerNumbers: [UInt32: PeerIndex]
+    /// Places in ``peers`` where nobody is.
+    var vacantPeers: [PeerIndex] = []
     var placement: Placement
     var gatewaysCount: Int
     var outbox = Outbox()
@@ -108,7 +117,7 @@ public struct Node {
     var writes = PendingWrites()
     var rates = RateLimits()
     var kicks = Kicks()
-    var nextKickSweep = Instant(nanoseconds: 0)
+    var nextForgetting = Instant(nanoseconds: 0)
     var lease = ClockLease()
     var nextTicket: UInt64
     var disk = Disk()
@@ -183,7 +192,7 @@ public struct Node {
         switch row.kind {
         case .member: try remember(row, at: now)
         case .policy: try load(policy: row)
-        case .kick: if try row.kick().expiresAt > now.wall { _ = kicks.merge(try row.kick(), of: row.user) }
+        case .kick: try load(kick: row, at: now)
         case .clock: owners.clock.observe(row.version)
         case .status, .subscription, .visibility:
             writtenSlots.insert(row.user.slot)
@@ -233,10 +242,11 @@ public struct Node {
         membership.tick(at: now)
         followMembership(at: now)
         owners.tick(at: now, into: &outbox)
+        owners.forgetTombstones(at: now, into: &outbox)
         writeInBulk { owners, outbox in owners.writeRenewed(into: &outbox) }
         let dropped = fanOut.sweep(at: now)
         for (peer, users) in placement.grouped(dropped) { send(.unwatch(users), to: peer) }
-        forgetKicks(at: now)
+        forgetOld(at: now)
         retryMisrouted(at: now)
         advanceHandoff(at: now)
         fetchPrepared()
@@ -285,6 +295,7 @@ public struct Node {
         acknowledgeWitnessed()
         persist(at: now)
         if !outbox.discarded.isEmpty { effects.append(.discard(outbox.discarded.takeAll())) }
+        if !outbox.forgotten.isEmpty { effects.append(.forget(outbox.forgotten.takeAll())) }
     }
 
     mutating func send(_ message: Message, to peer: PeerIndex) {

@@ -45,6 +45,8 @@ public struct NodeStatistics: Equatable, Sendable {
     public let rowsRefused: UInt64
     public let isDraining: Bool
     public let evictions: UInt64
+    /// Ended subscriptions that are remembered no longer, of users owned here or kept for others.
+    public let tombstonesForgotten: UInt64
     public let clocksRefused: UInt64
     public let usersWatched: Int
     public let slotsOwned: Int
@@ -90,7 +92,8 @@ extension Node {
             sessionsKicked: owners.counters.sessionsKicked, sessionsSurplus: owners.counters.sessionsSurplus,
             usersOnline: owners.counters.usersOnline, usersOwned: owners.users.count - kept, usersKept: kept,
             writesWaiting: writes.count, digestDifferences: digestDifferences, rowsRefused: rowsRefusedCount, isDraining: isDraining,
-            evictions: owners.counters.evictions, clocksRefused: owners.counters.clocksRefused, usersWatched: fanOut.count,
+            evictions: owners.counters.evictions, tombstonesForgotten: owners.counters.tombstonesForgotten,
+            clocksRefused: owners.counters.clocksRefused, usersWatched: fanOut.count,
             slotsOwned: placement.slotsOwned, slotsCold: handoff.coldCount, handoffDuration: handoff.duration,
             handoffBytes: handoff.bytesReceived, replicaLag: writes.replicaLag(timeout: settings.replicationTimeout),
             callsWaiting: calls.count, misrouted: misroutedCount,
@@ -98,7 +101,7 @@ extension Node {
             relaysPassedOn: relayCounters.passedOn, relaysDropped: relayCounters.dropped, messagesPostponed: waiting.messages.count,
             relaysMissed: relayCounters.missed,
             callsTooOften: rates.refusedCount, kicks: kicks.count, policies: owners.policies.apps.count,
-            peers: peers.dropFirst().map { state in
+            peers: peers.dropFirst().filter { !$0.isVacant }.map { state in
                 NodeStatistics.PeerStatistics(
                     id: state.peer.id, state: state.memberState, deltasSent: state.link.counters.deltasSent,
                     deltasReceived: state.deltasReceived, deltasCoalesced: state.link.counters.deltasCoalesced,

@@ -16,6 +16,8 @@ struct Outbox {
     var rowsInBulk: [Row] = []
     /// Slots of whose users the disk is to keep nothing, when ``rows`` and ``rowsInBulk`` have been given to it.
     var discarded: [Slot] = []
+    /// Rows that are remembered no longer: the disk is to keep them no longer either.
+    var forgotten: [Row] = []
     /// To be said once ``rows`` are on disk.
     var answersWhenStored: [(peer: PeerIndex, id: UInt64, answer: Answer)] = []
 

@@ -35,6 +35,8 @@ struct OwnedUser {
     var keptBeforeRule: [Record] = []
     /// When this user is looked at next; an older entry in the queue of reviews is void.
     var reviewAt = Instant.farFuture
+    /// When something of the list is forgotten next, by the wall clock; an older entry in the queue for that is void.
+    var forgetsAt = Milliseconds.max
 
     init(record: Record) {
         self.record = record

@@ -15,6 +15,7 @@ struct OwnerShards {
         /// Ended to make room for a newer one of the same user.
         var sessionsSurplus: UInt64 = 0
         var evictions: UInt64 = 0
+        var tombstonesForgotten: UInt64 = 0
         var clocksRefused: UInt64 = 0
         var usersOnline = 0
     }
@@ -23,6 +24,13 @@ struct OwnerShards {
         let at: Instant
         let user: UserTable<OwnedUser>.Index
         static func < (left: Review, right: Review) -> Bool { (left.at, left.user) < (right.at, right.user) }
+    }
+
+    /// What is remembered of ended subscriptions of a user is forgotten then, by the wall clock, whoever owns the user.
+    private struct Forgetting: Comparable {
+        let at: Milliseconds
+        let user: UserTable<OwnedUser>.Index
+        static func < (left: Forgetting, right: Forgetting) -> Bool { (left.at, left.user) < (right.at, right.user) }
     }
 
     typealias Index = UserTable<OwnedUser>.Index
@@ -36,6 +44,7 @@ struct OwnerShards {
     /// The registration round that each peer is in.
     var rounds: [PeerIndex: Round] = [:]
     private var reviews = Heap<Review>()
+    private var forgettings = Heap<Forgetting>()
     /// How many users' places were written since all records were given new versions; nil when all were.
     var unwritten: Int?
     /// See ``renew(at:)``.
@@ -119,12 +128,12 @@ struct OwnerShards {
         settle(user, departed: departed, at: now, into: &outbox)
     }
 
-    /// A node is gone: its sessions are orphans that may come back within ``CoreSettings/reconnectGrace``; nothing is told to it any more.
-    mutating func peerLost(_ peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
+    /// Nodes are gone: their sessions are orphans that may come back within ``CoreSettings/reconnectGrace``; nothing is told to them any more.
+    mutating func peersLost(_ peers: Set<PeerIndex>, at now: Now, into outbox: inout Outbox) {
         for user in users.places where users.isLive(user) {
-            users[user].setWatcher(peer, false)
+            users[user].watchers.removeAll { peers.contains($0) }
             var isChanged = false
-            for place in users[user].sessions.indices where users[user].sessions[place].peer == peer {
+            for place in users[user].sessions.indices where peers.contains(users[user].sessions[place].peer) {
                 users[user].sessions[place].missedUntil = now.instant + settings.reconnectGrace
                 isChanged = true
             }
@@ -333,6 +342,31 @@ struct OwnerShards {
         }
     }
 
+    /// Users looked at in one tick because something of their lists is to be forgotten: after a long stop that may be very many.
+    static let forgettingsMax = 1_000
+
+    /// Forgets the removals whose time is up, of all that are kept here: all nodes that keep a user do so at the same time, and their
+    /// digests stay equal.
+    mutating func forgetTombstones(at now: Now, into outbox: inout Outbox) {
+        for _ in 0..<Self.forgettingsMax {
+            guard let next = forgettings.min, next.at <= now.wall else { return }
+            forgettings.removeMin()
+            guard users.isLive(next.user), users[next.user].forgetsAt == next.at else { continue }
+            users[next.user].forgetsAt = .max
+            let forgotten = users[next.user].subscriptions.forgetTombstones(at: now.wall)
+            counters.tombstonesForgotten += UInt64(forgotten.count)
+            outbox.forgotten += forgotten.map { Row($0, of: users.user(at: next.user)) }
+            noteFacts(of: next.user)
+        }
+    }
+
+    private mutating func scheduleForgetting(of user: Index) {
+        let next = users[user].subscriptions.forgetsAt
+        guard next < users[user].forgetsAt else { return }
+        users[user].forgetsAt = next
+        forgettings.insert(Forgetting(at: next, user: user))
+    }
+
     /// When ``tick(at:into:)`` has something to do next.
     var nextDeadline: Instant { reviews.min?.at ?? .farFuture }
 
@@ -410,6 +444,7 @@ struct OwnerShards {
     /// Brings the hash of the user's slot in line with what is kept of the user. Called after every change of it.
     mutating func noteFacts(of user: Index) {
         countFollowed(by: user)
+        scheduleForgetting(of: user)
         let hash = users[user].currentFactsHash()
         guard hash != users[user].factsHash else { return }
         book.replace(users[user].factsHash, by: hash, slot: users[user].slot)

@@ -2,16 +2,22 @@ import PresenceWire
 
 /// Whom one user follows: the durable list that the user's owner keeps (T19–T27, Z9–Z12, Z19, Z20).
 ///
-/// Sorted by target, so that pages are stable and a change is found by halving; tombstones stay until ``tombstoneHorizon``.
+/// Sorted by target, so that pages are stable and a change is found by halving; tombstones stay until ``tombstoneHorizon``, at most
+/// ``tombstonesMax``.
 struct Subscriptions {
     /// How long a removal is remembered, so that an owner that was away does not bring the subscription back. 7 days.
     static let tombstoneHorizon: Milliseconds = 7 * 86_400_000
+    /// Removals that are remembered: beyond it the oldest are forgotten before their time. More than a full list of any preset has entries.
+    static let tombstonesMax = 4_096
 
     private(set) var entries: [Subscription] = []
     /// The newest change of the list.
     private(set) var version = Version.zero
     /// Entries that are no tombstones.
     private(set) var liveCount = 0
+
+    /// When ``forgetTombstones(at:)`` has something to do next, by the wall clock, or earlier; `.max` for never.
+    private(set) var forgetsAt = Milliseconds.max
 
     /// A hash of all entries, in whatever order they came.
     private(set) var hash: UInt64 = 0
@@ -51,8 +57,19 @@ struct Subscriptions {
             if !entry.isRemoved { turn(entry) }
         }
         hash ^= Self.hash(entry)
+        noteForgetting(with: entry)
         version = max(version, entry.version)
         return true
+    }
+
+    private mutating func noteForgetting(with entry: Subscription) {
+        let tombstonesCount = entries.count - liveCount
+        // A tombstone that stayed as the newest change is that no more.
+        if entry.version > version, forgetsAt == .max, tombstonesCount > (entry.isRemoved ? 1 : 0) {
+            forgetsAt = version.milliseconds + Self.tombstoneHorizon
+        }
+        if entry.isRemoved { forgetsAt = min(forgetsAt, Self.end(of: entry)) }
+        if tombstonesCount > Self.tombstonesMax { forgetsAt = .min }
     }
 
     private mutating func turn(_ entry: Subscription) {
@@ -128,14 +145,26 @@ struct Subscriptions {
         entries.lazy.filter { !$0.isRemoved }.compactMap(\.expiresAt).min()
     }
 
-    /// Forgets tombstones older than the horizon.
-    mutating func forgetTombstones(at wall: Milliseconds) {
-        entries.removeAll { entry in
-            let isForgotten = entry.isRemoved && entry.version.milliseconds + Self.tombstoneHorizon < wall
-            if isForgotten { hash ^= Self.hash(entry) }
-            return isForgotten
-        }
+    /// Forgets the tombstones whose time is up, and the oldest of too many; nodes that know the same forget the same. Returns them.
+    ///
+    /// One that is the newest change of the list stays: by that the gateways know a list that is older than what they were told.
+    mutating func forgetTombstones(at wall: Milliseconds) -> [Subscription] {
+        let tombstones = entries.filter(\.isRemoved).sorted { ($0.version, $0.target) < ($1.version, $1.target) }
+        let dueCount = tombstones.prefix { Self.end(of: $0) <= wall }.count
+        let staysCount = tombstones.last?.version == version ? 1 : 0
+        let count = min(max(dueCount, tombstones.count - Self.tombstonesMax), tombstones.count - staysCount)
+        let rest = tombstones.dropFirst(count).dropLast(staysCount)
+        forgetsAt = rest.first.map(Self.end) ?? .max
+        let forgotten = Array(tombstones.prefix(count))
+        guard !forgotten.isEmpty else { return [] }
+        let targets = Set(forgotten.map(\.target))
+        entries.removeAll { $0.isRemoved && targets.contains($0.target) }
+        for entry in forgotten { hash ^= Self.hash(entry) }
+        return forgotten
     }
+
+    /// Until when a tombstone is remembered.
+    private static func end(of entry: Subscription) -> Milliseconds { entry.version.milliseconds + tombstoneHorizon }
 
     private static func hash(_ entry: Subscription) -> UInt64 {
         let target = entry.target.withBytes { StableHash.hash64($0) }

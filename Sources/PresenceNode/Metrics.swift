@@ -46,6 +46,10 @@ struct MetricsSnapshot {
             node.sessionsSurplus)
         metrics.counter("rollcall_sessions_silent_total", "Sessions ended because the client was silent.", sum(\.silentSessions))
         metrics.counter("rollcall_subscriptions_evicted_total", "Subscriptions removed to make room.", node.evictions)
+        metrics.counter(
+            "rollcall_subscription_tombstones_forgotten_total",
+            "Ended subscriptions that are remembered no longer, counted by every node that keeps the user.",
+            node.tombstonesForgotten)
     }
 
     private func describeOperations(_ metrics: inout MetricsText) {

@@ -73,11 +73,24 @@ enum RowTable {
         for slot in slots { try statement.execute(arguments: [Int(slot)]) }
     }
 
+    /// Removes rows that have not been replaced.
+    static func forget(_ rows: ArraySlice<PresenceWire.Row>, in database: Database) throws {
+        guard !rows.isEmpty else { return }
+        let statement = try database.cachedStatement(
+            sql: "DELETE FROM rows WHERE slot = ? AND user = ? AND kind = ? AND key = ? AND stamp = ? AND node = ?")
+        for row in rows { try statement.execute(arguments: key(of: row) + version(of: row)) }
+    }
+
+    private static func key(of row: PresenceWire.Row) -> StatementArguments {
+        [Int(row.user.slot), row.user.withBytes { Data($0) }, Int(row.kind.rawValue), row.key]
+    }
+
+    private static func version(of row: PresenceWire.Row) -> StatementArguments {
+        [Int64(bitPattern: row.version.stamp), Int64(row.version.node)]
+    }
+
     static func arguments(_ row: PresenceWire.Row) -> StatementArguments {
-        [
-            Int(row.user.slot), row.user.withBytes { Data($0) }, Int(row.kind.rawValue), row.key,
-            Int64(bitPattern: row.version.stamp), Int64(row.version.node), row.value.map { Data($0) }, row.expiresAt, checksum(of: row),
-        ]
+        key(of: row) + version(of: row) + [row.value.map { Data($0) }, row.expiresAt, checksum(of: row)]
     }
 
     /// - Parameter row: what ``select(version:)`` gives.

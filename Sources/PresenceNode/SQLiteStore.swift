@@ -43,6 +43,12 @@ public final class SQLiteStore: Store {
         var completes = false
         /// What is there of these is removed before the rows are written.
         var discarded: Set<Slot> = []
+        /// Removed where they are still of these versions; the rows above are of other ones.
+        var forgotten: ArraySlice<PresenceWire.Row> = []
+
+        var isEmpty: Bool { rows.isEmpty && discarded.isEmpty && forgotten.isEmpty }
+        /// Rows to write or to remove.
+        var rowsCount: Int { rows.count + forgotten.count }
     }
 
     /// What the writer waits for.
@@ -75,8 +81,8 @@ public final class SQLiteStore: Store {
 
         mutating func count(_ parts: [Pending], _ sign: Int) {
             for part in parts {
-                statistics.rowsWaiting += sign * part.rows.count
-                if !part.isUrgent { statistics.rowsInBulkWaiting += sign * part.rows.count }
+                statistics.rowsWaiting += sign * part.rowsCount
+                if !part.isUrgent { statistics.rowsInBulkWaiting += sign * part.rowsCount }
             }
         }
 
@@ -86,8 +92,8 @@ public final class SQLiteStore: Store {
             urgent = []
             guard !isResting || isClosed else { return group }
             var room = SQLiteStore.rowsInBulkOfGroup
-            while let next = bulk.first, next.rows.count <= room {
-                room -= next.rows.count
+            while let next = bulk.first, next.rowsCount <= room {
+                room -= next.rowsCount
                 group.append(bulk.removeFirst())
             }
             if !isClosed, !discarding.isEmpty {
@@ -244,7 +250,7 @@ public final class SQLiteStore: Store {
     }
 
     private func append(_ parts: [Pending]) -> Bool {
-        let rowsCount = parts.reduce(0) { $0 + $1.rows.count }
+        let rowsCount = parts.reduce(0) { $0 + $1.rowsCount }
         state.lock()
         let rowsHeld = shared.statistics.rowsWaiting + shared.statistics.rowsUnwritten
         let isRefused = shared.isClosed || rowsHeld + rowsCount > Self.rowsWaitingMax
@@ -274,6 +280,15 @@ public final class SQLiteStore: Store {
         }
         shared.discarding.formUnion(slots)
         unlockForWork()
+    }
+
+    public func forget(_ rows: [PresenceWire.Row]) {
+        var rest = rows[...]
+        while !rest.isEmpty {
+            let part = Pending(rows: [], isUrgent: false, completion: nil, forgotten: rest.prefix(Self.rowsInBulkOfGroup))
+            guard append([part]) else { return }  // Too much waits: they stay until the next start.
+            rest = rest.dropFirst(Self.rowsInBulkOfGroup)
+        }
     }
 
     public var isIncomplete: Bool {
@@ -393,10 +408,11 @@ public final class SQLiteStore: Store {
     }
 
     private func put(_ group: [Pending]) throws {
-        guard group.contains(where: { !$0.rows.isEmpty || !$0.discarded.isEmpty }) else { return }
+        guard group.contains(where: { !$0.isEmpty }) else { return }
         try queue.write { database in
             for pending in group {
                 try RowTable.discard(pending.discarded, in: database)
+                try RowTable.forget(pending.forgotten, in: database)
                 let statement = try database.cachedStatement(sql: pending.isUrgent ? RowTable.upsert : RowTable.upsertOverOlder)
                 for row in pending.rows { try statement.execute(arguments: RowTable.arguments(row)) }
             }

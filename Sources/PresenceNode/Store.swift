@@ -63,6 +63,9 @@ public protocol Store: AnyObject, Sendable {
     /// Removes what there is of the users of these slots, little by little. What waits to be written of them goes too; what is given to
     /// ``persist(_:isUrgent:completion:)`` later stays. What is left when the store is closed is there at the next start.
     func discard(_ slots: [Slot])
+    /// Removes these rows where they are still of these versions, little by little and behind what is written. What is left when the store
+    /// is closed, or when the disk takes nothing, is there at the next start.
+    func forget(_ rows: [Row])
     /// Writes what waits, and closes.
     func close()
     var statistics: StoreStatistics { get }

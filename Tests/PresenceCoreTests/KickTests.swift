@@ -64,6 +64,7 @@ import Testing
             #expect(kick(user) == .done)
         }
         #expect(cluster.processes.map(\.node.kicks.count) == [2, 2, 2])
+        #expect(kicksOnDisks == [2, 2, 2])
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [false, false, false])
         #expect(areTokensVoid(of: "bob", issuedAt: before) == [true, true, true])
         #expect(areTokensVoid(of: "carl", issuedAt: before) == [true, true, true])
@@ -78,7 +79,21 @@ import Testing
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [true])
         cluster.advance(.seconds(7_400), step: .seconds(100))
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [false])
+        #expect(kicksOnDisks == [0])
     }
+
+    @Test mutating func aKickThatEndsWhileTheNodeIsDownIsOnNoDiskAfterItsStart() throws {
+        cluster = TestCluster(nodes: 1)
+        #expect(kick("ann") == .done)
+        #expect(kicksOnDisks == [1])
+        cluster.kill(0)
+        cluster.now.wall += Kicks.horizon
+        try cluster.restart(0)
+        cluster.advance(.seconds(1))
+        #expect(kicksOnDisks == [0])
+    }
+
+    private var kicksOnDisks: [Int] { cluster.processes.map { process in process.disk.values.count { $0.kind == .kick } } }
 }
 
 @Suite struct OtherDevicesTests {

@@ -291,6 +291,33 @@ import Testing
         #expect(followed == [])
     }
 
+    /// Who follows others on every screen would otherwise fill all memory and disks with those not followed any more.
+    @Test mutating func afterTheHorizonNoNodeAndNoDiskRemembersAnEndedSubscription() throws {
+        cluster = TestCluster(nodes: 3)
+        cluster.subscribe("ann", to: ["bob", "cat", "dan"], on: 1)
+        cluster.call(.unsubscribeUserStatus([user("bob")]), by: "ann", on: 1)
+        cluster.call(.unsubscribeUserStatus([user("cat")]), by: "ann", on: 1)
+        func known(to node: Int) -> [String] {
+            let owners = cluster.processes[node].node.owners
+            return owners.index(ofKnown: user("ann")).map { owners.users[$0].subscriptions.entries.map { "\($0.target.id)" } } ?? []
+        }
+        func written(by node: Int) -> Int { cluster.processes[node].disk.values.count { $0.kind == .subscription } }
+        cluster.advance(.seconds(1))
+        for node in 0..<3 { #expect(known(to: node) == ["bob", "cat", "dan"] && written(by: node) == 3) }
+        let differences = (0..<3).map { cluster.processes[$0].node.digestDifferences }
+        cluster.now.wall += Subscriptions.tombstoneHorizon
+        cluster.advance(.seconds(3))
+        for node in 0..<3 { #expect(known(to: node) == ["cat", "dan"] && written(by: node) == 2, "cat is the newest change") }
+        cluster.call(.unsubscribeUserStatus([user("dan")]), by: "ann", on: 2)
+        cluster.advance(.seconds(3))
+        for node in 0..<3 { #expect(known(to: node) == ["dan"] && written(by: node) == 1) }
+        #expect((0..<3).map { cluster.processes[$0].node.digestDifferences } == differences)
+        try cluster.restart(0)
+        cluster.advance(.seconds(3))
+        #expect(known(to: 0) == ["dan"])
+        #expect(list("ann", on: 0) == [])
+    }
+
     @Test mutating func whatComesByAnotherRingIsDiscardedOnceItsSenderGoesByThisOne() throws {
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))

@@ -55,7 +55,7 @@ import Testing
         var now = cluster.now
         let attach = Attach(session: SessionID(stamp: 1, node: 9), user: user("ann"), platform: "ios")
         shards.attach(attach, from: 1, at: now, into: &outbox)
-        shards.peerLost(1, at: now, into: &outbox)
+        shards.peersLost([1], at: now, into: &outbox)
         shards.attach(attach, from: 1, at: now, into: &outbox)
         now.instant += .seconds(60)
         shards.tick(at: now, into: &outbox)
@@ -63,7 +63,7 @@ import Testing
         let detach = Detach(session: attach.session, user: attach.user, cause: .lost, lastSeen: now.wall)
         for _ in 0..<2 { shards.detach(detach, from: 1, isMoving: false, at: now, into: &outbox) }
         #expect(shards.counters.sessionsLost == 1)
-        shards.peerLost(1, at: now, into: &outbox)
+        shards.peersLost([1], at: now, into: &outbox)
         now.instant += .seconds(60)
         shards.tick(at: now, into: &outbox)
         #expect(shards.users.places.allSatisfy { shards.users[$0].sessions.isEmpty })

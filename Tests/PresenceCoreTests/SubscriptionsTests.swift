@@ -77,8 +77,51 @@ import Testing
         let isRevived = list.merge(entry("a", at: 5))
         #expect(!isRevived)
         #expect(list.entry(for: user("a")) == nil)
-        list.forgetTombstones(at: 11 + Subscriptions.tombstoneHorizon)
-        #expect(list.isEmpty)
+    }
+
+    private func ended(_ number: Int) -> Subscription {
+        var entry = entry("\(number)", at: Milliseconds(number))
+        entry.isRemoved = true
+        return entry
+    }
+
+    private func removal(_ number: Int) -> Version { Version(milliseconds: Milliseconds(number), counter: 0, node: 1) }
+
+    @Test mutating func aRemovalIsForgottenWhenItsTimeIsUpButForTheNewestChange() {
+        for target in ["a", "b", "c"] { _ = list.merge(entry(target, at: 1)) }
+        let hash = list.hash
+        _ = list.remove([user("a")], version: removal(10))
+        _ = list.remove([user("b"), user("c")], version: removal(20))
+        #expect(list.forgetsAt == 10 + Subscriptions.tombstoneHorizon)
+        #expect(list.forgetTombstones(at: 9 + Subscriptions.tombstoneHorizon).isEmpty)
+        #expect(list.forgetTombstones(at: 10 + Subscriptions.tombstoneHorizon).map(\.target) == [user("a")])
+        #expect(list.forgetsAt == 20 + Subscriptions.tombstoneHorizon)
+        #expect(list.forgetTombstones(at: 99 + Subscriptions.tombstoneHorizon).map(\.target) == [user("b")])
+        #expect(list.entries.map(\.target) == [user("c")], "the newest change of the list")
+        #expect(list.forgetsAt == .max)
+        for target in ["a", "b", "d"] { _ = list.merge(entry(target, at: 30)) }
+        #expect(list.forgetsAt == 20 + Subscriptions.tombstoneHorizon, "it is not the newest any more")
+        #expect(list.forgetTombstones(at: list.forgetsAt).map(\.target) == [user("c")])
+        #expect(list.live.count == 3)
+        var same = Subscriptions()
+        for target in ["a", "b", "d"] { _ = same.merge(entry(target, at: 30)) }
+        #expect(list.hash == same.hash)
+        #expect(list.hash != hash)
+    }
+
+    @Test mutating func ofTooManyRemovalsTheOldestAreForgottenAtOnceWhateverTheirOrder() {
+        let countMax = Subscriptions.tombstonesMax
+        var other = Subscriptions()
+        for number in 1...countMax + 2 {
+            _ = list.merge(ended(number))
+            _ = other.merge(ended(countMax + 3 - number))
+            if number == countMax { #expect(list.forgetsAt == 1 + Subscriptions.tombstoneHorizon) }
+        }
+        #expect(list.forgetsAt <= 0)
+        #expect(list.forgetTombstones(at: 0).map(\.target) == [user("1"), user("2")])
+        #expect(other.forgetTombstones(at: 0).map(\.target) == [user("1"), user("2")])
+        #expect(list.hash == other.hash)
+        #expect(list.forgetsAt == 3 + Subscriptions.tombstoneHorizon)
     }
 
     @Test mutating func pagesAreByTargetAndHoldNoTombstones() {

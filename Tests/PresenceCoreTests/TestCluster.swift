@@ -276,6 +276,10 @@ struct TestCluster {
                 let isGone = { (row: Row) in row.kind.isOfUser && slots.contains(row.user.slot) }
                 processes[index].disk = processes[index].disk.filter { !isGone($0.value) }
                 processes[index].unwritten.removeAll(where: isGone)
+            case .forget(let rows):
+                for row in rows where !takesNothing(index) && processes[index].disk[Self.place(of: row)]?.version == row.version {
+                    processes[index].disk[Self.place(of: row)] = nil
+                }
             case .transmit(let peer): transmit(from: index, to: peer)
             case .place(let members): processes[index].node.placed(ring(of: members), at: now)
             case .connect, .membership, .superseded: break

@@ -203,6 +203,22 @@ import Testing
         store.close()
     }
 
+    @Test func forgottenRowsAreGoneUnlessAnotherVersionHasTakenTheirPlace() async throws {
+        var store = try open()
+        let many = (0..<1_000).map { row("u\($0)", version: 1, value: "x") }
+        try await persist(many + [row("ann", version: 2, value: "newer"), row("bob", version: 1, value: "stays")], in: store).get()
+        store.forget(many + [row("ann", version: 1, value: "older")])
+        store.persist([row("ann", version: 3, value: "waits")], isUrgent: false) { _ in }
+        store.forget([row("ann", version: 3, value: "waits"), row("cat", version: 1, value: "unknown")])
+        while store.statistics.rowsWaiting > 0 { try await persist([], in: store).get() }
+        #expect(try rows(in: store) == [row("bob", version: 1, value: "stays")])
+        store.forget([row("bob", version: 1, value: "stays")])
+        store.close()
+        store = try open()
+        #expect(try rows(in: store) == [], "closing waits for what is to be forgotten")
+        store.close()
+    }
+
     private func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
 
     /// Waits for all that is to be discarded, a write at a time.
