@@ -431,6 +431,14 @@ extension SimulatedCluster {
         }
     }
 
+    /// Messages have the bound that the settings say; of each user there is one record at most.
+    mutating func checkQueue(from node: Int, to peer: PeerIndex) {
+        let depth = nodes[node].core.queueDepth(for: peer)
+        let most = options.settings.linkMessagesMax + options.usersCount
+        guard depth > most else { return }
+        violate(.boundsHold, "\(depth) messages wait at \(nodes[node].id) for \(nodes[node].peerID(peer)), \(most) are the most")
+    }
+
     private mutating func checkLeftovers(_ rest: Rest) {
         for node in nodes.indices {
             let statistics = nodes[node].look { $0.statistics }

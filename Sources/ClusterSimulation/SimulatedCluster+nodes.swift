@@ -373,6 +373,7 @@ extension SimulatedCluster {
         let index = link(from, target)
         guard links[index].state == .live else { return }
         let now = nodes[from].now(time)
+        checkQueue(from: from, to: peer)
         while let batch = nodes[from].core.nextBatch(for: peer, at: now) {
             if links[index].inFlightCount == 0 {
                 links[index].heardAt = time

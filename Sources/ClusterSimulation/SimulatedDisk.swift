@@ -39,8 +39,6 @@ struct SimulatedDisk {
     var isFull = false
     var isSlow = false
 
-    var isCommitting: Bool { !group.isEmpty }
-
     /// The group under way removes what has moved away.
     var isDiscarding: Bool { group.contains { !$0.discarded.isEmpty } }
 
@@ -115,8 +113,6 @@ struct SimulatedDisk {
 
     /// Whether a crash now would leave a row of this version, or a newer one.
     func holds(_ key: Key, _ version: Version) -> Bool { (rows[key]?.version ?? .zero) >= version }
-
-    mutating func erase() { (rows, keys) = ([:], []) }
 
     private mutating func keep(_ written: [Write]) {
         for write in written {

@@ -38,6 +38,9 @@ extension Node {
     /// This node takes nobody else for alive. Changes nothing; but what does not say that it may is asked of a copy of the node.
     package var isAlone: Bool { mutating get { !peers.hasAlive } }
 
+    /// Messages and records that wait for a peer. Changes nothing, as ``isAlone``.
+    package mutating func queueDepth(for peer: PeerIndex) -> Int { peers[peer].link.depth }
+
     /// This node is the owner of a user, and waits whether there are sessions of which it has not heard.
     package func doubts(_ user: UserID) -> Bool { owners.index(ofKnown: user).map { owners.users[$0].doubtDeadline != nil } ?? false }
 

@@ -4,8 +4,6 @@ public enum ExitCode {
     public static let usage: Int32 = 64
     /// EX_UNAVAILABLE: a port is taken, a target cannot be reached, the cluster refuses the node.
     public static let unavailable: Int32 = 69
-    /// EX_SOFTWARE: a fault of ours.
-    public static let software: Int32 = 70
     /// EX_IOERR: the data directory is damaged, in use, or of another kind.
     public static let inputOutput: Int32 = 74
 }
