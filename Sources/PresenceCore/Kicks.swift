@@ -123,5 +123,6 @@ extension OwnerShards {
         users[user].doubtDeadline = nil
         users[user].statusAfterLast = .unlogined
         settle(user, isLogout: true, at: now, into: &outbox)
+        removeBlank(id)
     }
 }

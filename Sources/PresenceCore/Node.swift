@@ -390,7 +390,9 @@ public struct Node {
         case .explain(let other, let part):
             send(.answer(id: request.id, explanation(of: request, about: other, part, at: now)), to: peer)
         case .kick(let reason): kick(request, reason: reason, from: peer, at: now)
-        default: owners.perform(request, from: peer, at: now, into: &outbox)
+        default:
+            owners.perform(request, from: peer, at: now, into: &outbox)
+            owners.removeBlank(request.user)
         }
     }
 

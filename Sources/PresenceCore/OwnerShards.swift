@@ -189,7 +189,7 @@ struct OwnerShards {
         for id in unwatched {
             guard let user = users.index(of: id) else { continue }
             users[user].setWatcher(peer, false)
-            if users[user].isBlank, !users[user].isReplica { remove(user) }
+            removeBlank(id)
         }
     }
 
@@ -432,6 +432,11 @@ struct OwnerShards {
         let found = users.index(of: user, orInsert: OwnedUser(record: Record(blank: user)))
         if found.isNew { book.insert(found.index, slot: users[found.index].slot) }
         return found
+    }
+
+    /// Forgets a user of whom there is nothing to remember, as after a call that changed nothing.
+    mutating func removeBlank(_ id: UserID) {
+        if let user = users.index(of: id), users[user].isBlank, !users[user].isReplica { remove(user) }
     }
 
     /// Forgets a user.

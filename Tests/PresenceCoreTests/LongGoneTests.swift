@@ -3,7 +3,8 @@ import Testing
 
 @testable import PresenceCore
 
-/// Nodes that left for good, as with every roll-out where names are not kept.
+/// What there is nothing of, or nothing any more, takes no room: nodes that left for good, as with every roll-out where names are not kept,
+/// and users who never were.
 @Suite struct LongGoneTests {
     private func memberRows(on node: Int, of cluster: TestCluster) -> [String] {
         cluster.processes[node].disk.values.filter { $0.kind == .member }.map { "\($0.user.id)" }.sorted()
@@ -76,5 +77,17 @@ import Testing
         var forgotten: [Row] = []
         for case .forget(let rows) in node.effects { forgotten += rows }
         #expect(forgotten.map { "\($0.user.id)" } == (1...13).map { "pod-\($0)" })
+    }
+
+    @Test func whatIsAskedForAnUnknownUserAndChangesNothingLeavesNothing() {
+        var cluster = TestCluster(nodes: 1)
+        cluster.setStatus("ann", "", on: 0)
+        cluster.call(.unsubscribeUserStatus([user("bob")]), by: "ann", on: 0)
+        cluster.call(.unsubscribeUserStatus(nil), by: "carl", on: 0)
+        cluster.call(.kick(reason: "banned"), by: "dan", on: 0)
+        cluster.call(.logout(nil), by: "eve", on: 0)
+        #expect(cluster.processes[0].node.statistics.usersOwned == 0)
+        cluster.setStatus("ann", "here", on: 0)
+        #expect(cluster.processes[0].node.statistics.usersOwned == 1)
     }
 }
