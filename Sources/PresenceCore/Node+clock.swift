@@ -52,6 +52,14 @@ extension Node {
         if isKept(nextLease(at: now)) { lease.durable = lease.written } else { noteDisk(isDurable: false, at: now) }
     }
 
+    /// How long ago the newest was written of what has been loaded, if the other nodes may have forgotten meanwhile what has ended: nil for
+    /// less than ``Subscriptions/tombstoneHorizon``, for an empty disk, and for a node that joins nobody.
+    public func absence(at now: Now) -> Duration? {
+        let newest = owners.clock.milliseconds(at: 0)
+        guard joins, newest > 0, now.wall - newest > Subscriptions.tombstoneHorizon else { return nil }
+        return .milliseconds(now.wall - newest)
+    }
+
     /// A cluster of one has told what it had not written when it died: all that it says now is newer than that.
     mutating func renewAlone(at now: Now) {
         guard !isReplicated else { return }

@@ -80,6 +80,13 @@ final class Shell: @unchecked Sendable {
         crossing = Array(repeating: [], count: gateways.count)
         inputs = gateways.map { _ in CrossingQueue() }
         try store.load { try node.load($0, at: Clock.now()) }
+        if let absence = node.absence(at: Clock.now()) {
+            logger.warning(
+                """
+                the data directory was last written \(absence.components.seconds / 86_400) days ago: if the cluster went on meanwhile, \
+                subscriptions that have ended may come back; then stop this node, remove its data directory, and start it again
+                """)
+        }
         node.loaded(at: Clock.now()) { row in
             let result = store.persistAndWait([row])
             log(result, isDurable: (try? result.get()) != nil)

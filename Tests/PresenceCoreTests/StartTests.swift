@@ -34,6 +34,21 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false]) func aNodeWithOthersKnowsThatItWasAwayForLongerThanTheyRememberWhatEnded(joins: Bool) throws {
+        let cluster = wronged()
+        let row = try #require(cluster.processes[0].disk.values.max { $0.version < $1.version })
+        func absence(_ milliseconds: Milliseconds) throws -> Duration? {
+            var node = Node(selfPeer: cluster.processes[0].node.selfPeer, cluster: "test", gatewaysCount: 1, joins: joins)
+            let now = Now(instant: cluster.now.instant, wall: row.version.milliseconds + milliseconds)
+            #expect(node.absence(at: now) == nil, "an empty disk")
+            try node.load(row, at: now)
+            return node.absence(at: now)
+        }
+        #expect(try absence(Subscriptions.tombstoneHorizon) == nil)
+        let long = try absence(Subscriptions.tombstoneHorizon + 86_400_000)
+        #expect(long == (joins ? .seconds(8 * 86_400) : nil))
+    }
+
     @Test func whoLogsInForTheFirstTimeIsToldOfItselfOnce() throws {
         var cluster = TestCluster(nodes: 1)
         cluster.kill(0)
