@@ -12,7 +12,7 @@ struct Truth {
         var absentSince: Nanoseconds = 0
         /// Until then an owner that was new while the user was written down as ONLINE may take the user for present.
         var doubtedUntil: Nanoseconds = .min / 2
-        /// An absence up to so long must not be seen.
+        /// A shorter absence must not be seen.
         var tolerance: Nanoseconds = 0
         /// Until then the last one of the sessions that ended is waited for.
         var awaitedUntil: Nanoseconds = 0
@@ -66,7 +66,8 @@ struct Truth {
         presences[user].platforms.append(device)
         guard presences[user].openCount == 1 else { return }
         let absence = now - presences[user].absentSince
-        if absence > presences[user].tolerance { presences[user].continuousSince = now }
+        // Who comes back in the same moment comes after who went: that may be seen (seed 20066831).
+        if absence >= presences[user].tolerance { presences[user].continuousSince = now }
     }
 
     /// - Parameter tolerance: how long the user is waited for; nil where nobody who is left may have heard of the session: then no longer than
