@@ -57,6 +57,7 @@ chaos: build
 	Tests/Chaos/rolling-restart
 	Tests/Chaos/random-kills
 	Tests/Chaos/join-leave
+	Tests/Chaos/replace
 	Tests/Chaos/full-disk
 	Tests/Chaos/overload
 	Tests/Chaos/policy-change

@@ -232,7 +232,7 @@ public final class SQLiteStore: Store {
 
     public func persist(_ rows: [PresenceWire.Row], isUrgent: Bool, completion: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
         let parts = isUrgent ? [Pending(rows: rows[...], isUrgent: true, completion: completion)] : Self.parts(of: rows, completion)
-        if !append(parts) { completion(.failure(.overloaded)) }
+        if let refusal = append(parts) { completion(.failure(refusal)) }
     }
 
     /// Rows that are not urgent, in parts of a group each: when the last one is on disk the others are, too.
@@ -249,20 +249,20 @@ public final class SQLiteStore: Store {
         return parts
     }
 
-    private func append(_ parts: [Pending]) -> Bool {
+    /// Returns why they are not taken; nil if they are.
+    private func append(_ parts: [Pending]) -> StoreError? {
         let rowsCount = parts.reduce(0) { $0 + $1.rowsCount }
         state.lock()
+        defer { unlockForWork() }
+        if shared.isClosed { return .closed }
         let rowsHeld = shared.statistics.rowsWaiting + shared.statistics.rowsUnwritten
-        let isRefused = shared.isClosed || rowsHeld + rowsCount > Self.rowsWaitingMax
-        if !isRefused {
-            if !shared.discarding.isEmpty {
-                shared.discardFirst(shared.discarding.intersection(parts.lazy.flatMap(\.rows).filter(\.kind.isOfUser).map(\.user.slot)))
-            }
-            for part in parts { if part.isUrgent { shared.urgent.append(part) } else { shared.bulk.append(part) } }
-            shared.count(parts, 1)
+        guard rowsHeld + rowsCount <= Self.rowsWaitingMax else { return .overloaded }
+        if !shared.discarding.isEmpty {
+            shared.discardFirst(shared.discarding.intersection(parts.lazy.flatMap(\.rows).filter(\.kind.isOfUser).map(\.user.slot)))
         }
-        unlockForWork()
-        return !isRefused
+        for part in parts { if part.isUrgent { shared.urgent.append(part) } else { shared.bulk.append(part) } }
+        shared.count(parts, 1)
+        return nil
     }
 
     /// Wakes the writer if there is something to do. A store that is closed has its end as its value, for which ``close()`` waits.
@@ -286,7 +286,7 @@ public final class SQLiteStore: Store {
         var rest = rows[...]
         while !rest.isEmpty {
             let part = Pending(rows: [], isUrgent: false, completion: nil, forgotten: rest.prefix(Self.rowsInBulkOfGroup))
-            guard append([part]) else { return }  // Too much waits: they stay until the next start.
+            guard append([part]) == nil else { return }  // They stay until the next start.
             rest = rest.dropFirst(Self.rowsInBulkOfGroup)
         }
     }

@@ -10,12 +10,15 @@ public enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     case failed(String)
     /// Too much is waiting for the disk.
     case overloaded
+    /// The store has been closed, or is about to be.
+    case closed
 
     public var description: String {
         switch self {
         case .unusable(let path, let problem): "data directory: \(path): \(problem)"
         case .failed(let problem): "write failed: \(problem)"
         case .overloaded: "too many rows are waiting for the disk"
+        case .closed: "the store is closed"
         }
     }
 }
@@ -90,7 +93,7 @@ extension Store {
     /// Makes rows durable while the caller waits: for the start, before anything else is done. Not for a store that completes on the
     /// caller's thread.
     public func persistAndWait(_ rows: [Row]) -> Result<Void, StoreError> {
-        let outcome = NIOLockedValueBox<Result<Void, StoreError>>(.failure(.overloaded))
+        let outcome = NIOLockedValueBox<Result<Void, StoreError>>(.failure(.closed))
         let done = DispatchSemaphore(value: 0)
         persist(rows) { result in
             outcome.withLockedValue { $0 = result }

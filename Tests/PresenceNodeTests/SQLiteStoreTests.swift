@@ -219,6 +219,13 @@ import Testing
         store.close()
     }
 
+    @Test func whatComesAfterTheStoreWasClosedIsToldSo() async throws {
+        let store = try open()
+        store.close()
+        await #expect(throws: StoreError.closed) { try await persist([row("ann", version: 1, value: "late")], in: store).get() }
+        #expect(throws: StoreError.closed) { try store.persistAndWait([row("ann", version: 1, value: "late")]).get() }
+    }
+
     private func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
 
     /// Waits for all that is to be discarded, a write at a time.
