@@ -33,10 +33,6 @@ struct OwnedUser {
     /// The record was written by somebody who knew of a newer rule about who may see the user, which is on its way: what was kept before,
     /// because somebody may have been shown it. A list, which takes no room where it is empty.
     var keptBeforeRule: [Record] = []
-    /// When this user is looked at next; an older entry in the queue of reviews is void.
-    var reviewAt = Instant.farFuture
-    /// When something of the list is forgotten next, by the wall clock; an older entry in the queue for that is void.
-    var forgetsAt = Milliseconds.max
 
     init(record: Record) {
         self.record = record

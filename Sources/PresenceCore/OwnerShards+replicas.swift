@@ -199,7 +199,7 @@ extension OwnerShards {
         users[index].watchers = []
         (users[index].listMark, users[index].untoldCount) = (0, 0)
         users[index].doubtDeadline = nil
-        users[index].reviewAt = .farFuture
+        dropReview(of: index)
         users[index].repairDueAt = nil
     }
 

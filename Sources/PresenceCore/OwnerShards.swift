@@ -1,4 +1,3 @@
-import HeapModule
 import PresenceWire
 
 /// The one writer of every record whose user's slot this node owns: decides ONLINE, OFFLINE and UNLOGINED, stamps the version,
@@ -20,19 +19,6 @@ struct OwnerShards {
         var usersOnline = 0
     }
 
-    private struct Review: Comparable {
-        let at: Instant
-        let user: UserTable<OwnedUser>.Index
-        static func < (left: Review, right: Review) -> Bool { (left.at, left.user) < (right.at, right.user) }
-    }
-
-    /// What is remembered of ended subscriptions of a user is forgotten then, by the wall clock, whoever owns the user.
-    private struct Forgetting: Comparable {
-        let at: Milliseconds
-        let user: UserTable<OwnedUser>.Index
-        static func < (left: Forgetting, right: Forgetting) -> Bool { (left.at, left.user) < (right.at, right.user) }
-    }
-
     typealias Index = UserTable<OwnedUser>.Index
 
     let settings: CoreSettings
@@ -43,8 +29,10 @@ struct OwnerShards {
     var book = SlotBook()
     /// The registration round that each peer is in.
     var rounds: [PeerIndex: Round] = [:]
-    private var reviews = Heap<Review>()
-    private var forgettings = Heap<Forgetting>()
+    /// When each user is looked at next, because something ends by itself.
+    private(set) var reviews = Deadlines<Instant>()
+    /// When something of what is remembered of each user's list is forgotten next, by the wall clock, whoever owns the user.
+    private(set) var forgettings = Deadlines<Milliseconds>()
     /// How many users' places were written since all records were given new versions; nil when all were.
     var unwritten: Int?
     /// See ``renew(at:)``.
@@ -334,11 +322,9 @@ struct OwnerShards {
     /// Ends what ends by itself: graces, doubts, custom statuses, subscriptions.
     mutating func tick(at now: Now, into outbox: inout Outbox) {
         reviewOutlived(at: now)
-        while let next = reviews.min, next.at <= now.instant {
-            reviews.removeMin()
-            guard users.isLive(next.user), users[next.user].reviewAt == next.at, !users[next.user].isReplica else { continue }
-            users[next.user].reviewAt = .farFuture
-            review(next.user, at: now, into: &outbox)
+        while let next = reviews.first, next.at <= now.instant {
+            reviews.remove(next.index)
+            if !users[next.index].isReplica { review(next.index, at: now, into: &outbox) }
         }
     }
 
@@ -349,26 +335,22 @@ struct OwnerShards {
     /// digests stay equal.
     mutating func forgetTombstones(at now: Now, into outbox: inout Outbox) {
         for _ in 0..<Self.forgettingsMax {
-            guard let next = forgettings.min, next.at <= now.wall else { return }
-            forgettings.removeMin()
-            guard users.isLive(next.user), users[next.user].forgetsAt == next.at else { continue }
-            users[next.user].forgetsAt = .max
-            let forgotten = users[next.user].subscriptions.forgetTombstones(at: now.wall)
+            guard let next = forgettings.first, next.at <= now.wall else { return }
+            forgettings.remove(next.index)
+            let forgotten = users[next.index].subscriptions.forgetTombstones(at: now.wall)
             counters.tombstonesForgotten += UInt64(forgotten.count)
-            outbox.forgotten += forgotten.map { Row($0, of: users.user(at: next.user)) }
-            noteFacts(of: next.user)
+            outbox.forgotten += forgotten.map { Row($0, of: users.user(at: next.index)) }
+            noteFacts(of: next.index)
         }
     }
 
     private mutating func scheduleForgetting(of user: Index) {
         let next = users[user].subscriptions.forgetsAt
-        guard next < users[user].forgetsAt else { return }
-        users[user].forgetsAt = next
-        forgettings.insert(Forgetting(at: next, user: user))
+        if next < forgettings.deadline(of: user) ?? .max { forgettings.set(user, at: next) }
     }
 
     /// When ``tick(at:into:)`` has something to do next.
-    var nextDeadline: Instant { reviews.min?.at ?? .farFuture }
+    var nextDeadline: Instant { reviews.first?.at ?? .farFuture }
 
     private mutating func review(_ user: Index, at now: Now, into outbox: inout Outbox) {
         let lost = users[user].sessions.contains { ($0.missedUntil ?? .farFuture) <= now.instant }
@@ -391,10 +373,11 @@ struct OwnerShards {
     /// Makes sure that the user is looked at when its next deadline comes.
     mutating func schedule(_ user: Index, at now: Now) {
         let next = min(users[user].nextDeadline(at: now), dropDeadline(of: user, at: now))
-        guard next < users[user].reviewAt else { return }
-        users[user].reviewAt = next
-        reviews.insert(Review(at: next, user: user))
+        if next < reviews.deadline(of: user) ?? .farFuture { reviews.set(user, at: next) }
     }
+
+    /// Nothing of the user ends by itself any more as far as this node is concerned.
+    mutating func dropReview(of user: Index) { reviews.remove(user) }
 
     // MARK: Moving
 
@@ -443,6 +426,8 @@ struct OwnerShards {
     mutating func remove(_ user: Index) {
         book.remove(user, slot: users[user].slot)
         book.replace(users[user].factsHash, by: 0, slot: users[user].slot)
+        dropReview(of: user)
+        forgettings.remove(user)
         users.remove(user)
     }
 

@@ -90,4 +90,17 @@ import Testing
         cluster.setStatus("ann", "here", on: 0)
         #expect(cluster.processes[0].node.statistics.usersOwned == 1)
     }
+
+    /// A phone in a tunnel: each loss is looked at again when its grace is over, which must leave nothing behind until the subscription ends.
+    @Test func whoComesAndGoesIsLookedAtOnceForEachDeadlineHoweverOften() {
+        var cluster = TestCluster(nodes: 1)
+        cluster.subscribe("ann", to: ["bob"], on: 0, seconds: 30 * 86_400)
+        cluster.setStatus("ann", "here", on: 0, seconds: 3_600)
+        for _ in 0..<200 {
+            cluster.close(cluster.login("ann", on: 0), .lost)
+            cluster.advance(.seconds(3), step: .seconds(1))
+        }
+        #expect(cluster.record(of: "ann").statusType == .offline)
+        #expect(cluster.processes[0].node.owners.reviews.count == 1)
+    }
 }
