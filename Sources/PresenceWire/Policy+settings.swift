@@ -59,8 +59,8 @@ extension Policy {
 
     /// All settings, in the order in which they are told.
     static let settings: [Setting] = [
-        Setting("plan", \.plan), Setting("userStatus.enabled", \.statusEnabled),
-        Setting("users.mustBeRegistered", \.mustBeRegistered),
+        Setting("plan", \.plan), Setting("plan.covers", \.planScope), Setting("userStatus.enabled", \.statusEnabled),
+        Setting("users.mustBeRegistered", \.mustBeRegistered), Setting("login.multiClient", \.multiClient),
         Setting("subscription.maxPerSubscriber", \.subscriptionsMax, 1...Int64(Limits.subscriptionsMax)),
         Setting("subscription.maxPerTarget", \.followersMax, 1...1_000_000), Setting("subscription.overflow", \.overflow),
         Setting("subscription.batchMax", \.subscribeUsersMax, 1...Int64(Limits.subscribeUsersMax)),
@@ -75,6 +75,8 @@ extension Policy {
         Setting("query.batchMax", \.queryUsersMax, 1...Int64(Limits.queryUsersMax)), Setting("query.selfAllowed", \.canQuerySelf),
         Setting("customStatus.maxBytes", \.customStatusBytesMax, 0...Int64(Limits.customStatusBytesMax)),
         Setting("customStatus.ttl", \.customStatusSeconds, 0...Limits.customStatusSeconds.upperBound),
+        Setting("customStatus.ttlMax", \.customStatusSecondsMax, Limits.customStatusSeconds),
+        Setting("customStatus.needsSession", \.customStatusNeedsSession),
         Setting("customStatus.clearOnOffline", \.offlineClearsCustomStatus),
         Setting("rate.setStatus", \.setStatusRate), Setting("rate.query", \.queryRate), Setting("rate.subscribe", \.subscribeRate),
         Setting("device.exposePlatforms", \.exposesPlatforms), Setting("self.reportStatus", \.selfReport),
@@ -186,6 +188,7 @@ public struct AppPolicy: Equatable, Sendable {
         changed.policy = Policy(changed.preset)
         for member in changed.overrides { try changed.policy.set(member.name, to: member.value) }
         try changed.policy.validate()
+        changed.policy.customStatusSeconds = min(changed.policy.customStatusSeconds, changed.policy.customStatusSecondsMax)
         return changed
     }
 

@@ -10,8 +10,26 @@ public struct Policy: Equatable, Sendable {
     public enum Plan: String, CaseIterable, Sendable {
         /// Everything.
         case premium
-        /// Setting and reading one's own status only; the rest is answered 7013.
+        /// Not what ``Policy/planScope`` names; that is answered 7013.
         case basic
+    }
+
+    /// What only the plan ``Plan/premium`` covers.
+    public enum PlanScope: String, CaseIterable, Sendable {
+        /// Asking about others and being told of them (T36).
+        case others
+        /// The whole feature: setting a custom status, at login too, and publishing an event as well (R1, Z1).
+        case all
+    }
+
+    /// How many sessions a user may have at a time (T34). A newer login ends the older session with `onKickedOffline`, reason `replaced`.
+    public enum MultiClient: String, CaseIterable, Sendable {
+        /// Any number.
+        case all
+        /// One on each platform.
+        case perPlatform
+        /// One.
+        case single
     }
 
     /// What happens to a subscription beyond the quota.
@@ -78,12 +96,18 @@ public struct Policy: Equatable, Sendable {
 
     /// See ``Plan``. Setting `plan`.
     public var plan = Plan.premium
+    /// See ``PlanScope``. Setting `plan.covers`.
+    public var planScope = PlanScope.others
     /// Calls that name somebody who was not imported and has never logged in are answered 70107 for that user. Setting `users.mustBeRegistered`.
     public var mustBeRegistered = false
     /// The console switch of T16, T19, R1 and N25: asking about others and being told of them. Off answers 72001. Setting `userStatus.enabled`.
     public var statusEnabled = true
     /// Whether one may ask about others and is told of them: the switch is on, and the plan covers it (T16, T19, T36, Z1).
     public var tellsOfOthers: Bool { statusEnabled && plan != .basic }
+    /// Whether the plan covers setting a custom status and publishing an event (R1, T36, Z1).
+    public var coversOwnStatus: Bool { plan != .basic || planScope == .others }
+    /// See ``MultiClient``. Setting `login.multiClient`.
+    public var multiClient = MultiClient.all
     /// Users that one user may follow, 1–3,000 (T21, R5, N18, Z11). Setting `subscription.maxPerSubscriber`.
     public var subscriptionsMax = Int64(Limits.subscriptionsMax)
     /// Users that may follow one user, 1–1,000,000 (R6); one more is refused by name. Setting `subscription.maxPerTarget`.
@@ -118,6 +142,11 @@ public struct Policy: Equatable, Sendable {
     public var customStatusBytesMax = Int64(Limits.customStatusBytesMax)
     /// How long a custom status holds that names no end, in seconds (Z5); 0 for until it is cleared. Setting `customStatus.ttl`.
     public var customStatusSeconds: Int64 = 0
+    /// Longest validity of a custom status in seconds, at most 30 days (Z5). It bounds ``customStatusSeconds``, too. Setting
+    /// `customStatus.ttlMax`.
+    public var customStatusSecondsMax: Int64 = Limits.customStatusSeconds.upperBound
+    /// Setting a custom status needs a session, else 6014, and a logout clears it (T11). Setting `customStatus.needsSession`.
+    public var customStatusNeedsSession = false
     /// OFFLINE clears the custom status (T11, Z5). Setting `customStatus.clearOnOffline`.
     public var offlineClearsCustomStatus = true
     /// Setting `rate.setStatus` (T13, Z6); nil for none.
@@ -154,16 +183,21 @@ public struct Policy: Equatable, Sendable {
         platformTimeouts.first { $0.platform == platform }?.timeout ?? livenessTimeout
     }
 
-    /// The settings of a preset. Where its document is silent it is as `rollcall`.
+    /// The settings of a preset. Where its document is silent it is as `rollcall`, but without limits of calls: the documents of the
+    /// last three call in loops (R10, N5, Z9).
     public init(_ preset: Preset) {
         switch preset {
         case .rollcall: break
         case .tencent: setTencent()
         case .rongcloud:
+            planScope = .all
             subscriptionsMax = 1_000
             overflow = .reject
+            (queryRate, subscribeRate) = (nil, nil)
+            autoNotifiesFriends = false
         case .commsease:
-            (subscribeUsersMax, queryUsersMax) = (100, 100)
+            (subscribeUsersMax, unsubscribeUsersMax, queryUsersMax) = (100, 100, 100)
+            (queryRate, subscribeRate) = (nil, nil)
             isSubscriptionTTLRequired = true
             (snapshot, replay) = (.onRequest, .online)
             canListSubscriptions = false
@@ -178,6 +212,7 @@ public struct Policy: Equatable, Sendable {
         (subscribeUsersMax, unsubscribeUsersMax) = (100, 100)
         dropAfterOfflineSeconds = 86_400
         customStatusBytesMax = 100
+        customStatusNeedsSession = true
         exposesPlatforms = false
         offlineGrace = .zero
         platformTimeouts = [PlatformTimeout(platform: "web", timeout: .seconds(60))]  // X3
@@ -185,11 +220,14 @@ public struct Policy: Equatable, Sendable {
     }
 
     private mutating func setZIM() {
+        planScope = .all
+        mustBeRegistered = true
         (subscribeUsersMax, unsubscribeUsersMax, queryUsersMax) = (100, 100, 200)
         isSubscriptionTTLRequired = true
         canQuerySelf = false
         selfReport = .unknown
         (customStatusBytesMax, customStatusSeconds, offlineClearsCustomStatus) = (64, 86_400, false)
-        setStatusRate = Rate(calls: 1, seconds: 1)
+        customStatusSecondsMax = 86_400
+        (setStatusRate, queryRate, subscribeRate) = (Rate(calls: 1, seconds: 1), nil, nil)
     }
 }

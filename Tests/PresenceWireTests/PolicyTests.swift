@@ -13,7 +13,32 @@ import Testing
         #expect(Policy.Preset.allCases.map { Policy($0).subscribeUsersMax } == [200, 100, 200, 100, 100])  // T23, R4, N5, Z9
         #expect(Policy.Preset.allCases.map { Policy($0).customStatusBytesMax } == [256, 100, 256, 256, 64])  // T12, Z4
         #expect(Policy(.tencent).offlineGrace == .zero)  // T5
-        #expect(Policy(.zim).setStatusRate == Policy.Rate(calls: 1, seconds: 1))  // Z6
+        #expect(Policy.Preset.allCases.map { Policy($0).unsubscribeUsersMax } == [200, 100, 200, 100, 100])  // T24, R4, N9, Z16
+        #expect(Policy(.zim).customStatusSeconds == 86_400 && Policy(.zim).customStatusSecondsMax == 86_400)  // Z5
+        #expect(Policy.Preset.allCases.map { Policy($0).customStatusSecondsMax }.filter { $0 != 2_592_000 } == [86_400])
+    }
+
+    @Test("Only the presets rollcall and tencent limit calls, and zim those of setSelfStatus") func rates() {
+        let limited: [Policy.Preset] = [.rollcall, .tencent]
+        for preset in Policy.Preset.allCases {
+            let (policy, rate) = (Policy(preset), limited.contains(preset) ? Policy.Rate(calls: 20, seconds: 5) : nil)
+            #expect(policy.queryRate == rate && policy.subscribeRate == rate, "\(preset)")  // T17, T22, T24, R10, N5
+            #expect(policy.setStatusRate == (preset == .zim ? Policy.Rate(calls: 1, seconds: 1) : nil), "\(preset)")  // Z6
+        }
+    }
+
+    @Test("A preset has the plan matrix, the registration and the sessions of its document") func scopes() {
+        func presets(_ isSo: (Policy) -> Bool) -> [Policy.Preset] { Policy.Preset.allCases.filter { isSo(Policy($0)) } }
+        #expect(presets { $0.planScope == .all } == [.rongcloud, .zim])  // R1, Z1
+        #expect(presets { $0.mustBeRegistered } == [.zim])  // Z9
+        #expect(presets { $0.customStatusNeedsSession } == [.tencent])  // T11
+        #expect(presets { !$0.autoNotifiesFriends } == [.rongcloud, .commsease])  // R3, N23
+        #expect(presets { $0.multiClient == .all } == Policy.Preset.allCases)  // T34
+        var basic = Policy(.zim)
+        basic.plan = .basic
+        #expect(!basic.coversOwnStatus && !basic.tellsOfOthers)
+        basic.planScope = .others
+        #expect(basic.coversOwnStatus && !basic.tellsOfOthers)
     }
 
     @Test func aSettingOverridesItsPresetUntilItIsDroppedOrThePresetChanges() throws {
@@ -23,6 +48,13 @@ import Testing
         #expect(try changed(tencent, json: #"{"settings":{"query.batchMax":null}}"#).policy.queryUsersMax == 500)
         #expect(try changed(tencent, json: #"{"settings":{"query.batchMax":null}}"#).policy.offlineGrace == .seconds(3))
         #expect(try changed(tencent, json: #"{"preset":"zim"}"#).policy == Policy(.zim))
+    }
+
+    @Test("customStatus.ttlMax bounds customStatus.ttl") func longestCustomStatus() throws {
+        let app = try changed(json: #"{"preset":"zim","settings":{"customStatus.ttl":86401}}"#)
+        #expect(app.policy.customStatusSeconds == 86_400)
+        #expect(try AppPolicy(try JSONReader.read(app.json)).policy == app.policy)
+        #expect(try changed(app, json: #"{"settings":{"customStatus.ttlMax":86401}}"#).policy.customStatusSeconds == 86_401)
     }
 
     @Test func whatIsKeptIsReadAgain() throws {
@@ -46,6 +78,9 @@ import Testing
         (#"{"settings":{"state.pushReachableStaysOnline":1}}"#, "state.pushReachableStaysOnline"),
         (#"{"settings":{"self.reportStatus":"none"}}"#, "self.reportStatus"),
         (#"{"settings":{"users.mustBeRegistered":0}}"#, "users.mustBeRegistered"),
+        (#"{"settings":{"login.multiClient":"many"}}"#, "login.multiClient"), (#"{"settings":{"plan.covers":"some"}}"#, "plan.covers"),
+        (#"{"settings":{"customStatus.ttlMax":0}}"#, "customStatus.ttlMax"),
+        (#"{"settings":{"customStatus.needsSession":1}}"#, "customStatus.needsSession"),
         (#"{"settings":{"subscription.notifyExpiry":"yes"}}"#, "subscription.notifyExpiry"),
         (#"{"settings":{"subscription.ttlMin":90,"subscription.ttlMax":80}}"#, "subscription.ttlMin"), (#"{"settings":[]}"#, "settings"),
     ])
@@ -71,7 +106,7 @@ import Testing
         #expect(Policy.Preset.allCases.allSatisfy { Policy($0).livenessTimeout(of: "ios") == .seconds(400) })  // T6
         #expect(Policy(.tencent).livenessTimeout(of: "web") == .seconds(60))  // X3
         #expect(Policy.Preset.allCases.filter { Policy($0).pushReachableStaysOnline } == [.commsease])  // N19
-        #expect(Policy.Preset.allCases.allSatisfy { !Policy($0).notifiesExpiry && !Policy($0).mustBeRegistered })  // R12
+        #expect(Policy.Preset.allCases.allSatisfy { !Policy($0).notifiesExpiry })  // R12
         #expect(Policy.Preset.allCases.filter { Policy($0).selfReport == .unknown } == [.zim])  // Z22
     }
 }
