@@ -137,12 +137,10 @@ extension SimulatedCluster {
 }
 
 extension SimulatedClient.Told {
-    /// A rule that changes nothing for a viewer is not told to it, though the version is another one. The time when a user was last seen
-    /// moves without being told.
-    func looksLike(_ record: Record) -> Bool {
-        let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(record), id: 1))
-        let right = event?.data["userStatusList"]?.elements.first
-        return right?.without("version", "lastSeenTime") == status.without("version", "lastSeenTime")
+    /// A change that a viewer is not shown is not told to it, though the version is another one.
+    func looksLike(_ record: Record, to viewer: UserID) -> Bool {
+        let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(record), to: viewer, id: 1))
+        return event?.data["userStatusList"]?.elements.first?.without("version") == status.without("version")
     }
 }
 

@@ -162,7 +162,8 @@ extension SimulatedCluster {
         // A new rule is told only to those whom it shows something else than what the nodes know to have been told.
         let isUntold = kept.privacy?.version == kept.version || record.version < kept.version
         if let view, view.version > record.version.text || isUntold, isLastWord(view) { return }
-        guard view?.version == record.version.text || (hasHidden && view?.looksLike(record) ?? false) else {
+        // What nobody is shown has a version that nobody is told of.
+        guard view?.version == record.version.text || view?.looksLike(record, to: userID(clients[client].user)) ?? false else {
             return violate(
                 .viewsEqualRecords,
                 "user-\(clients[client].user) device \(clients[client].device) sees \(view.map { "\($0)" } ?? "nothing") of user-\(target), its owner \(nodes[owner].id) has \(record.words)"

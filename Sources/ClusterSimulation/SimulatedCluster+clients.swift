@@ -236,7 +236,7 @@ extension SimulatedCluster {
             clients[client].syncedAt = time
             checkSync(client, upTo: event.id)
         case "onReconnectHint": follow(hintOf: client)
-        case "onKickedOffline", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired": break
+        case "onKickedOffline", "onLogout", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired": break
         default: violate(.messagesAreReadable, "an event nobody knows: \(event.name)")
         }
     }

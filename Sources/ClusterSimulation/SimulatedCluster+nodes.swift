@@ -416,7 +416,9 @@ extension SimulatedCluster {
         var isBusy = true
         while isBusy, !isBroken, process.isUp {
             isBusy = false
-            for gateway in 0..<process.gatewaysCount where !process.gateways[gateway].output.isEmpty {
+            for gateway in 0..<process.gatewaysCount {
+                process.gateways[gateway].endTurn()
+                guard !process.gateways[gateway].output.isEmpty else { continue }
                 isBusy = true
                 obeyGateway(node, gateway)
             }

@@ -7,28 +7,47 @@ public enum EventText {
 
     /// `onUserStatusChanged`.
     ///
-    /// - Parameter unknown: whose general status is not told.
-    public static func statusChanged(_ records: some Sequence<Record>, unknown: UserID? = nil, id position: Milliseconds) -> [UInt8] {
+    /// - Parameters:
+    ///   - viewer: who is told; nil for somebody of whom none of the records is.
+    ///   - policy: of the viewer's app: what it says of a user's own general status (``PresenceWire/Policy/SelfReport``).
+    public static func statusChanged(
+        _ records: some Sequence<Record>, to viewer: UserID? = nil, _ policy: Policy = Policy(), id position: Milliseconds
+    ) -> [UInt8] {
         event("event: onUserStatusChanged\nid: ", id: position, reserving: 512) { json in
             json.key("userStatusList")
             json.array { json in
-                for record in records { json.userStatus(record, isUnknown: record.user == unknown) }
+                for record in records {
+                    let isOwn = record.user == viewer
+                    json.userStatus(record, isUnknown: isOwn && policy.selfReport == .unknown, isOwn: isOwn)
+                }
             }
         }
     }
 
     /// `onSubscriptionSyncCompleted`.
-    public static func syncCompleted(id position: Milliseconds) -> [UInt8] {
-        event("event: onSubscriptionSyncCompleted\nid: ", id: position, reserving: 128) { $0.member("subscribeType", 1) }
+    public static func syncCompleted(_ subscribeType: UInt8, id position: Milliseconds) -> [UInt8] {
+        event("event: onSubscriptionSyncCompleted\nid: ", id: position, reserving: 128) {
+            $0.member("subscribeType", Int64(subscribeType))
+        }
     }
 
-    /// `onSubscriptionChangedOnOtherDevices` (R14).
-    public static func subscriptionsChanged(_ subscribed: [UserID], _ unsubscribed: [UserID], id position: Milliseconds) -> [UInt8] {
+    /// `onSubscriptionChangedOnOtherDevices` (R14): the subscriptions that a call has made and ended.
+    public static func subscriptionsChanged(_ change: Interest, id position: Milliseconds) -> [UInt8] {
         event("event: onSubscriptionChangedOnOtherDevices\nid: ", id: position, reserving: 256) { json in
             json.key("subscribed")
-            json.array { json in for user in subscribed { json.string(user.id) } }
+            json.array { json in for followed in change.added { json.string(followed.target.id) } }
             json.key("unsubscribed")
-            json.array { json in for user in unsubscribed { json.string(user.id) } }
+            json.array { json in for unfollowed in change.unfollowed { json.string(unfollowed.target.id) } }
+            json.key("subscriptions")
+            json.array { json in
+                for followed in change.added {
+                    json.subscription(to: followed.target, followed.subscribeType, expiresAt: followed.expiresAt)
+                }
+            }
+            json.key("unsubscriptions")
+            json.array { json in
+                for unfollowed in change.unfollowed { json.subscription(to: unfollowed.target, unfollowed.subscribeType, expiresAt: nil) }
+            }
         }
     }
 
@@ -43,6 +62,11 @@ public enum EventText {
     /// `onKickedOffline`.
     public static func kickedOffline(reason: String, id position: Milliseconds) -> [UInt8] {
         event("event: onKickedOffline\nid: ", id: position, reserving: 128) { $0.member("reason", reason) }
+    }
+
+    /// `onLogout`: the user logged the session out, here or elsewhere.
+    public static func loggedOut(id position: Milliseconds) -> [UInt8] {
+        event("event: onLogout\nid: ", id: position, reserving: 64) { _ in }
     }
 
     /// `onReconnectHint`: open another stream after so long, then drop this one.
@@ -77,5 +101,15 @@ public enum EventText {
         json.object(body)
         json.raw("\n\n")
         return json.bytes
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func subscription(to target: UserID, _ type: UInt8, expiresAt: Milliseconds?) {
+        object { json in
+            json.member("userID", target.id)
+            json.member("subscribeType", Int64(type))
+            if let expiresAt { json.member("expiresAt", expiresAt) }
+        }
     }
 }

@@ -26,13 +26,11 @@ public struct Gateway {
         var targets: [Target] = []
         /// Records up to here need not be told: the position that the client resumes from.
         var floor: Version
-        /// Events of before are not for the session, which was not there (N13): it began then, or resumes from then.
-        let eventsSince: Milliseconds
         /// What was told of followed users whose record is not known yet.
         var awaited: [UserIndex: Version?] = [:]
         /// What the stream left out because the answer to a call tells it; up to the next such call.
         var toldByAnswer: [(user: UserIndex, version: Version)] = []
-        /// Users that changed while the queue was full, sorted.
+        /// Users that are told together, at the end of the turn or when the queue has room again; sorted.
         var pending: [UserIndex] = []
         /// The position when something began that the session is still to be told; it may resume from no later one.
         var heldPosition: Milliseconds?
@@ -40,6 +38,8 @@ public struct Gateway {
         /// The list of whom the user follows has come.
         var hasInterest = false
         var isSynced = false
+        /// The types of the subscriptions that were there before everything was told (R13), one bit each.
+        var syncedTypes: UInt8 = 0
 
         /// Whether a version that it was told may be older than what it was shown before it was opened.
         func mayDrop(_ version: Version) -> Bool {
@@ -68,6 +68,8 @@ public struct Gateway {
     private var sessions: [Session?] = []
     private var isBlocked: [Bool] = []
     private var free: [SessionIndex] = []
+    /// Sessions that have something to be told at the end of the turn.
+    private var gathering: [SessionIndex] = []
     private var indices: [SessionID: SessionIndex] = [:]
     /// Why clients are asked to go elsewhere; those that come now are asked at once.
     private var leavingReason: String?
@@ -106,8 +108,7 @@ public struct Gateway {
         // Where this node was cut off from others it may show what those who gave the position did not know.
         let floor = resumeFrom.map { Version(milliseconds: max(min($0, position), 0), counter: 0, node: 0) } ?? .zero
         let session = Session(
-            id: attach.session, user: user, isResumed: isResumed, openedAt: now.wall, floor: floor,
-            eventsSince: floor == .zero ? now.wall : floor.milliseconds)
+            id: attach.session, user: user, isResumed: isResumed, openedAt: now.wall, floor: floor)
         let index: SessionIndex
         if let reused = free.popLast() {
             index = reused
@@ -163,11 +164,18 @@ public struct Gateway {
         guard sessions[Int(index)] != nil, isBlocked[Int(index)] else { return }
         isBlocked[Int(index)] = false
         self[index].blockedSince = nil
-        let pending = self[index].pending
-        self[index].pending = []
-        tell(pending, to: index)
+        tellPending(index)
         completeSync(index)
         letGo(index)
+    }
+
+    /// Tells what came in this turn to sessions that are told several users at once (R11, N15). Called before ``output`` is taken.
+    public mutating func endTurn() {
+        guard !gathering.isEmpty else { return }
+        for index in gathering.takeAll() where sessions[Int(index)] != nil && !isBlocked[Int(index)] {
+            tellPending(index)
+            letGo(index)
+        }
     }
 
     /// Cuts off sessions whose queue has been full for too long.
@@ -216,27 +224,19 @@ public struct Gateway {
             return
         }
         users[user].record = record
-        if old == nil { return deliverFirst(record, of: user) }
+        guard let old else { return deliverFirst(record, of: user) }
         let policy = policies.policy(of: record.user)
-        var watchers = policy.tellsOfOthers ? users[user].watchers : users[user].sessions
-        if let event = record.event, !event.isSynced, event.id == record.version {
-            watchers.removeAll { self[$0].user == user }  // N14
-        }
-        // Who may not see the user is told nothing of what she does; who could until now is told what the others are shown.
-        if let old, old.hasPrivacy || record.hasPrivacy {
+        let watchers = policy.tellsOfOthers ? users[user].watchers : users[user].sessions
+        // A viewer from whom the user hides is shown another change than the others are, or none.
+        if old.hasPrivacy || record.hasPrivacy || record.looksLike(old, showsPlatforms: policy.exposesPlatforms) {
             return deliver(record, after: old, of: user, to: watchers)
         }
         tell(record, by: policy, of: user, to: watchers)
     }
 
-    /// Those who watch a user, to all of whom it looks the same but, by policy, to itself, and where a former event is not for all: each face
-    /// is encoded once.
+    /// Those who watch a user, to all of whom it looks the same but to itself where that differs: each face is encoded once.
     private mutating func tell(_ record: Record, by policy: Policy, of user: UserIndex, to watchers: [SessionIndex]) {
-        let hidesFromItself = policy.selfReport == .unknown
-        if let event = record.event, event.id != record.version, watchers.contains(where: { misses(event, of: user, $0) }) {
-            tell(record.withoutEvent, by: policy, of: user, to: watchers.filter { misses(event, of: user, $0) })
-            return tell(record, by: policy, of: user, to: watchers.filter { !misses(event, of: user, $0) })
-        }
+        let differsToItself = policy.selfReport == .unknown || record.hasEvents
         var (payload, ownPayload): (Int32?, Int32?)
         for session in watchers {
             if isBlocked[Int(session)] {
@@ -244,16 +244,16 @@ public struct Gateway {
                 continue
             }
             guard self[session].isSynced, self[session].heldPosition == nil else {
-                tell([user], to: session)
+                tellApart(user, to: session)
                 counters.changesPushed += 1
                 continue
             }
-            let isOwn = hidesFromItself && self[session].user == user
+            let isOwn = differsToItself && self[session].user == user
             let known = isOwn ? ownPayload : payload
             let shared =
                 known
                 ?? addPayload(
-                    EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), unknown: isOwn ? record.user : nil, id: position))
+                    EventText.statusChanged(CollectionOfOne(record.shown(by: policy)), to: isOwn ? record.user : nil, policy, id: position))
             if isOwn { ownPayload = shared } else { payload = shared }
             output.pushes.append(Push(session: session, payload: shared))
             counters.recordsPushed += 1
@@ -265,19 +265,16 @@ public struct Gateway {
     /// Tells those to whom the user looks different by the new record: each face is encoded once.
     private mutating func deliver(_ record: Record, after old: Record, of user: UserIndex, to watchers: [SessionIndex]) {
         let policy = policies.policy(of: record.user)
-        var payloads: [(face: Record, isUnknown: Bool, payload: Int32)] = []
+        var payloads: [(face: Record, isOwn: Bool, payload: Int32)] = []
         for session in watchers {
             let viewer = users.user(at: self[session].user)
-            var (before, after) = (old.shown(to: viewer), record.shown(to: viewer))
-            if let event = record.event, event.id != record.version, misses(event, of: user, session) {
-                (before, after) = (before.withoutEvent, after.withoutEvent)
-            }
+            let (before, after) = (old.shown(to: viewer), record.shown(to: viewer))
             // Who resumed here may have been shown by another side of a split what is newer than all that it was shown here. Since when
             // another owner answered for that says nothing about it: by another clock (seed 529151).
             // What it was told here it may have dropped, if it had been shown something newer there: before it came (seed 7039295).
             let isDoubted = self[session].isResumed && (after.knownSince > 0 || self[session].mayDrop(before.version))
             guard after.version > before.version else { continue }
-            guard !record.changesPrivacy || isDoubted || !after.looksLike(before) else {
+            guard isDoubted || !after.looksLike(before, showsPlatforms: policy.exposesPlatforms) else {
                 // If the answer that tells what was before fails, this is what is to be told.
                 let awaited = self[session].toldByAnswer.firstIndex { $0.user == user && $0.version == before.version }
                 if let awaited { self[session].toldByAnswer[awaited].version = after.version }
@@ -289,14 +286,16 @@ public struct Gateway {
             }
             counters.changesPushed += 1
             guard self[session].isSynced, self[session].heldPosition == nil else {
-                tell([user], to: session)
+                tellApart(user, to: session)
                 continue
             }
-            let unknown = policy.selfReport == .unknown && viewer == record.user ? viewer : nil
-            let known = payloads.first { $0.isUnknown == (unknown != nil) && $0.face == after }?.payload
+            let isOwn = viewer == record.user
+            let known = payloads.first { $0.isOwn == isOwn && $0.face == after }?.payload
             let shared =
-                known ?? addPayload(EventText.statusChanged(CollectionOfOne(after.shown(by: policy)), unknown: unknown, id: position))
-            if known == nil { payloads.append((after, unknown != nil, shared)) }
+                known
+                ?? addPayload(
+                    EventText.statusChanged(CollectionOfOne(after.shown(by: policy)), to: isOwn ? viewer : nil, policy, id: position))
+            if known == nil { payloads.append((after, isOwn, shared)) }
             output.pushes.append(Push(session: session, payload: shared))
             counters.recordsPushed += 1
             counters.eventsPushed += 1
@@ -307,7 +306,7 @@ public struct Gateway {
     private mutating func deliverFirst(_ record: Record, of user: UserIndex) {
         for session in users[user].watchers {
             let told = self[session].awaited.removeValue(forKey: user) ?? nil
-            if isDue(record, of: user, told: told, to: session) { tell([user], to: session) }
+            if isDue(record, of: user, told: told, to: session) { gather([user], for: session) }
             completeSync(session)
             letGo(session)
         }
@@ -354,7 +353,8 @@ public struct Gateway {
             // N8: told of all that was so when it was asked, by the clock of the subscriber's owner, and of nothing that has changed since.
             let asItWas = Version(milliseconds: followed.since, counter: 0, node: Self.asItWas)
             let told = followed.told == .max ? asItWas : isAsker ? followed.told : nil
-            return (userIndex(followed.target), isOfList ? (isNewerThanResume ? .zero : floor) : told)
+            // Also of users nobody has written about: everything has been told when the stream says so.
+            return (userIndex(followed.target), isOfList ? (isNewerThanResume ? nil : floor) : told)
         }
         var removed = interest.removed.compactMap { users.index(of: $0) }
         if interest.isWhole, !interest.mayLackSome {
@@ -367,9 +367,13 @@ public struct Gateway {
         let told = isOfList ? [] : added.compactMap { added in added.told.map { (user: added.user, version: $0) } }
         if !told.isEmpty { self[session].toldByAnswer = told.filter { !follows($0.user, session) } }
         follow(added, by: session)
+        if !self[session].isSynced {
+            for followed in interest.added where (1...4).contains(followed.subscribeType) {
+                self[session].syncedTypes |= 1 << followed.subscribeType
+            }
+        }
         if interest.isNews, !interest.isWhole, self[session].id != interest.asker, self[session].hasInterest {
-            let subscribed = interest.added.map(\.target)
-            push(EventText.subscriptionsChanged(subscribed, interest.removed, id: position(of: session)), to: session)
+            push(EventText.subscriptionsChanged(interest, id: position(of: session)), to: session)
         }
         if interest.hasExpired, self[session].hasInterest {
             push(EventText.subscriptionsExpired(interest.removed, id: position(of: session)), to: session)
@@ -379,7 +383,10 @@ public struct Gateway {
 
     private mutating func end(_ id: SessionID, reason: String) {
         guard let index = indices[id] else { return }
-        push(EventText.kickedOffline(reason: reason, id: position(of: index)), to: index)
+        let position = position(of: index)
+        push(
+            reason == SessionEnd.logout ? EventText.loggedOut(id: position) : EventText.kickedOffline(reason: reason, id: position),
+            to: index)
         output.ended.append(index)
         // Nothing comes after it (contract §4).
         let followed = self[index].targets.map(\.user)
@@ -410,8 +417,7 @@ public struct Gateway {
         let record = record.hasPrivacy ? record.shown(to: users.user(at: self[session].user)) : record
         let isLogin = !self[session].isSynced && !self[session].isResumed && user != self[session].user
         // N21: clients take everybody for offline when they come. They know nothing of events, though (N13).
-        let hasEvent = record.event.map { !misses($0, of: user, session) } ?? false
-        if isLogin, record.statusType != .online, !hasEvent, policies.policy(of: record.user).replay == .online { return false }
+        if isLogin, record.statusType != .online, !record.hasEvents, policies.policy(of: record.user).replay == .online { return false }
         // Not by its version, which an owner that was alone renews of users of whom nothing is new.
         if let told, told.node == Self.asItWas { return record.lastUpdateTime >= told.milliseconds }
         return told.map { record.isUntold(since: $0) } ?? true
@@ -445,7 +451,7 @@ public struct Gateway {
             }
         }
         if !wanted.isEmpty { output.toNode.append(.want(wanted)) }
-        tell(told, to: session)
+        if self[session].isSynced { tell(told, to: session) } else { gather(told, for: session) }
     }
 
     private mutating func unfollow(_ user: UserIndex, by session: SessionIndex) {
@@ -489,22 +495,12 @@ public struct Gateway {
         while start < indices.count {
             let end = min(start + EventText.recordsPerEventMax, indices.count)
             let records = indices[start..<end].compactMap { user -> Record? in
-                guard let record = users[user].record?.shown(to: viewer) else { return nil }
-                let isMissed = record.event.map { misses($0, of: user, session) } ?? false
-                return (isMissed ? record.withoutEvent : record).shown(by: policy)
+                users[user].record?.shown(to: viewer).shown(by: policy)
             }
-            let unknown = policy.selfReport == .unknown ? users.user(at: own) : nil
-            push(EventText.statusChanged(records, unknown: unknown, id: position(of: session)), to: session)
+            push(EventText.statusChanged(records, to: viewer, policy, id: position(of: session)), to: session)
             counters.recordsPushed += UInt64(records.count)
             start = end
         }
-    }
-
-    /// Whether a session is not told of a user's event: its user's own that is not for the user's other clients (N14), or one for those who are
-    /// online that was published before it came (N13). That is by two nodes' clocks: whoever watches is told of each event when it is published.
-    private func misses(_ event: PublishedEvent, of user: UserIndex, _ session: SessionIndex) -> Bool {
-        let isNotForItself = !event.isSynced && self[session].user == user
-        return isNotForItself || event.isForOnlineOnly && event.id.milliseconds < self[session].eventsSince
     }
 
     /// What a session may resume from: before all that it follows has been told, no more than it resumed from itself.
@@ -519,7 +515,26 @@ public struct Gateway {
 
     /// Nothing is held back from the session any more, if that is so.
     private mutating func letGo(_ session: SessionIndex) {
-        if self[session].awaited.isEmpty, !isBlocked[Int(session)] { self[session].heldPosition = nil }
+        if self[session].awaited.isEmpty, self[session].pending.isEmpty, !isBlocked[Int(session)] { self[session].heldPosition = nil }
+    }
+
+    /// Tells a user that has changed to a session for which something is held back: with that, if it is told at the end of the turn.
+    private mutating func tellApart(_ user: UserIndex, to session: SessionIndex) {
+        if self[session].isSynced, self[session].pending.isEmpty { tell([user], to: session) } else { gather([user], for: session) }
+    }
+
+    /// Users that the session is told at the end of the turn, many to an event.
+    private mutating func gather(_ users: [UserIndex], for session: SessionIndex) {
+        guard !users.isEmpty else { return }
+        if self[session].pending.isEmpty { gathering.append(session) }
+        hold(session)
+        for user in users { postpone(user, for: session) }
+    }
+
+    private mutating func tellPending(_ session: SessionIndex) {
+        let pending = self[session].pending
+        self[session].pending = []
+        tell(pending, to: session)
     }
 
     private mutating func postpone(_ user: UserIndex, for session: SessionIndex) {
@@ -535,8 +550,11 @@ public struct Gateway {
     private mutating func completeSync(_ index: SessionIndex) {
         let session = self[index]
         guard session.hasInterest, !session.isSynced, session.awaited.isEmpty, !isBlocked[Int(index)] else { return }
+        tellPending(index)
         self[index].isSynced = true
-        push(EventText.syncCompleted(id: position), to: index)
+        let types = (UInt8(1)...4).filter { session.syncedTypes & 1 << $0 != 0 }
+        // Who follows nobody is told, too, that the login is complete.
+        for type in types.isEmpty ? [Subscription.onlineStatus] : types { push(EventText.syncCompleted(type, id: position), to: index) }
     }
 
     private mutating func push(_ payload: [UInt8], to session: SessionIndex) {

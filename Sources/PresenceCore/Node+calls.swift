@@ -40,8 +40,9 @@ extension Node {
             ask(.setSelfStatus(customStatus: customStatus, seconds: seconds), of: caller, for: index)
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
             ask(
-                .publishEvent(value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced), of: caller,
-                for: index)
+                .publishEvent(
+                    value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced,
+                    session: self.asker(of: index).flatMap { $0 == .nobody ? nil : $0 }), of: caller, for: index)
         case .getUserStatus(let users): gather(users, for: index, at: now)
         case .subscribeUserStatus(let targets, _, let sync, _):
             calls[index]?.users = targets

@@ -24,6 +24,8 @@ struct OwnedUser {
     var untoldCount = 0
     /// Until then an ONLINE that no session vouches for is believed: the gateways may not have spoken yet (design §5).
     var doubtDeadline: Instant?
+    /// The last proof of life. The record tells it with its next change that others are shown: under one version it says one thing.
+    var lastSeenTime: Milliseconds = 0
     /// What the user is when no session is left: by how the last one ended (T2, T7).
     var statusAfterLast = StatusType.offline
     /// When the user is looked at because what is known of it may break a rule: a list longer than its quota, a friend's subscription to
@@ -93,7 +95,7 @@ struct OwnedUser {
         for session in sessions { next = min(next, session.missedUntil ?? .farFuture) }
         if record.customStatusExpiresAt > 0 { next = min(next, now.instant(of: record.customStatusExpiresAt)) }
         if let expiry = record.privacy?.nextExpiry { next = min(next, now.instant(of: expiry)) }
-        if let event = record.event { next = min(next, now.instant(of: event.expiresAt)) }
+        if let expiry = record.nextEventExpiry { next = min(next, now.instant(of: expiry)) }
         if let expiry = subscriptions.nextExpiry { next = min(next, now.instant(of: expiry)) }
         return next
     }
@@ -121,9 +123,9 @@ struct OwnedSession {
 }
 
 extension Record {
-    /// The user went OFFLINE after the custom status was set, where that could not be known for certain.
+    /// The user went away after the custom status was set, where that could not be known for certain.
     var hasOutlivedStatus: Bool {
-        statusType == .offline && !customStatus.isEmpty && customStatusVersion.milliseconds < lastOnlineStatusUpdateTime
+        statusType != .online && !customStatus.isEmpty && customStatusVersion.milliseconds < lastOnlineStatusUpdateTime
     }
 }
 

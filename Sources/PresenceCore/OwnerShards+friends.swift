@@ -25,7 +25,7 @@ extension OwnerShards {
         let allowedAt = policies.entry(String(id.app))?.version ?? .zero
         let since = max(privacy.version, allowedAt).milliseconds
         for friend in friends(toldTo: user) where users[user].subscriptions.entry(for: friend) == nil {
-            interest.added.append(Interest.Followed(target: friend, told: .zero, since: since))
+            interest.added.append(Interest.Followed(target: friend, told: .zero, since: since, subscribeType: 0))
         }
         return interest
     }

@@ -5,10 +5,14 @@ extension OwnerShards {
     mutating func perform(_ request: Request, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
         switch request.operation {
         case .setSelfStatus(let customStatus, let seconds):
+            guard customStatus.isEmpty || maySetCustomStatus(request.user) else {
+                return outbox.answer(request.id, .refused(.noSession), to: peer)
+            }
             setSelfStatus(request.user, customStatus, seconds, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
-        case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
-            let event = PublishedEvent(value: value, ext: ext, expiresAt: 0, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced)
+        case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
+            let event = PublishedEvent(
+                value: value, ext: ext, expiresAt: 0, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced, session: session)
             publish(event, seconds, of: request, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
         case .subscribe(let targets, let seconds, let type, let session, let isCounted):
@@ -66,12 +70,12 @@ extension OwnerShards {
     ) {
         _ = accepts(request.begunAt, at: now)
         let user = index(of: request.user)
-        if request.isRepeated, let done = users[user].record.event, done.id > request.begunAt, done.value == event.value,
+        if request.isRepeated, let done = users[user].record.events.newest, done.id > request.begunAt, done.value == event.value,
             done.ext == event.ext
         {
             return outbox.rows.append(Row(users[user].record))
         }
-        settle(user, event: .begin(event, seconds: seconds), at: now, into: &outbox)
+        settle(user, events: .publish(event, seconds: seconds), at: now, into: &outbox)
     }
 
     /// What a `subscribe` asks for.
@@ -110,9 +114,11 @@ extension OwnerShards {
         noteFacts(of: user)
         let kept = plan.targets.filter { users[user].subscriptions.entry(for: $0.user) != nil }
         let followed = kept.map {
-            Interest.Followed(target: $0.user, told: isAlone || $0.told == .max ? $0.told : nil, since: version.milliseconds)
+            Interest.Followed(
+                target: $0.user, told: isAlone || $0.told == .max ? $0.told : nil, since: version.milliseconds,
+                subscribeType: type(of: $0.user, for: user, asked: plan.type), expiresAt: expiresAt)
         }
-        var interest = change(of: user, added: followed, removed: evicted.map(\.target))
+        var interest = change(of: user, added: followed, removed: evicted)
         name(plan.session, in: &interest, of: user)
         outbox.interestsWhenStored += sessionPeers.map { ($0, interest) }
         if !sessionPeers.isEmpty { users[user].untoldCount += 1 }
@@ -153,6 +159,7 @@ extension OwnerShards {
         var interest = interest
         interest.added.removeAll { users[user].subscriptions.entry(for: $0.target) == nil }
         interest.removed.removeAll { users[user].subscriptions.entry(for: $0) != nil }
+        interest.unfollowed.removeAll { users[user].subscriptions.entry(for: $0.target) != nil }
         interest.removed = forgotten(interest.removed, by: user)  // One of them may be a friend by now.
         let learntAt = max(clock.milliseconds(at: 0), claimedByOthers)
         for followed in interest.added { users[user].subscriptions.learn(followed.target, at: learntAt) }
@@ -175,7 +182,7 @@ extension OwnerShards {
         let ended = users[user].sessions.filter { session == nil || $0.id == session }
         users[user].sessions.removeAll { session == nil || $0.id == session }
         for session in ended where session.missedUntil == nil {
-            outbox.send(.end(session.id, user: id, reason: "logout"), to: session.peer)
+            outbox.send(.end(session.id, user: id, reason: SessionEnd.logout), to: session.peer)
         }
         countLogouts(ended)
         if !ended.isEmpty { users[user].statusAfterLast = .unlogined }
@@ -248,7 +255,7 @@ extension OwnerShards {
     ) {
         guard !removed.isEmpty else { return }
         noteFacts(of: user)
-        var interest = change(of: user, added: [], removed: removed.map(\.target))
+        var interest = change(of: user, added: [], removed: removed)
         interest.hasExpired = hasExpired
         users[user].listMark = interest.marked(after: users[user].listMark)
         if let session { name(session, in: &interest, of: user) }
@@ -261,13 +268,15 @@ extension OwnerShards {
         let sessions = users[user].sessions
         let session = session ?? (sessions.count == 1 ? sessions[0].id : nil)
         interest.asker = session
-        interest.isNews = !(interest.added.isEmpty && interest.removed.isEmpty) && sessions.contains { $0.id != session }
+        interest.isNews = !(interest.added.isEmpty && interest.unfollowed.isEmpty) && sessions.contains { $0.id != session }
     }
 
-    private func change(of user: Index, added: [Interest.Followed], removed: [UserID]) -> Interest {
-        Interest(
+    private func change(of user: Index, added: [Interest.Followed], removed: [Subscription]) -> Interest {
+        var interest = Interest(
             user: users.user(at: user), version: users[user].subscriptions.version, isWhole: false, added: added,
-            removed: forgotten(removed, by: user))
+            removed: forgotten(removed.map(\.target), by: user))
+        interest.unfollowed = removed.map { Interest.Unfollowed(target: $0.target, subscribeType: $0.subscribeType) }
+        return interest
     }
 }
 
@@ -284,7 +293,9 @@ extension Interest {
     /// The whole list of `user`.
     init(whole subscriptions: Subscriptions, of user: UserID) {
         let added = subscriptions.live.map {
-            Followed(target: $0.target, told: .zero, since: max($0.version.milliseconds, $0.learntAt))
+            Followed(
+                target: $0.target, told: .zero, since: max($0.version.milliseconds, $0.learntAt), subscribeType: $0.subscribeType,
+                expiresAt: $0.expiresAt)
         }
         self.init(user: user, version: subscriptions.version, isWhole: true, added: added, removed: [])
     }

@@ -2,6 +2,12 @@ import PresenceWire
 
 /// What an app's policy means for users that this node owns (requirements, "Settings").
 extension OwnerShards {
+    /// Whether a user may set a custom status: where it needs a session (T11), one is open.
+    func maySetCustomStatus(_ id: UserID) -> Bool {
+        guard policies.policy(of: id).customStatusNeedsSession else { return true }
+        return index(ofKnown: id).map { users[$0].decided.status == .online } ?? false
+    }
+
     /// Users that one user may follow.
     func subscriptionsMax(of user: Index) -> Int { Int(policies.policy(of: users.user(at: user)).subscriptionsMax) }
 
@@ -50,5 +56,16 @@ extension OwnerShards {
         guard let time = dropTime(of: user), time <= now.wall else { return }
         let version = clock.next(at: now.wall)
         drop(users[user].subscriptions.remove(nil, version: version), of: user, into: &outbox)
+    }
+}
+
+extension Policy {
+    /// Whether a user who is no longer ONLINE loses the custom status (T11, Z5).
+    func clearsCustomStatus(of status: StatusType) -> Bool {
+        switch status {
+        case .online: false
+        case .offline: offlineClearsCustomStatus || customStatusNeedsSession
+        case .unlogined: customStatusNeedsSession
+        }
     }
 }

@@ -78,7 +78,10 @@ struct OwnerShards {
             id: attach.session, peer: peer, platform: attach.platform, deviceID: attach.deviceID,
             isPushReachable: attach.isPushReachable, epoch: rounds[peer]?.epoch ?? 0)
         session.isCounted = known?.isCounted ?? false
-        if isLogin { notePush(attach, at: user) }
+        if isLogin {
+            notePush(attach, at: user)
+            users[user].lastSeenTime = max(users[user].lastSeenTime, now.wall)
+        }
         let place = users[user].sessions.firstIndex { $0.id > session.id } ?? users[user].sessions.count
         users[user].sessions.insert(session, at: place)
         endSurplus(user, into: &outbox)
@@ -87,8 +90,8 @@ struct OwnerShards {
         let seconds = policies.policy(of: attach.user).customStatusSeconds
         let expiry = text == nil || seconds == 0 ? 0 : now.wall + seconds * 1_000
         settle(
-            user, customStatus: text, customStatusExpiresAt: expiry, seenAt: isLogin ? now.wall : nil,
-            departed: isLogin && !attach.isPushReachable ? [session] : [], at: now, into: &outbox)
+            user, customStatus: text, customStatusExpiresAt: expiry, departed: isLogin && !attach.isPushReachable ? [session] : [], at: now,
+            into: &outbox)
         outbox.lists.append((peer, attach.user))
     }
 
@@ -110,7 +113,7 @@ struct OwnerShards {
             let offlineGrace = policies.policy(of: detach.user).offlineGrace
             let grace = isMoving ? max(offlineGrace, settings.movingGrace) : offlineGrace
             users[user].sessions[place].missedUntil = now.instant + grace
-            users[user].record.lastSeenTime = max(users[user].record.lastSeenTime, detach.lastSeen)
+            users[user].lastSeenTime = max(users[user].lastSeenTime, detach.lastSeen)
             if grace == .zero { return review(user, at: now, into: &outbox) }
         }
         settle(user, departed: departed, at: now, into: &outbox)
@@ -133,7 +136,7 @@ struct OwnerShards {
         while users[user].sessions.count > Limits.sessionsPerUserMax {
             let oldest = users[user].sessions.removeFirst()
             if !oldest.isCounted { counters.sessionsSurplus += 1 }
-            outbox.send(.end(oldest.id, user: users.user(at: user), reason: "too many sessions"), to: oldest.peer)
+            outbox.send(.end(oldest.id, user: users.user(at: user), reason: SessionEnd.replaced), to: oldest.peer)
         }
     }
 
@@ -183,18 +186,19 @@ struct OwnerShards {
 
     // MARK: Writing
 
-    /// What becomes of a user's event.
-    enum Publication {
-        case begin(PublishedEvent, seconds: Int64)
-        case end
+    /// What becomes of a user's events.
+    enum EventChange {
+        case publish(PublishedEvent, seconds: Int64)
+        case expire
 
-        func change(_ record: inout Record, at now: Now) {
+        /// Applies it to a record whose version was just written.
+        func apply(to record: inout Record, at now: Now) {
             switch self {
-            case .begin(let event, let seconds):
-                record.event = event
-                record.event?.id = record.version
-                record.event?.expiresAt = now.wall + seconds * 1_000
-            case .end: record.event = nil
+            case .publish(var event, let seconds):
+                event.id = record.version
+                event.expiresAt = event.publishedAt + seconds * 1_000
+                record.events.publish(event)
+            case .expire: record.events.expire(at: now.wall)
             }
         }
     }
@@ -202,9 +206,9 @@ struct OwnerShards {
     /// Brings the record in line with the sessions and, if that or `customStatus` changes it, writes and tells it once. A record that
     /// another node has brought (`isNews`) is told in any case. The devices of `departed` sessions were logged out.
     mutating func settle(
-        _ user: Index, customStatus: String? = nil, customStatusExpiresAt: Milliseconds = 0, event: Publication? = nil,
-        visibility: VisibilityChange? = nil, seenAt: Milliseconds? = nil,
-        isLogout: Bool = false, departed: [OwnedSession] = [], isNews: Bool = false, at now: Now, into outbox: inout Outbox
+        _ user: Index, customStatus: String? = nil, customStatusExpiresAt: Milliseconds = 0, events: EventChange? = nil,
+        visibility: VisibilityChange? = nil, isLogout: Bool = false, departed: [OwnedSession] = [], isNews: Bool = false, at now: Now,
+        into outbox: inout Outbox
     ) {
         let old = users[user].record
         var record = old
@@ -212,28 +216,36 @@ struct OwnerShards {
         users[user].record.pushDevices = record.pushDevices
         (record.statusType, record.onlinePlatforms) = users[user].decided
         if isLogout, record.statusType == .offline { record.statusType = .unlogined }  // T2
-        if let seenAt { record.lastSeenTime = max(record.lastSeenTime, seenAt) }
         if let customStatus {
             record.customStatus = customStatus
             record.customStatusExpiresAt = customStatus.isEmpty ? 0 : customStatusExpiresAt
         }
         // Not where only one disk can be reached: the user may be well on the other side of a split.
-        let wentOffline = record.statusType == .offline && (old.statusType == .online || old.hasOutlivedStatus) && !isCutOff
-        if wentOffline, customStatus == nil, policies.policy(of: record.user).offlineClearsCustomStatus {
+        let wentAway = record.statusType != .online && (old.statusType == .online || old.hasOutlivedStatus) && !isCutOff
+        let policy = policies.policy(of: record.user)
+        if wentAway, customStatus == nil, policy.clearsCustomStatus(of: record.statusType) {
             (record.customStatus, record.customStatusExpiresAt) = ("", 0)
         }  // T11
-        let statusChanged = record.statusType != old.statusType || record.onlinePlatforms != old.onlinePlatforms
-        let customChanged = record.customStatus != old.customStatus || record.customStatusExpiresAt != old.customStatusExpiresAt
+        let statusChanged = record.statusType != old.statusType
+        let platformsChanged = record.onlinePlatforms != old.onlinePlatforms
+        let textChanged = record.customStatus != old.customStatus
+        let customChanged = textChanged || record.customStatusExpiresAt != old.customStatusExpiresAt
+        // T8, Z14: what others are not shown moves no time that they are shown.
+        let isShown = statusChanged || textChanged || events != nil || (platformsChanged && policy.exposesPlatforms)
         if statusChanged { record.lastOnlineStatusUpdateTime = now.wall }
-        if customChanged { record.lastCustomStatusUpdateTime = now.wall }
+        if textChanged { record.lastCustomStatusUpdateTime = now.wall }
         if !users[user].sessions.isEmpty { users[user].statusAfterLast = .offline }
         counters.usersOnline += (record.statusType == .online ? 1 : 0) - (old.statusType == .online ? 1 : 0)
-        let isChanged = statusChanged || customChanged || event != nil || record.pushDevices != old.pushDevices
+        let isChanged = isShown || platformsChanged || customChanged || record.pushDevices != old.pushDevices
         if isChanged || visibility != nil || record.hasExpiredFace(at: now.wall) {
-            if isChanged { record.lastUpdateTime = now.wall }
+            if isShown {
+                // A viewer that was told nothing between two changes sees by it that there were two.
+                record.lastUpdateTime = max(now.wall, old.lastUpdateTime + 1)
+                record.lastSeenTime = max(record.lastSeenTime, users[user].lastSeenTime)
+            }
             record.version = clock.next(at: now.wall)
-            if customChanged || event != nil { record.customStatusVersion = record.version }
-            event?.change(&record, at: now)
+            if customChanged || events != nil { record.customStatusVersion = record.version }
+            events?.apply(to: &record, at: now)
             changePrivacy(of: &record, to: visibility, face: isChanged ? record : old, at: now)
             record.knownSince = knownSince(ofNew: record)
         }
@@ -298,7 +310,7 @@ struct OwnerShards {
             if raisesPrivacy { kept.privacy?.raise(to: version) }
         }
         if other.isRegistered, !kept.isRegistered { (kept.isRegistered, kept.version) = (true, clock.next(at: now.wall)) }
-        kept.lastSeenTime = max(kept.lastSeenTime, other.lastSeenTime)
+        users[user].lastSeenTime = max(users[user].lastSeenTime, other.lastSeenTime)
         users[user].record = kept
         noteFacts(of: user)
         guard !users[user].isReplica else { return true }
@@ -365,8 +377,8 @@ struct OwnerShards {
         dropAfterOffline(user, at: now, into: &outbox)
         expireSubscriptions(user, at: now, into: &outbox)
         repairList(of: user, at: now, into: &outbox)
-        let eventHasEnded = (users[user].record.event?.expiresAt ?? .max) <= now.wall
-        settle(user, customStatus: hasExpired ? "" : nil, event: eventHasEnded ? .end : nil, at: now, into: &outbox)
+        let hasEventEnded = (users[user].record.nextEventExpiry ?? .max) <= now.wall
+        settle(user, customStatus: hasExpired ? "" : nil, events: hasEventEnded ? .expire : nil, at: now, into: &outbox)
         if users[user].isBlank { remove(user) }
     }
 

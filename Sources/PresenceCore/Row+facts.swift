@@ -45,16 +45,10 @@ extension JSONWriter {
                 }
             }
         }
-        if let event = record.event {
-            key("event")
-            object { json in
-                json.member("value", event.value)
-                json.member("ext", event.ext)
-                json.member("expiresAt", event.expiresAt)
-                json.member("id", event.id.text)
-                json.member("isForOnlineOnly", event.isForOnlineOnly)
-                json.member("isSynced", event.isSynced)
-            }
+        if record.hasEvents {
+            let events = record.events
+            if let event = events.newest { fact("event", event) }
+            if let event = events.forLogins { fact("loginEvent", event) }
         }
         member("lastUpdateTime", record.lastUpdateTime)
         member("lastOnlineStatusUpdateTime", record.lastOnlineStatusUpdateTime)
@@ -64,6 +58,19 @@ extension JSONWriter {
         member("visibilityVersion", privacy.version.text)
         // The last one: see ``Row/namesRule``.
         member("visibilityWrittenAt", privacy.writtenAt.text)
+    }
+
+    private mutating func fact(_ name: StaticString, _ event: PublishedEvent) {
+        key(name)
+        object { json in
+            json.member("value", event.value)
+            json.member("ext", event.ext)
+            json.member("expiresAt", event.expiresAt)
+            json.member("id", event.id.text)
+            json.member("isForOnlineOnly", event.isForOnlineOnly)
+            json.member("isSynced", event.isSynced)
+            if let session = event.session { json.member("session", session.description) }
+        }
     }
 }
 
@@ -173,7 +180,9 @@ struct RecordFacts {
         case .array(let elements):
             if name.spells("onlinePlatforms") { record.onlinePlatforms = elements.compactMap(\.text) }
             if name.spells("pushDevices") { record.pushDevices = elements.map { PushDevice($0) } }
-        case .object: if name.spells("event") { record.event = PublishedEvent(value, version: record.version) }
+        case .object:
+            if name.spells("event") { record.events.newest = PublishedEvent(value, version: record.version) }
+            if name.spells("loginEvent") { record.events.forLogins = PublishedEvent(value, version: record.version) }
         case .null, .number: break
         }
     }
@@ -233,7 +242,7 @@ extension PublishedEvent {
         self.init(
             value: json["value"]?.wholeNumber ?? 0, ext: json["ext"]?.text ?? "", expiresAt: json["expiresAt"]?.time ?? 0,
             id: Version(text: json["id"]?.text ?? "") ?? version, isForOnlineOnly: json["isForOnlineOnly"] != .bool(false),
-            isSynced: json["isSynced"] != .bool(false))
+            isSynced: json["isSynced"] != .bool(false), session: json["session"]?.text.flatMap { SessionID($0) })
     }
 }
 

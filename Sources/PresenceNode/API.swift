@@ -89,7 +89,7 @@ struct API {
             value: value, ext: try fields.text("ext", bytesMax: Limits.eventBytesMax) ?? "",
             seconds: try fields.integer("expiry", in: Limits.eventSeconds) ?? Limits.eventSeconds.upperBound,
             isForOnlineOnly: try fields.bool("sendToOnlineUsersOnly") ?? true, isSynced: try fields.bool("syncEnabled") ?? true)
-        return Parsed(call: call, subject: subject, errors: [])
+        return Parsed(call: call, subject: subject, errors: [], session: try session(fields))
     }
 
     private static func query(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
@@ -207,9 +207,9 @@ struct API {
             }
         case .userStatus(let record):
             json.object { json in
-                if operation == .publishEvent { json.member("eventID", (record.event?.id ?? record.version).text) }
+                if operation == .publishEvent { json.member("eventID", (record.events.newest?.id ?? record.version).text) }
                 json.key("userStatus")
-                json.userStatus(record, showsPlatforms: policy.exposesPlatforms)
+                json.userStatus(record, showsPlatforms: policy.exposesPlatforms, isOwn: true)
             }
         case .userStatusList(let records, let users, let asOf):
             let isUnknown = { (record: Record, user: UserID) in
@@ -232,7 +232,7 @@ struct API {
                             errors.append(UserError(unknown: user))
                             continue
                         }
-                        json.userStatus(record, showsPlatforms: policy.exposesPlatforms)
+                        json.userStatus(record, showsPlatforms: policy.exposesPlatforms, isOwn: user == caller)
                     }
                 }
                 json.member("errorUserList", errors)

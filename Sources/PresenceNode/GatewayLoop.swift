@@ -442,7 +442,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         isFlushScheduled = false
         guard !isFlushing else { return }
         isFlushing = true
-        while !gateway.output.isEmpty {
+        while true {
+            gateway.endTurn()
+            if gateway.output.isEmpty { break }
             swap(&gateway.output, &spare)
             deliverPushes()
             for session in spare.attached { loginEnded(session) }

@@ -73,9 +73,14 @@ public struct Problem: Error, Equatable, Sendable {
 
     /// What an owner refused.
     init(_ refusal: Refusal) {
-        self.init(
-            status: refusal.code == 50001 || refusal.code == 50002 ? 503 : refusal.code == 70107 ? 404 : 400, code: refusal.code,
-            detail: refusal.detail, retryAfter: refusal.code == 50002 ? 1 : nil)
+        let status =
+            switch refusal.code {
+            case 50001, 50002: 503
+            case 70107: 404
+            case 6014: 401
+            default: 400
+            }
+        self.init(status: status, code: refusal.code, detail: refusal.detail, retryAfter: refusal.code == 50002 ? 1 : nil)
         if refusal.code == 70107 { rule = .registered }
         if refusal.code == 31704 { rule = .friends }
         guard let limit = refusal.limit else { return }

@@ -167,7 +167,8 @@ extension JSONWriter {
     /// - Parameters:
     ///   - showsPlatforms: without its platforms it is as ``Record/shown(by:)`` shows it, without a copy of the record.
     ///   - isUnknown: the general status is not told, nor when it changed: see ``Policy/SelfReport``.
-    public mutating func userStatus(_ record: Record, showsPlatforms: Bool = true, isUnknown: Bool = false) {
+    ///   - isOwn: the user itself is told, also by which session its events were published.
+    public mutating func userStatus(_ record: Record, showsPlatforms: Bool = true, isUnknown: Bool = false, isOwn: Bool = false) {
         comma()
         raw("{\"userID\":\"")
         record.user.withIDBytes { escape($0) }
@@ -179,13 +180,10 @@ extension JSONWriter {
         array { json in
             for platform in record.onlinePlatforms where showsPlatforms { json.string(platform) }
         }
-        if let event = record.event {
-            key("event")
-            object { json in
-                json.member("value", event.value)
-                json.member("ext", event.ext)
-                json.member("expiresAt", event.expiresAt)
-            }
+        if record.hasEvents {
+            let events = record.events
+            if let event = events.newest { member("event", event, isOwn: isOwn) }
+            if let event = events.forLogins { member("loginEvent", event, isOwn: isOwn) }
         }
         FieldText.append(256, to: &bytes) { text in
             text.raw(",\"lastUpdateTime\":")
@@ -201,6 +199,20 @@ extension JSONWriter {
             text.raw("\"}")
         }
         needsComma = true
+    }
+
+    private mutating func member(_ name: StaticString, _ event: PublishedEvent, isOwn: Bool) {
+        key(name)
+        object { json in
+            json.member("eventID", event.id.text)
+            json.member("value", event.value)
+            json.member("ext", event.ext)
+            json.member("publishedAt", event.publishedAt)
+            json.member("expiresAt", event.expiresAt)
+            json.member("sendToOnlineUsersOnly", event.isForOnlineOnly)
+            json.member("syncEnabled", event.isSynced)
+            if isOwn, let session = event.session { json.member("sessionID", session.description) }
+        }
     }
 
     /// A member with a list of `UserStatus`.

@@ -112,7 +112,7 @@ public struct Peer: Hashable, Sendable {
 /// The first thing two nodes say to one another on a link.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
-    public static let protocolVersion: UInt64 = 12
+    public static let protocolVersion: UInt64 = 13
 
     public var protocolVersion: UInt64
     /// Nodes of another cluster refuse the link.
@@ -190,6 +190,14 @@ public struct Detach: Hashable, Sendable {
     }
 }
 
+/// Why an owner ends a session: what the client is told (contract §4).
+public enum SessionEnd {
+    /// The user logged it out, here or elsewhere: the client is told by `onLogout`.
+    public static let logout = "logout"
+    /// A newer login took its place (`login.multiClient`), or the user has too many sessions.
+    public static let replaced = "replaced"
+}
+
 /// One user that a node wants to be told of.
 public struct Watch: Hashable, Sendable {
     public var user: UserID
@@ -230,11 +238,31 @@ public struct Interest: Hashable, Sendable {
         public var told: Version?
         /// Since when the owner knows of it, on its version clock: who resumes from an earlier position was not told of the target.
         public var since: Milliseconds
+        /// The type of the subscription (R3); 0 for a friend without one (T28).
+        public var subscribeType: UInt8
+        /// When the subscription ends by itself; nil for never.
+        public var expiresAt: Milliseconds?
 
-        public init(target: UserID, told: Version?, since: Milliseconds) {
+        public init(
+            target: UserID, told: Version?, since: Milliseconds, subscribeType: UInt8 = Subscription.onlineStatus,
+            expiresAt: Milliseconds? = nil
+        ) {
             self.target = target
             self.told = told
             self.since = since
+            self.subscribeType = subscribeType
+            self.expiresAt = expiresAt
+        }
+    }
+
+    /// A subscription that a call has ended.
+    public struct Unfollowed: Hashable, Sendable {
+        public var target: UserID
+        public var subscribeType: UInt8
+
+        public init(target: UserID, subscribeType: UInt8) {
+            self.target = target
+            self.subscribeType = subscribeType
         }
     }
 
@@ -245,8 +273,10 @@ public struct Interest: Hashable, Sendable {
     public var isWhole: Bool
     public var added: [Followed]
     public var removed: [UserID]
-    /// The user asked for it on one device, and the others are told (R14).
+    /// The user asked for it on one device, and the others are told of `added` and `unfollowed` (R14).
     public var isNews = false
+    /// The subscriptions that the call has ended, where it `isNews`: also those to friends, who go on being told.
+    public var unfollowed: [Unfollowed] = []
     /// The session that asked, which need not be told.
     public var asker: SessionID?
     /// `removed` have run out, and the user's sessions are told so (`subscription.notifyExpiry`).

@@ -8,33 +8,6 @@ public enum StatusType: UInt8, CaseIterable, Sendable {
     case online = 2
 }
 
-/// A published numeric status (N10–N12).
-public struct PublishedEvent: Hashable, Sendable {
-    /// 10000 and above (N2).
-    public var value: Int64
-    /// Free text of the app.
-    public var ext: String
-    /// When it ends.
-    public var expiresAt: Milliseconds
-    /// The version of the record that told it first: its `eventID` (N11).
-    public var id: Version
-    /// Who logs in later is not told (N13).
-    public var isForOnlineOnly: Bool
-    /// The publisher's own sessions are told (N14).
-    public var isSynced: Bool
-
-    public init(
-        value: Int64, ext: String, expiresAt: Milliseconds, id: Version = .zero, isForOnlineOnly: Bool = true, isSynced: Bool = true
-    ) {
-        self.value = value
-        self.ext = ext
-        self.expiresAt = expiresAt
-        self.id = id
-        self.isForOnlineOnly = isForOnlineOnly
-        self.isSynced = isSynced
-    }
-}
-
 /// All that the outside may know of a user: one whole, versioned value. A newer one replaces an older one in any queue (design §1.4).
 public struct Record: Hashable, Sendable {
     public var user: UserID
@@ -44,7 +17,7 @@ public struct Record: Hashable, Sendable {
     public var customStatus: String
     /// When the custom status ends by itself; 0 for never.
     public var customStatusExpiresAt: Milliseconds
-    /// When the custom status or the event was last written: together a fact of its own, kept when two sides of a split have each written a record.
+    /// When the custom status or an event was last written: together a fact of its own, kept when two sides of a split have each written a record.
     public var customStatusVersion: Version
     /// Devices by which the user is ONLINE without a session; sorted by platform and device. Nobody outside is told.
     public var pushDevices: [PushDevice] = []
@@ -52,19 +25,19 @@ public struct Record: Hashable, Sendable {
     public var isRegistered = false
     /// Platforms with a session, sorted and without repetition.
     public var onlinePlatforms: [String]
-    public var event: PublishedEvent?
-    /// The last change of anything here (Z14).
+    /// The last change of anything that others are shown (Z14). It moves with each such change, also within one millisecond.
     public var lastUpdateTime: Milliseconds
-    /// The last change of ``statusType`` or ``onlinePlatforms`` (Z14).
+    /// The last change of ``statusType`` (Z14).
     public var lastOnlineStatusUpdateTime: Milliseconds
     /// The last change of ``customStatus`` (Z14).
     public var lastCustomStatusUpdateTime: Milliseconds
-    /// The last proof of life.
+    /// The last proof of life that was known when ``version`` was written.
     public var lastSeenTime: Milliseconds
     /// When the present owner began to answer for the record, if it did not write it: who was told earlier that all is complete may have
     /// missed it. Later than now where nodes that have left may have told so by clocks that were ahead. Not kept on disk.
     public var knownSince: Milliseconds
-    private var privacyBox: Box?
+    private var privacyBox: Box<Privacy>?
+    private var eventsBox: Box<PublishedEvents>?
 
     /// Who may see the user; nil for everyone, where nothing was ever said about it. A fact of its own with a durable row of its own.
     public var privacy: Privacy? {
@@ -72,14 +45,26 @@ public struct Record: Hashable, Sendable {
         set { privacyBox = newValue.map(Box.init) }
     }
 
+    /// The events that the user has published and that have not ended.
+    public var events: PublishedEvents {
+        get { eventsBox?.value ?? PublishedEvents() }
+        set { eventsBox = newValue.isEmpty ? nil : Box(newValue) }
+    }
+
+    /// Whether an event is in force.
+    public var hasEvents: Bool { eventsBox != nil }
+
+    /// When the next event ends; nil for never.
+    public var nextEventExpiry: Milliseconds? { eventsBox?.value.nextExpiry }
+
     /// Whether anything was said about who may see the user.
     public var hasPrivacy: Bool { privacyBox != nil }
 
-    /// Few users have one: the others' records stay small.
-    private final class Box: Hashable, Sendable {
-        let value: Privacy
+    /// Few users have its value: the others' records stay small.
+    private final class Box<Value: Hashable & Sendable>: Hashable, Sendable {
+        let value: Value
 
-        init(_ value: Privacy) { self.value = value }
+        init(_ value: Value) { self.value = value }
 
         static func == (left: Box, right: Box) -> Bool { left === right || left.value == right.value }
 
@@ -95,7 +80,6 @@ public struct Record: Hashable, Sendable {
         customStatusExpiresAt = 0
         customStatusVersion = .zero
         onlinePlatforms = []
-        event = nil
         lastUpdateTime = 0
         lastOnlineStatusUpdateTime = 0
         lastCustomStatusUpdateTime = 0
@@ -118,16 +102,20 @@ public struct Record: Hashable, Sendable {
         return self
     }
 
-    /// The same as it is told to those for whom its event is not (N13, N14).
-    public var withoutEvent: Record {
-        var shown = self
-        shown.event = nil
-        return shown
+    /// Whether a viewer is shown the same by both, but for the version.
+    ///
+    /// - Parameter showsPlatforms: as the app's policy says (``Policy/exposesPlatforms``).
+    public func looksLike(_ other: Record, showsPlatforms: Bool = true) -> Bool {
+        lastUpdateTime == other.lastUpdateTime && lastSeenTime == other.lastSeenTime
+            && lastOnlineStatusUpdateTime == other.lastOnlineStatusUpdateTime
+            && lastCustomStatusUpdateTime == other.lastCustomStatusUpdateTime && statusType == other.statusType
+            && customStatus == other.customStatus && eventsBox == other.eventsBox
+            && (!showsPlatforms || onlinePlatforms == other.onlinePlatforms)
     }
 
-    /// Replaces the custom status and the event by another record's.
+    /// Replaces the custom status and the events by another record's.
     public mutating func takeCustomStatus(of other: Record) {
-        event = other.event
+        eventsBox = other.eventsBox
         customStatus = other.customStatus
         customStatusExpiresAt = other.customStatusExpiresAt
         customStatusVersion = other.customStatusVersion

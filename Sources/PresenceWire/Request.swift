@@ -30,8 +30,8 @@ extension Request {
 public enum OwnerOperation: Hashable, Sendable {
     /// Sets, or with an empty text clears, the custom status; it ends after `seconds` if given.
     case setSelfStatus(customStatus: String, seconds: Int64?)
-    /// Publishes a numeric status (N10) that ends after `seconds`.
-    case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool)
+    /// Publishes a numeric status (N10) that ends after `seconds`. `session` is the one that asks, where the asking node knows it.
+    case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool, session: SessionID?)
     /// Follows `targets`, each with the version that the caller is told in the answer.
     ///
     /// `session` is the one that asks, where the asking node knows only one of the user: its stream need not tell what the answer told,
@@ -146,6 +146,9 @@ public struct Refusal: Hashable, Sendable {
     /// 50001, from the owner's store.
     public static let notDurable = Refusal(
         code: 50001, detail: "the change could not be made durable; nothing was acknowledged, safe to retry")
+    /// 6014, where a custom status needs a session (T11).
+    public static let noSession = Refusal(
+        code: 6014, detail: "customStatus: the user has no session, and this app shows none without; log in first")
     /// 70107, where users must be registered.
     public static func noSuchUser(_ users: [UserID]) -> Refusal { Refusal(code: 70107, detail: "no such user: \(names(users))") }
 

@@ -192,7 +192,7 @@ public struct Privacy: Hashable, Sendable {
 
     /// When a custom status or an event of a face ends, as it does with a user who is truly OFFLINE; nil for never.
     public var nextExpiry: Milliseconds? {
-        faces.flatMap { [$0.customStatusExpiresAt > 0 ? $0.customStatusExpiresAt : nil, $0.event?.expiresAt] }.compactMap(\.self).min()
+        faces.flatMap { [$0.customStatusExpiresAt > 0 ? $0.customStatusExpiresAt : nil, $0.nextEventExpiry] }.compactMap(\.self).min()
     }
 
     /// Ends what has ended in faces.
@@ -265,21 +265,11 @@ extension Record {
 
     fileprivate mutating func expire(at wall: Milliseconds, version: Version) {
         let hasTextEnded = customStatusExpiresAt > 0 && customStatusExpiresAt <= wall
-        let hasEventEnded = (event?.expiresAt ?? .max) <= wall
+        let hasEventEnded = (nextEventExpiry ?? .max) <= wall
         guard hasTextEnded || hasEventEnded else { return }
         if hasTextEnded { (customStatus, customStatusExpiresAt, lastCustomStatusUpdateTime) = ("", 0, wall) }
-        if hasEventEnded { event = nil }
-        (lastUpdateTime, self.version) = (wall, version)
-    }
-
-    /// Whether a viewer is shown the same by both, but for the version.
-    public func looksLike(_ other: Record) -> Bool {
-        var same = other
-        same.version = version
-        same.customStatusVersion = customStatusVersion
-        same.knownSince = knownSince
-        same.privacy = privacy
-        return same == self
+        if hasEventEnded { events.expire(at: wall) }
+        (lastUpdateTime, self.version) = (max(wall, lastUpdateTime + 1), version)
     }
 }
 

@@ -183,8 +183,14 @@ extension WireWriter {
             writer.user(followed.target)
             writer.optional(followed.told) { $0.version($1) }
             writer.signed(followed.since)
+            writer.tag(followed.subscribeType)
+            writer.optional(followed.expiresAt) { $0.signed($1) }
         }
         users(interest.removed)
+        list(interest.unfollowed) { writer, unfollowed in
+            writer.user(unfollowed.target)
+            writer.tag(unfollowed.subscribeType)
+        }
         tag((interest.isNews ? 1 : 0) | (interest.hasExpired ? 2 : 0) | (interest.mayLackSome ? 4 : 0))
         optional(interest.asker) { $0.session($1) }
         unsigned(interest.mark)
@@ -244,12 +250,13 @@ extension WireWriter {
         case .logout(let session):
             tag(6)
             optional(session) { $0.session($1) }
-        case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
+        case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
             tag(8)
             signed(value)
             text(ext)
             signed(seconds)
             tag((isForOnlineOnly ? 1 : 0) | (isSynced ? 2 : 0))
+            optional(session) { $0.session($1) }
         case .explain(let other, let part):
             tag(10)
             user(other)
@@ -415,9 +422,14 @@ extension WireReader {
         let version = try version()
         let isWhole = try flag()
         let added = try list { reader throws(DecodeError) in
-            Interest.Followed(target: try reader.user(), told: try reader.optionalVersion(), since: try reader.signed())
+            Interest.Followed(
+                target: try reader.user(), told: try reader.optionalVersion(), since: try reader.signed(), subscribeType: try reader.tag(),
+                expiresAt: try reader.optional { reader throws(DecodeError) in try reader.time() })
         }
         var interest = Interest(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
+        interest.unfollowed = try list { reader throws(DecodeError) in
+            Interest.Unfollowed(target: try reader.user(), subscribeType: try reader.tag())
+        }
         let flags = try tag()
         guard flags < 8 else { throw .unknownTag(flags) }
         (interest.isNews, interest.hasExpired, interest.mayLackSome) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0)
@@ -502,7 +514,9 @@ extension WireReader {
         case 8:
             let (value, ext, seconds, flags) = (try signed(), try text(bytesMax: Limits.eventBytesMax), try seconds(), try tag())
             guard flags < 4 else { throw .unknownTag(flags) }
-            return .publishEvent(value: value, ext: ext, seconds: seconds, isForOnlineOnly: flags & 1 != 0, isSynced: flags & 2 != 0)
+            return .publishEvent(
+                value: value, ext: ext, seconds: seconds, isForOnlineOnly: flags & 1 != 0, isSynced: flags & 2 != 0,
+                session: try optional { reader throws(DecodeError) in try reader.session() })
         case 10: return .explain(try user(), try explained())
         case 13: return .register
         case 9: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))

@@ -35,18 +35,24 @@ extension WireWriter {
             writer.text(device.deviceID)
             writer.signed(device.until)
         }
-        optional(value.event) { writer, event in
-            writer.signed(event.value)
-            writer.text(event.ext)
-            writer.signed(event.expiresAt)
-            writer.version(event.id)
-            writer.tag((event.isForOnlineOnly ? 1 : 0) | (event.isSynced ? 2 : 0))
+        optional(value.hasEvents ? value.events : nil) { writer, events in
+            writer.optional(events.newest) { $0.event($1) }
+            writer.optional(events.forLogins) { $0.event($1) }
         }
         signed(value.lastUpdateTime)
         signed(value.lastOnlineStatusUpdateTime)
         signed(value.lastCustomStatusUpdateTime)
         signed(value.lastSeenTime)
         signed(value.knownSince)
+    }
+
+    private mutating func event(_ event: PublishedEvent) {
+        signed(event.value)
+        text(event.ext)
+        signed(event.expiresAt)
+        version(event.id)
+        tag((event.isForOnlineOnly ? 1 : 0) | (event.isSynced ? 2 : 0))
+        optional(event.session) { $0.session($1) }
     }
 }
 
@@ -106,6 +112,7 @@ extension WireReader {
         let flags = try tag()
         guard flags < 4 else { throw .unknownTag(flags) }
         (event.isForOnlineOnly, event.isSynced) = (flags & 1 != 0, flags & 2 != 0)
+        event.session = try optional { reader throws(DecodeError) in try reader.session() }
         return event
     }
 
@@ -135,9 +142,12 @@ extension WireReader {
                 platform: try reader.text(bytesMax: Limits.platformBytesMax), deviceID: try reader.text(bytesMax: Limits.deviceBytesMax),
                 until: try reader.time())
         }
-        record.event = try optional { reader throws(DecodeError) in
-            try reader.publishedEvent()
+        let events = try optional { reader throws(DecodeError) in
+            PublishedEvents(
+                newest: try reader.optional { reader throws(DecodeError) in try reader.publishedEvent() },
+                forLogins: try reader.optional { reader throws(DecodeError) in try reader.publishedEvent() })
         }
+        if let events { record.events = events }
         record.lastUpdateTime = try time()
         record.lastOnlineStatusUpdateTime = try time()
         record.lastCustomStatusUpdateTime = try time()

@@ -17,6 +17,7 @@ import Testing
             .interest(Interest(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
         gateway.receive(.deliver(record("ann", 1)))
         gateway.receive(.deliver(record("carl", 1)))
+        gateway.endTurn()
         gateway.output = Gateway.Output()
     }
 
@@ -29,6 +30,7 @@ import Testing
     }
 
     private mutating func pushed() -> [String] {
+        gateway.endTurn()
         defer { gateway.output = Gateway.Output() }
         return gateway.output.pushes.flatMap { push -> [String] in
             let lines = String(decoding: gateway.output.payloads[Int(push.payload)], as: UTF8.self).split(separator: "\n")
@@ -255,72 +257,104 @@ import Testing
         for id in ["bob", "carl"] { gateway.receive(.deliver(record(id, 1))) }
         let version = Version(stamp: 2, node: 1)
         gateway.receive(.interest(Interest(user: user("bob"), version: version, isWhole: true, added: followed, removed: [])))
+        gateway.endTurn()
         gateway.output = Gateway.Output()
         gateway.receive(.deliver(record("ann", 2)))
         #expect(gateway.output.pushes.count == 50)
         #expect(gateway.output.payloads.count == 1)
     }
 
-    /// Opens another session of bob's, publishes an event of ann's and completes the login; returns the values that the session is told of.
-    private mutating func eventsToldAtLogin(publishedAfter wait: Milliseconds, resumingFrom position: Milliseconds?) -> [Int64] {
-        gateway.receive(.position(now.wall - 5_000))
-        let attach = Attach(session: SessionID(stamp: 2, node: 1), user: user("bob"), platform: "web")
-        let latest = gateway.open(attach, resumeFrom: position, at: now)
-        var published = record("ann", now.wall + wait)
-        published.event = PublishedEvent(value: 10_001, ext: "", expiresAt: .max, id: published.version)
-        let followed = [Interest.Followed(target: user("ann"), told: .zero, since: 1)]
-        gateway.receive(.deliver(published))
-        gateway.receive(
-            .interest(Interest(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
-        return eventsPushed()[latest] ?? []
-    }
-
-    @Test(arguments: [
-        (-1 as Milliseconds, nil as Milliseconds?, [] as [Int64]), (0, nil, [10_001]), (-1, -2_000, [10_001]), (-6_000, -2_000, []),
-    ])
-    mutating func whoIsBeingToldOfThoseItFollowsMissesNoEvent(wait: Milliseconds, position: Milliseconds?, told: [Int64]) {
-        // N13: who has come later than the event is not told, unless it resumes from an earlier position.
-        let values = eventsToldAtLogin(publishedAfter: wait, resumingFrom: position.map { now.wall + $0 })
-        #expect(values == told)
-    }
-
-    /// What the sessions are told of events by what was pushed last, by session.
-    private mutating func eventsPushed() -> [Gateway.SessionIndex: [Int64]] {
+    /// What each session was told in this turn, as whole statuses.
+    private mutating func statusesPushed() -> [Gateway.SessionIndex: [JSONValue]] {
+        gateway.endTurn()
         defer { gateway.output = Gateway.Output() }
         return gateway.output.pushes.reduce(into: [:]) { told, push in
             let lines = String(decoding: gateway.output.payloads[Int(push.payload)], as: UTF8.self).split(separator: "\n")
             let data = (try? JSONReader.read(Array(lines[2].dropFirst(6).utf8))) ?? .null
-            told[push.session, default: []] += (data["userStatusList"]?.elements ?? []).compactMap {
-                if case .integer(let value) = $0["event"]?["value"] { value } else { nil }
-            }
+            told[push.session, default: []] += data["userStatusList"]?.elements ?? []
         }
     }
 
-    /// N13 and N14: nor by a later change, whether the user has a rule of who may see it or not.
-    @Test(arguments: [false, true]) mutating func anEventIsToldByNoLaterChangeToWhomItIsNotFor(hasPrivacy: Bool) {
-        let own = gateway.open(
-            Attach(session: SessionID(stamp: 2, node: 1), user: user("ann"), platform: "web"), resumeFrom: nil, at: now)
+    /// Contract §4: one version has one content, whenever a session began and whatever the flags of the event are.
+    @Test(arguments: [false, true]) mutating func everySessionIsToldTheEventInForceOfAVersion(hasPrivacy: Bool) throws {
+        let ann = Attach(session: SessionID(stamp: 2, node: 1), user: user("ann"), platform: "web")
+        let own = gateway.open(ann, resumeFrom: nil, at: now)
         gateway.receive(.interest(Interest(user: user("ann"), version: Version(stamp: 1, node: 1), isWhole: true, added: [], removed: [])))
         var change = record("ann", now.wall - 1_000)
         if hasPrivacy { change.privacy = Privacy() }
-        let before = PublishedEvent(value: 10_001, ext: "", expiresAt: .max, id: change.version)
-        gateway.receive(.deliver(change))
-        _ = eventsPushed()
-        for (event, isToldToBob, isToldToAnn) in [
-            (before, false, false),
-            (PublishedEvent(value: 10_002, ext: "", expiresAt: .max, id: change.version, isForOnlineOnly: false), true, true),
-            (
-                PublishedEvent(value: 10_003, ext: "", expiresAt: .max, id: change.version, isForOnlineOnly: false, isSynced: false), true,
-                false
-            ),
-        ] {
+        change.events.publish(
+            PublishedEvent(value: 10_001, ext: "", expiresAt: .max, id: change.version, isForOnlineOnly: false, session: ann.session))
+        _ = statusesPushed()
+        for flags in [(true, true), (true, false), (false, true), (false, false)] {
             change.version = Version(stamp: change.version.stamp + 1, node: 1)
-            change.customStatus += "!"
-            change.event = event
+            change.lastUpdateTime += 1
+            change.events.publish(
+                PublishedEvent(
+                    value: 10_002, ext: "x", expiresAt: .max, id: change.version, isForOnlineOnly: flags.0, isSynced: flags.1,
+                    session: ann.session))
             gateway.receive(.deliver(change))
-            let values = eventsPushed()
-            #expect(values == [session: isToldToBob ? [event.value] : [], own: isToldToAnn ? [event.value] : []])
+            let carl = gateway.open(
+                Attach(session: SessionID(stamp: change.version.stamp, node: 1), user: user("bob"), platform: "web"), resumeFrom: nil,
+                at: now)
+            let followed = [Interest.Followed(target: user("ann"), told: nil, since: 1)]
+            gateway.receive(
+                .interest(Interest(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
+            let told = statusesPushed()
+            for session in [session, own, carl] {
+                let event = try #require(told[session]?.first { $0["userID"]?.textValue == "ann" }?["event"])
+                #expect(event["eventID"]?.textValue == change.version.text && event["value"] == .integer(10_002))
+                #expect(event["publishedAt"] == .integer(change.version.milliseconds))
+                #expect(event["sendToOnlineUsersOnly"] == .bool(flags.0) && event["syncEnabled"] == .bool(flags.1))
+                #expect(event["sessionID"]?.textValue == (session == own ? ann.session.description : nil))
+            }
+            // N13: an event for online users only leaves the one before it in force for later logins.
+            #expect(told[session]?.first?["loginEvent"]?["value"] == (flags.0 ? .integer(10_001) : nil))
         }
+    }
+
+    /// T8: nothing is pushed where nothing that the viewer is shown has changed.
+    @Test mutating func aChangeThatNobodyIsShownIsNotPushed() {
+        var change = record("ann", 1)
+        change.version = Version(milliseconds: 2, counter: 0, node: 1)
+        change.pushDevices = [PushDevice(platform: "ios", deviceID: "", until: 9)]
+        change.customStatusExpiresAt = 77
+        gateway.receive(.deliver(change))
+        #expect(pushed() == [])
+        var policy = Policy()
+        policy.exposesPlatforms = false
+        gateway.receive(.policy(app: nil, policy))
+        change.version = Version(milliseconds: 3, counter: 0, node: 1)
+        change.onlinePlatforms = ["ios"]
+        gateway.receive(.deliver(change))
+        #expect(pushed() == [])
+        change.version = Version(milliseconds: 4, counter: 0, node: 1)
+        change.lastUpdateTime = 4
+        gateway.receive(.deliver(change))
+        #expect(pushed() == ["v1"])
+    }
+
+    /// R11, R13, N15: a login is told many users at once, those that were never seen included, before it hears that all has been told.
+    @Test mutating func aLoginIsToldInBatchesBeforeTheStreamSaysThatAllWasTold() {
+        let eve = gateway.open(
+            Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios"), resumeFrom: nil, at: now)
+        let names = (100..<300).map { "user-\($0)" }
+        var followed = names.map { Interest.Followed(target: user($0), told: nil, since: 1) }
+        followed[7].subscribeType = Subscription.friendOnlineStatus
+        gateway.receive(
+            .interest(Interest(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
+        gateway.endTurn()
+        gateway.output = Gateway.Output()
+        for name in names.dropLast() { gateway.receive(.deliver(Record(blank: user(name)))) }
+        gateway.receive(.deliver(record("eve", 1)))
+        gateway.receive(.deliver(record(names[199], 1)))
+        gateway.endTurn()
+        let events = gateway.output.pushes.filter { $0.session == eve }.map {
+            String(decoding: gateway.output.payloads[Int($0.payload)], as: UTF8.self)
+        }
+        #expect(events.count == 5 + 2 && events.prefix(5).allSatisfy { $0.hasPrefix("event: onUserStatusChanged") })
+        #expect(events.joined().components(of: "\"userID\"") == 201)
+        #expect(events[5].contains("onSubscriptionSyncCompleted") && events[5].contains("\"subscribeType\":1"))
+        #expect(events[6].contains("onSubscriptionSyncCompleted") && events[6].contains("\"subscribeType\":3"))
     }
 
     @Test mutating func aClosedSessionIsToldNothingAndItsUsersAreForgotten() {
@@ -332,6 +366,7 @@ import Testing
     }
 
     private mutating func positions() -> [Int] {
+        gateway.endTurn()
         defer { gateway.output = Gateway.Output() }
         return gateway.output.pushes.map { push in
             let lines = String(decoding: gateway.output.payloads[Int(push.payload)], as: UTF8.self).split(separator: "\n")
@@ -360,8 +395,9 @@ import Testing
         gateway.receive(.deliver(record("ann", 650)))
         #expect(positions() == [500])
         gateway.receive(.deliver(record("dora", 3)))
+        #expect(positions() == [500])
         gateway.receive(.deliver(record("ann", 701)))
-        #expect(positions() == [500, 700])
+        #expect(positions() == [700])
     }
 
     @Test mutating func noPositionIsToldWithTheFirstOfManyRecordsThatWaited() {
@@ -371,5 +407,14 @@ import Testing
         gateway.receive(.position(700))
         gateway.unblock(session)
         #expect(positions() == [500])
+    }
+}
+
+extension String {
+    /// How often `part` stands in the text.
+    fileprivate func components(of part: String) -> Int {
+        var (count, rest) = (0, self[...])
+        while let range = rest.firstRange(of: part) { (count, rest) = (count + 1, rest[range.upperBound...]) }
+        return count
     }
 }

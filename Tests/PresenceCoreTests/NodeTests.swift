@@ -61,7 +61,7 @@ import Testing
         #expect(cluster.call(.logout(nil), by: "ann", on: 1) == .done)
         #expect(!cluster.clients[phone].isOpen)
         #expect(!cluster.clients[laptop].isOpen)
-        #expect(cluster.clients[phone].events.last?.name == "onKickedOffline")
+        #expect(cluster.clients[phone].events.last?.name == "onLogout")
         cluster.advance(.seconds(5))
         #expect(cluster.statuses(told: watcher, of: "ann").last == "UNLOGINED")
     }

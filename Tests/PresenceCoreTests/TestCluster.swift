@@ -241,6 +241,7 @@ struct TestCluster {
     }
 
     private mutating func obeyGateway(_ index: Int) -> Bool {
+        processes[index].gateway.endTurn()
         let output = processes[index].gateway.output
         guard !output.isEmpty else { return false }
         processes[index].gateway.output = Gateway.Output()

@@ -120,7 +120,7 @@ import Testing
         #expect(
             hidden.statusType == gone.statusType && hidden.customStatus == gone.customStatus
                 && hidden.onlinePlatforms == gone.onlinePlatforms)
-        #expect(hidden.customStatusExpiresAt == gone.customStatusExpiresAt && hidden.event?.value == gone.event?.value)
+        #expect(hidden.customStatusExpiresAt == gone.customStatusExpiresAt && hidden.events.newest?.value == gone.events.newest?.value)
         #expect(hidden.lastUpdateTime == hidden.lastOnlineStatusUpdateTime && gone.lastUpdateTime == gone.lastOnlineStatusUpdateTime)
         #expect(hidden.lastCustomStatusUpdateTime == hidden.lastUpdateTime && gone.lastCustomStatusUpdateTime == gone.lastUpdateTime)
     }

@@ -50,7 +50,9 @@ import Testing
 
     @Test func aUserStatusHasTheFieldsThatAreDescribed() throws {
         var record = Record(blank: UserID(app: "default", id: "bob"))
-        record.event = PublishedEvent(value: 10_001, ext: "x", expiresAt: 5)
+        record.events = PublishedEvents(
+            newest: PublishedEvent(value: 10_001, ext: "x", expiresAt: 5, session: SessionID(stamp: 9, node: 2)),
+            forLogins: PublishedEvent(value: 10_002, ext: "", expiresAt: 9, isForOnlineOnly: false))
         var json = JSONWriter()
         json.userStatus(record)
         let written = try JSONReader.read(json.bytes)

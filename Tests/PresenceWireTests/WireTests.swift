@@ -14,7 +14,9 @@ import Testing
         record.statusType = .online
         record.customStatus = "in a \"meeting\""
         record.onlinePlatforms = ["ios", "web"]
-        record.event = PublishedEvent(value: 10_001, ext: "x", expiresAt: 5)
+        record.events.publish(PublishedEvent(value: 10_000, ext: "y", expiresAt: 6, isForOnlineOnly: false))
+        record.events.publish(
+            PublishedEvent(value: 10_001, ext: "x", expiresAt: 5, session: SessionID(stamp: 9, node: 2)))
         record.lastSeenTime = -1
         return record
     }
@@ -34,6 +36,7 @@ import Testing
     }()
     static var news: Interest {
         var interest = Interest(user: ann, version: version, isWhole: false, added: [], removed: [ann])
+        interest.unfollowed = [.init(target: ann, subscribeType: 3)]
         (interest.isNews, interest.hasExpired, interest.mayLackSome, interest.asker, interest.mark) = (true, true, true, session, .max)
         return interest
     }
@@ -76,7 +79,8 @@ import Testing
         .request(
             Request(
                 id: 7, user: ann,
-                operation: .publishEvent(value: 10_000, ext: "e", seconds: 60, isForOnlineOnly: false, isSynced: true))),
+                operation: .publishEvent(
+                    value: 10_000, ext: "e", seconds: 60, isForOnlineOnly: false, isSynced: true, session: SessionID(stamp: 9, node: 2)))),
         .request(Request(id: 8, user: ann, operation: .kick(reason: "banned"))),
         .request(Request(id: 9, user: ann, operation: .setPolicy(Array(#"{"preset":"zim"}"#.utf8)))),
         .request(Request(id: 10, user: ann, operation: .explain(ann, .view))), .request(Request(id: 11, user: ann, operation: .register)),
@@ -84,7 +88,8 @@ import Testing
         .delta(record), .watched([Watched(user: ann, record: nil, knownSince: 9), Watched(user: ann, record: record)]),
         .interest(
             Interest(
-                user: ann, version: version, isWhole: true, added: [.init(target: ann, told: nil, since: 3)], removed: [ann])),
+                user: ann, version: version, isWhole: true,
+                added: [.init(target: ann, told: nil, since: 3, subscribeType: 3, expiresAt: 9)], removed: [ann])),
         .interest(news), .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)),
         .answer(id: 9, .subscribed(evicted: [ann])), .answer(id: 9, .subscribed(evicted: [], strangers: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
@@ -152,7 +157,7 @@ import Testing
             return Message.delta(record)
         }
         var record = Self.record
-        record.event?.expiresAt = number
+        record.events.newest?.expiresAt = number
         messages.append(.delta(record))
         record = Self.record
         record.pushDevices[0].until = number
@@ -166,7 +171,7 @@ import Testing
         let operations: [OwnerOperation] = [
             .setSelfStatus(customStatus: "x", seconds: number),
             .subscribe([], seconds: number, subscribeType: 1, session: nil),
-            .publishEvent(value: 10_000, ext: "", seconds: number, isForOnlineOnly: true, isSynced: true),
+            .publishEvent(value: 10_000, ext: "", seconds: number, isForOnlineOnly: true, isSynced: true, session: nil),
         ]
         messages += operations.map { .request(Request(id: 1, user: Self.ann, operation: $0)) }
         for message in messages {
