@@ -99,6 +99,8 @@ struct PendingCalls {
         let begunAt: Version
         /// The session that asked; where that is not known, those of the caller on this node: one of them may be waiting for the answer.
         let askers: [SessionID]
+        /// The caller's own token asks: see ``PresenceWire/Request/isLimited``.
+        var isLimited = false
         /// The users whose records are wanted, and those that have come.
         var users: [UserID] = []
         var records: [Record?] = []
@@ -154,12 +156,18 @@ struct PendingCalls {
 
     /// Notes a request of `call` to `peer`.
     mutating func send(_ operation: OwnerOperation, of user: UserID, for call: CallIndex, to peer: PeerIndex, isRepeated: Bool) -> Request {
-        nextRequest += 1
         let request = Request(
-            id: nextRequest, user: user, operation: operation, begunAt: calls[call]?.begunAt ?? .zero, isRepeated: isRepeated)
+            id: nextRequestID(), user: user, operation: operation, begunAt: calls[call]?.begunAt ?? .zero, isRepeated: isRepeated,
+            isLimited: !isRepeated && calls[call]?.isLimited ?? false)
         sent[request.id] = Sent(call: call, request: request, peer: peer)
         calls[call]?.openCount += 1
         return request
+    }
+
+    /// A request's ID, larger than all before.
+    mutating func nextRequestID() -> UInt64 {
+        nextRequest += 1
+        return nextRequest
     }
 
     /// The request that an answer belongs to; nil when it was answered before or has timed out.

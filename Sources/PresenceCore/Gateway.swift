@@ -127,6 +127,8 @@ public struct Gateway {
                 now: now, id: resumeFrom ?? 0),
             to: index)
         // Before the owner is asked for the user: its answer has the session in it.
+        var attach = attach
+        attach.openedAt = now.wall
         output.toNode.append(.open(attach))
         follow([(user, floor)], by: index)
         if let leavingReason {

@@ -13,10 +13,15 @@ extension Node {
         token: UInt64, at now: Now
     ) {
         let viewer = seesAll ? nil : caller
-        if origin == .caller, let seconds = waitOf(call, of: caller, at: now) {
+        let isLimited = origin == .caller
+        let decision = isLimited ? count(call, of: caller, at: now) : .answer
+        if case .refuse(let seconds) = decision {
             return effects.append(.answer(gateway: gateway, token: token, .tooOften(retryAfter: seconds)))
         }
-        if case .getUserStatus(let users) = call, answerAtOnce(users, viewer, gateway: gateway, token: token, at: now) { return }
+        if decision == .answer, case .getUserStatus(let users) = call, answerAtOnce(users, viewer, gateway: gateway, token: token, at: now)
+        {
+            return
+        }
         guard calls.count < settings.callsMax else {
             effects.append(.answer(gateway: gateway, token: token, .refused(.overloaded)))
             return
@@ -24,8 +29,10 @@ extension Node {
         let index = calls.add(
             PendingCalls.Pending(
                 gateway: gateway, token: token, caller: caller, viewer: viewer, call: call, deadline: now.instant + settings.callTimeout,
-                begunAt: owners.clock.current(at: now.wall), askers: asker.map { [$0] } ?? sessions.askers(caller)))
-        if origin == .backEndForCaller, call.needsUser, mustKnow(caller) {
+                begunAt: owners.clock.current(at: now.wall), askers: asker.map { [$0] } ?? sessions.askers(caller), isLimited: isLimited))
+        if decision == .ask {
+            ask(.countQuery(isMade: false), of: caller, for: index)
+        } else if origin == .backEndForCaller, call.needsUser, mustKnow(caller) {
             calls[index]?.isOfUnknown = true
             gather([caller], for: index, at: now)
         } else {
@@ -150,8 +157,13 @@ extension Node {
 
     /// An owner has answered a request.
     mutating func receive(_ answer: Answer, to id: UInt64, from peer: PeerIndex, at now: Now) {
+        if rates.counted(id, answer, at: now.instant) { return }
         guard let sent = calls.take(id), let pending = calls[sent.call] else { return }
+        if case .countQuery = sent.request.operation, answer == .done { return begin(pending.call, of: pending.caller, sent.call, at: now) }
         switch answer {
+        case .tooOften(let seconds):
+            if case .countQuery = sent.request.operation { rates.close(pending.caller, for: seconds, at: now.instant) }
+            finish(sent.call, .tooOften(retryAfter: Int(clamping: seconds)))
         case .record, .refused:
             if case .importUsers = pending.call {
                 if case .refused = answer { calls[sent.call]?.excluded.append(sent.request.user) }

@@ -377,10 +377,17 @@ public struct Node {
             guard handoff.coldCount == 0 else { return send(.misrouted([request.user]), to: peer) }
             return send(.answer(id: request.id, .followers(targets.map { UInt64(owners.followers.ask($0)) })), to: peer)
         }
+        // A count needs nothing that is known of the user.
+        if case .countQuery(let isMade) = request.operation {
+            return send(.answer(id: request.id, count(request, isMade: isMade, at: now)), to: peer)
+        }
         guard decides(request.user, for: peer) else { return }
         guard request.subjects.allSatisfy({ decides($0) }) else { return send(.misrouted([request.user]), to: peer) }
         if request.operation.isDurable, let refusal = refusalOfChange(of: request.user) {
             return send(.answer(id: request.id, .refused(refusal)), to: peer)
+        }
+        if let seconds = waitOf(request, at: now) {
+            return send(.answer(id: request.id, .tooOften(retryAfter: UInt64(seconds))), to: peer)
         }
         switch request.operation {
         // A smaller side of a split decides nothing for all.

@@ -105,6 +105,7 @@ struct OwnedUser {
 struct OwnedSession {
     let id: SessionID
     let peer: PeerIndex
+    let openedAt: Milliseconds
     let platform: String
     let deviceID: String
     /// See ``PresenceWire/Attach/isPushReachable``.

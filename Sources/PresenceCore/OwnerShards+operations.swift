@@ -48,7 +48,7 @@ extension OwnerShards {
         case .register:
             register(request.user, at: now, into: &outbox)
             outbox.answersWhenStored.append((peer, request.id, .record(record(of: request.user))))
-        case .setPolicy, .kick, .explain, .followers: preconditionFailure("what all nodes keep is the node's to change")
+        case .setPolicy, .kick, .explain, .followers, .countQuery: preconditionFailure("what all nodes keep is the node's to change")
         case .records(let users, let viewer):
             outbox.answer(request.id, .records(users.map { record(of: $0).shown(to: viewer) }), to: peer)
         }

@@ -75,7 +75,7 @@ struct OwnerShards {
         retire(user) { $0.id != attach.session && $0.isReplaced(by: attach) }
         users[user].sessions.removeAll { $0.id == attach.session }
         var session = OwnedSession(
-            id: attach.session, peer: peer, platform: attach.platform, deviceID: attach.deviceID,
+            id: attach.session, peer: peer, openedAt: attach.openedAt, platform: attach.platform, deviceID: attach.deviceID,
             isPushReachable: attach.isPushReachable, epoch: rounds[peer]?.epoch ?? 0)
         session.isCounted = known?.isCounted ?? false
         if isLogin {
@@ -84,6 +84,7 @@ struct OwnerShards {
         }
         let place = users[user].sessions.firstIndex { $0.id > session.id } ?? users[user].sessions.count
         users[user].sessions.insert(session, at: place)
+        endReplaced(by: session, isLogin: isLogin, of: user, into: &outbox)
         endSurplus(user, into: &outbox)
         var text: String?
         if isLogin, let customStatus = attach.customStatus, !customStatus.isEmpty { text = customStatus }
@@ -132,12 +133,25 @@ struct OwnerShards {
         }
     }
 
+    /// A newer login ends the sessions that the app's policy allows no longer beside it (T34).
+    private mutating func endReplaced(by session: OwnedSession, isLogin: Bool, of user: Index, into outbox: inout Outbox) {
+        let scope = policies.policy(of: users.user(at: user)).multiClient
+        guard scope != .all else { return }
+        let rivals = users[user].sessions.filter { scope == .single || $0.platform == session.platform }
+        // A session that is registered again, though a login has ended it, was opened before that login: the word of it was lost.
+        let newest = isLogin ? session : rivals.max { ($0.openedAt, $0.id) < ($1.openedAt, $1.id) }
+        for rival in rivals where rival.id != newest?.id { end(rival, of: user, into: &outbox) }
+    }
+
     private mutating func endSurplus(_ user: Index, into outbox: inout Outbox) {
-        while users[user].sessions.count > Limits.sessionsPerUserMax {
-            let oldest = users[user].sessions.removeFirst()
-            if !oldest.isCounted { counters.sessionsSurplus += 1 }
-            outbox.send(.end(oldest.id, user: users.user(at: user), reason: SessionEnd.replaced), to: oldest.peer)
-        }
+        while users[user].sessions.count > Limits.sessionsPerUserMax { end(users[user].sessions[0], of: user, into: &outbox) }
+    }
+
+    /// Ends a session that makes room for a newer one.
+    private mutating func end(_ session: OwnedSession, of user: Index, into outbox: inout Outbox) {
+        users[user].sessions.removeAll { $0.id == session.id }
+        if !session.isCounted { counters.sessionsSurplus += 1 }
+        outbox.send(.end(session.id, user: users.user(at: user), reason: SessionEnd.replaced), to: session.peer)
     }
 
     /// Ends the sessions of a user for which `isOver` holds, and which nobody has ended: they were lost.

@@ -1,8 +1,11 @@
 import PresenceWire
 
-/// How often each user has called each operation lately (T17, T22, T24, Z6): so many calls in any span of so many seconds, no more.
+/// How often each user has called each operation lately (T17, T22, T24, Z6): so many calls in any span of so many seconds, in the whole cluster.
 ///
-/// A user's calls are counted on the node that takes them. Users who have not called within the span cost nothing.
+/// The caller's owner counts. A call that reaches it is counted there. A query that another node answers by itself is counted by a message
+/// of its own: as long as few of a user's queries are on their way to be counted, the node answers without waiting. All nodes together have
+/// at most a fifth of the limit on their way, so at most 1.2 × the limit passes (contract §5).
+/// Users who have not called within the span cost nothing.
 struct RateLimits {
     /// The operations that are counted apart.
     enum Kind: UInt8 { case setStatus, publish, setVisibility, query, list, subscribe, unsubscribe }
@@ -12,34 +15,93 @@ struct RateLimits {
         let kind: Kind
     }
 
+    /// A user whose queries another node counts.
+    private struct Remote {
+        /// The owner has said that it takes no query before.
+        var closedUntil = Instant(nanoseconds: 0)
+        /// When the queries were answered that the owner has not counted yet.
+        var answeredAt: [Instant] = []
+    }
+
     /// Users and operations that are counted at a time; beyond it those that called longest ago are forgotten.
     static let entriesMax = 200_000
+    /// After so long a query counts as counted whose count was never acknowledged: the link to the owner, or the owner, is gone.
+    private static let countTimeout = Duration.seconds(5)
 
     /// When the last calls were, oldest first.
     private var calls: [Key: [Instant]] = [:]
+    private var remotes: [UserID: Remote] = [:]
+    /// The requests by which owners count queries, and whose.
+    private var counting: [UInt64: UserID] = [:]
     private var nextSweep = Instant(nanoseconds: 0)
     /// Calls refused.
     private(set) var refusedCount: UInt64 = 0
 
-    /// Counts a call, or says after how many whole seconds it may be tried again; then it is not counted.
-    mutating func ask(_ kind: Kind, of user: UserID, _ rate: Policy.Rate, at now: Instant) -> Int? {
+    /// Counts a call, or says after how many whole seconds it may be tried again; then it is not counted. One that was made already
+    /// is counted in any case, and what is said is after how many seconds the next one is taken.
+    mutating func ask(_ kind: Kind, of user: UserID, _ rate: Policy.Rate, at now: Instant, isMade: Bool = false) -> Int? {
         sweep(at: now)
-        let span = Duration.seconds(rate.seconds)
+        let (span, countMax) = (Duration.seconds(rate.seconds), Int(rate.calls))
         var recent = calls[Key(user: user, kind: kind)] ?? []
         recent.removeAll { $0 + span <= now }
-        guard recent.count < Int(rate.calls) else {
+        if isMade || recent.count < countMax {
+            recent.append(now)
+            calls[Key(user: user, kind: kind)] = recent
+            // Who has made a call already is told also that it was the last one for now.
+            guard isMade, recent.count >= countMax else { return nil }
+        } else {
             refusedCount += 1
-            let wait = recent[recent.count - Int(rate.calls)] + span - now
-            return max(Int((wait.wholeMilliseconds + 999) / 1_000), 1)
         }
-        recent.append(now)
-        calls[Key(user: user, kind: kind)] = recent
-        return nil
+        return (recent[recent.count - countMax] + span - now).wholeSecondsUp
+    }
+
+    /// What becomes of a query whose caller another node owns.
+    enum OnQuery: Equatable {
+        /// It may be answered, and is to be counted.
+        case answer
+        /// Its owner is to be asked first.
+        case ask
+        case refuse(retryAfter: Int)
+    }
+
+    /// Decides about a query.
+    ///
+    /// - Parameter nodesCount: how many nodes may answer queries of the user.
+    mutating func query(of user: UserID, _ rate: Policy.Rate, nodesCount: Int, at now: Instant) -> OnQuery {
+        sweep(at: now)
+        guard var remote = remotes[user] else { return rate.uncountedMax(of: nodesCount) > 0 ? .answer : .ask }
+        remote.answeredAt.removeAll { $0 + Self.countTimeout <= now }
+        remotes[user] = remote
+        guard remote.closedUntil <= now else {
+            refusedCount += 1
+            return .refuse(retryAfter: (remote.closedUntil - now).wholeSecondsUp)
+        }
+        return remote.answeredAt.count < rate.uncountedMax(of: nodesCount) ? .answer : .ask
+    }
+
+    /// A query is answered, and its owner is asked by `request` to count it.
+    mutating func answered(_ user: UserID, request: UInt64, at now: Instant) {
+        remotes[user, default: Remote()].answeredAt.append(now)
+        counting[request] = user
+    }
+
+    /// An owner has counted a query by `request`. Returns whether it was one that was answered before.
+    mutating func counted(_ request: UInt64, _ answer: Answer, at now: Instant) -> Bool {
+        guard let user = counting.removeValue(forKey: request) else { return false }
+        if !(remotes[user]?.answeredAt.isEmpty ?? true) { remotes[user]?.answeredAt.removeFirst() }
+        if case .tooOften(let seconds) = answer { close(user, for: seconds, at: now) }
+        if let remote = remotes[user], remote.answeredAt.isEmpty, remote.closedUntil <= now { remotes[user] = nil }
+        return true
+    }
+
+    /// The owner of a user takes no query for so many seconds.
+    mutating func close(_ user: UserID, for seconds: UInt64, at now: Instant) {
+        remotes[user, default: Remote()].closedUntil = now + .seconds(Int64(min(seconds, 3_600)))
     }
 
     /// Forgets those who have not called for an hour, the longest span that there is, or, when there are too many, for less.
     private mutating func sweep(at now: Instant) {
-        guard now >= nextSweep || calls.count >= Self.entriesMax else { return }
+        guard now >= nextSweep || calls.count >= Self.entriesMax || remotes.count >= Self.entriesMax else { return }
         nextSweep = now + .seconds(60)
         var age = Duration.seconds(3_600)
         repeat {
@@ -47,30 +109,62 @@ struct RateLimits {
             calls = calls.filter { ($0.value.last ?? now) + age > now }
             age /= 2
         } while calls.count >= Self.entriesMax && age > .milliseconds(1)
+        // order does not matter: each is looked at for itself.
+        remotes = remotes.filter {
+            $0.value.closedUntil > now || ($0.value.answeredAt.last ?? $0.value.closedUntil) + Self.countTimeout > now
+        }
+        counting = counting.filter { remotes[$0.value] != nil }
     }
 }
 
 extension Node {
-    /// After how many seconds a call may be tried again, if it comes too often.
-    mutating func waitOf(_ call: Call, of caller: UserID, at now: Now) -> Int? {
-        guard let kind = RateLimits.Kind(call, of: caller), let rate = owners.policies.policy(of: caller).rate(of: kind) else { return nil }
-        return rates.ask(kind, of: caller, rate, at: now.instant)
+    /// After how many seconds a call may be tried again that has reached its caller's owner, if it comes too often.
+    mutating func waitOf(_ request: Request, at now: Now) -> Int? {
+        guard request.isLimited, let kind = RateLimits.Kind(request.operation) else { return nil }
+        guard let rate = owners.policies.policy(of: request.user).rate(of: kind) else { return nil }
+        return rates.ask(kind, of: request.user, rate, at: now.instant)
+    }
+
+    /// Another node has answered a query of a user, or is about to, and asks the owner of the user to count it.
+    mutating func count(_ request: Request, isMade: Bool, at now: Now) -> Answer {
+        guard let rate = owners.policies.policy(of: request.user).queryRate else { return .done }
+        let wait = rates.ask(.query, of: request.user, rate, at: now.instant, isMade: isMade)
+        return wait.map { .tooOften(retryAfter: UInt64($0)) } ?? .done
+    }
+
+    /// Decides whether a query may be answered. Where the owner of its caller cannot be reached, this node counts by itself.
+    mutating func count(_ call: Call, of caller: UserID, at now: Now) -> RateLimits.OnQuery {
+        guard case .getUserStatus(let users) = call, users != [caller] else { return .answer }  // T15
+        guard let rate = owners.policies.policy(of: caller).queryRate else { return .answer }
+        let owner = owner(of: caller)
+        guard owner != 0, peers[owner].isLinked else {
+            return rates.ask(.query, of: caller, rate, at: now.instant).map { .refuse(retryAfter: $0) } ?? .answer
+        }
+        let nodesCount = peers.count { $0.isAlive }
+        let decision = rates.query(of: caller, rate, nodesCount: nodesCount, at: now.instant)
+        if decision == .answer {
+            let request = Request(id: calls.nextRequestID(), user: caller, operation: .countQuery(isMade: true))
+            rates.answered(caller, request: request.id, at: now.instant)
+            send(.request(request), to: owner)
+        }
+        return decision
     }
 }
 
 extension RateLimits.Kind {
-    /// As what a call is counted; nil for one that may come as often as it likes.
-    fileprivate init?(_ call: Call, of caller: UserID) {
-        switch call {
+    /// As what an operation is counted that reaches the owner of its caller; nil for one that may come as often as it likes, or that
+    /// was counted before.
+    fileprivate init?(_ operation: OwnerOperation) {
+        switch operation {
         case .setSelfStatus: self = .setStatus
         case .publishEvent: self = .publish
         case .setVisibility: self = .setVisibility
-        case .getUserStatus(let users) where users.count == 1 && users[0] == caller: return nil  // T15
-        case .getUserStatus: self = .query
-        case .getSubscribedUserStatus: self = .list
-        case .subscribeUserStatus: self = .subscribe
-        case .unsubscribeUserStatus: self = .unsubscribe
-        case .logout, .setAppPolicy, .kick, .explain, .importUsers, .getVisibility: return nil
+        case .subscriptions: self = .list
+        case .subscribe(_, _, _, _, let isCounted):
+            if isCounted { return nil }
+            self = .subscribe
+        case .unsubscribe: self = .unsubscribe
+        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy: return nil
         }
     }
 }
@@ -83,4 +177,14 @@ extension Policy {
         case .subscribe, .unsubscribe: subscribeRate
         }
     }
+}
+
+extension Policy.Rate {
+    /// How many queries of a user one of so many nodes may have answered that are not counted yet: a fifth of the limit for all of them.
+    fileprivate func uncountedMax(of nodesCount: Int) -> Int { Int(calls) / (5 * max(nodesCount, 1)) }
+}
+
+extension Duration {
+    /// At least 1.
+    fileprivate var wholeSecondsUp: Int { max(Int((wholeMilliseconds + 999) / 1_000), 1) }
 }

@@ -148,6 +148,8 @@ public struct Attach: Hashable, Sendable {
     public var isLogin: Bool
     /// Vendor push reaches the device, so that a lost session does not make the user OFFLINE where the policy says so (N19).
     public var isPushReachable: Bool
+    /// When it was opened, by the clock of its node.
+    public var openedAt: Milliseconds = 0
     /// The newest record of the user that the gateway holds, for an owner that knows less.
     public var record: Record?
 

@@ -9,11 +9,16 @@ public struct Request: Hashable, Sendable {
     public var begunAt: Version
     /// An answer did not come: what was written since the call began may be the work of an earlier attempt.
     public var isRepeated: Bool
+    /// The user's own token asks: the owner counts the call (T17, T22, T24, Z6).
+    public var isLimited: Bool
 
-    public init(id: UInt64, user: UserID, operation: OwnerOperation, begunAt: Version = .zero, isRepeated: Bool = false) {
+    public init(
+        id: UInt64, user: UserID, operation: OwnerOperation, begunAt: Version = .zero, isRepeated: Bool = false, isLimited: Bool = false
+    ) {
         self.id = id
         self.begunAt = begunAt
         self.isRepeated = isRepeated
+        self.isLimited = isLimited
         self.user = user
         self.operation = operation
     }
@@ -45,6 +50,8 @@ public enum OwnerOperation: Hashable, Sendable {
     case subscriptions(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8?)
     /// These users' records as they are shown to one user, or with nil as they are.
     case records([UserID], for: UserID?)
+    /// Counts a query that the asking node answers by itself. If it `isMade` already, it counts also where it is one too many.
+    case countQuery(isMade: Bool)
     /// Changes who may see the user.
     case setVisibility(Visibility.Change)
     /// Who may see the user.
@@ -64,7 +71,7 @@ public enum OwnerOperation: Hashable, Sendable {
     public var isDurable: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility: true
-        case .subscriptions, .records, .visibility, .logout, .explain, .followers: false
+        case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery: false
         }
     }
 
@@ -100,7 +107,7 @@ public enum Answer: Hashable, Sendable {
     case crowded([UserID])
     /// To `followers`, in the order asked.
     case followers([UInt64])
-    /// To `unsubscribe`, `logout`, `kick` and `setPolicy`.
+    /// To `unsubscribe`, `logout`, `kick`, `setPolicy` and `countQuery`.
     case done
     /// To `subscriptions`.
     case subscriptions([Subscription], total: Int)
@@ -112,6 +119,8 @@ public enum Answer: Hashable, Sendable {
     case explained(OwnerOperation.Explained, [UInt8])
     /// Nothing was changed.
     case refused(Refusal)
+    /// The user calls too often; one after so many seconds is taken (7008).
+    case tooOften(retryAfter: UInt64)
 }
 
 /// Why an operation was refused: contract §3.

@@ -153,6 +153,7 @@ extension WireWriter {
         text(attach.deviceID)
         optional(attach.customStatus) { $0.text($1) }
         tag((attach.isLogin ? 1 : 0) | (attach.isPushReachable ? 2 : 0))
+        signed(attach.openedAt)
         optional(attach.record) { $0.record($1) }
     }
 
@@ -209,7 +210,7 @@ extension WireWriter {
         unsigned(request.id)
         user(request.user)
         version(request.begunAt)
-        tag(request.isRepeated ? 1 : 0)
+        tag((request.isRepeated ? 1 : 0) | (request.isLimited ? 2 : 0))
         switch request.operation {
         case .setSelfStatus(let customStatus, let seconds):
             tag(1)
@@ -247,6 +248,9 @@ extension WireWriter {
             tag(11)
             visibility(change)
         case .visibility: tag(12)
+        case .countQuery(let isMade):
+            tag(15)
+            tag(isMade ? 1 : 0)
         case .logout(let session):
             tag(6)
             optional(session) { $0.session($1) }
@@ -304,6 +308,9 @@ extension WireWriter {
             tag(6)
             unsigned(UInt64(refusal.code))
             text(refusal.detail)
+        case .tooOften(let retryAfter):
+            tag(11)
+            unsigned(retryAfter)
         }
     }
 }
@@ -392,6 +399,7 @@ extension WireReader {
         let flags = try tag()
         guard flags < 4 else { throw .unknownTag(flags) }
         (attach.isLogin, attach.isPushReachable) = (flags & 1 != 0, flags & 2 != 0)
+        attach.openedAt = try time()
         attach.record = try optional { reader throws(DecodeError) in try reader.record() }
         return attach
     }
@@ -484,8 +492,10 @@ extension WireReader {
         let id = try unsigned()
         let user = try user()
         let begunAt = try version()
-        let isRepeated = try flag()
-        return Request(id: id, user: user, operation: try operation(), begunAt: begunAt, isRepeated: isRepeated)
+        let flags = try tag()
+        guard flags < 4 else { throw .unknownTag(flags) }
+        return Request(
+            id: id, user: user, operation: try operation(), begunAt: begunAt, isRepeated: flags & 1 != 0, isLimited: flags & 2 != 0)
     }
 
     private mutating func operation() throws(DecodeError) -> OwnerOperation {
@@ -510,6 +520,7 @@ extension WireReader {
         case 5: return .records(try users(), for: try optional { reader throws(DecodeError) in try reader.user() })
         case 11: return .setVisibility(try visibilityChange())
         case 12: return .visibility
+        case 15: return .countQuery(isMade: try flag())
         case 6: return .logout(try optional { reader throws(DecodeError) in try reader.session() })
         case 8:
             let (value, ext, seconds, flags) = (try signed(), try text(bytesMax: Limits.eventBytesMax), try seconds(), try tag())
@@ -547,6 +558,7 @@ extension WireReader {
         case 6:
             let code = Int(clamping: try unsigned())
             return .refused(Refusal(code: code, detail: try text(bytesMax: 1024)))
+        case 11: return .tooOften(retryAfter: try unsigned())
         case let other: throw .unknownTag(other)
         }
     }
