@@ -29,12 +29,10 @@ final class AdminAPI {
     func requestReceived(_ request: HTTPRequest, operation name: String, on connection: HTTPServerConnection) {
         guard let operation = Operation(rawValue: name) else {
             let names = Operation.allCases.map(\.rawValue).joined(separator: ", ")
-            let problem = Problem(status: 404, code: 6017, detail: "no such operation; POST /admin/v1/ and one of \(names)")
-            return respond(problem, request.stream, connection)
+            return respond(.noSuchPath("no such operation; POST /admin/v1/ and one of \(names)"), request.stream, connection)
         }
         guard request.method == .post else {
-            return respond(
-                Problem(status: 405, code: 6017, detail: "\(name) is called with POST"), request.stream, connection, allow: "POST")
+            return respond(.wrongMethod("\(name) is called with POST"), request.stream, connection, allow: "POST")
         }
         let header = String(decoding: request.authorization, as: UTF8.self)
         guard header.lowercased().hasPrefix("bearer ") else {
@@ -70,7 +68,7 @@ final class AdminAPI {
             switch result {
             case .failure(let error): api.respond(.notLoggedIn(error.reason), stream, connection, to: operation)
             case .success(let caller) where !caller.isAdmin:
-                api.respond(.notLoggedIn("the token has no role \"admin\""), stream, connection, to: operation)
+                api.respond(.wrongRole("the token is valid, but has no role \"admin\""), stream, connection, to: operation)
             case .success(let caller):
                 let respond = { [api, operation, stream, connection] (answer: Result<[UInt8], Problem>) in
                     switch answer {

@@ -23,7 +23,7 @@ final class ClusterListener: HTTPServerDelegate {
     }
 
     /// Why streams were rejected.
-    enum Rejection: String, CaseIterable { case junk, noHello, notStarted, refused, wrongSecret, unknownPath, tooLarge }
+    enum Rejection: String, CaseIterable { case junk, noHello, notStarted, refused, wrongSecret, unknownPath, wrongMethod, tooLarge }
 
     private unowned let shell: Shell
     private(set) var rejections: [Rejection: UInt64] = [:]
@@ -33,13 +33,17 @@ final class ClusterListener: HTTPServerDelegate {
 
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         guard request.refusedStatus == nil else { return reject(.tooLarge, 413, "too large", request.stream, connection) }
-        let bytes = UnsafeRawBufferPointer(request.body)
-        if request.method == .post, request.target.starts(with: Self.batchPath) {
-            return batch(request.target.dropFirst(Self.batchPath.count), bytes, request.stream, connection)
+        let (bytes, target) = (UnsafeRawBufferPointer(request.body), request.target)
+        let isBatch = target.starts(with: Self.batchPath)
+        guard isBatch || target.elementsEqual(Self.helloPath) || target.elementsEqual(Self.proofPath) else {
+            return reject(.unknownPath, .noSuchPath("this port is for nodes of the cluster"), request.stream, connection)
         }
-        if request.method == .post, request.target.elementsEqual(Self.helloPath) { return hello(bytes, request.stream, connection) }
-        if request.method == .post, request.target.elementsEqual(Self.proofPath) { return proof(bytes, request.stream, connection) }
-        reject(.unknownPath, 404, "this port is for nodes of the cluster", request.stream, connection)
+        guard request.method == .post else {
+            return reject(.wrongMethod, .wrongMethod("nodes of the cluster send POST"), request.stream, connection, allow: "POST")
+        }
+        if isBatch { return batch(target.dropFirst(Self.batchPath.count), bytes, request.stream, connection) }
+        if target.elementsEqual(Self.helloPath) { return hello(bytes, request.stream, connection) }
+        proof(bytes, request.stream, connection)
     }
 
     private static let helloPath = Array("/cluster/v1/hello".utf8)
@@ -113,6 +117,15 @@ final class ClusterListener: HTTPServerDelegate {
     ) {
         rejections[rejection, default: 0] += 1
         respond(status, Array(reason.utf8), stream, connection)
+    }
+
+    /// Answers what is not a message of a node, but a client's error, as the other ports do.
+    private func reject(
+        _ rejection: Rejection, _ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, allow: StaticString? = nil
+    ) {
+        rejections[rejection, default: 0] += 1
+        let body = ByteBuffer(bytes: problem.json)
+        connection.respond(to: stream, HTTPResponse(status: problem.status, contentType: .problem, body: body, allow: allow))
     }
 
     private func respond(_ status: Int, _ body: [UInt8], _ stream: StreamID, _ connection: HTTPServerConnection) {

@@ -83,9 +83,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         if path.equals(Self.eventsPath) { return eventStreamRequested(request, on: connection) }
         if path.equals(Self.openAPIPath) {
             guard request.method == .get else {
-                return respond(
-                    Problem(status: 405, code: 6017, detail: "the description is read with GET"), to: request.stream, on: connection,
-                    allow: "GET")
+                return respond(.wrongMethod("the description is read with GET"), to: request.stream, on: connection, allow: "GET")
             }
             return connection.respond(
                 to: request.stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: OpenAPI.bytes)))
@@ -93,13 +91,10 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         guard let operation = API.operation(ofPath: path) else {
             let names = API.Operation.allCases.map(\.name).joined(separator: ", ")
             return respond(
-                Problem(status: 404, code: 6017, detail: "no such path; POST /v1/ and one of \(names), or GET /v1/events"),
-                to: request.stream, on: connection)
+                .noSuchPath("no such path; POST /v1/ and one of \(names), or GET /v1/events"), to: request.stream, on: connection)
         }
         guard request.method == .post else {
-            return respond(
-                Problem(status: 405, code: 6017, detail: "\(operation.name) is called with POST"), to: request.stream, on: connection,
-                allow: "POST")
+            return respond(.wrongMethod("\(operation.name) is called with POST"), to: request.stream, on: connection, allow: "POST")
         }
         let now = Clock.now()
         // What ends work is always taken.
@@ -337,9 +332,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     private func eventStreamRequested(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         guard request.method == .get else {
-            return respond(
-                Problem(status: 405, code: 6017, detail: "the event stream is opened with GET"), to: request.stream, on: connection,
-                allow: "GET")
+            return respond(.wrongMethod("the event stream is opened with GET"), to: request.stream, on: connection, allow: "GET")
         }
         let now = Clock.now()
         guard let work = admit(request.lastEventID.isEmpty ? .login : .resume, nil, stream: request.stream, on: connection, at: now) else {

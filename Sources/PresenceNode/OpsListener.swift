@@ -39,15 +39,19 @@ final class OpsListener: HTTPServerDelegate {
             }
         case (_, let path) where path.hasPrefix("/admin/v1/"):
             admin.requestReceived(request, operation: String(path.dropFirst("/admin/v1/".count)), on: connection)
-        case (_, "/healthz"), (_, "/readyz"), (_, "/metrics"): respond(405, "\(path) is read with GET\n", stream, connection, allow: "GET")
-        default: respond(404, "GET /metrics, /healthz or /readyz; POST /admin/v1/<operation>\n", stream, connection)
+        case (_, "/healthz"), (_, "/readyz"), (_, "/metrics"):
+            respond(.wrongMethod("\(path) is read with GET"), stream, connection, allow: "GET")
+        default: respond(.noSuchPath("GET /metrics, /healthz or /readyz; POST /admin/v1/<operation>"), stream, connection)
         }
     }
 
-    private func respond(
-        _ status: Int, _ text: String, _ stream: StreamID, _ connection: HTTPServerConnection, allow: StaticString? = nil
-    ) {
-        connection.respond(to: stream, HTTPResponse(status: status, contentType: .text, body: ByteBuffer(string: text), allow: allow))
+    private func respond(_ status: Int, _ text: String, _ stream: StreamID, _ connection: HTTPServerConnection) {
+        connection.respond(to: stream, HTTPResponse(status: status, contentType: .text, body: ByteBuffer(string: text)))
+    }
+
+    private func respond(_ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, allow: StaticString? = nil) {
+        let body = ByteBuffer(bytes: problem.json)
+        connection.respond(to: stream, HTTPResponse(status: problem.status, contentType: .problem, body: body, allow: allow))
     }
 
     func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {}

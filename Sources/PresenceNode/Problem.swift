@@ -68,6 +68,20 @@ public struct Problem: Error, Equatable, Sendable {
         return problem
     }
 
+    /// 404: the port has no such path.
+    static func noSuchPath(_ detail: String) -> Problem { Problem(status: 404, code: 404, detail: detail) }
+
+    /// 405: the path has no such method.
+    static func wrongMethod(_ detail: String) -> Problem { Problem(status: 405, code: 405, detail: detail) }
+
+    /// 403: the token is valid, and its role does not allow the call. A new token of the same user would not help.
+    static func wrongRole(_ detail: String) -> Problem { Problem(status: 403, code: 403, detail: detail) }
+
+    /// 7013: a status is set, where the plan covers the whole feature (R1, Z1).
+    static var ownStatusNotInPlan: Problem {
+        .notAllowed(7013, "the app's plan does not cover setting a status; it is \"basic\", and plan.covers is \"all\"", by: .plan)
+    }
+
     /// 6014: no or bad token.
     static func notLoggedIn(_ detail: String) -> Problem { Problem(status: 401, code: 6014, detail: detail) }
 
@@ -92,6 +106,9 @@ public struct Problem: Error, Equatable, Sendable {
     /// The name of the code, for people.
     var title: String {
         switch code {
+        case 403: "not allowed for this role"
+        case 404: "no such path"
+        case 405: "no such method"
         case 6014: "not logged in"
         case 6017: "bad parameter"
         case 7003: "bad user ID"

@@ -39,7 +39,7 @@ import Testing
                 .post, host: "127.0.0.1", port: fixture.nodes[0].ports.ops, path: "/admin/v1/\(operation)",
                 headers: [("authorization", "Bearer \(token)")], body: "{}", on: MultiThreadedEventLoopGroup.singleton.next())
         }
-        #expect(try await call("clusterStatus", false).status == 401)
+        #expect(try await call("clusterStatus", false).status == 403)
         #expect(try await call("nothing", true).status == 404)
         let members = try JSONReader.read(try await call("clusterStatus", true).body)["members"]?.elements ?? []
         #expect(members.map { $0["state"]?.text } == ["alive", "alive"])

@@ -45,7 +45,7 @@ import Testing
         #expect(
             lines == [
                 #"rollcall_operations_total{operation="clusterStatus",code="0"} 2"#,
-                #"rollcall_operations_total{operation="forget",code="6014"} 1"#,
+                #"rollcall_operations_total{operation="forget",code="403"} 1"#,
                 #"rollcall_operations_total{operation="forget",code="6017"} 1"#,
                 #"rollcall_operations_total{operation="kick",code="6014"} 1"#,
             ])
