@@ -466,9 +466,12 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     // MARK: Time
 
-    /// Looks after the sessions once a second.
+    /// How often the loop looks after its sessions.
+    static let tickInterval = Duration.seconds(1)
+
+    /// Looks after the sessions at each ``tickInterval``.
     func scheduleTicks() {
-        eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { [weak self] in
+        eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(Self.tickInterval)) { [weak self] in
             self?.tick()
             self?.scheduleTicks()
         }
@@ -568,7 +571,18 @@ extension HTTPServerConnection {
         let (ping, end) = (TimeAmount(heartbeat.interval), TimeAmount(heartbeat.timeout))
         silenceLimits = (min(silenceLimits?.ping ?? ping, ping), min(silenceLimits?.end ?? end, end))
         // A client that speaks HTTP/1.1 says nothing on a stream: TCP tells that it is gone, by what it does not acknowledge.
-        if !isHTTP2 { boundUnacknowledged(end) }
+        if !isHTTP2 { boundUnacknowledged(heartbeat.unacknowledgedMax) }
+    }
+}
+
+extension Heartbeat {
+    /// How long TCP may wait for an acknowledgement of what was sent, for the session to end within ``timeout`` of silence (T6).
+    ///
+    /// A network that dies just after a comment was acknowledged leaves nothing unacknowledged until the next comment. That is due after
+    /// ``interval``, and is sent by the tick after it, up to a second later. The wait that TCP begins then is what remains of ``timeout``;
+    /// never less than a second, because TCP takes 0 for no bound at all.
+    var unacknowledgedMax: TimeAmount {
+        TimeAmount(max(timeout - interval - GatewayLoop.tickInterval, .seconds(1)))
     }
 }
 
