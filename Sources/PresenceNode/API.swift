@@ -250,16 +250,14 @@ struct API {
                 if let records { json.member("userStatusList", zip(records, users).map { ($0 ?? Record(blank: $1)).shown(by: policy) }) }
             }
         case .subscriptions(let page, let records, let total):
-            let known = records.compactMap { $0?.shown(by: policy) }
-            // Nobody's status is made up.
-            guard known.count == page.count else { throw Problem(.unavailable) }
-            json.subscriptions(page, known, total: total)
+            json.subscriptions(page, records.map { $0?.shown(by: policy) }, total: total, errors: errors)
         }
     }
 }
 
 extension JSONWriter {
-    fileprivate mutating func subscriptions(_ page: [Subscription], _ records: [Record], total: Int) {
+    /// - Parameter records: nil for a user whose owner did not answer: nobody's status is made up.
+    fileprivate mutating func subscriptions(_ page: [Subscription], _ records: [Record?], total: Int, errors: [UserError]) {
         object { json in
             json.key("subscriptions")
             json.array { json in
@@ -269,12 +267,16 @@ extension JSONWriter {
                         json.member("subscribeType", Int64(subscription.subscribeType))
                         json.member("subscribedAt", subscription.subscribedAt)
                         if let expiresAt = subscription.expiresAt { json.member("expiresAt", expiresAt) }
-                        json.key("userStatus")
-                        json.userStatus(record)
+                        if let record {
+                            json.key("userStatus")
+                            json.userStatus(record)
+                        }
                     }
                 }
             }
             json.member("total", Int64(total))
+            let unreachable = zip(page, records).compactMap { $1 == nil ? UserError(unreachable: $0.target) : nil }
+            json.member("errorUserList", errors + unreachable)
         }
     }
 }

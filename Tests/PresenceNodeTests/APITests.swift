@@ -35,6 +35,25 @@ import Testing
         }
     }
 
+    @Test("An unreachable owner makes an entry in errorUserList, and the row without a status is told")
+    func unreachableInList() throws {
+        let users = ["bob", "carl"].map { UserID(app: "default", id: $0) }
+        let page = users.map { Subscription(target: $0, subscribedAt: 5, expiresAt: nil, version: .zero) }
+        var json = JSONWriter()
+        try API.write(
+            .subscriptions(page, records: [nil, Record(blank: users[1])], total: 7), to: .getSubscribedUserStatus, of: caller.user,
+            errors: [],
+            policy: policy, into: &json)
+        let answer = try JSONReader.read(json.bytes)
+        guard case .array(let rows) = answer["subscriptions"], case .array(let errors) = answer["errorUserList"] else {
+            Issue.record("\(answer)")
+            return
+        }
+        #expect(rows.map { $0["userID"] } == ["bob", "carl"] && rows.map { $0["userStatus"] != nil } == [false, true])
+        #expect(errors.count == 1 && errors[0]["userID"] == "bob" && errors[0]["code"] == 50001)
+        #expect(errors.first?["reason"] == .string(Refusal.unavailable.detail) && answer["total"] == 7)
+    }
+
     @Test func aRuleOfWhoMaySeeOneIsTakenWholeOrNotAtAll() throws {
         let bob = UserID(app: "default", id: "bob")
         #expect(
