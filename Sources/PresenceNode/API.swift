@@ -77,7 +77,8 @@ struct API {
         }
         let text = try fields.text("customStatus", bytesMax: Int(policy.customStatusBytesMax), by: .customStatus) ?? ""
         let standard = policy.customStatusSeconds > 0 && !text.isEmpty ? policy.customStatusSeconds : nil
-        let seconds = try fields.integer("expiry", in: Limits.customStatusSeconds) ?? standard
+        let range = Limits.customStatusSeconds.lowerBound...policy.customStatusSecondsMax
+        let seconds = try fields.integer("expiry", in: range, by: .ttl) ?? standard
         return Parsed(call: .setSelfStatus(customStatus: text, seconds: seconds), subject: subject, errors: [])
     }
 
@@ -282,9 +283,14 @@ extension JSONWriter {
 }
 
 extension Policy {
-    /// Throws where the app's plan does not cover a call (T36, Z1), or a switch is off (T16, T19, R1, N25). One's own status is free (T13, T15).
+    /// Throws where the app's plan does not cover a call (T36, R1, Z1), or a switch is off (T16, T19, R1, N25). To ask for one's own status
+    /// is always free (T15), to set it where the plan covers only what is told of others (T13).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
         guard !tellsOfOthers else { return }
+        switch call {
+        case .setSelfStatus, .publishEvent: guard coversOwnStatus else { throw .ownStatusNotInPlan }
+        default: break
+        }
         switch call {
         case .setSelfStatus, .logout, .setAppPolicy, .kick, .explain, .importUsers, .setVisibility, .getVisibility: return
         case .getUserStatus(let users) where users.allSatisfy { $0 == subject }: return

@@ -22,9 +22,11 @@ struct EventStreamQuery: Equatable {
         }
     }
 
-    /// Throws for what the app's policy does not allow (T12, Z4).
+    /// Throws for what the app's policy does not allow (T12, Z1, Z4).
     func check(by policy: Policy) throws(Problem) {
         let bytesCount = customStatus?.utf8.count ?? 0
+        // An empty text leaves the status as it is (Z8), and needs no plan.
+        guard bytesCount == 0 || policy.coversOwnStatus else { throw .ownStatusNotInPlan }
         guard bytesCount <= policy.customStatusBytesMax else {
             throw .parameter("customStatus: \(bytesCount) bytes, at most \(policy.customStatusBytesMax) are allowed", by: .customStatus)
         }

@@ -6,7 +6,7 @@ enum PolicyRule: String, CaseIterable, Sendable {
     case off = "switch"
     /// More users in one call than it may name.
     case batch
-    /// A subscription's validity is missing or out of its range.
+    /// The validity of a subscription or of a custom status is missing or out of its range.
     case ttl
     /// The custom status is too long.
     case customStatus

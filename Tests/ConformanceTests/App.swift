@@ -83,16 +83,41 @@ struct App: Sendable {
         try await cluster.until("\(target) is \(type)") { try await status(of: target, as: target, node: node).general == type }
     }
 
-    /// Whom `user` follows, in the order of their names.
+    /// Registers users, as the app's back end does.
+    func register(_ users: [String]) async throws {
+        for start in stride(from: 0, to: users.count, by: 1_000) {
+            let names = users[start..<min(start + 1_000, users.count)].map { "\"\($0)\"" }.joined(separator: ",")
+            let answer = try await admin("importUsers", "{\"userIDs\":[\(names)]}")
+            try #require(answer.status == 200 && answer.errors == [], "\(answer.json)")
+        }
+    }
+
+    /// Sets the custom status of `user`, as often as the app's limit of calls refuses it. Returns the answer that is not such a refusal.
+    @discardableResult func setStatus(_ text: String, of user: String, node: Int = 0) async throws -> Answer {
+        var answer: Answer?
+        try await cluster.until("setSelfStatus of \(user) is within the limit of calls") {
+            answer = try await call("setSelfStatus", "{\"customStatus\":\"\(text)\"}", as: user, node: node)
+            return answer?.code != 7008
+        }
+        return try #require(answer)
+    }
+
+    /// On which platforms `user` is, whatever the policy shows to others.
+    func platforms(of user: String, node: Int = 0) async throws -> [String] {
+        let answer = try await admin("queryOnlineStatus", "{\"userIDs\":[\"\(user)\"]}", node: node)
+        return try #require(answer.statuses.first, "\(answer.json)").platforms
+    }
+
+    /// Whom `user` follows, in the order of their names. The back end asks, to which limits of calls do not apply.
     func followed(by user: String = "ann", node: Int = 0) async throws -> [String] {
-        let answer = try await call("getSubscribedUserStatus", "{}", as: user, node: node)
+        let answer = try await call("getSubscribedUserStatus", "{\"asUser\":\"\(user)\"}", as: "backend", isAdmin: true, node: node)
         try #require(answer.status == 200, "\(answer.json)")
         return answer["subscriptions"].elements.compactMap { $0["userID"]?.text }
     }
 
-    /// How many `user` follows.
+    /// How many `user` follows. The back end asks.
     func followedCount(by user: String = "ann") async throws -> Int64? {
-        try await call("getSubscribedUserStatus", #"{"limit":1}"#, as: user)["total"].number
+        try await call("getSubscribedUserStatus", "{\"limit\":1,\"asUser\":\"\(user)\"}", as: "backend", isAdmin: true)["total"].number
     }
 
     /// The settings that are in force, as a node tells them.

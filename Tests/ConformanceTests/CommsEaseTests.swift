@@ -75,7 +75,7 @@ extension ConformanceTests {
         @Test("N3 N20 N22 The server tells of login, disconnection without push, logout, and the next login") func systemValues()
             async throws
         {
-            let app = try await App("commsease", #"{"offlineGrace":0}"#)
+            let app = try await App("commsease")
             let (ann, received) = try await Self.login("ann", app, node: 0)
             try await ann.subscribeEvent(NIMSubscribeRequest(expiry: 60, publishers: ["bob"]))
             var expected: [Int64] = []
@@ -107,7 +107,7 @@ extension ConformanceTests {
         }
 
         @Test("N6 60 s to 30 days; after it the subscription ends by itself") func validity() async throws {
-            let app = try await App("commsease", #"{"rate.query":false}"#)
+            let app = try await App("commsease")
             for (expiry, code) in [(59, 6017), (60, 0), (2_592_000, 0), (2_592_001, 6017), (-60, 6017)] {
                 let answer = try await app.call("subscribeUserStatus", users(["bob"], "\"expiry\":\(expiry)"), node: 1)
                 #expect(answer.code == code, "\(expiry) s: \(answer.json)")
@@ -143,6 +143,18 @@ extension ConformanceTests {
             try await app.cluster.until("bob's event is received") { received.values(from: "bob").last == 10_001 }
             try await ann.logout()
             for session in [bob, carl] { session.close() }
+        }
+
+        @Test("N9 100 publishers an unsubscribe call; one more is refused, and nobody is unsubscribed") func unsubscribeBatch() async throws
+        {
+            let app = try await App("commsease")
+            #expect(try await app.call("subscribeUserStatus", users(many(0..<100), Self.hour)).errors == [])
+            let over = try await app.call("unsubscribeUserStatus", users(many(0..<101)), node: 1)
+            #expect(over.code == 6017 && over.detail.contains("at most 100"))
+            let followed = users(many(0..<100))
+            #expect(try await app.call("getSubscribedUserStatus", followed, node: 2)["total"].number == 100)
+            #expect(try await app.call("unsubscribeUserStatus", followed, node: 1).errors == [])
+            #expect(try await app.call("getSubscribedUserStatus", followed, node: 2)["total"].number == 0)
         }
 
         @Test("N9 Without publishers every subscription ends") func unsubscribe() async throws {
@@ -185,8 +197,9 @@ extension ConformanceTests {
             }
         }
 
-        @Test("N18 At most 3,000 subscriptions are valid") func quota() async throws {
-            let app = try await App("commsease", #"{"rate.subscribe":false,"rate.query":false}"#)
+        @Test("N5 N18 At most 3,000 subscriptions are valid: 30 calls in a row make them, and 30 ask about them") func quota() async throws
+        {
+            let app = try await App("commsease")
             #expect(try await app.call("subscribeUserStatus", users(["first"], Self.hour)).errors == [])
             for start in stride(from: 0, to: 3_000, by: 100) {
                 let answer = try await app.call("subscribeUserStatus", users(many(start..<start + 100), Self.hour), node: start / 100 % 3)

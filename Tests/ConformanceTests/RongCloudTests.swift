@@ -52,6 +52,18 @@ extension ConformanceTests {
             #expect(refused.status == RCErrorCode(rawValue: 72001) && refused.failedUserIds == ["bob"])
         }
 
+        @Test("R1 The plan covers the whole feature: with a smaller one a status is neither set nor followed", arguments: 0..<3)
+        func plan(node: Int) async throws {
+            let app = try await App("rongcloud", #"{"plan":"basic"}"#)
+            for (operation, body) in [
+                ("setSelfStatus", #"{"customStatus":"here"}"#), ("publishEvent", #"{"value":10000}"#),
+                ("subscribeUserStatus", users(["bob"])), ("getUserStatus", users(["bob"])),
+            ] {
+                let answer = try await app.call(operation, body, node: node)
+                #expect(answer.status == 403 && answer.code == 7013, "\(operation): \(answer.json)")
+            }
+        }
+
         @Test("R2 A request has a type, users and a validity in seconds") func request() async throws {
             let app = try await App("rongcloud")
             let body = users(["bob", "carl"], #""expiry":180000,"subscribeType":1"#)
@@ -156,13 +168,13 @@ extension ConformanceTests {
         }
 
         @Test("R10 Pages of 1 to 200, from the count of rows already returned") func pages() async throws {
-            let app = try await App("rongcloud", #"{"rate.query":false}"#)
+            let app = try await App("rongcloud")
             let names = many(0..<450)
             for start in [0, 200, 400] {
                 let batch = names[start..<min(start + 200, 450)]
                 #expect(try await app.call("subscribeUserStatus", users(batch), node: 1).code == 0)
             }
-            for size in [1, 200, 7] {
+            for size in [1, 200, 20, 7] {
                 var rows: [String] = []
                 var node = 0
                 while true {
@@ -179,6 +191,20 @@ extension ConformanceTests {
                 let refused = try await app.call("getSubscribedUserStatus", "{\"limit\":\(limit)}")
                 #expect(refused.code == 6017 && refused.detail.hasPrefix("limit:"))
             }
+        }
+
+        @Test("R10 The document's loop reads 60 subscriptions in pages of 2 and of 20", arguments: [2, 20]) func loop(pageSize: Int)
+            async throws
+        {
+            let app = try await App("rongcloud")
+            #expect(try await app.call("subscribeUserStatus", users(many(0..<60)), node: 1).errors == [])
+            var rows: [String] = []
+            for page in 0..<60 / pageSize {
+                let answer = try await app.call("getSubscribedUserStatus", "{\"offset\":\(rows.count),\"limit\":\(pageSize)}", node: 1)
+                #expect(answer.code == 0, "page \(page): \(answer.json)")
+                rows += answer["subscriptions"].elements.compactMap(\.user)
+            }
+            #expect(rows == many(0..<60))
         }
 
         @Test("R11 R13 R15 R16 A delegate is told of all changes, from when it is added until it is removed, on another thread")
@@ -246,7 +272,7 @@ extension ConformanceTests {
         }
 
         @Test("R12 Nobody is told that a subscription has ended, nor of what comes after") func silentExpiry() async throws {
-            let app = try await App("rongcloud", #"{"subscription.ttlMin":1,"rate.query":false}"#)
+            let app = try await App("rongcloud", #"{"subscription.ttlMin":1}"#)
             let ann = try await app.login("ann", node: 0)
             let control = try await app.login("eve", node: 0)
             #expect(try await app.call("subscribeUserStatus", users(["bob"], #""expiry":1"#)).code == 0)

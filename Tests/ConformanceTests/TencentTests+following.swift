@@ -59,7 +59,7 @@ extension ConformanceTests.TencentTests {
     }
 
     @Test("T35 Who stays away long is subscribed to nobody any more; who comes back in time still is") func awayForLong() async throws {
-        let app = try await App("tencent", #"{"rate.query":false}"#)
+        let app = try await App("tencent")
         #expect(try await app.policy()["settings"]["subscription.dropAfterOffline"]?.number == 86_400)
         #expect(try await app.call("subscribeUserStatus", users(["bob"])).code == 0)
         let ann = try await app.login("ann", node: 1)

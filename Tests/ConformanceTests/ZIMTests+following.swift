@@ -6,6 +6,7 @@ import ZIMStatus
 extension ConformanceTests.ZIMTests {
     @Test("Z9 Z13 Z16 100 users a call; oneself and bad names are in a list of errors beside the others") func batches() async throws {
         let app = try await App("zim")
+        try await app.register(many(0..<100) + ["ann", "bob", "carl", "dora"])
         for operation in ["subscribeUserStatus", "unsubscribeUserStatus"] {
             let more = operation == "subscribeUserStatus" ? Self.hour : ""
             #expect(try await app.call(operation, users(many(0..<100), more), node: 1).errors == [])
@@ -26,8 +27,32 @@ extension ConformanceTests.ZIMTests {
         await zim.client.close()
     }
 
+    @Test("Z9 X10 An unregistered user is an error of that user, in each list, until it is imported or logs in") func registration()
+        async throws
+    {
+        let app = try await App("zim")
+        try await app.register(["ann", "bob"])
+        for (node, operation) in ["subscribeUserStatus", "getUserStatus"].enumerated() {
+            let answer = try await app.call(operation, users(["bob", "eve", "frank"], Self.hour), node: node)
+            #expect(answer.status == 200 && answer.errors.sorted() == ["eve 70107", "frank 70107"])
+        }
+        #expect(try await app.followed() == ["bob"])
+        let zim = try ZIM(app.configuration(of: "ann"))
+        let errors = try await zim.subscribeUsersStatus(["eve"], config: ZIMUserStatusSubscribeConfig(subscriptionDuration: 60))
+        #expect(errors.map(\.userID) == ["eve"] && errors.map(\.reason) == [70107])
+        await zim.client.close()
+        try await app.register(["eve"])
+        let frank = try await app.login("frank", node: 2)
+        for node in 0..<3 {
+            #expect(try await app.call("subscribeUserStatus", users(["eve", "frank"], Self.hour), node: node).errors == [])
+        }
+        #expect(try await app.followed() == ["bob", "eve", "frank"])
+        frank.close()
+    }
+
     @Test("Z10 1 to 43,200 minutes, required; changes are told only inside them") func duration() async throws {
-        let app = try await App("zim", #"{"rate.setStatus":false,"rate.query":false}"#)
+        let app = try await App("zim")
+        try await app.register(["ann", "bob", "carl", "dora"])
         let zim = try ZIM(app.configuration(of: "ann"))
         for minutes in [1, 43_200] {
             #expect(try await zim.subscribeUsersStatus(["bob"], config: ZIMUserStatusSubscribeConfig(subscriptionDuration: minutes)) == [])
@@ -52,7 +77,7 @@ extension ConformanceTests.ZIMTests {
         #expect(try await app.call("setSelfStatus", #"{"customStatus":"inside"}"#, as: "bob", node: 1).code == 0)
         try await eve.status(of: "bob") { $0.custom == "inside" }
         try await app.cluster.until("the subscription has ended") { try await app.followedCount(by: "eve") == 0 }
-        #expect(try await app.call("setSelfStatus", #"{"customStatus":"outside"}"#, as: "bob", node: 1).code == 0)
+        #expect(try await app.setStatus("outside", of: "bob", node: 1).code == 0)
         try await control.status(of: "bob") { $0.custom == "outside" }
         #expect(try await app.call("setSelfStatus", #"{"customStatus":"own"}"#, as: "eve", node: 1).code == 0)
         try await eve.status(of: "eve") { $0.custom == "own" }
@@ -60,7 +85,8 @@ extension ConformanceTests.ZIMTests {
     }
 
     @Test("Z11 The 3,001st subscription overwrites the earliest") func quota() async throws {
-        let app = try await App("zim", #"{"rate.subscribe":false}"#)
+        let app = try await App("zim")
+        try await app.register(["ann", "first", "last"] + many(0..<2_999))
         #expect(try await app.call("subscribeUserStatus", users(["first"], Self.hour)).errors == [])
         for start in stride(from: 0, to: 2_999, by: 100) {
             let answer = try await app.call(
@@ -74,13 +100,14 @@ extension ConformanceTests.ZIMTests {
     }
 
     @Test("Z12 Z15 A subscription survives logout, and the next login tells what changed meanwhile") func relogin() async throws {
-        let app = try await App("zim", #"{"rate.setStatus":false}"#)
+        let app = try await App("zim")
+        try await app.register(["bob", "carl"])
         var ann = try await app.login("ann", node: 0)
         #expect(try await app.call("subscribeUserStatus", users(["bob", "carl"], Self.hour)).code == 0)
         #expect(try await app.call("logout", "{}", node: 1).code == 0)
         try await ann.until("the session has ended") { $0.last?.name == "ended" }
         for text in ["first", "last"] {
-            #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"\(text)\"}", as: "bob", node: 2).code == 0)
+            #expect(try await app.setStatus(text, of: "bob", node: 2).code == 0)
         }
         let carl = try await app.login("carl", node: 1)
         #expect(try await app.call("logout", "{}", as: "carl", node: 1).code == 0)
@@ -88,13 +115,14 @@ extension ConformanceTests.ZIMTests {
         #expect(try await app.followed() == ["bob", "carl"])
         #expect(ann.statuses(of: "bob").map(\.custom) == ["last"])
         #expect(ann.statuses(of: "carl").last?.general == "UNLOGINED" && ann.statuses(of: "carl").last?["lastUpdateTime"]?.number != 0)
-        #expect(try await app.call("setSelfStatus", #"{"customStatus":"now"}"#, as: "bob", node: 0).code == 0)
+        #expect(try await app.setStatus("now", of: "bob").code == 0)
         try await ann.status(of: "bob") { $0.custom == "now" }
         carl.close()
     }
 
     @Test("Z14 Z18 A status has seven fields; each time is that of the last change of what it is about") func fields() async throws {
-        let app = try await App("zim", #"{"rate.setStatus":false}"#)
+        let app = try await App("zim")
+        try await app.register(["bob"])
         let zim = try ZIM(app.configuration(of: "ann"))
         let handler = Handler()
         zim.setEventHandler(handler)
@@ -120,6 +148,7 @@ extension ConformanceTests.ZIMTests {
 
     @Test("Z17 200 users a query, oneself excluded; a list of statuses beside a list of errors") func query() async throws {
         let app = try await App("zim")
+        try await app.register(many(0..<200) + ["bob", "carl"])
         let edge = try await app.call("getUserStatus", users(many(0..<200)), node: 1)
         #expect(edge.statuses.count == 200 && edge.errors == [])
         let over = try await app.call("getUserStatus", users(many(0..<201)), node: 1)
@@ -131,7 +160,8 @@ extension ConformanceTests.ZIMTests {
     }
 
     @Test("Z19 Z20 The whole table, or of up to 200 users those that are followed") func table() async throws {
-        let app = try await App("zim", #"{"rate.setStatus":false}"#)
+        let app = try await App("zim")
+        try await app.register(["ann", "bob", "carl"])
         let zim = try ZIM(app.configuration(of: "ann"))
         for (name, minutes) in [("bob", 1), ("carl", 43_200)] {
             let config = ZIMUserStatusSubscribeConfig(subscriptionDuration: minutes)

@@ -23,18 +23,31 @@ extension ConformanceTests {
             ) { told.withLock { $0.states.append(state) } }
         }
 
-        @Test("Z1 A smaller plan is answered 7013") func plan() async throws {
+        @Test("Z1 A smaller plan is answered 7013: for others' statuses, for one's own, and at login") func plan() async throws {
             let app = try await App("zim", #"{"plan":"basic"}"#)
+            try await app.register(["bob"])
             for node in 0..<3 {
+                #expect(try await app.call("setSelfStatus", #"{"customStatus":"Busy"}"#, node: node).code == 7013)
+                #expect(try await app.call("publishEvent", #"{"value":10000}"#, node: node).code == 7013)
+                let refused = await #expect(throws: Fixture.HTTPFailure.self) {
+                    try await app.login("ann", node: node, query: "platform=ios&customStatus=Busy")
+                }
+                #expect(refused?.description.contains(#""code":7013"#) == true)
+                // A login that sets nothing is not a part of the feature.
+                let plain = try await app.login("ann", node: node, query: "platform=ios&customStatus=")
+                #expect(plain.statuses(of: "ann").allSatisfy { $0.custom == "" })
+                plain.close()
                 #expect(try await app.call("subscribeUserStatus", users(["bob"], Self.hour), node: node).code == 7013)
                 #expect(try await app.call("getUserStatus", users(["bob"]), node: node).code == 7013)
             }
             try await app.set(#"{"plan":"premium"}"#, node: 2)
-            for node in 0..<3 { #expect(try await app.call("getUserStatus", users(["bob"]), node: node).code == 0) }
+            for node in 0..<3 { #expect(try await app.call("getUserStatus", users(["bob"]), node: node).errors == []) }
+            #expect(try await app.setStatus("Busy", of: "ann", node: 1).code == 0)
         }
 
         @Test("Z2 Z3 Login is online, logout logged out, a broken connection offline; nobody sets them") func onlineStatus() async throws {
-            let app = try await App("zim", #"{"offlineGrace":0,"rate.setStatus":false}"#)
+            let app = try await App("zim")
+            try await app.register(["bob"])
             let zim = try ZIM(app.configuration(of: "ann", nodes: [0]))
             let handler = Handler()
             zim.setEventHandler(handler)
@@ -55,7 +68,8 @@ extension ConformanceTests {
         }
 
         @Test("Z4 64 bytes of custom status, of whatever characters; not 65") func customStatusBytes() async throws {
-            let app = try await App("zim", #"{"rate.setStatus":false}"#)
+            let app = try await App("zim")
+            try await app.register(["ann"])
             let edge = String(repeating: "漢", count: 20) + "ab" + "é"
             #expect(edge.utf8.count == 64)
             #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"\(edge)\"}", node: 1)["userStatus"].custom == edge)
@@ -69,7 +83,8 @@ extension ConformanceTests {
         @Test("Z5 A custom status ends after a day by itself, with a notice, and not when its user is offline") func customStatusEnds()
             async throws
         {
-            let app = try await App("zim", #"{"offlineGrace":0,"rate.setStatus":false}"#)
+            let app = try await App("zim")
+            try await app.register(["bob"])
             #expect(try await app.policy(node: 1)["settings"]["customStatus.ttl"]?.number == 86_400)
             let ann = try await app.login("ann", node: 0)
             #expect(try await app.call("subscribeUserStatus", users(["bob"], Self.hour)).code == 0)
@@ -79,9 +94,20 @@ extension ConformanceTests {
             let lost = try await ann.status(of: "bob") { $0.general == "OFFLINE" }
             #expect(lost.custom == "for a day")
             try await app.set(#"{"customStatus.ttl":1}"#)
-            #expect(try await app.call("setSelfStatus", #"{"customStatus":"for a second"}"#, as: "bob", node: 2).code == 0)
+            #expect(try await app.setStatus("for a second", of: "bob", node: 2).code == 0)
             try await ann.status(of: "bob") { $0.custom == "for a second" }
             try await ann.status(of: "bob") { $0.custom == "" && $0.general == "OFFLINE" }
+        }
+
+        @Test("Z5 A custom status is valid for a day at most: more is refused") func longestCustomStatus() async throws {
+            let app = try await App("zim")
+            try await app.register(["ann"])
+            for expiry in [86_401, 2_592_000, 0] {
+                let refused = try await app.call("setSelfStatus", "{\"customStatus\":\"long\",\"expiry\":\(expiry)}", node: 1)
+                #expect(refused.status == 400 && refused.code == 6017 && refused.detail == "expiry: \(expiry) is not in 1...86400")
+            }
+            let answer = try await app.call("setSelfStatus", #"{"customStatus":"a day","expiry":86400}"#, node: 2)
+            #expect(answer.code == 0 && answer["userStatus"].custom == "a day")
         }
 
         @Test("Z5 Z8 What a login sets lasts as long as what a call sets") func customStatusOfLoginEnds() async throws {
@@ -94,6 +120,7 @@ extension ConformanceTests {
         @Test("Z6 Z7 One update a second, answered with the text; the next is refused with the time to wait") func updateRate() async throws
         {
             let app = try await App("zim")
+            try await app.register(["bob"])
             let zim = try ZIM(app.configuration(of: "ann", nodes: [1]))
             #expect(try await zim.updateUserCustomStatus("Do Not Disturb") == "Do Not Disturb")
             // Two at once, until a busy machine takes both within a second.
@@ -113,7 +140,7 @@ extension ConformanceTests {
         }
 
         @Test("Z8 A login sets the custom status, or leaves it") func loginConfig() async throws {
-            let app = try await App("zim", #"{"rate.setStatus":false}"#)
+            let app = try await App("zim")
             var zim = try ZIM(app.configuration(of: "ann"))
             var config = ZIMLoginConfig()
             config.customStatus = "Busy"
