@@ -48,6 +48,8 @@ test: deps test-deps lint
 	Tests/Deploy/prometheus
 	@echo "== fuzz"
 	ROLLCALL=.build/debug/rollcall Tests/Fuzz/api
+	@echo "== generated client"
+	ROLLCALL=.build/debug/rollcall Tests/OpenAPI/python-client
 	@echo "== chaos, short"
 	$(MAKE) --no-print-directory chaos-short
 

@@ -5,8 +5,16 @@ extension OpenAPI {
     static let events: JSONValue = [
         "operationId": "events", "summary": "Opens the event stream: the open stream is the session.", "tags": ["status"],
         "description": """
-        The user is ONLINE while at least one stream is open. It ends as lost (OFFLINE) when its connection does, and by logout \
-        (UNLOGINED). Data of an event is JSON on one line; comments (lines that begin with a colon) keep HTTP/1.1 connections alive.
+        The user is ONLINE while at least one stream is open. A stream that ends with its connection is lost: the user is OFFLINE. \
+        A stream that ends by logout leaves the user UNLOGINED. Data of an event is JSON on one line. The node sends comments (lines that \
+        begin with a colon) on HTTP/1.1 connections and PINGs on HTTP/2 connections; after heartbeatTimeout without a sign of life the \
+        session is lost.
+
+        A UserStatus carries the event in force to everybody who may see the user, on each path: the stream, an answer, a resumed stream, a \
+        login. The client decides whether to raise it:
+        - An event of another session of the same user (event.sessionID is not that of onConnected) is raised only if syncEnabled is true.
+        - An event with sendToOnlineUsersOnly is raised only if publishedAt is later than onConnected.serverTime.
+        - Each eventID is raised once. That holds for loginEvent, too.
         """,
         "parameters": [
             parameter(
@@ -21,7 +29,11 @@ extension OpenAPI {
                     "type": "string", "maxLength": .integer(Int64(Limits.deviceBytesMax)),
                     "x-utf8BytesMax": .integer(Int64(Limits.deviceBytesMax)), "pattern": #"^[^\u0000-\u001F\u007F-\u009F]*$"#,
                 ]),
-            parameter("customStatus", Schema.text(bytesMax: Policy().customStatusBytesMax, "Set at login.")),
+            parameter(
+                "customStatus",
+                Schema.text(
+                    bytesMax: Policy().customStatusBytesMax,
+                    "The login sets it; an empty text leaves the status as it is. Refused with 7013 where the plan does not cover it.")),
             parameter(
                 "pushReachable",
                 [
@@ -38,7 +50,7 @@ extension OpenAPI {
         ],
         "responses": answers(
             ["description": "The stream.", "content": ["text/event-stream": ["schema": ["oneOf": .array(streamEvents.map(\.envelope))]]]],
-            []),
+            [.notAllowed]),
     ]
 
     static let platformPattern = "^[A-Za-z0-9._-]+$"
@@ -66,6 +78,11 @@ extension OpenAPI {
         }
     }
 
+    /// What names a subscription of `onSubscriptionChangedOnOtherDevices`.
+    private static let followed = [
+        Schema.required("userID", Schema.reference("UserID")), Schema.required("subscribeType", Schema.integer),
+    ]
+
     /// All events of the stream.
     static let streamEvents: [StreamEvent] = [
         StreamEvent(
@@ -79,23 +96,39 @@ extension OpenAPI {
                 Schema.required("serverTime", Schema.time),
             ])),
         StreamEvent(
-            name: "onUserStatusChanged", summary: "Whole records: one's own, and those one follows.",
+            name: "onUserStatusChanged",
+            summary: "Whole records: the user's own, and those of the users whom it follows. At login they come in batches of up to 50.",
             data: Schema.object([Schema.required("userStatusList", Schema.statuses)])),
         StreamEvent(
-            name: "onSubscriptionSyncCompleted", summary: "Everything the session follows has now been told.",
+            name: "onSubscriptionSyncCompleted",
+            summary: "Once for each type that the user follows: everything of that type has been told, users never seen included.",
             data: Schema.object([Schema.required("subscribeType", Schema.integer)])),
         StreamEvent(
             name: "onSubscriptionChangedOnOtherDevices", summary: "Another session of the user has changed what the user follows.",
             data: Schema.object([
                 Schema.required("subscribed", Schema.list(of: Schema.reference("UserID"))),
                 Schema.required("unsubscribed", Schema.list(of: Schema.reference("UserID"))),
+                Schema.required(
+                    "subscriptions",
+                    Schema.list(of: Schema.object(followed + [Schema.sometimes("expiresAt", Schema.time)]))),
+                Schema.required("unsubscriptions", Schema.list(of: Schema.object(followed))),
             ])),
         StreamEvent(
             name: "onSubscriptionExpired",
             summary: "Subscriptions have run out; only where subscription.notifyExpiry is on, and only to sessions that are open then.",
             data: Schema.object([Schema.required("userIDs", Schema.list(of: Schema.reference("UserID")))])),
         StreamEvent(
-            name: "onKickedOffline", summary: "The stream ends after it.", data: Schema.object([Schema.required("reason", Schema.string)])),
+            name: "onKickedOffline", summary: "The cluster has ended the session. The stream ends after it.",
+            data: Schema.object([
+                Schema.required(
+                    "reason",
+                    Schema.described(
+                        Schema.string,
+                        "kicked, or the text that the kick gave; replaced: a newer login took its place (login.multiClient); policy."))
+            ])),
+        StreamEvent(
+            name: "onLogout", summary: "The user logged this session out, here or elsewhere. The stream ends after it.",
+            data: ["type": "object"]),
         StreamEvent(
             name: "onReconnectHint", summary: "This node is leaving: open another stream, then drop this one.",
             data: Schema.object([

@@ -16,9 +16,15 @@ extension OpenAPI {
         name: "setSelfStatus", summary: "Sets the own custom status; empty or null clears it.",
         request: Schema.object([
             Schema.required("customStatus", Schema.nullable(Schema.text(bytesMax: standard.customStatusBytesMax))),
-            Schema.optional("expiry", Schema.integer(Limits.customStatusSeconds, "Seconds; without it until it is cleared.")), asUser,
+            Schema.optional(
+                "expiry",
+                Schema.integer(
+                    Limits.customStatusSeconds.lowerBound...standard.customStatusSecondsMax,
+                    "Seconds, at most customStatus.ttlMax. Without it customStatus.ttl; where that is 0, until the text is cleared.")),
+            asUser,
         ]), isBodyRequired: true,
-        answer: Schema.object([Schema.required("userStatus", Schema.reference("UserStatus"))]), refusals: [.noSuchUser, .tooOften])
+        answer: Schema.object([Schema.required("userStatus", Schema.reference("UserStatus"))]),
+        refusals: [.notAllowed, .noSuchUser, .tooOften])
 
     private static let publishEvent = Operation(
         name: "publishEvent", summary: "Publishes a numeric status of the app's own.",
@@ -26,8 +32,19 @@ extension OpenAPI {
             Schema.required("value", Schema.integer(Limits.eventValueMin...Int64(Int32.max), "Smaller values are the system's.")),
             Schema.optional("ext", Schema.text(bytesMax: Limits.eventBytesMax)),
             Schema.optional("expiry", Schema.integer(Limits.eventSeconds, "Seconds; \(Limits.eventSeconds.upperBound) by default.")),
-            Schema.optional("sendToOnlineUsersOnly", Schema.described(Schema.bool, "True by default; false: also who logs in later.")),
-            Schema.optional("syncEnabled", Schema.described(Schema.bool, "True by default: the own other sessions are told, too.")), asUser,
+            Schema.optional(
+                "sendToOnlineUsersOnly",
+                Schema.described(Schema.bool, "True by default. With false, sessions that log in later raise the event, too.")),
+            Schema.optional(
+                "syncEnabled",
+                Schema.described(
+                    Schema.bool, "True by default. With false, the publisher's other sessions are told the event and do not raise it.")),
+            Schema.optional(
+                "sessionID",
+                Schema.described(
+                    sessionID,
+                    "The session that publishes, as onConnected named it. Without it, the only session of the user on the connection, on the "
+                        + "node, or at all; where there are several, none.")), asUser,
         ]), isBodyRequired: true,
         answer: Schema.object([
             Schema.required("eventID", Schema.string), Schema.required("userStatus", Schema.reference("UserStatus")),
@@ -77,7 +94,7 @@ extension OpenAPI {
             "anyOf": [
                 Schema.object([
                     Schema.required("userIDs", Schema.users(max: standard.unsubscribeUsersMax)),
-                    Schema.sometimes("all", ["enum": [false, .null]]), oneType, asker, asUser,
+                    Schema.sometimes("all", ["anyOf": [["type": "boolean", "const": false], ["type": "null"]]]), oneType, asker, asUser,
                 ]),
                 Schema.object([
                     Schema.required("all", ["type": "boolean", "const": true]), Schema.sometimes("userIDs", ["type": "null"]), oneType,
@@ -98,6 +115,8 @@ extension OpenAPI {
         answer: Schema.object([
             Schema.required("subscriptions", Schema.list(of: Schema.reference("Subscription"))),
             Schema.required("total", ["type": "integer", "minimum": 0]),
+            Schema.required(
+                "errorUserList", Schema.described(Schema.errors, "Users whose owner cannot be reached: 50001. Their rows lack userStatus.")),
         ]),
         refusals: [.notAllowed, .noSuchUser, .tooOften])
 

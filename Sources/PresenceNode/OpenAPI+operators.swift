@@ -102,7 +102,7 @@ extension OpenAPI {
     private static let states: [JSONValue] = NodeStatistics.MemberState.allCases.map { .string($0.rawValue) }
 
     static let clusterMember = Schema.object([
-        Schema.required("node", Schema.string), Schema.required("state", ["enum": .array(states)]),
+        Schema.required("node", Schema.string), Schema.required("state", ["type": "string", "enum": .array(states)]),
         Schema.required("address", Schema.string), Schema.required("weight", Schema.integer), Schema.required("slotsOwned", Schema.integer),
         Schema.required("startedAt", Schema.time),
     ])

@@ -80,6 +80,7 @@ extension OpenAPI {
     static let responses: [JSONValue.Member] = [
         refused(.badParameter, "A field breaks a rule: 6017; a user ID breaks its rule: 7003. The detail names the field and the rule."),
         refused(.notLoggedIn, "No token, or one that is not taken: 6014."),
+        refused(.wrongRole, "The token is valid, and its role does not allow the call: 403. Another token of the same user does not help."),
         refused(.notAllowed, "The app's plan does not cover this call: 7013. The feature is switched off for the app: 72001."),
         refused(
             .noSuchUser, "No such user, where users.mustBeRegistered is on: 70107. Of userIDs, where errors.shape is wholeCall; of asUser."),
@@ -89,12 +90,18 @@ extension OpenAPI {
         refused(.bodyTooLong, "The body is too long: 6017."),
         refused(.tooOften, "Called too often: 7008.", retryAfter: true),
         refused(.headerTooLarge, "The header is too large: 6017."),
-        refused(.unavailable, "The owner of a user cannot be reached now: 50001. Overloaded: 50002, with Retry-After.", retryAfter: false),
+        refused(
+            .unavailable, "The owner of a user cannot be reached now: 50001. Overloaded: 50002, with Retry-After.", retryAfter: false,
+            effect: "Nothing was changed, unless mayTakeEffect is true."),
     ]
 
-    /// - Parameter retryAfter: whether there always is such a header; nil when there never is.
-    private static func refused(_ refused: Refused, _ description: String, retryAfter: Bool? = nil) -> JSONValue.Member {
-        var members = [JSONValue.Member(name: "description", value: .string(description + " Nothing was changed."))]
+    /// - Parameters:
+    ///   - retryAfter: whether there always is such a header; nil when there never is.
+    ///   - effect: what the refused call has changed.
+    private static func refused(
+        _ refused: Refused, _ description: String, retryAfter: Bool? = nil, effect: String = "Nothing was changed."
+    ) -> JSONValue.Member {
+        var members = [JSONValue.Member(name: "description", value: .string("\(description) \(effect)"))]
         if let retryAfter {
             let header: JSONValue =
                 retryAfter
@@ -124,7 +131,7 @@ extension OpenAPI {
         Schema.required(
             "statusType",
             [
-                "enum": .array(StatusType.allCases.map { .string($0.name) } + ["UNKNOWN"]),
+                "type": "string", "enum": .array(StatusType.allCases.map { .string($0.name) } + ["UNKNOWN"]),
                 "description": "UNKNOWN, with lastUpdateTime 0, of oneself on the event stream where self.reportStatus is unknown.",
             ]),
         Schema.required("customStatus", Schema.text(bytesMax: Limits.customStatusBytesMax)),
@@ -144,7 +151,7 @@ extension OpenAPI {
     private static let subscription = Schema.object([
         Schema.required("userID", Schema.reference("UserID")), Schema.required("subscribeType", Schema.integer),
         Schema.required("subscribedAt", Schema.time), Schema.sometimes("expiresAt", Schema.time),
-        Schema.required("userStatus", Schema.reference("UserStatus")),
+        Schema.sometimes("userStatus", Schema.described(Schema.reference("UserStatus"), "Absent where the owner cannot be reached.")),
     ])
 
     private static let userError = Schema.object([
@@ -159,7 +166,14 @@ extension OpenAPI {
             Schema.described(
                 Schema.integer,
                 "Stable: 6014 not logged in, 6017 bad parameter, 7003 bad user ID, 7008 called too often, 7013 not in the plan, "
-                    + "31704 not a friend, 70107 no such user, 72001 switched off, 50001 owner cannot be reached, 50002 overloaded.")),
+                    + "31704 not a friend, 70107 no such user, 72001 switched off, 50001 owner cannot be reached, 50002 overloaded, "
+                    + "403 not for this role, 404 no such path, 405 no such method.")),
+        Schema.sometimes(
+            "mayTakeEffect",
+            [
+                "type": "boolean", "const": true,
+                "description": "Only with 50001: the change was passed on and its acknowledgement is missing, so it may still take effect.",
+            ]),
         Schema.sometimes("retryAfter", Schema.described(["type": "integer", "minimum": 1], "Seconds.")),
         Schema.sometimes(
             "errorUserList", Schema.described(Schema.errors, "The users because of whom the whole call failed (errors.shape wholeCall).")),

@@ -20,14 +20,15 @@ enum OpenAPI {
 
     /// An answer that is no success; the name of its component.
     enum Refused: String, CaseIterable {
-        case badParameter, notLoggedIn, notAllowed, noSuchUser, noSuchNode, bodyTooSlow, nodeIsAlive, bodyTooLong, tooOften, headerTooLarge,
+        case badParameter, notLoggedIn, wrongRole, notAllowed, noSuchUser, noSuchNode, bodyTooSlow, nodeIsAlive, bodyTooLong, tooOften,
+            headerTooLarge,
             unavailable
 
         var status: Int {
             switch self {
             case .badParameter: 400
             case .notLoggedIn: 401
-            case .notAllowed: 403
+            case .wrongRole, .notAllowed: 403
             case .noSuchUser, .noSuchNode: 404
             case .bodyTooSlow: 408
             case .nodeIsAlive: 409
@@ -76,13 +77,17 @@ enum OpenAPI {
         Times are integer milliseconds since 1970 (UTC), durations integer seconds, bodies UTF-8 JSON; unknown fields are ignored, and \
         null is the same as no field. Limits are those of the preset "rollcall": an app's policy may set narrower ones (getAppPolicy). \
         Where a length is in bytes, maxLength bounds the characters and x-utf8BytesMax the bytes.
+
+        Limits of calls hold for the whole cluster: over any number of nodes at most 1.2 times the limit passes. A call that names several \
+        users answers what it has, and names the others in errorUserList. A path that is not here is answered with 404 and code 404, a \
+        method that a path does not have with 405, code 405 and the header Allow.
         """,
     ]
 
     private static var paths: [JSONValue.Member] {
         [path("/v1/events", ["get": events])]
             + operations.map { path("/v1/\($0.name)", ["post": call($0, tag: "status")]) }
-            + operatorOperations.map { path("/admin/v1/\($0.name)", ["servers": opsServers, "post": call($0, tag: "operators")]) }
+            + operatorOperations.map { path("/admin/v1/\($0.name)", ["servers": opsServers, "post": operatorCall($0)]) }
             + probes.map { path($0.path, ["servers": opsServers, "get": $0.description]) }
             + [path("/openapi.json", ["get": ownDescription])]
     }
@@ -105,6 +110,12 @@ enum OpenAPI {
             "responses": answers(
                 ["description": "Done.", "content": ["application/json": ["schema": operation.answer]]], operation.refusals),
         ]
+    }
+
+    private static func operatorCall(_ operation: Operation) -> JSONValue {
+        var operation = operation
+        operation.refusals.append(.wrongRole)
+        return call(operation, tag: "operators")
     }
 
     /// The answers of an operation, by status.

@@ -61,6 +61,32 @@ import Testing
         #expect(written["event"]?.members.map(\.name) == schemas["Event"]?["properties"]?.members.map(\.name))
     }
 
+    @Test("The list of subscriptions has the fields that are described, also where an owner is unreachable") func subscriptions() throws {
+        let bob = UserID(app: "default", id: "bob")
+        let page = [Subscription(target: bob, subscribedAt: 5, expiresAt: 9, version: .zero)]
+        for records in [[nil], [Record(blank: bob)]] {
+            var json = JSONWriter()
+            try API.write(
+                .subscriptions(page, records: records, total: 1), to: .getSubscribedUserStatus, of: bob, errors: [], policy: Policy(),
+                into: &json)
+            let answer = try JSONReader.read(json.bytes)
+            let described = try #require(OpenAPI.operations.first { $0.name == "getSubscribedUserStatus" }?.answer)
+            #expect(answer.members.map(\.name) == described["properties"]?.members.map(\.name))
+            let row = try #require(document["components"]?["schemas"]?["Subscription"])
+            let written = answer["subscriptions"]?.elements.first?.members.map(\.name) ?? []
+            #expect(written.contains("userStatus") == (records[0] != nil))
+            let fields = row["properties"]?.members.map(\.name) ?? []
+            let required = row["required"]?.elements.compactMap(\.string) ?? []
+            #expect(Set(written).isSubset(of: fields) && Set(required).isSubset(of: written))
+        }
+    }
+
+    /// Generators of clients leave out what has values and no type.
+    @Test("Every list of values has a type") func valuesHaveTypes() {
+        let untyped = document.objects.filter { ($0["enum"] != nil || $0["const"] != nil) && $0["type"] == nil }
+        #expect(untyped.isEmpty)
+    }
+
     @Test func everySettingIsDescribed() {
         let settings = document["components"]?["schemas"]?["AppPolicy"]?["properties"]?["settings"]
         #expect(settings?["properties"]?.members.map(\.name) == Policy.settingNames)
@@ -121,6 +147,15 @@ extension JSONValue {
         switch self {
         case .object(let members): members.flatMap { $0.name == "$ref" ? [$0.value.string ?? "?"] : $0.value.references }
         case .array(let elements): elements.flatMap(\.references)
+        default: []
+        }
+    }
+
+    /// All objects in it, itself included.
+    fileprivate var objects: [JSONValue] {
+        switch self {
+        case .object(let members): [self] + members.flatMap(\.value.objects)
+        case .array(let elements): elements.flatMap(\.objects)
         default: []
         }
     }
