@@ -28,23 +28,36 @@ public struct Subscription: Sendable, Equatable, Codable {
     public var subscribedAt: Int64
     /// When it ends by itself, in milliseconds since 1970; nil for never. Nobody is told then.
     public var expiresAt: Int64?
-    /// The user's status as it is now.
-    public var userStatus: UserStatus
+    /// The user's status as it is now; nil where the user's owner did not answer (``SubscriptionPage/errorUserList``).
+    public var userStatus: UserStatus?
 }
 
 /// The answer to `getSubscribedUserStatus`.
 public struct SubscriptionPage: Sendable, Equatable, Codable {
     /// Subscriptions of this page, or all.
     public var subscriptions: [Subscription] = []
+    /// Users whose status is not known now, and why. Their subscriptions are in ``subscriptions``, too.
+    public var errorUserList: [UserError] = []
     /// How many there are.
     public var total = 0
+
+    /// An empty page.
+    public init() {}
+
+    /// Reads the JSON of a node.
+    public init(from decoder: any Decoder) throws {
+        let fields = try decoder.container(keyedBy: CodingKeys.self)
+        subscriptions = try fields.decode([Subscription].self, forKey: .subscriptions)
+        errorUserList = try fields.decodeIfPresent([UserError].self, forKey: .errorUserList) ?? []
+        total = try fields.decode(Int.self, forKey: .total)
+    }
 }
 
 /// The answer to `publishEvent`.
 public struct PublishAnswer: Sendable, Equatable {
-    /// The event's name.
+    /// The event's identity: ``UserStatus/Event/eventID``.
     public var eventID: String
-    /// The own status with the event in it.
+    /// The own status with the event in it, or with a newer event that has replaced it.
     public var userStatus: UserStatus
 }
 
@@ -107,6 +120,8 @@ enum Wire {
         var expiry: Int64?
         var sendToOnlineUsersOnly: Bool?
         var syncEnabled: Bool?
+        /// The session that publishes.
+        var sessionID: String?
     }
     struct Logout: Encodable { var sessionID: String? }
 }

@@ -37,5 +37,5 @@ extension Duration {
     }
 
     /// Whole seconds, rounded up: a validity never ends earlier than was asked for.
-    var wholeSeconds: Int64 { components.seconds + (components.attoseconds > 0 ? 1 : 0) }
+    var wholeSeconds: Int64 { components.attoseconds > 0 && components.seconds < .max ? components.seconds + 1 : components.seconds }
 }

@@ -1,11 +1,13 @@
-/// Which failed calls are made again, and when.
+/// Says which failed calls are retried, and when.
 ///
-/// - 50001 is documented as safe to retry: after full jitter, at another address.
-/// - 50002 and 7008 changed nothing, because a rejected call changes nothing: after `retryAfter` and jitter. One that asks for more than
-///   ``retryAfterMax`` is the caller's.
-/// - A connection that broke leaves it open whether the call was carried out: made again where doing it twice is doing it once, which
-///   is every call but `publishEvent`.
-/// - Everything else is an answer.
+/// - 50001 is documented as safe to retry. The client waits for a full jitter and asks another address.
+/// - 50002 and 7008 mean that the call changed nothing. The client waits for `retryAfter` and a jitter. The caller gets the error when
+///   `retryAfter` is longer than ``retryAfterMax``.
+/// - After a broken connection nobody knows whether the node has carried out the call. The client repeats every call but `publishEvent`,
+///   because carrying out the others twice has the effect of once.
+/// - Every other error is an answer.
+///
+/// A newer call of the same fact ends the retries of an older one: ``CallOrder``.
 struct CallRetry: Equatable {
     /// Attempts in all.
     var attemptsMax = 4

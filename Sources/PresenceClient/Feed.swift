@@ -101,7 +101,18 @@ final class Broadcaster: Sendable {
     private struct State {
         var entries: [Entry] = []
         var listeners: [ObjectIdentifier: FeedReader] = [:]
+        var login: Session?
         var isFinished = false
+
+        /// Keeps the first session of a login until the login ends.
+        mutating func note(_ event: PresenceEvent) {
+            switch event {
+            case .connected(let session): login = login ?? session
+            case .kickedOffline, .loggedOut: login = nil
+            case .connectionStateChanged(let change): if change.state == .disconnected { login = nil }
+            default: break
+            }
+        }
     }
 
     private let usersMax: Int
@@ -114,8 +125,12 @@ final class Broadcaster: Sendable {
         Feed(reader: reader { select($0) != nil }, select: select)
     }
 
+    /// The first session since the login; nil when nobody is logged in.
+    var login: Session? { state.withLock { $0.login } }
+
     func send(_ event: PresenceEvent) {
         let readers = state.withLock { state in
+            state.note(event)
             state.entries.removeAll { $0.reader == nil }
             return state.entries.compactMap(\.reader)
         }

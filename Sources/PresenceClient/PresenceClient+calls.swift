@@ -1,11 +1,18 @@
-/// The operations of contract §5. Lists longer than ``ClientConfiguration/limits`` are cut into several calls, one after the other. If the
-/// first fails, it throws; if a later one does, its users and those after it are in `errorUserList`.
+/// The operations of contract §5.
+///
+/// - A list longer than ``ClientConfiguration/limits`` becomes several calls, one after the other. If the first call fails, the operation
+///   throws. If a later call fails, `errorUserList` names its users and those after them.
+/// - Calls that set the same fact (the custom status, the event, a part of the visibility, whether a user is followed) reach the node in
+///   the order in which they were made. A call that failed is retried only while no newer call sets the same fact. Otherwise the older
+///   call fails with ``PresenceError/Code/superseded``; in a list only the users that the newer call names fail.
 extension PresenceClient {
     /// Sets the own custom status; nil or an empty one clears it. Whole seconds count.
     @discardableResult public func setSelfStatus(_ customStatus: String?, expiry: Duration? = nil) async throws(PresenceError) -> UserStatus
     {
         let body = Wire.SetStatus(customStatus: customStatus ?? "", expiry: expiry?.wholeSeconds)
-        let status = try await call("setSelfStatus", body, as: Wire.Status.self).userStatus
+        let status = try await inTurn(Claim(facts: [.customStatus])) { (number) async throws(PresenceError) in
+            try await self.call("setSelfStatus", as: Wire.Status.self, number: number) { body }.userStatus
+        }
         view.learn([status])
         return status
     }
@@ -34,11 +41,13 @@ extension PresenceClient {
     ) async throws(PresenceError) -> SubscribeAnswer {
         var answer = SubscribeAnswer()
         let asker = session?.sessionID
-        let failed = try await inBatches(userIDs, of: configuration.limits.subscribeUsersMax) { (batch) async throws(PresenceError) in
-            let body = Wire.Users(
-                userIDs: batch, expiry: expiry?.wholeSeconds, sync: sync ? true : nil, subscribeType: subscribeType.rawValue,
-                sessionID: asker)
-            let part = try await self.call("subscribeUserStatus", body, as: Wire.Subscribed.self)
+        let failed = try await changeFollowing(userIDs, of: configuration.limits.subscribeUsersMax, starts: true) {
+            (number, batch) async throws(PresenceError) in
+            let part = try await self.call("subscribeUserStatus", as: Wire.Subscribed.self, number: number) { () throws(PresenceError) in
+                Wire.Users(
+                    userIDs: try self.held(batch, by: number), expiry: expiry?.wholeSeconds, sync: sync ? true : nil,
+                    subscribeType: subscribeType.rawValue, sessionID: asker)
+            }
             answer.errorUserList += part.errorUserList ?? []
             answer.evicted += part.evicted ?? []
             if let statuses = part.userStatusList { answer.userStatusList = (answer.userStatusList ?? []) + statuses }
@@ -58,16 +67,22 @@ extension PresenceClient {
     ) async throws(PresenceError) -> [UserError] {
         var errors: [UserError] = []
         let asker = session?.sessionID
-        let failed = try await inBatches(userIDs, of: configuration.limits.unsubscribeUsersMax) { (batch) async throws(PresenceError) in
-            let body = Wire.Users(userIDs: batch, subscribeType: subscribeType?.rawValue, sessionID: asker)
-            errors += try await self.call("unsubscribeUserStatus", body, as: Wire.Errors.self).errorUserList ?? []
+        let failed = try await changeFollowing(userIDs, of: configuration.limits.unsubscribeUsersMax, starts: false) {
+            (number, batch) async throws(PresenceError) in
+            let part = try await self.call("unsubscribeUserStatus", as: Wire.Errors.self, number: number) { () throws(PresenceError) in
+                Wire.Users(userIDs: try self.held(batch, by: number), subscribeType: subscribeType?.rawValue, sessionID: asker)
+            }
+            errors += part.errorUserList ?? []
         }
         return errors + failed
     }
 
     /// Follows nobody any more.
     public func unsubscribeAllUserStatus() async throws(PresenceError) {
-        _ = try await call("unsubscribeUserStatus", Wire.Users(all: true, sessionID: session?.sessionID), as: Wire.Errors.self)
+        let body = Wire.Users(all: true, sessionID: session?.sessionID)
+        _ = try await inTurn(Claim(facts: [.followingAnybody])) { (number) async throws(PresenceError) in
+            try await self.call("unsubscribeUserStatus", as: Wire.Errors.self, number: number) { body }
+        }
     }
 
     /// One's own subscriptions: those to `userIDs`, where others are silently absent; all, if the list is empty.
@@ -84,6 +99,7 @@ extension PresenceClient {
             let page = try await getSubscribedUserStatus(
                 offset: offset, limit: configuration.limits.pageRowsMax, subscribeType: subscribeType)
             all.subscriptions += page.subscriptions.filter { seen.insert(UserKey($0.userID)).inserted }
+            all.errorUserList += page.errorUserList
             all.total = page.total
             offset += page.subscriptions.count
             if page.subscriptions.isEmpty { break }
@@ -102,7 +118,7 @@ extension PresenceClient {
     ) async throws(PresenceError) -> SubscriptionPage {
         let body = Wire.Users(subscribeType: subscribeType?.rawValue, offset: offset, limit: limit)
         let page = try await call("getSubscribedUserStatus", body, as: SubscriptionPage.self)
-        view.learn(page.subscriptions.lazy.map(\.userStatus))
+        view.learn(page.subscriptions.lazy.compactMap(\.userStatus))
         return page
     }
 
@@ -112,9 +128,10 @@ extension PresenceClient {
             let body = Wire.Users(userIDs: batch, subscribeType: type?.rawValue)
             let page = try await call("getSubscribedUserStatus", body, as: SubscriptionPage.self)
             all.subscriptions += page.subscriptions
+            all.errorUserList += page.errorUserList
             all.total += page.total
         }
-        view.learn(all.subscriptions.lazy.map(\.userStatus))
+        view.learn(all.subscriptions.lazy.compactMap(\.userStatus))
         return all
     }
 
@@ -131,13 +148,16 @@ extension PresenceClient {
         _ value: Int64, ext: String? = nil, expiry: Duration? = nil, sendToOnlineUsersOnly: Bool? = nil, syncEnabled: Bool? = nil
     ) async throws(PresenceError) -> PublishAnswer {
         let body = Wire.Publish(
-            value: value, ext: ext, expiry: expiry?.wholeSeconds, sendToOnlineUsersOnly: sendToOnlineUsersOnly, syncEnabled: syncEnabled)
-        let answer = try await call("publishEvent", body, as: Wire.Published.self, isRepeatable: false)
+            value: value, ext: ext, expiry: expiry?.wholeSeconds, sendToOnlineUsersOnly: sendToOnlineUsersOnly, syncEnabled: syncEnabled,
+            sessionID: session?.sessionID)
+        let answer = try await inTurn(Claim(facts: [.event])) { (number) async throws(PresenceError) in
+            try await self.call("publishEvent", as: Wire.Published.self, isRepeatable: false, number: number) { body }
+        }
         view.learn([answer.userStatus])
         return PublishAnswer(eventID: answer.eventID.text, userStatus: answer.userStatus)
     }
 
-    private func inBatches(
+    func inBatches(
         _ userIDs: [String], of countMax: Int, _ body: ([String]) async throws(PresenceError) -> Void
     ) async throws(PresenceError) -> [UserError] {
         let batches = userIDs.batches(of: countMax)
@@ -152,18 +172,29 @@ extension PresenceClient {
 
     // MARK: One call
 
-    /// Makes a call, and makes it again as ``CallRetry`` says, at the session's address first; a token that is not taken is renewed once.
-    func call<Answer: Decodable>(
-        _ operation: String, _ body: some Encodable, as: Answer.Type, isRepeatable: Bool = true
+    /// Makes a call that sets no fact.
+    func call<Answer: Decodable>(_ operation: String, _ body: some Encodable, as: Answer.Type) async throws(PresenceError) -> Answer {
+        try await call(operation, as: Answer.self) { body }
+    }
+
+    /// Makes a call, and retries it as ``CallRetry`` says, at the session's address first. A token that is not taken is renewed once.
+    ///
+    /// - Parameters:
+    ///   - number: the call's number in ``order``; nil for a call that sets no fact.
+    ///   - body: gives the body of each attempt: a retry leaves out what newer calls have set.
+    func call<Answer: Decodable, Body: Encodable>(
+        _ operation: String, as: Answer.Type, isRepeatable: Bool = true, number: UInt64? = nil,
+        _ body: () throws(PresenceError) -> Body
     ) async throws(PresenceError) -> Answer {
-        if isClosed { throw .closed("the client is closed") }
-        let bytes: [UInt8]
-        do { bytes = try JSON.encode(body) } catch {
-            throw PresenceError(code: .badParameter, title: "bad parameter", detail: "\(operation): \(error)")
-        }
         var rejected: String?
         var attempt = 0
         while true {
+            if isClosed { throw .closed("the client is closed") }
+            let bytes: [UInt8]
+            let content = try body()
+            do { bytes = try JSON.encode(content) } catch {
+                throw PresenceError(code: .badParameter, title: "bad parameter", detail: "\(operation): \(error)")
+            }
             let token = try await currentToken(after: rejected)
             let address = callAddress
             do throws(PresenceError) {
@@ -180,7 +211,7 @@ extension PresenceClient {
                 }
                 attempt += 1
                 if error.code != .calledTooOften, callAddress == address { callAddress = (address + 1) % configuration.addresses.count }
-                do { try await configuration.clock.sleep(for: delay) } catch { throw .cancelled }
+                try await waitToRetry(delay, call: number)
             }
         }
     }

@@ -34,12 +34,19 @@ extension PresenceClient {
     }
 
     private func end() {
-        loginStatus = nil
+        forgetLoginStatus()
         timer?.cancel()
         watch?.cancel()
         lastEventID = nil
         lastSessionID = nil
         token = nil
+    }
+
+    /// The custom status of the login is set, or is not to be set any more.
+    private func forgetLoginStatus() {
+        loginStatus = nil
+        if let loginCall { end(call: loginCall) }
+        loginCall = nil
     }
 
     private func answerLogins(_ result: Result<Session, PresenceError>) {
@@ -87,7 +94,9 @@ extension PresenceClient {
         var query = "platform=\(percentEncoded(configuration.platform))"
         if !configuration.deviceID.isEmpty { query += "&deviceID=\(percentEncoded(configuration.deviceID))" }
         if configuration.isPushReachable { query += "&pushReachable=true" }
-        if let status = loginStatus, !status.isEmpty { query += "&customStatus=\(percentEncoded(status))" }
+        if let status = loginStatus, let loginCall, order.holds(.customStatus, loginCall) {
+            query += "&customStatus=\(percentEncoded(status))"
+        }
         let url = "\(configuration.addresses[address])/v1/events?\(query)"
         let token = try await currentToken(after: nil)
         var request = TransportRequest(url: url, token: token, lastEventID: lastEventID)
@@ -124,17 +133,23 @@ extension PresenceClient {
         case .subscriptionChangedOnOtherDevices(let change): broadcaster.send(.subscriptionChangedOnOtherDevices(change))
         case .subscriptionExpired(let users): broadcaster.send(.subscriptionExpired(users))
         case .kickedOffline(let reason):
-            // The answer to one's own logout ends the session.
+            // The answer to the own logout ends the session.
             if machine.isLeaving { return }
+            let effects = reason == "replaced" ? machine.replaced(stream) : machine.end(.kickedOffline(reason))
+            if effects.isEmpty { return }
             broadcaster.send(.kickedOffline(reason: reason))
-            obey(machine.end(.kickedOffline(reason)))
+            obey(effects)
+        case .loggedOut:
+            if machine.isLeaving { return }
+            broadcaster.send(.loggedOut)
+            obey(machine.end(.loggedOut))
         case .reconnectHint(let delay): obey(machine.hinted(stream, after: delay, using: &random))
         }
     }
 
     private func connected(_ stream: Int, _ opened: Session) {
         guard stream == machine.pending else { return }
-        loginStatus = nil
+        forgetLoginStatus()
         streams[stream]?.deadline?.cancel()
         streams[stream]?.session = opened
         lastSessionID = opened.sessionID

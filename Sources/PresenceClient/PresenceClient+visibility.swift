@@ -31,7 +31,13 @@ extension PresenceClient {
         _ mode: Visibility.Mode? = nil, userIDs: [String]? = nil, isInvisible: Bool? = nil
     ) async throws(PresenceError) -> Visibility {
         let change = Wire.Visibility(visibility: mode, userIDs: userIDs, invisible: isInvisible)
-        return try await call("setVisibility", change, as: Visibility.self)
+        var facts: Set<Fact> = []
+        if mode != nil { facts.insert(.visibilityMode) }
+        if userIDs != nil { facts.insert(.visibilityUsers) }
+        if isInvisible != nil { facts.insert(.invisibility) }
+        return try await inTurn(Claim(facts: facts)) { (number) async throws(PresenceError) in
+            try await self.call("setVisibility", as: Visibility.self, number: number) { change }
+        }
     }
 
     /// Who may see one's status.

@@ -47,6 +47,14 @@ public actor PresenceClient {
     var lastSessionID: String?
     /// What the first stream of a login sets.
     var loginStatus: String?
+    /// The login's place among the calls that set the custom status, while ``loginStatus`` is to be set.
+    var loginCall: UInt64?
+    /// Calls that set a fact, in the order in which they were made.
+    var order = CallOrder()
+    /// Calls that wait until older calls of the same fact are answered.
+    var turnWaits: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    /// Calls that wait to be retried.
+    var retryWaits: [UInt64: Task<Void, any Error>] = [:]
     var isClosed = false
     /// The session that is open; nil while there is none.
     public var session: Session? { machine.current.flatMap { streams[$0]?.session } }
@@ -84,7 +92,7 @@ public actor PresenceClient {
         if machine.state == .connected, let session { return session }
         if machine.state == .disconnected {
             view = StatusView(usersMax: configuration.usersMax)
-            loginStatus = customStatus ?? configuration.customStatus
+            setAtLogin(customStatus ?? configuration.customStatus)
         }
         loginsCount += 1
         let id = loginsCount
@@ -120,6 +128,9 @@ public actor PresenceClient {
         obey(machine.end(.closed))
         broadcaster.finish()
     }
+
+    /// The first session since the login, also while another is sought; nil when nobody is logged in. For façades, which are no actors.
+    package nonisolated var loginSession: Session? { broadcaster.login }
 
     /// The state of the connection.
     public var connectionState: ConnectionState { machine.state }
@@ -163,6 +174,15 @@ public actor PresenceClient {
     package func tellAgain(_ userIDs: [String], to object: AnyObject) {
         let statuses = userIDs.compactMap { view[$0] }
         if !statuses.isEmpty { broadcaster.send(.userStatusChanged(statuses), to: ObjectIdentifier(object)) }
+    }
+
+    /// A login that fails is retried with its custom status until a newer call sets another.
+    private func setAtLogin(_ customStatus: String?) {
+        loginStatus = customStatus
+        guard let customStatus, !customStatus.isEmpty else { return }
+        let number = begin(Claim(facts: [.customStatus]))
+        _ = order.pause(number)
+        loginCall = number
     }
 
     private func giveUpLogin(_ id: UInt64) {

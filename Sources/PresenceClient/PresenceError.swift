@@ -41,6 +41,8 @@ public struct PresenceError: Error, Sendable, Equatable, CustomStringConvertible
         public static let tokenUnavailable = Code(rawValue: -4)
         /// The client was logged out, kicked or closed.
         public static let closed = Code(rawValue: -5)
+        /// A newer call has set the same fact, so this one was not retried. The node may have carried it out before the newer one.
+        public static let superseded = Code(rawValue: -6)
     }
 
     /// What happened.
@@ -72,6 +74,9 @@ public struct PresenceError: Error, Sendable, Equatable, CustomStringConvertible
     public var description: String { "\(code.rawValue) \(title): \(detail)" }
 
     static let cancelled = PresenceError(code: .cancelled, title: "cancelled", detail: "the calling task was cancelled")
+
+    static let superseded = PresenceError(
+        code: .superseded, title: "superseded", detail: "a newer call sets the same, so this one was not retried")
 
     static func unreachable(_ detail: String) -> PresenceError {
         PresenceError(code: .unreachable, title: "unreachable", detail: detail)

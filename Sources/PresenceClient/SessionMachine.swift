@@ -98,7 +98,7 @@ struct SessionMachine {
         return effects
     }
 
-    /// All that the session follows has been told: it works.
+    /// Everything of one type that the session follows has been told: the session works. Called once for each type.
     mutating func synced(_ stream: Int) -> [Effect] {
         guard stream == current else { return [] }
         attempt = 0
@@ -142,6 +142,14 @@ struct SessionMachine {
         var delay = backoff.delay(attempt: attempt - 1, using: &random)
         if case .refused(let error) = failure, let asked = error.retryAfter { delay += asked }
         return effects + [wait(delay)]
+    }
+
+    /// A newer login has ended the session of a stream.
+    ///
+    /// The newer login may be this client's own stream that is being opened: then the session goes on there.
+    mutating func replaced(_ stream: Int) -> [Effect] {
+        guard stream == current, pending == nil else { return [] }
+        return end(.kickedOffline("replaced"))
     }
 
     /// The wait is over.

@@ -99,13 +99,14 @@ final class ManualClock: Clock {
         if !isOver { throw CancellationError() }
     }
 
-    /// Waits until somebody sleeps for a span that `claim` holds for, counted from now.
+    /// Waits until somebody sleeps for a span that `claim` holds for, counted from now. Returns zero when the test is out of time.
     func sleeper(_ claim: (Duration) -> Bool) async -> Duration {
-        while true {
+        while !Task.isCancelled {
             let spans = state.withLock { state in state.sleepers.values.map { state.now.duration(to: $0.deadline) } }
             if let span = spans.first(where: claim) { return span }
             await Task.yield()
         }
+        return .zero
     }
 
     /// Lets time pass.

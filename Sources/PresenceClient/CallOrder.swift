@@ -1,0 +1,103 @@
+/// A part of the user's state that a call replaces as a whole.
+enum Fact: Hashable, Sendable {
+    case customStatus, event
+    case visibilityMode, visibilityUsers, invisibility
+    /// Whether the user follows somebody.
+    case following(UserKey)
+    /// The whole list of those whom the user follows.
+    case followingAnybody
+}
+
+/// The facts that a call sets.
+struct Claim: Equatable, Sendable {
+    var facts: Set<Fact>
+    /// The call subscribes; it does not unsubscribe.
+    var startsFollowing = false
+
+    /// Whether an older call that sets `fact` undoes this one when the node gets it later.
+    func supersedes(_ fact: Fact) -> Bool {
+        switch fact {
+        case .following: facts.contains(fact) || facts.contains(.followingAnybody)
+        case .followingAnybody: startsFollowing || facts.contains(fact)
+        default: facts.contains(fact)
+        }
+    }
+}
+
+/// Orders the calls that set the same fact. A value without I/O.
+///
+/// - A call is sent when no older call that sets one of its facts is on the wire or waits to be sent.
+/// - A call that waits to be retried gives up each fact that a newer call sets. A call without facts is not retried.
+struct CallOrder {
+    private struct Entry {
+        let number: UInt64
+        var claim: Claim
+        /// The call names nothing, for example an empty list: no other call concerns it.
+        let isFree: Bool
+        /// The call waits to be retried.
+        var isPaused = false
+
+        var isLive: Bool { isFree || !claim.facts.isEmpty }
+    }
+
+    /// Calls that have not ended, the oldest first.
+    private var entries: [Entry] = []
+    private var callsCount: UInt64 = 0
+
+    /// Calls that have not ended.
+    var count: Int { entries.count }
+
+    /// Adds the newest call.
+    ///
+    /// Returns its number, and the paused calls that have nothing left to do.
+    mutating func begin(_ claim: Claim) -> (number: UInt64, superseded: [UInt64]) {
+        var superseded: [UInt64] = []
+        for place in entries.indices where entries[place].isPaused && entries[place].isLive {
+            entries[place].claim.facts = entries[place].claim.facts.filter { !claim.supersedes($0) }
+            if !entries[place].isLive { superseded.append(entries[place].number) }
+        }
+        callsCount += 1
+        entries.append(Entry(number: callsCount, claim: claim, isFree: claim.facts.isEmpty))
+        return (callsCount, superseded)
+    }
+
+    /// Whether the call may be sent.
+    func hasTurn(_ number: UInt64) -> Bool {
+        guard let own = entries.first(where: { $0.number == number }) else { return true }
+        return !entries.prefix { $0.number < number }.contains { older in
+            !older.isPaused && older.claim.facts.contains { own.claim.supersedes($0) }
+        }
+    }
+
+    /// The call waits to be retried from now on.
+    ///
+    /// Returns whether a fact is left that no newer call sets.
+    mutating func pause(_ number: UInt64) -> Bool {
+        guard let place = place(of: number) else { return false }
+        let newer = entries[(place + 1)...].map(\.claim)
+        entries[place].isPaused = true
+        entries[place].claim.facts = entries[place].claim.facts.filter { fact in !newer.contains { $0.supersedes(fact) } }
+        return entries[place].isLive
+    }
+
+    /// The call is sent again.
+    mutating func resume(_ number: UInt64) {
+        if let place = place(of: number) { entries[place].isPaused = false }
+    }
+
+    /// Whether a fact is left that no newer call has set.
+    func isLive(_ number: UInt64) -> Bool { place(of: number).map { entries[$0].isLive } ?? false }
+
+    /// Whether no newer call has set `fact`, and the call has not released it.
+    func holds(_ fact: Fact, _ number: UInt64) -> Bool { place(of: number).map { entries[$0].claim.facts.contains(fact) } ?? false }
+
+    /// The call has set these facts and does not set them again.
+    mutating func release(_ facts: some Sequence<Fact>, _ number: UInt64) {
+        if let place = place(of: number) { entries[place].claim.facts.subtract(facts) }
+    }
+
+    /// The call has ended.
+    mutating func end(_ number: UInt64) { entries.removeAll { $0.number == number } }
+
+    private func place(of number: UInt64) -> Int? { entries.firstIndex { $0.number == number } }
+}
