@@ -56,10 +56,12 @@ struct Mailbox {
 
     private mutating func add(_ status: UserStatus) {
         let user = UserKey(status.userID)
-        if pending.updateValue(status, forKey: user) != nil { return }
-        order.append(user)
+        if pending.updateValue(status, forKey: user) == nil { order.append(user) }
         if order.count > usersMax { pending[order.removeFirst()] = nil }
-        if !items.contains(.statuses) { append(.statuses) }
+        guard let place = items.firstIndex(of: .statuses) else { return append(.statuses) }
+        // The status belongs to the newest session, so its reader is told of that session first.
+        guard items[place...].contains(where: { if case .event(.connected) = $0 { true } else { false } }) else { return }
+        items.append(items.remove(at: place))
     }
 
     private mutating func add(_ change: SubscriptionChange) {

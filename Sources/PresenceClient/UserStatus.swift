@@ -12,20 +12,51 @@ public enum StatusType: String, Sendable, Codable {
 
 /// All that may be known of a user: one whole, versioned value. Times are milliseconds since 1970 (UTC), 0 for never.
 public struct UserStatus: Sendable, Hashable, Codable, Identifiable {
-    /// A numeric status that the user published.
+    /// A numeric status that the user published. ``RaisedEvents`` says when it is news.
     public struct Event: Sendable, Hashable, Codable {
+        /// The event's identity: the same at its publisher, at every receiver and at each login.
+        public var eventID: String
         /// 10000 and above.
         public var value: Int64
         /// Free text of the app.
         public var ext: String
-        /// When it ends.
+        /// When it was published, in milliseconds since 1970.
+        public var publishedAt: Int64
+        /// When it ends, in milliseconds since 1970.
         public var expiresAt: Int64
+        /// False if users who log in later are to be told, too.
+        public var sendToOnlineUsersOnly: Bool
+        /// Whether the publisher's other devices are to be told, too.
+        public var syncEnabled: Bool
+        /// The session that published it; only in a user's own statuses.
+        public var sessionID: String?
 
         /// - Parameters: see the properties.
-        public init(value: Int64, ext: String = "", expiresAt: Int64 = 0) {
+        public init(
+            eventID: String = "", value: Int64, ext: String = "", publishedAt: Int64 = 0, expiresAt: Int64 = 0,
+            sendToOnlineUsersOnly: Bool = true, syncEnabled: Bool = true, sessionID: String? = nil
+        ) {
+            self.eventID = eventID
             self.value = value
             self.ext = ext
+            self.publishedAt = publishedAt
             self.expiresAt = expiresAt
+            self.sendToOnlineUsersOnly = sendToOnlineUsersOnly
+            self.syncEnabled = syncEnabled
+            self.sessionID = sessionID
+        }
+
+        /// Reads the JSON of a node. A field that is missing has the default of `publishEvent`.
+        public init(from decoder: any Decoder) throws {
+            let fields = try decoder.container(keyedBy: CodingKeys.self)
+            self.init(
+                eventID: try fields.decodeIfPresent(String.self, forKey: .eventID) ?? "",
+                value: try fields.decode(Int64.self, forKey: .value), ext: try fields.decodeIfPresent(String.self, forKey: .ext) ?? "",
+                publishedAt: try fields.decodeIfPresent(Int64.self, forKey: .publishedAt) ?? 0,
+                expiresAt: try fields.decodeIfPresent(Int64.self, forKey: .expiresAt) ?? 0,
+                sendToOnlineUsersOnly: try fields.decodeIfPresent(Bool.self, forKey: .sendToOnlineUsersOnly) ?? true,
+                syncEnabled: try fields.decodeIfPresent(Bool.self, forKey: .syncEnabled) ?? true,
+                sessionID: try fields.decodeIfPresent(String.self, forKey: .sessionID))
         }
     }
 
@@ -39,9 +70,11 @@ public struct UserStatus: Sendable, Hashable, Codable, Identifiable {
     public var onlinePlatforms: [String]
     /// The numeric status that the user published last, if it has not ended.
     public var event: Event?
+    /// The newest event with ``Event/sendToOnlineUsersOnly`` false that has not ended, where ``event`` is another one.
+    public var loginEvent: Event?
     /// The last change of anything here.
     public var lastUpdateTime: Int64
-    /// The last change of ``statusType`` or ``onlinePlatforms``.
+    /// The last change of ``statusType``.
     public var lastOnlineStatusUpdateTime: Int64
     /// The last change of ``customStatus``.
     public var lastCustomStatusUpdateTime: Int64
@@ -75,6 +108,7 @@ public struct UserStatus: Sendable, Hashable, Codable, Identifiable {
         customStatus = try fields.decodeIfPresent(String.self, forKey: .customStatus) ?? ""
         onlinePlatforms = try fields.decodeIfPresent([String].self, forKey: .onlinePlatforms) ?? []
         event = try fields.decodeIfPresent(Event.self, forKey: .event)
+        loginEvent = try fields.decodeIfPresent(Event.self, forKey: .loginEvent)
         lastUpdateTime = try fields.decodeIfPresent(Int64.self, forKey: .lastUpdateTime) ?? 0
         lastOnlineStatusUpdateTime = try fields.decodeIfPresent(Int64.self, forKey: .lastOnlineStatusUpdateTime) ?? 0
         lastCustomStatusUpdateTime = try fields.decodeIfPresent(Int64.self, forKey: .lastCustomStatusUpdateTime) ?? 0

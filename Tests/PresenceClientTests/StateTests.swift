@@ -60,6 +60,18 @@ import Testing
         #expect(mailbox.take() == nil && mailbox.isEmpty)
     }
 
+    @Test("A reader is told of the newest session before the statuses that it brought") func sessionsBeforeStatuses() {
+        var mailbox = Mailbox(usersMax: 10)
+        mailbox.add(.userStatusChanged([status("a", "01")]))
+        let session = Session(sessionID: "s", userID: "u", node: "n", heartbeatInterval: 1, heartbeatTimeout: 2, serverTime: 3)
+        mailbox.add(.connected(session))
+        mailbox.add(.userStatusChanged([status("a", "02"), status("b", "01")]))
+        mailbox.add(.subscriptionSyncCompleted(.onlineStatus))
+        #expect(mailbox.take() == .connected(session))
+        #expect(mailbox.take() == .userStatusChanged([status("a", "02"), status("b", "01")]))
+        #expect(mailbox.take() == .subscriptionSyncCompleted(.onlineStatus) && mailbox.isEmpty)
+    }
+
     @Test func aMailboxIsBounded() {
         var mailbox = Mailbox(usersMax: 3, eventsMax: 4)
         for number in 0..<1_000 {

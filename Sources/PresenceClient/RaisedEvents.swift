@@ -1,0 +1,79 @@
+/// Decides which published events an app is told of, from the statuses that it is told (contract §4).
+///
+/// A status carries the event in force, on every path and as long as it is valid. An event is *raised*, which means that the app is told
+/// of it as news, when all of this holds:
+/// - It was not raised before in this login.
+/// - It was not published by another session of the same user, or its `syncEnabled` is true.
+/// - Its `sendToOnlineUsersOnly` is false, or it was not published before the first session of this login was opened.
+public struct RaisedEvents: Sendable {
+    private struct Key: Hashable {
+        let user: UserKey
+        let eventID: String
+    }
+
+    /// The memory of raised events holds at least as many, and at most twice as many.
+    private let eventsMax: Int
+    private var ownID: String?
+    /// Sessions of this client since the login, the latest ones.
+    private var sessionIDs: [String] = []
+    /// The node's clock when the first session since the login was opened; nil without a session.
+    private var beganAt: Int64?
+    private var raised: Set<Key> = []
+    private var raisedEarlier: Set<Key> = []
+
+    /// - Parameter eventsMax: how many events are remembered. An event that is forgotten may be raised again.
+    public init(eventsMax: Int = 10_000) { self.eventsMax = max(eventsMax, 1) }
+
+    /// A session was opened, for the first time or again.
+    public mutating func connected(_ session: Session) {
+        ownID = session.userID
+        beganAt = beganAt ?? session.serverTime
+        sessionIDs = sessionIDs.suffix(15) + [session.sessionID]
+    }
+
+    /// The login has ended. The next login raises the events that are in force then.
+    public mutating func disconnected() { self = RaisedEvents(eventsMax: eventsMax) }
+
+    /// The events that a status brings: ``UserStatus/loginEvent`` before ``UserStatus/event``.
+    public mutating func events(of status: UserStatus) -> [UserStatus.Event] {
+        var events: [UserStatus.Event] = []
+        if let event = status.loginEvent, isDue(event, of: status), remember(event, of: status) { events.append(event) }
+        if let event = status.event, isDue(event, of: status), isFromThisLogin(event) || !event.sendToOnlineUsersOnly,
+            remember(event, of: status)
+        {
+            events.append(event)
+        }
+        return events
+    }
+
+    /// The events that are in force, also those raised before: for an app that has asked for the present values.
+    public mutating func eventsInForce(of status: UserStatus) -> [UserStatus.Event] {
+        let events = [status.loginEvent, status.event].compactMap(\.self)
+        for event in events { _ = remember(event, of: status) }
+        return events
+    }
+
+    /// Nodes of an earlier version do not say when an event was published: then it counts as new.
+    private func isFromThisLogin(_ event: UserStatus.Event) -> Bool {
+        event.publishedAt == 0 || event.publishedAt >= beganAt ?? .max
+    }
+
+    private func isDue(_ event: UserStatus.Event, of status: UserStatus) -> Bool {
+        event.syncEnabled || !isOfAnotherDevice(event, of: status)
+    }
+
+    private func isOfAnotherDevice(_ event: UserStatus.Event, of status: UserStatus) -> Bool {
+        guard let ownID, UserKey(ownID) == UserKey(status.userID) else { return false }
+        return event.sessionID.map { !sessionIDs.contains($0) } ?? true
+    }
+
+    /// Returns false for an event that was raised before.
+    private mutating func remember(_ event: UserStatus.Event, of status: UserStatus) -> Bool {
+        // Nodes of an earlier version give an event no identity.
+        let id = event.eventID.isEmpty ? "\(event.value) \(event.expiresAt)" : event.eventID
+        let key = Key(user: UserKey(status.userID), eventID: id)
+        if raisedEarlier.contains(key) || !raised.insert(key).inserted { return false }
+        if raised.count >= eventsMax { (raised, raisedEarlier) = ([], raised) }
+        return true
+    }
+}
