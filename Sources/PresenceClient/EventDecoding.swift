@@ -12,6 +12,7 @@ enum ServerEvent: Equatable {
     case subscriptionChangedOnOtherDevices(SubscriptionChange)
     case subscriptionExpired([String])
     case kickedOffline(reason: String)
+    case loggedOut
     case reconnectHint(after: Duration)
 
     /// Reads an event; nil for one of a kind that this client does not know. Throws for one that is not what its name says.
@@ -26,9 +27,14 @@ enum ServerEvent: Equatable {
             let change = try JSON.decode(OtherDevices.self, from: event.data)
             self = .subscriptionChangedOnOtherDevices(
                 SubscriptionChange(
-                    subscribed: change.subscribed?.map(\.userID) ?? [], unsubscribed: change.unsubscribed?.map(\.userID) ?? []))
+                    subscriptions: Self.entries(change.subscriptions, or: change.subscribed),
+                    unsubscriptions: Self.entries(change.unsubscriptions, or: change.unsubscribed)))
         case "onSubscriptionExpired": self = .subscriptionExpired(try JSON.decode(Expired.self, from: event.data).userIDs)
-        case "onKickedOffline": self = .kickedOffline(reason: try JSON.decode(Kicked.self, from: event.data).reason)
+        case "onKickedOffline":
+            let reason = try JSON.decode(Kicked.self, from: event.data).reason
+            // Nodes of an earlier version say so where `onLogout` is meant.
+            self = reason == "logout" ? .loggedOut : .kickedOffline(reason: reason)
+        case "onLogout": self = .loggedOut
         case "onReconnectHint":
             self = .reconnectHint(after: .milliseconds(max(try JSON.decode(Hint.self, from: event.data).afterMilliseconds ?? 0, 0)))
         default: return nil
@@ -43,6 +49,24 @@ enum ServerEvent: Equatable {
     private struct OtherDevices: Decodable {
         let subscribed: [Target]?
         let unsubscribed: [Target]?
+        let subscriptions: [Followed]?
+        let unsubscriptions: [Followed]?
+    }
+
+    private struct Followed: Decodable {
+        let userID: String
+        let subscribeType: Int?
+        let expiresAt: Int64?
+    }
+
+    /// What was changed, without the types that this client does not know; from the names alone where a node gives nothing else.
+    private static func entries(_ followed: [Followed]?, or targets: [Target]?) -> [SubscriptionChange.Entry] {
+        guard let followed else { return (targets ?? []).map { SubscriptionChange.Entry(userID: $0.userID) } }
+        return followed.compactMap { entry in
+            SubscribeType(rawValue: entry.subscribeType ?? SubscribeType.onlineStatus.rawValue).map {
+                SubscriptionChange.Entry(userID: entry.userID, subscribeType: $0, expiresAt: entry.expiresAt)
+            }
+        }
     }
 
     /// A user: the ID alone, or an object that names it, since the contract leaves the elements open.

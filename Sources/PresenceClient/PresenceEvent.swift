@@ -4,7 +4,7 @@ public enum PresenceEvent: Sendable, Equatable {
     case connected(Session)
     /// Statuses that are newer than those told before: of oneself, of friends, of strangers one follows; each user once.
     case userStatusChanged([UserStatus])
-    /// Everything that the session follows has been told.
+    /// Everything of this type that the session follows has been told. Comes once for each type followed.
     case subscriptionSyncCompleted(SubscribeType)
     /// Another device of the same user has subscribed or unsubscribed.
     case subscriptionChangedOnOtherDevices(SubscriptionChange)
@@ -12,6 +12,8 @@ public enum PresenceEvent: Sendable, Equatable {
     case subscriptionExpired([String])
     /// The session was ended by the node; the client does not come back by itself.
     case kickedOffline(reason: String)
+    /// The user logged this session out on another device; the client does not come back by itself.
+    case loggedOut
     /// The connection is in another state.
     case connectionStateChanged(ConnectionChange)
 }
@@ -34,22 +36,51 @@ public struct Session: Sendable, Equatable, Codable {
 
 /// What another device of the same user has changed in the subscriptions that they share.
 public struct SubscriptionChange: Sendable, Equatable {
+    /// One subscription.
+    public struct Entry: Sendable, Hashable {
+        /// Whose status is followed.
+        public var userID: String
+        /// What is followed.
+        public var subscribeType: SubscribeType
+        /// When it ends by itself, in milliseconds since 1970; nil for never. The node does not tell of the end.
+        public var expiresAt: Int64?
+
+        /// - Parameters: see the properties.
+        public init(userID: String, subscribeType: SubscribeType = .onlineStatus, expiresAt: Int64? = nil) {
+            self.userID = userID
+            self.subscribeType = subscribeType
+            self.expiresAt = expiresAt
+        }
+    }
+
+    /// Subscriptions that were made, or made again with another type or end.
+    public var subscriptions: [Entry]
+    /// Subscriptions that were ended.
+    public var unsubscriptions: [Entry]
+
     /// Users that are followed now.
-    public var subscribed: [String]
+    public var subscribed: [String] { subscriptions.map(\.userID) }
     /// Users that are no longer followed.
-    public var unsubscribed: [String]
+    public var unsubscribed: [String] { unsubscriptions.map(\.userID) }
 
     /// - Parameters: see the properties.
+    public init(subscriptions: [Entry], unsubscriptions: [Entry] = []) {
+        self.subscriptions = subscriptions
+        self.unsubscriptions = unsubscriptions
+    }
+
+    /// A change of subscriptions to the online status whose end is not known.
+    ///
+    /// - Parameters: see the properties.
     public init(subscribed: [String] = [], unsubscribed: [String] = []) {
-        self.subscribed = subscribed
-        self.unsubscribed = unsubscribed
+        self.init(subscriptions: subscribed.map { Entry(userID: $0) }, unsubscriptions: unsubscribed.map { Entry(userID: $0) })
     }
 
     /// Adds what was changed later; the later word on a user counts.
     mutating func merge(_ later: SubscriptionChange) {
-        let named = Set((later.subscribed + later.unsubscribed).map { UserKey($0) })
-        subscribed = subscribed.filter { !named.contains(UserKey($0)) } + later.subscribed
-        unsubscribed = unsubscribed.filter { !named.contains(UserKey($0)) } + later.unsubscribed
+        let named = Set((later.subscriptions + later.unsubscriptions).map { UserKey($0.userID) })
+        subscriptions = subscriptions.filter { !named.contains(UserKey($0.userID)) } + later.subscriptions
+        unsubscriptions = unsubscriptions.filter { !named.contains(UserKey($0.userID)) } + later.unsubscriptions
     }
 }
 
@@ -77,7 +108,7 @@ public enum ConnectionReason: Sendable, Equatable {
     case refused(PresenceError)
     /// A node ended the session.
     case kickedOffline(String)
-    /// `logout` was called.
+    /// `logout` was called, on this device or on another one.
     case loggedOut
     /// `close` was called.
     case closed

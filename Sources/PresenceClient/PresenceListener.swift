@@ -6,7 +6,7 @@ public protocol PresenceListener: AnyObject, Sendable {
     func onConnected(_ session: Session)
     /// The own status, that of a friend, or that of a user one follows has changed; each user once, whole records.
     func onUserStatusChanged(_ userStatusList: [UserStatus])
-    /// Everything that the session follows has been told.
+    /// Everything of this type that the session follows has been told. Comes once for each type followed.
     func onSubscriptionSyncCompleted(_ type: SubscribeType)
     /// Another device of the same user has subscribed or unsubscribed.
     func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange)
@@ -14,6 +14,8 @@ public protocol PresenceListener: AnyObject, Sendable {
     func onSubscriptionExpired(_ userIDs: [String])
     /// The node has ended the session; the client does not come back by itself.
     func onKickedOffline(reason: String)
+    /// The user logged this session out on another device; the client does not come back by itself.
+    func onLogout()
     /// The connection is in another state.
     func onConnectionStateChanged(_ change: ConnectionChange)
 }
@@ -33,6 +35,8 @@ extension PresenceListener {
     /// Does nothing.
     public func onKickedOffline(reason: String) {}
     /// Does nothing.
+    public func onLogout() {}
+    /// Does nothing.
     public func onConnectionStateChanged(_ change: ConnectionChange) {}
 
     func receive(_ event: PresenceEvent) {
@@ -43,6 +47,7 @@ extension PresenceListener {
         case .subscriptionChangedOnOtherDevices(let change): onSubscriptionChangedOnOtherDevices(change)
         case .subscriptionExpired(let users): onSubscriptionExpired(users)
         case .kickedOffline(let reason): onKickedOffline(reason: reason)
+        case .loggedOut: onLogout()
         case .connectionStateChanged(let change): onConnectionStateChanged(change)
         }
     }

@@ -22,6 +22,7 @@ final class RecordingListener: PresenceListener {
     func onSubscriptionSyncCompleted(_ type: SubscribeType) { add(.subscriptionSyncCompleted(type)) }
     func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange) { add(.subscriptionChangedOnOtherDevices(change)) }
     func onKickedOffline(reason: String) { add(.kickedOffline(reason: reason)) }
+    func onLogout() { add(.loggedOut) }
     func onConnectionStateChanged(_ change: ConnectionChange) { add(.connectionStateChanged(change)) }
 
     private func add(_ event: PresenceEvent) { told.withLock { $0.append(event) } }

@@ -72,7 +72,9 @@ import Testing
     @Test func eventsAreReadWithFieldsThatNobodyKnows() throws {
         #expect(
             try read("onReconnectHint", #"{"reason":"draining","afterMilliseconds":20,"x":1}"#) == .reconnectHint(after: .milliseconds(20)))
-        #expect(try read("onKickedOffline", #"{"reason":"logout"}"#) == .kickedOffline(reason: "logout"))
+        #expect(try read("onKickedOffline", #"{"reason":"kicked"}"#) == .kickedOffline(reason: "kicked"))
+        #expect(try read("onKickedOffline", #"{"reason":"logout"}"#) == .loggedOut)
+        #expect(try read("onLogout", "{}") == .loggedOut)
         #expect(try read("onSubscriptionExpired", #"{"userIDs":["a","b"]}"#) == .subscriptionExpired(["a", "b"]))
         #expect(try read("onSomethingNew", "1") == nil)
         #expect(throws: (any Error).self) { try read("onKickedOffline", "{") }

@@ -99,6 +99,18 @@ import Testing
         #expect(machine.woke() == [.open(stream: 2, address: 2)])
     }
 
+    @Test("A stream that is replaced ends the session, unless the client is opening the next stream or has opened it")
+    mutating func replaced() {
+        connect()
+        _ = machine.hinted(1, after: .zero, using: &random)
+        _ = machine.woke()
+        #expect(machine.replaced(1) == [])
+        _ = machine.connected(2, node: "c")
+        #expect(machine.replaced(1) == [] && machine.state == .connected)
+        #expect(machine.synced(2) == [.cancel(stream: 1)] && machine.synced(2) == [])
+        #expect(machine.replaced(2).contains(.report(ConnectionChange(.disconnected, .kickedOffline("replaced")))))
+    }
+
     /// The node ends the stream before it answers the logout.
     @Test mutating func whoIsLeavingDoesNotComeBack() {
         connect()
