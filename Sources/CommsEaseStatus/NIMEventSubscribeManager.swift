@@ -26,7 +26,7 @@ public final class NIMEventSubscribeManager: Sendable {
 
     /// Calls `delegate` from now on.
     public func addDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) {
-        let bridge = Bridge(delegate)
+        let bridge = Bridge(delegate, since: client.loginSession)
         bridges.withLock { $0[ObjectIdentifier(delegate)] = bridge }
         client.addListener(bridge, for: delegate)
     }
@@ -77,7 +77,7 @@ public final class NIMEventSubscribeManager: Sendable {
                 syncEnabled: event.syncEnabled)
         }
         var published = event
-        published.wasPublished(as: answer.eventID, by: answer.userStatus)
+        published.wasPublished(answer)
         return published
     }
 
@@ -102,18 +102,22 @@ public final class NIMEventSubscribeManager: Sendable {
 
     private final class Bridge: PresenceListener {
         let delegate: any NIMEventSubscribeManagerDelegate
-        private let told = Mutex(ToldEvents())
+        private let told: Mutex<ToldEvents>
 
-        init(_ delegate: any NIMEventSubscribeManagerDelegate) { self.delegate = delegate }
+        /// - Parameter session: the first session of the present login.
+        init(_ delegate: any NIMEventSubscribeManagerDelegate, since session: Session?) {
+            self.delegate = delegate
+            told = Mutex(ToldEvents(session))
+        }
 
         /// The values that these users have are told next, also if they were told.
         func expect(_ users: [String]) { told.withLock { $0.awaited.formUnion(users.map { UserKey($0) }) } }
 
         func expectNoMore(_ users: [String]) { told.withLock { $0.awaited.subtract(users.map { UserKey($0) }) } }
 
-        func onConnected(_ session: Session) { told.withLock { $0.isSyncing = true } }
+        func onConnected(_ session: Session) { told.withLock { $0.connected(session) } }
 
-        func onSubscriptionSyncCompleted(_ type: SubscribeType) { told.withLock { $0.isSyncing = false } }
+        func onSubscriptionSyncCompleted(_ type: SubscribeType) { told.withLock { $0.synced(type) } }
 
         /// A later login tells what is so then (N21).
         func onConnectionStateChanged(_ change: ConnectionChange) {

@@ -2,7 +2,7 @@ import PresenceClient
 
 /// The only event type there is (N1).
 public enum NIMSubscribeSystemEventType {
-    /// Online status; custom statuses are published under it.
+    /// `NIMSubscribeSystemEventTypeOnline`: online status; custom statuses are published under it.
     public static let online = 1
 }
 
@@ -48,7 +48,7 @@ public struct NIMSubscribeOnlineInfo: Sendable, Equatable {
 
 /// An event that is published, or that a followed user has published.
 public struct NIMSubscribeEvent: Sendable, Equatable {
-    /// The node's name for it; not for publishing.
+    /// The event's identity, the same at its publisher and at every receiver; not for publishing.
     public private(set) var eventId = ""
     /// Who; not for publishing.
     public private(set) var from: String?
@@ -78,6 +78,8 @@ public struct NIMSubscribeEvent: Sendable, Equatable {
     }
 
     /// What a status says of being online.
+    ///
+    /// A login is told to subscribers who log in later; the end of one is not (N21).
     static func online(_ status: UserStatus) -> NIMSubscribeEvent {
         let value =
             switch status.statusType {
@@ -85,29 +87,48 @@ public struct NIMSubscribeEvent: Sendable, Equatable {
             case .unlogined: NIMSubscribeEventOnlineValue.logout
             case .offline: NIMSubscribeEventOnlineValue.offline
             }
-        return NIMSubscribeEvent(status, value: value, at: status.lastOnlineStatusUpdateTime)
+        var event = NIMSubscribeEvent(status, value: value, at: status.lastOnlineStatusUpdateTime)
+        event.sendToOnlineUsersOnly = value != NIMSubscribeEventOnlineValue.login
+        event.syncEnabled = false
+        return event
     }
 
-    /// What a status says of the event that its user has published.
+    /// An event that the user of a status has published.
     static func published(_ published: UserStatus.Event, by status: UserStatus) -> NIMSubscribeEvent {
-        var event = NIMSubscribeEvent(status, value: published.value, at: status.lastUpdateTime)
+        var event = NIMSubscribeEvent(status, value: published.value, at: published.publishedAt)
         event.ext = published.ext
-        event.expiry = Int(max(published.expiresAt - status.lastUpdateTime, 0) / 1_000)
+        event.describe(as: published)
         return event
     }
 
     private init(_ status: UserStatus, value: Int64, at milliseconds: Int64) {
         self.init(value: value, expiry: 0)
-        eventId = "\(status.version)-\(value)"
+        eventId = "\(status.userID)-\(milliseconds)-\(value)"
         from = status.userID
         timestamp = Double(milliseconds) / 1_000
         subscribeInfo = NIMSubscribeOnlineInfo(onlinePlatforms: status.onlinePlatforms, customStatus: status.customStatus)
     }
 
-    mutating func wasPublished(as id: String, by status: UserStatus) {
-        eventId = id
+    /// The event's own identity, times and flags (N11).
+    private mutating func describe(as published: UserStatus.Event) {
+        eventId = published.eventID
+        timestamp = Double(published.publishedAt) / 1_000
+        expiry = Int(clamping: max(published.expiresAt - published.publishedAt, 0) / 1_000)
+        sendToOnlineUsersOnly = published.sendToOnlineUsersOnly
+        syncEnabled = published.syncEnabled
+    }
+
+    /// The node has taken the event. Its answer has a newer event when another one was published meanwhile.
+    mutating func wasPublished(_ answer: PublishAnswer) {
+        let status = answer.userStatus
         from = status.userID
-        timestamp = Double(status.lastUpdateTime) / 1_000
+        subscribeInfo = NIMSubscribeOnlineInfo(onlinePlatforms: status.onlinePlatforms, customStatus: status.customStatus)
+        if let own = [status.event, status.loginEvent].compactMap(\.self).first(where: { $0.eventID == answer.eventID }) {
+            describe(as: own)
+        } else {
+            eventId = answer.eventID
+            timestamp = Double(status.lastUpdateTime) / 1_000
+        }
     }
 }
 

@@ -5,10 +5,9 @@ struct ToldEvents {
     private struct Told: Equatable {
         var statusType: StatusType
         var since: Int64
-        var event: UserStatus.Event?
     }
 
-    /// Beyond it all is forgotten; then an event may be told twice.
+    /// Beyond it all is forgotten; then a login may be told twice.
     private static let usersMax = 10_000
 
     /// A login is being told what is so: delegates take everybody for offline then (N21).
@@ -16,19 +15,41 @@ struct ToldEvents {
     /// Users whose present values were asked for and have not been told since (N8).
     var awaited: Set<UserKey> = []
     private var told: [UserKey: Told] = [:]
+    private var raised = RaisedEvents()
+    private var own: UserKey?
 
-    /// The events that a status brings.
+    /// A delegate that is added while a user is logged in begins with that login.
+    init(_ session: Session? = nil) { if let session { begin(session) } }
+
+    /// A session was opened, for the first time or again.
+    mutating func connected(_ session: Session) {
+        isSyncing = true
+        begin(session)
+    }
+
+    /// Everything of one type has been told.
+    mutating func synced(_ type: SubscribeType) { if type == .onlineStatus { isSyncing = false } }
+
+    /// The events that a status brings. The own login and its end are none: nobody follows oneself.
     mutating func untold(of status: UserStatus) -> [NIMSubscribeEvent] {
-        let now = Told(statusType: status.statusType, since: status.lastOnlineStatusUpdateTime, event: status.event)
-        if told.count >= Self.usersMax { told.removeAll() }
         let user = UserKey(status.userID)
-        let before = told.updateValue(now, forKey: user)
         let isAwaited = awaited.remove(user) != nil
-        let isTakenForOffline = isSyncing && before == nil && (now.statusType == .offline || now.statusType == .unlogined)
-        let isOnlineNew = before?.statusType != now.statusType || before?.since != now.since
         var events: [NIMSubscribeEvent] = []
-        if isAwaited || (isOnlineNew && !isTakenForOffline) { events.append(.online(status)) }
-        if let event = now.event, isAwaited || event != before?.event { events.append(.published(event, by: status)) }
-        return events
+        if user != own, isOnlineNew(status, of: user) || isAwaited { events.append(.online(status)) }
+        let published = isAwaited ? raised.eventsInForce(of: status) : raised.events(of: status)
+        return events + published.map { .published($0, by: status) }
+    }
+
+    private mutating func begin(_ session: Session) {
+        raised.connected(session)
+        own = UserKey(session.userID)
+    }
+
+    private mutating func isOnlineNew(_ status: UserStatus, of user: UserKey) -> Bool {
+        let now = Told(statusType: status.statusType, since: status.lastOnlineStatusUpdateTime)
+        if told.count >= Self.usersMax { told.removeAll() }
+        let before = told.updateValue(now, forKey: user)
+        let isTakenForOffline = isSyncing && before == nil && (now.statusType == .offline || now.statusType == .unlogined)
+        return before != now && !isTakenForOffline
     }
 }

@@ -4,6 +4,8 @@ import PresenceClient
 ///
 /// Every call answers (status, …) as the document's completions do. Where users failed one by one, the status is the first one's code.
 public final class RCCoreClient: Sendable {
+    private static let instance = SharedInstance<RCCoreClient>()
+
     /// What this stands on, for what the document does not know.
     public let client: PresenceClient
 
@@ -12,6 +14,15 @@ public final class RCCoreClient: Sendable {
         var configuration = configuration
         configuration.limits = .rongcloud
         client = try PresenceClient(configuration)
+    }
+
+    /// Makes the instance that ``sharedCoreClient()`` returns. An app calls this once, when it starts.
+    public static func configure(_ configuration: ClientConfiguration) throws { instance.set(try RCCoreClient(configuration)) }
+
+    /// The instance that ``configure(_:)`` made, which must have been called.
+    public static func sharedCoreClient() -> RCCoreClient {
+        guard let core = instance.current else { preconditionFailure("call RCCoreClient.configure(_:) before sharedCoreClient()") }
+        return core
     }
 
     /// Connects as the user that the token names.
@@ -35,7 +46,7 @@ public final class RCCoreClient: Sendable {
 
     /// Follows users.
     public func subscribeEvent(_ request: RCSubscribeEventRequest) async -> (status: RCErrorCode, failedUserIds: [String]?) {
-        let expiry = request.expiry > 0 ? Duration.seconds(request.expiry) : nil
+        let expiry = request.expiry == 0 ? nil : Duration.seconds(request.expiry)
         do {
             let answer = try await client.subscribeUserStatus(
                 request.userIds, expiry: expiry, subscribeType: request.subscribeType.wire)
@@ -81,7 +92,7 @@ public final class RCCoreClient: Sendable {
         return (RCErrorCode(rawValue: first.code.rawValue), errors.map(\.userID))
     }
 
-    private final class Bridge: PresenceListener {
+    final class Bridge: PresenceListener {
         private let delegate: any RCSubscribeEventDelegate
 
         init(_ delegate: any RCSubscribeEventDelegate) { self.delegate = delegate }
@@ -90,11 +101,12 @@ public final class RCCoreClient: Sendable {
 
         func onSubscriptionSyncCompleted(_ type: SubscribeType) {
             delegate.onSubscriptionSyncCompleted(RCSubscribeType(rawValue: type.rawValue) ?? .onlineStatus)
+            if type == .onlineStatus { delegate.onSubscriptionSyncCompleted() }
         }
 
         func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange) {
-            let made = change.subscribed.map { RCSubscribeEvent(userId: $0, subscribeType: .onlineStatus, operationType: .subscribe) }
-            let ended = change.unsubscribed.map { RCSubscribeEvent(userId: $0, subscribeType: .onlineStatus, operationType: .unsubscribe) }
+            let made = change.subscriptions.map { RCSubscribeEvent($0, .subscribe) }
+            let ended = change.unsubscriptions.map { RCSubscribeEvent($0, .unsubscribe) }
             delegate.onSubscriptionChangedOnOtherDevices(made + ended)
         }
     }

@@ -1,5 +1,4 @@
 import PresenceClient
-import Synchronization
 
 /// Tencent's user status calls (`documents/000…`), over a ``PresenceClient/PresenceClient``.
 ///
@@ -7,7 +6,7 @@ import Synchronization
 public final class V2TIMManager: Sendable {
     /// What this stands on, for what the document does not know.
     public let client: PresenceClient
-    private let loginUser = Mutex<String?>(nil)
+    private static let instance = SharedInstance<V2TIMManager>()
 
     /// - Parameter configuration: its limits become ``PresenceClient/CallLimits/tencent``.
     public init(_ configuration: ClientConfiguration) throws {
@@ -16,20 +15,30 @@ public final class V2TIMManager: Sendable {
         client = try PresenceClient(configuration)
     }
 
+    /// Makes the instance that ``sharedInstance()`` returns. An app calls this once, when it starts.
+    public static func configure(_ configuration: ClientConfiguration) throws { instance.set(try V2TIMManager(configuration)) }
+
+    /// The instance that ``configure(_:)`` made, which must have been called.
+    public static func sharedInstance() -> V2TIMManager {
+        guard let manager = instance.current else { preconditionFailure("call V2TIMManager.configure(_:) before sharedInstance()") }
+        return manager
+    }
+
+    /// As ``sharedInstance()``: the name that the document's other samples use.
+    public static func getInstance() -> V2TIMManager { sharedInstance() }
+
     /// Logs in as the user that the token names.
     public func login() async throws(V2TIMError) {
-        let session = try await call { () async throws(PresenceError) in try await self.client.login() }
-        loginUser.withLock { $0 = session.userID }
+        _ = try await call { () async throws(PresenceError) in try await self.client.login() }
     }
 
     /// Logs out: UNLOGINED.
     public func logout() async throws(V2TIMError) {
-        loginUser.withLock { $0 = nil }
         try await call { () async throws(PresenceError) in try await self.client.logout() }
     }
 
-    /// Who is logged in; nil for nobody.
-    public func getLoginUser() -> String? { loginUser.withLock { $0 } }
+    /// The user that is logged in, also while a lost connection is made again; nil for nobody.
+    public func getLoginUser() -> String? { client.loginSession?.userID }
 
     /// Calls `listener` from now on.
     public func addIMSDKListener(_ listener: any V2TIMSDKListener) { client.addListener(Bridge(listener), for: listener) }
@@ -79,6 +88,9 @@ public final class V2TIMManager: Sendable {
         }
 
         func onKickedOffline(reason: String) { listener.onKickedOffline() }
+
+        /// The document has no other callback for a session that was ended elsewhere.
+        func onLogout() { listener.onKickedOffline() }
 
         func onConnectionStateChanged(_ change: ConnectionChange) {
             switch (change.state, change.reason) {

@@ -80,7 +80,7 @@ public protocol V2TIMSDKListener: AnyObject, Sendable {
     func onConnectSuccess()
     /// The first connection could not be made.
     func onConnectFailed(_ code: Int, _ desc: String)
-    /// A node has ended the session.
+    /// The session was ended elsewhere: a back end kicked the user, a newer login replaced this one, or another device logged it out.
     func onKickedOffline()
 }
 

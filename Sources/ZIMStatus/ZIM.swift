@@ -5,6 +5,8 @@ import Synchronization
 ///
 /// Where the document's callback has a list of users that failed beside an error, a call returns the list and throws the error.
 public final class ZIM: Sendable {
+    private static let instance = SharedInstance<ZIM>()
+
     /// What this stands on, for what the document does not know.
     public let client: PresenceClient
     private let userID = Mutex<String?>(nil)
@@ -14,6 +16,19 @@ public final class ZIM: Sendable {
         var configuration = configuration
         configuration.limits = .zim
         client = try PresenceClient(configuration)
+    }
+
+    /// Makes the instance that ``getInstance()`` returns, and returns it. An app calls this once, when it starts.
+    @discardableResult public static func create(_ configuration: ClientConfiguration) throws -> ZIM {
+        let zim = try ZIM(configuration)
+        instance.set(zim)
+        return zim
+    }
+
+    /// The instance that ``create(_:)`` made, which must have been called.
+    public static func getInstance() -> ZIM {
+        guard let zim = instance.current else { preconditionFailure("call ZIM.create(_:) before ZIM.getInstance()") }
+        return zim
     }
 
     /// Logs in as the user that the token names.
@@ -44,16 +59,24 @@ public final class ZIM: Sendable {
     public func subscribeUsersStatus(
         _ userIDs: [String], config: ZIMUserStatusSubscribeConfig
     ) async throws(ZIMError) -> [ZIMErrorUserInfo] {
-        let duration = Duration.seconds(60 * config.subscriptionDuration)
-        let answer = try await call { () async throws(PresenceError) in try await self.client.subscribeUserStatus(userIDs, expiry: duration)
-        }
-        return answer.errorUserList.map { ZIMErrorUserInfo($0) }
+        let minutes = config.subscriptionDuration
+        // No policy allows durations near these bounds: the node refuses them.
+        let duration = Duration.seconds(60 * Int64(Int32(clamping: minutes)))
+        do throws(PresenceError) {
+            let answer = try await client.subscribeUserStatus(userIDs, expiry: duration)
+            return answer.errorUserList.map { ZIMErrorUserInfo($0) }
+        } catch { throw ZIMError(error, minutes: minutes) }
     }
 
     /// Follows users no more.
     public func unsubscribeUsersStatus(_ userIDs: [String]) async throws(ZIMError) -> [ZIMErrorUserInfo] {
         try await call { () async throws(PresenceError) in try await self.client.unsubscribeUserStatus(userIDs) }
             .map { ZIMErrorUserInfo($0) }
+    }
+
+    /// As ``unsubscribeUsersStatus(_:)``: the name in the document's sample (Z16).
+    public func unsubscribeUserStatus(_ userIDs: [String]) async throws(ZIMError) -> [ZIMErrorUserInfo] {
+        try await unsubscribeUsersStatus(userIDs)
     }
 
     /// Asks once.
@@ -72,6 +95,13 @@ public final class ZIM: Sendable {
         let page = try await call { () async throws(PresenceError) in try await self.client.getSubscribedUserStatus(config.userIDs) }
         let own = ownID
         return page.subscriptions.map { ZIMUserStatusSubscription($0, ownID: own) }
+    }
+
+    /// As ``querySubscribedUserStatusList(_:)``: the name in the document's sample.
+    public func querySubscribedUserStatusListWithConfig(
+        _ config: ZIMSubscribedUserStatusQueryConfig
+    ) async throws(ZIMError) -> [ZIMUserStatusSubscription] {
+        try await querySubscribedUserStatusList(config)
     }
 
     fileprivate var ownID: String? { userID.withLock { $0 } }

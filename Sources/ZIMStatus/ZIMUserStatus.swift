@@ -8,7 +8,7 @@ public enum ZIMUserOnlineStatus: Int, Sendable {
     case offline = 1
     /// Logged out.
     case logout = 2
-    /// What a record of oneself says (Z22).
+    /// Said of oneself (Z22), and of a user whose owner did not answer.
     case unknown = 99
 }
 
@@ -22,16 +22,27 @@ public struct ZIMUserStatus: Sendable, Equatable {
     public let customStatus: String
     /// Where the user is online.
     public let onlinePlatforms: [String]
-    /// The last change of anything here; 0 for oneself.
+    /// The last change of anything here; 0 for oneself, and where nothing is known.
     public let lastUpdateTime: Int64
     /// The last change of ``onlineStatus``.
     public let lastOnlineStatusUpdateTime: Int64
     /// The last change of ``customStatus``.
     public let lastCustomStatusUpdateTime: Int64
 
+    /// A user of whom nothing is known now.
+    init(unknown userID: String) {
+        self.userID = userID
+        onlineStatus = .unknown
+        customStatus = ""
+        onlinePlatforms = []
+        lastUpdateTime = 0
+        lastOnlineStatusUpdateTime = 0
+        lastCustomStatusUpdateTime = 0
+    }
+
     init(_ status: UserStatus, ownID: String?) {
         userID = status.userID
-        let isOwn = status.userID == ownID
+        let isOwn = ownID.map { UserKey($0) == UserKey(status.userID) } ?? false
         onlineStatus =
             switch status.statusType {
             case _ where isOwn, .unknown: .unknown
@@ -63,6 +74,20 @@ public struct ZIMError: Error, Sendable, Equatable {
     }
 
     init(_ error: PresenceError) { self.init(code: error.code.rawValue, message: error.detail) }
+
+    /// What a node says of `expiry` in seconds, said of `subscriptionDuration` in minutes.
+    ///
+    /// - Parameter minutes: the duration that the app asked for.
+    init(_ error: PresenceError, minutes: Int) {
+        self.init(error)
+        guard error.code == .badParameter, error.detail.hasPrefix("expiry:") else { return }
+        let words = error.detail.split(separator: " ").compactMap { word -> (Int64, Int64)? in
+            let bounds = word.split(separator: ".").compactMap { Int64($0) }
+            return bounds.count == 2 ? (bounds[0], bounds[1]) : nil
+        }
+        let range = words.first.map { " is not in \(($0.0 + 59) / 60)...\($0.1 / 60)" } ?? " is not allowed"
+        self.init(code: code, message: "subscriptionDuration: \(minutes) minutes\(range)")
+    }
 }
 
 /// One user of a call that names several, and why it failed.
@@ -98,13 +123,13 @@ public struct ZIMSubscribedUserStatusQueryConfig: Sendable, Equatable {
 
 /// One subscription.
 public struct ZIMUserStatusSubscription: Sendable, Equatable {
-    /// The user and its status now.
+    /// The user and its status now; ``ZIMUserOnlineStatus/unknown`` where the user's owner did not answer.
     public let userStatus: ZIMUserStatus
     /// When it ends, in milliseconds since 1970; 0 for never.
     public let subscribeExpiredTime: Int64
 
     init(_ subscription: Subscription, ownID: String?) {
-        userStatus = ZIMUserStatus(subscription.userStatus, ownID: ownID)
+        userStatus = subscription.userStatus.map { ZIMUserStatus($0, ownID: ownID) } ?? ZIMUserStatus(unknown: subscription.userID)
         subscribeExpiredTime = subscription.expiresAt ?? 0
     }
 }

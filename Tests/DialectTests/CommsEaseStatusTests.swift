@@ -1,9 +1,9 @@
 import NodeFixture
-import PresenceClient
 import PresenceWire
 import Testing
 
 @testable import CommsEaseStatus
+@testable import PresenceClient
 
 /// The calls of `documents/002…`; it shows prototypes and no samples.
 @Suite(.timeLimit(.minutes(1))) struct CommsEaseStatusTests {
@@ -71,19 +71,91 @@ import Testing
         try await fixture.stop()
     }
 
+    private static let session = Session(
+        sessionID: "s1", userID: "ann", node: "n", heartbeatInterval: 30, heartbeatTimeout: 400, serverTime: 1_000)
+
     @Test func onlyWhatIsNewInAStatusIsAnEvent() {
-        var told = ToldEvents()
+        var told = ToldEvents(Self.session)
         var bob = UserStatus(userID: "bob", statusType: .online, version: "01")
-        #expect(told.untold(of: bob).map(\.value) == [1])
+        bob.lastOnlineStatusUpdateTime = 900
+        let login = told.untold(of: bob)
+        #expect(login.map(\.value) == [1] && login.first?.timestamp == 0.9 && login.first?.sendToOnlineUsersOnly == false)
         bob.customStatus = "a text, which is no event here"
         #expect(told.untold(of: bob) == [])
-        bob.event = UserStatus.Event(value: 10_001, ext: "busy", expiresAt: 61_000)
-        bob.lastUpdateTime = 1_000
-        let published = told.untold(of: bob)
-        #expect(published.map(\.value) == [10_001] && published.first?.ext == "busy" && published.first?.expiry == 60)
-        #expect(published.first?.from == "bob" && published.first?.timestamp == 1)
+        bob.event = UserStatus.Event(eventID: "e1", value: 10_001, ext: "busy", publishedAt: 1_000, expiresAt: 61_000)
+        bob.lastUpdateTime = 7_000
+        #expect(told.untold(of: bob).map(\.value) == [10_001])
+        #expect(told.untold(of: bob) == [])
         bob.statusType = .offline
         #expect(told.untold(of: bob).map(\.value) == [3])
+    }
+
+    @Test("N11 A received event has the identity, the times and the flags of its publication") func ownFields() throws {
+        var told = ToldEvents(Self.session)
+        var bob = UserStatus(userID: "bob", statusType: .online, onlinePlatforms: ["ios"], version: "01")
+        bob.lastUpdateTime = 99_000
+        bob.loginEvent = UserStatus.Event(
+            eventID: "e1", value: 10_001, ext: "x", publishedAt: 500, expiresAt: 60_500, sendToOnlineUsersOnly: false, syncEnabled: false)
+        bob.event = UserStatus.Event(eventID: "e2", value: 10_002, publishedAt: 2_000, expiresAt: 3_602_000)
+        let events = told.untold(of: bob)
+        #expect(events.map(\.value) == [1, 10_001, 10_002])
+        #expect(events.map(\.eventId).suffix(2) == ["e1", "e2"] && events.map(\.timestamp).suffix(2) == [0.5, 2])
+        #expect(events.map(\.expiry).suffix(2) == [60, 3_600] && events.map(\.ext).suffix(2) == ["x", ""])
+        #expect(events.map(\.sendToOnlineUsersOnly).suffix(2) == [false, true] && events.map(\.syncEnabled).suffix(2) == [false, true])
+        #expect(events.allSatisfy { $0.from == "bob" && $0.subscribeInfo?.onlinePlatforms == ["ios"] })
+        // The publisher is answered the same, also when a newer event is in force already.
+        var published = NIMSubscribeEvent(value: 10_001, expiry: 3_600)
+        published.wasPublished(PublishAnswer(eventID: "e1", userStatus: bob))
+        #expect(published.eventId == "e1" && published.timestamp == 0.5 && published.expiry == 60 && published.from == "bob")
+        published.wasPublished(PublishAnswer(eventID: "e0", userStatus: bob))
+        #expect(published.eventId == "e0")
+    }
+
+    @Test("The own login, logout and loss are not events; what the own account publishes is") func ownRecord() {
+        var told = ToldEvents(Self.session)
+        var ann = UserStatus(userID: "ann", statusType: .online, version: "01")
+        #expect(told.untold(of: ann) == [])
+        ann.event = UserStatus.Event(eventID: "e1", value: 10_001, publishedAt: 2_000, expiresAt: 62_000, sessionID: "s9")
+        #expect(told.untold(of: ann).map(\.value) == [10_001])
+        ann.event = UserStatus.Event(
+            eventID: "e2", value: 10_002, publishedAt: 2_000, expiresAt: 62_000, syncEnabled: false, sessionID: "s9")
+        #expect(told.untold(of: ann) == [])
+        ann.statusType = .offline
+        #expect(told.untold(of: ann) == [])
+    }
+
+    @Test("A present value that was asked for includes the event in force, whatever its flags, and is told once") func askedFor() {
+        var told = ToldEvents(Self.session)
+        var bob = UserStatus(userID: "bob", statusType: .online, version: "01")
+        bob.event = UserStatus.Event(eventID: "e1", value: 10_001, publishedAt: 10, expiresAt: 60_010)
+        #expect(told.untold(of: bob).map(\.value) == [1], "published before the login, for those who were online then")
+        told.awaited = [UserKey("bob")]
+        #expect(told.untold(of: bob).map(\.value) == [1, 10_001])
+        #expect(told.untold(of: bob) == [])
+    }
+
+    @Test("Only the sync of type 1 ends the time in which everybody is taken for offline") func syncOfTypeOne() {
+        var told = ToldEvents()
+        told.connected(Self.session)
+        told.synced(.friendOnlineStatus)
+        #expect(told.untold(of: UserStatus(userID: "bob", statusType: .offline, version: "01")) == [])
+        told.synced(.onlineStatus)
+        #expect(told.untold(of: UserStatus(userID: "carl", statusType: .offline, version: "01")).map(\.value) == [3])
+    }
+
+    @Test("A delegate that is added during a session is not told of its user's own login") func lateDelegate() async throws {
+        let fixture = try await Fixture.start()
+        try NIMSDK.register(try await fixture.configuration(of: "ann"))
+        let manager = NIMSDK.shared().subscribeManager
+        #expect(manager === NIMSDK.shared().subscribeManager)
+        try await manager.login()
+        let delegate = Delegate()
+        manager.addDelegate(delegate)
+        try await manager.publishEvent(NIMSubscribeEvent(value: 10_001))
+        try await fixture.until("the own event is told") { delegate.events.all.contains { $0.value == 10_001 } }
+        #expect(delegate.events.all.map(\.value) == [10_001])
+        try await manager.logout()
+        try await fixture.stop()
     }
 
     @Test func aLoginTellsWhoIsOnlineAndWhatWasPublishedAlsoTheSecondOne() async throws {

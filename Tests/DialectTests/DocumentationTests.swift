@@ -42,6 +42,66 @@ import ZIMStatus
         try await fixture.stop()
     }
 
+    /// Every call, delegate, type and constant that a document names.
+    private static let names: [(page: String, names: String)] = [
+        (
+            "ComingFromTencent",
+            """
+            setSelfStatus getUserStatus userIDList subscribeUserStatus unsubscribeUserStatus addIMSDKListener AddSDKListener
+            onUserStatusChanged logout getLoginUser sharedInstance getInstance GetInstance V2TIMUserStatus userID customStatus
+            ONLINE OFFLINE UNLOGINED V2TIMCallback V2TIMValueCallback onSuccess onError succ fail V2TIMSDKListener
+            V2TIMStringVector V2TIMUserStatusVector V2TIMString 72001
+            """
+        ),
+        (
+            "ComingFromRongCloud",
+            """
+            sharedCoreClient RCSubscribeEventRequest subscribeType userIds expiry RCSubscribeType RCSubscribeTypeOnlineStatus
+            RCSubscribeTypeUserProfile RCSubscribeTypeFriendOnlineStatus RCSubscribeTypeFriendUserProfile
+            subscribeEvent:completion: unSubscribeEvent:completion: querySubscribeEvent:completion:
+            querySubscribeEvent:pageSize:startIndex:completion: RCErrorCode RC_SUCCESS failedUserIds RCSubscribeInfoEvent
+            RCSubscribeEventDelegate addSubscribeEventDelegate: removeSubscribeEventDelegate: onEventChange:
+            onSubscriptionSyncCompleted onSubscriptionSyncCompleted: onSubscriptionChangedOnOtherDevices: RCSubscribeEvent
+            """
+        ),
+        (
+            "ComingFromCommsEase",
+            """
+            NIMEventSubscribeManager subscribeEvent:completion: unSubscribeEvent:completion: publishEvent:completion:
+            querySubscribeEvent:completion: NIMEventSubscribeResponseBlock NIMEventSubscribeBlock NIMEventSubscribeQueryBlock
+            NIMSubscribeRequest type expiry syncEnabled publishers NIMSubscribeEvent eventId from timestamp value
+            sendToOnlineUsersOnly subscribeInfo NIMSubscribeOnlineInfo NIMSubscribeSystemEventTypeOnline
+            NIMEventSubscribeManagerDelegate onRecvSubscribeEvents: onRecvSubscribeEvent: NTESSubscribeManager
+            """
+        ),
+        (
+            "ComingFromZIM",
+            """
+            getInstance ZIMLoginConfig customStatus login logout updateUserCustomStatus ZIMError errorInfo subscribeUsersStatus
+            ZIMUserStatusSubscribeConfig subscriptionDuration ZIMErrorUserInfo userID reason errorUserList ZIMEventHandler
+            setEventHandler userStatusUpdated onUserStatusUpdated ZIMUserStatus onlineStatus onlinePlatforms lastUpdateTime
+            lastOnlineStatusUpdateTime lastCustomStatusUpdateTime unsubscribeUsersStatus unsubscribeUserStatus
+            queryUsersStatusByUserIDs querySubscribedUserStatusListWithConfig ZIMSubscribedUserStatusQueryConfig userIDs
+            ZIMUserStatusSubscription connectionStateChanged extendedData ZIMConnectionState ZIMConnectionEvent
+            ZIMConnectionStateConnected ZIMConnectionStateDisconnected ZIMConnectionStateConnecting
+            ZIMConnectionStateReconnecting ZIMUserOnlineStatus
+            """
+        ),
+    ]
+
+    @Test("Each name of a document is in the table of its page or under \"Differences\"") func everyNameIsThere() throws {
+        let pages = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../Sources/PresenceClient/Docs.docc")
+        for (page, names) in Self.names {
+            let text = try String(contentsOf: pages.appending(path: "\(page).md"), encoding: .utf8)
+            let afterTitle = try #require(text.components(separatedBy: "## Old call → new call").last)
+            let table = afterTitle.components(separatedBy: "## Sample")[0]
+            let differences = try #require(text.components(separatedBy: "## Differences").last)
+            for name in names.split(whereSeparator: \.isWhitespace) {
+                #expect((table + differences).contains("`\(name)`"), "\(page): \(name)")
+            }
+        }
+    }
+
     @Test func everySnippetIsCompiled() throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let compiled = Self.lines(try String(contentsOf: folder.appending(path: "DocumentedCode.swift"), encoding: .utf8))

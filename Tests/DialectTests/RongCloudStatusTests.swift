@@ -1,19 +1,26 @@
 import NodeFixture
-import PresenceClient
-import RongCloudStatus
 import Testing
+
+@testable import PresenceClient
+@testable import RongCloudStatus
 
 /// The samples of `documents/001…`, line by line.
 @Suite(.timeLimit(.minutes(1))) struct RongCloudStatusTests {
     private final class Delegate: RCSubscribeEventDelegate {
         let events = Box<RCSubscribeInfoEvent>()
         let synced = Box<RCSubscribeType>()
+        let deprecated = Box<Bool>()
+        let changed = Box<RCSubscribeEvent>()
 
         func onEventChange(_ subscribeEvents: [RCSubscribeInfoEvent]) {
             events.add(subscribeEvents.filter { $0.subscribeType == .onlineStatus })
         }
 
         func onSubscriptionSyncCompleted(_ type: RCSubscribeType) { synced.add([type]) }
+
+        func onSubscriptionSyncCompleted() { deprecated.add([true]) }
+
+        func onSubscriptionChangedOnOtherDevices(_ subscribeEvents: [RCSubscribeEvent]) { changed.add(subscribeEvents) }
     }
 
     @Test func theSamplesOfTheDocumentRun() async throws {
@@ -70,6 +77,45 @@ import Testing
         let all = await core.subscribeEvent(RCSubscribeEventRequest(userIds: ["test1"], expiry: 1))
         #expect(all.status == RCErrorCode(rawValue: 6017) && all.failedUserIds == ["test1"])
         #expect(await core.querySubscribeEvent(RCSubscribeEventRequest(), pageSize: 201, startIndex: 0).status != RC_SUCCESS)
+        await core.client.close()
+        try await fixture.stop()
+    }
+
+    @Test("R14 A change on another device has its type and its end") func changesElsewhere() {
+        let delegate = Delegate()
+        let bridge = RCCoreClient.Bridge(delegate)
+        bridge.onSubscriptionChangedOnOtherDevices(
+            SubscriptionChange(
+                subscriptions: [
+                    SubscriptionChange.Entry(userID: "bob", subscribeType: .friendOnlineStatus, expiresAt: 9_000),
+                    SubscriptionChange.Entry(userID: "carl"),
+                ], unsubscriptions: [SubscriptionChange.Entry(userID: "dora", subscribeType: .friendOnlineStatus)]))
+        let told = delegate.changed.all
+        #expect(told.map(\.userId) == ["bob", "carl", "dora"])
+        #expect(told.map(\.subscribeType) == [RCSubscribeTypeFriendOnlineStatus, RCSubscribeTypeOnlineStatus, .friendOnlineStatus])
+        #expect(told.map(\.expiresAt) == [9_000, 0, 0])
+        #expect(told.map(\.operationType) == [.subscribe, .subscribe, .unsubscribe])
+    }
+
+    @Test("R13 Each type is synced by itself; the deprecated callback stands for the online status") func syncedTypes() {
+        let delegate = Delegate()
+        let bridge = RCCoreClient.Bridge(delegate)
+        for type in [SubscribeType.onlineStatus, .friendOnlineStatus] { bridge.onSubscriptionSyncCompleted(type) }
+        #expect(delegate.synced.all == [.onlineStatus, .friendOnlineStatus] && delegate.deprecated.all == [true])
+    }
+
+    @Test("A row whose status is not known names the user and the subscription") func unknownStatus() {
+        let row = RCSubscribeInfoEvent(
+            Subscription(userID: "bob", subscribeType: 1, subscribedAt: 5_000, expiresAt: 65_000, userStatus: nil))
+        #expect(row.userId == "bob" && row.expiry == 60 && row.subscribeTime == 5_000 && row.userStatus == nil && !row.isOnline)
+    }
+
+    @Test("Any expiry is the node's to refuse", arguments: [-1, .min, .max]) func expiries(seconds: Int) async throws {
+        let fixture = try await Fixture.start()
+        try RCCoreClient.configure(try await fixture.configuration(of: "ann"))
+        let core = RCCoreClient.sharedCoreClient()
+        let answer = await core.subscribeEvent(RCSubscribeEventRequest(userIds: ["bob"], expiry: seconds))
+        #expect(answer.status == RCErrorCode(rawValue: 6017) && answer.failedUserIds == ["bob"])
         await core.client.close()
         try await fixture.stop()
     }

@@ -26,6 +26,7 @@ import Testing
 
         func onConnecting() { connections.add(["connecting"]) }
         func onConnectSuccess() { connections.add(["success"]) }
+        func onKickedOffline() { connections.add(["kicked, then \(manager.getLoginUser() ?? "nobody") is logged in"]) }
     }
 
     @Test func theSamplesOfTheDocumentRun() async throws {
@@ -67,6 +68,26 @@ import Testing
         try await other.logout()
         try await manager.logout()
         #expect(manager.getLoginUser() == nil && listener.connections.all == ["connecting", "success"])
+        try await fixture.stop()
+    }
+
+    @Test("Nobody is logged in after the session was ended elsewhere") func nobodyAfterAKick() async throws {
+        let fixture = try await Fixture.start()
+        try V2TIMManager.configure(try await fixture.configuration(of: "ann"))
+        let manager = V2TIMManager.sharedInstance()
+        #expect(manager === V2TIMManager.getInstance() && manager.getLoginUser() == nil)
+        let listener = SDKListener(manager)
+        manager.addIMSDKListener(listener)
+        try await manager.login()
+        #expect(manager.getLoginUser() == "ann")
+        let other = try V2TIMManager(try await fixture.configuration(of: "ann"))
+        try await other.login()
+        try await other.client.logout(everywhere: true)
+        try await fixture.until("the kick is told") { listener.connections.all.last == "kicked, then nobody is logged in" }
+        #expect(manager.getLoginUser() == nil && other.getLoginUser() == nil)
+        try await manager.login()
+        #expect(manager.getLoginUser() == "ann")
+        try await manager.logout()
         try await fixture.stop()
     }
 

@@ -1,7 +1,8 @@
 import NodeFixture
-import PresenceClient
 import Testing
-import ZIMStatus
+
+@testable import PresenceClient
+@testable import ZIMStatus
 
 /// The samples of `documents/003…`, line by line.
 @Suite(.timeLimit(.minutes(1))) struct ZIMStatusTests {
@@ -77,5 +78,44 @@ import ZIMStatus
         #expect(handler.states.all == [.connecting, .connected, .disconnected])
         #expect(handler.events.all == [.activeLogin, .success, .activeLogin])
         try await fixture.stop()
+    }
+
+    @Test("Any duration is the node's to refuse, and the error is told in minutes", arguments: [Int.min, -1, 0, 43_201, .max])
+    func durations(minutes: Int) async throws {
+        let fixture = try await Fixture.start()
+        let zim = try ZIM.create(try await fixture.configuration(of: "ann"))
+        let error = await #expect(throws: ZIMError.self) {
+            try await zim.subscribeUsersStatus(["bob"], config: ZIMUserStatusSubscribeConfig(subscriptionDuration: minutes))
+        }
+        #expect(error?.code == 6017 && error?.message == "subscriptionDuration: \(minutes) minutes is not in 1...43200")
+        await zim.client.close()
+        try await fixture.stop()
+    }
+
+    @Test("Other errors are told as the node tells them; without a range none is told") func messages() {
+        let bad = { (detail: String) in ZIMError(PresenceError(code: .badParameter, detail: detail), minutes: 7).message }
+        #expect(bad("userIDs: is missing") == "userIDs: is missing")
+        #expect(bad("expiry: is missing; it must be an integer in 90...200") == "subscriptionDuration: 7 minutes is not in 2...3")
+        #expect(bad("expiry: what?") == "subscriptionDuration: 7 minutes is not allowed")
+    }
+
+    @Test("Z16 The names of the document's samples are there, on the shared instance") func namesOfTheSamples() async throws {
+        let fixture = try await Fixture.start()
+        let zim = try ZIM.create(try await fixture.configuration(of: "ann"))
+        #expect(ZIM.getInstance() === zim)
+        try await zim.login()
+        _ = try await zim.subscribeUsersStatus(["userIdA"], config: ZIMUserStatusSubscribeConfig(subscriptionDuration: 60))
+        let config = ZIMSubscribedUserStatusQueryConfig(userIDs: ["userIdA", "userIdB"])
+        #expect(try await zim.querySubscribedUserStatusListWithConfig(config).map(\.userStatus.userID) == ["userIdA"])
+        #expect(try await zim.unsubscribeUserStatus(["userIdA", "userIdB"]) == [])
+        #expect(try await zim.querySubscribedUserStatusListWithConfig(config) == [])
+        try await zim.logout()
+        try await fixture.stop()
+    }
+
+    @Test("Z19 A row whose status is not known has the online status unknown") func unknownStatus() {
+        let row = ZIMUserStatusSubscription(
+            Subscription(userID: "bob", subscribeType: 1, subscribedAt: 5_000, expiresAt: 65_000, userStatus: nil), ownID: "ann")
+        #expect(row.userStatus.userID == "bob" && row.userStatus.onlineStatus == .unknown && row.subscribeExpiredTime == 65_000)
     }
 }
