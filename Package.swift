@@ -128,7 +128,7 @@ let package = Package(
         .testTarget(
             name: "PresenceNodeTests",
             dependencies: [
-                "PresenceNode", "PresenceCore", "PresenceWire", .product(name: "JWTKit", package: "jwt-kit"),
+                "PresenceNode", "PresenceCore", "PresenceWire", "HTTP2", .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: strict),

@@ -22,7 +22,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private var resetsSince: NIODeadline
 
     override init(channel: any Channel, server: HTTPLoop) {
-        session = HTTP2Session(.server, limits: server.limits, chunk: server.chunk)
+        session = HTTP2Session(.server, limits: server.sharedLimits, chunk: server.chunk)
         resetsSince = .now()
         super.init(channel: channel, server: server)
     }

@@ -22,7 +22,7 @@ extension HTTP2Session {
     /// Queues a payload. Returns the bytes that the stream has waiting.
     func push(_ payload: ByteBuffer, to slot: Int) -> Int {
         let (queuedBytes, becameReady) = streams[slot].push(payload)
-        if becameReady { ready.append(slot) }
+        if becameReady { streams.ready.append(slot) }
         return queuedBytes
     }
 
@@ -34,25 +34,31 @@ extension HTTP2Session {
 
     /// Has the stream's queue sent in its turn.
     func setReady(_ slot: Int) {
-        if streams[slot].becomesReady() { ready.append(slot) }
+        if streams[slot].becomesReady() { streams.ready.append(slot) }
     }
 
     /// Appends DATA frames of event streams. Returns false when `bytesMax` was reached and more is left.
     func sendEvents(bytesMax: Int) -> Bool {
-        guard !ready.isEmpty else { return true }
-        var done = 0
-        defer { ready.removeFirst(done) }
-        for slot in ready {
-            guard outgoing.readableBytes < bytesMax else { return false }
-            let left = window
-            // Each class property that is touched costs more than a small payload: once for each.
-            let outcome = streams[slot].sendEvents(within: &window, into: &outgoing)
-            bytesByHand += left - window
-            if outcome == .starved { return true }
-            if outcome == .ended { end(slot) }
+        guard !streams.ready.isEmpty else { return true }
+        // Each class property that is touched costs more than a small payload: what the loop needs is taken out.
+        var (buffer, left) = (ByteBuffer(), window)
+        swap(&buffer, &outgoing)
+        var (done, hasMore) = (0, false)
+        var ended: [Int] = []
+        for slot in streams.ready {
+            hasMore = buffer.readableBytes >= bytesMax
+            if hasMore { break }
+            let outcome = streams[slot].sendEvents(within: &left, into: &buffer)
+            if outcome == .starved { break }
+            if outcome == .ended { ended.append(slot) }
             done += 1
         }
-        return true
+        swap(&buffer, &outgoing)
+        bytesByHand += window - left
+        window = left
+        streams.ready.removeFirst(done)
+        for slot in ended { end(slot) }
+        return !hasMore
     }
 
     /// Sends END_STREAM by way of nghttp2, so that it knows. To one that began the stream with a window of 0 nghttp2, which does not know what

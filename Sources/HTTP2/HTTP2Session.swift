@@ -26,7 +26,8 @@ final class HTTP2Session {
     }
 
     let role: Role
-    let limits: HTTPLimits
+    /// Shared by all the connections of a loop: a copy in each session would cost it a hundred bytes.
+    private let sharedLimits: SharedLimits
     private var events: [Event] = []
     private var taken: [Event] = []
     let streams = HTTP2StreamTable()
@@ -41,6 +42,7 @@ final class HTTP2Session {
     private var resetsCount = 0
     /// The stream that the peer has reset last.
     private var resetByPeer: Int32 = 0
+    // Small fields stand side by side, because each connection pays for the gaps between them.
     private(set) var isGoingAway = false
     private var hasSaidGoAway = false
     /// Which stream is the last one is found out when that is sent: nghttp2 cuts off later ones, which may have been taken meanwhile.
@@ -49,8 +51,6 @@ final class HTTP2Session {
     private let loan: FrameChunk.Loan
     /// Streams whose answer is out and whose request is not wanted any more.
     private var cut: [Int32] = []
-    /// Event streams with something to send, in order.
-    var ready: [Int] = []
     /// Answers that wait for the connection's window.
     private var starved: [Int] = []
     /// DATA bytes written by hand, which nghttp2's window of the connection does not know of.
@@ -68,9 +68,15 @@ final class HTTP2Session {
     private var preface: [UInt8] = []
     private var now = NIODeadline.distantPast
 
-    init(_ role: Role, limits: HTTPLimits, chunk: FrameChunk) {
+    var limits: HTTPLimits { sharedLimits.limits }
+
+    convenience init(_ role: Role, limits: HTTPLimits, chunk: FrameChunk) {
+        self.init(role, limits: SharedLimits(limits), chunk: chunk)
+    }
+
+    init(_ role: Role, limits: SharedLimits, chunk: FrameChunk) {
         self.role = role
-        self.limits = limits
+        sharedLimits = limits
         outgoing = ByteBuffer()
         loan = FrameChunk.Loan(chunk)
         var memory = loan.memory()
@@ -340,8 +346,14 @@ final class HTTP2Session {
     func slim() {
         for slot in streams.indices where streams[slot].number == 0 { streams[slot].slim() }
         if events.isEmpty { (events, taken) = ([], []) }
-        if ready.isEmpty { ready = [] }
+        if streams.ready.isEmpty { streams.ready = [] }
+        for slot in streams.indices { streams[slot].slimQueue() }
         if starved.isEmpty { starved = [] }
+        // Nothing may name a place that goes.
+        guard events.isEmpty, starved.isEmpty, streams.ready.isEmpty else { return }
+        streams.trim { $0.number == 0 }
+        free.removeAll { $0 >= streams.count }
+        if free.isEmpty { free = [] }
     }
 
     /// A place as the stream's user data; 0 would be "none".

@@ -60,7 +60,9 @@ struct HTTP2Stream {
     var answerSent = 0
     /// Payloads that wait; the first may be sent in part.
     var first: ByteBuffer?
-    var rest = CircularBuffer<ByteBuffer>(initialCapacity: 0)
+    /// Those that wait behind it, from ``restStart`` on. Most streams never have any, and an empty array takes no memory.
+    private var rest: [ByteBuffer] = []
+    private var restStart = 0
     var queuedBytes = 0
 
     /// Makes the place ready for a new stream.
@@ -112,8 +114,26 @@ struct HTTP2Stream {
     mutating func dropQueue() {
         if queuedBytes == 0 { return }
         first = nil
-        rest.removeAll()
+        (rest, restStart) = ([], 0)
         queuedBytes = 0
+    }
+
+    /// Gives back the memory of a queue that is empty.
+    mutating func slimQueue() {
+        if queuedBytes == 0 { rest = [] }
+    }
+
+    /// Takes out the payload that comes after the first.
+    private mutating func nextPayload() -> ByteBuffer? {
+        guard restStart < rest.count else { return nil }
+        var payload = ByteBuffer()
+        swap(&payload, &rest[restStart])
+        restStart += 1
+        if restStart == rest.count {
+            rest.removeAll(keepingCapacity: true)
+            restStart = 0
+        }
+        return payload
     }
 
     /// Takes one field of a request's head; only those that the application reads are kept.
@@ -210,8 +230,7 @@ struct HTTP2Stream {
             while queuedBytes > 0, self.window > 0 {
                 let count = min(queuedBytes, Self.frameBytesMax, self.window, window)
                 guard count > 0 else { return .starved }
-                writeDataHeader(bytesCount: count, into: &buffer)
-                take(count, into: &buffer)
+                writeFrame(count, into: &buffer)
                 self.window -= count
                 window -= count
             }
@@ -224,14 +243,39 @@ struct HTTP2Stream {
     func writeEnd(into buffer: inout ByteBuffer) { writeDataHeader(bytesCount: 0, flags: 1, into: &buffer) }
 
     private static let frameBytesMax = 16_384
+    private static let frameHeaderBytes = 9
+
+    /// Appends a DATA frame with the next `count` bytes of the queue.
+    private mutating func writeFrame(_ count: Int, into buffer: inout ByteBuffer) {
+        guard first?.readableBytes == count, answer.isEmpty else {
+            writeDataHeader(bytesCount: count, into: &buffer)
+            return take(count, into: &buffer)
+        }
+        // Nearly every push: one whole payload. Each call of `ByteBuffer` checks anew what one call checks for header and payload.
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Self.frameHeaderBytes + count) { frame in
+            storeHeader(bytesCount: count, flags: 0, in: frame)
+            first.unsafelyUnwrapped.withUnsafeReadableBytes { payload in
+                (frame.baseAddress.unsafelyUnwrapped + Self.frameHeaderBytes)
+                    .copyMemory(from: payload.baseAddress.unsafelyUnwrapped, byteCount: count)
+            }
+            return Self.frameHeaderBytes + count
+        }
+        queuedBytes -= count
+        first = nextPayload()
+    }
 
     private func writeDataHeader(bytesCount: Int, flags: UInt8 = 0, into buffer: inout ByteBuffer) {
-        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: 9) { header in
-            header.storeBytes(of: UInt32(bytesCount << 8).bigEndian, as: UInt32.self)  // 24 bits of length, then type 0: DATA
-            header.storeBytes(of: flags, toByteOffset: 4, as: UInt8.self)
-            header.storeBytes(of: UInt32(number).bigEndian, toByteOffset: 5, as: UInt32.self)
-            return 9
+        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Self.frameHeaderBytes) { header in
+            storeHeader(bytesCount: bytesCount, flags: flags, in: header)
+            return Self.frameHeaderBytes
         }
+    }
+
+    @inline(__always)
+    private func storeHeader(bytesCount: Int, flags: UInt8, in header: UnsafeMutableRawBufferPointer) {
+        header.storeBytes(of: UInt32(bytesCount << 8).bigEndian, as: UInt32.self)  // 24 bits of length, then type 0: DATA
+        header.storeBytes(of: flags, toByteOffset: 4, as: UInt8.self)
+        header.storeBytes(of: UInt32(number).bigEndian, toByteOffset: 5, as: UInt32.self)
     }
 
     /// Queues the body of an answer.
@@ -256,7 +300,7 @@ struct HTTP2Stream {
             if available <= missing {
                 buffer.writeImmutableBuffer(first.unsafelyUnwrapped)
                 missing -= available
-                first = rest.popFirst()
+                first = nextPayload()
             } else {
                 first!.readWithUnsafeReadableBytes { bytes in
                     buffer.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[..<missing]))

@@ -5,6 +5,7 @@ struct HTTP2StreamTable {
         var base: UnsafeMutablePointer<HTTP2Stream>
         var capacity: Int
         var count: Int
+        var ready: [Int] = []
     }
 
     private let header: UnsafeMutablePointer<Header>
@@ -17,7 +18,14 @@ struct HTTP2StreamTable {
     func deallocate() {
         header.pointee.base.deinitialize(count: header.pointee.count)
         header.pointee.base.deallocate()
+        header.deinitialize(count: 1)
         header.deallocate()
+    }
+
+    /// The event streams that have something to send, in order. Every push touches this list.
+    var ready: [Int] {
+        @inline(__always) _read { yield header.pointee.ready }
+        @inline(__always) nonmutating _modify { yield &header.pointee.ready }
     }
 
     var count: Int { header.pointee.count }
@@ -44,12 +52,26 @@ struct HTTP2StreamTable {
         return count
     }
 
-    private func grow() {
+    /// Removes the last places as long as `isUnused` holds, and gives back their memory; one place stays.
+    func trim(while isUnused: (HTTP2Stream) -> Bool) {
+        var count = header.pointee.count
+        while count > 1, isUnused(header.pointee.base[count - 1]) {
+            count -= 1
+            (header.pointee.base + count).deinitialize(count: 1)
+        }
+        guard count < header.pointee.count else { return }
+        header.pointee.count = count
+        move(toCapacity: count)
+    }
+
+    private func grow() { move(toCapacity: header.pointee.count * 2) }
+
+    private func move(toCapacity capacity: Int) {
         let count = header.pointee.count
-        let larger = UnsafeMutablePointer<HTTP2Stream>.allocate(capacity: count * 2)
-        larger.moveInitialize(from: header.pointee.base, count: count)
+        let moved = UnsafeMutablePointer<HTTP2Stream>.allocate(capacity: capacity)
+        moved.moveInitialize(from: header.pointee.base, count: count)
         header.pointee.base.deallocate()
-        header.pointee.base = larger
-        header.pointee.capacity = count * 2
+        header.pointee.base = moved
+        header.pointee.capacity = capacity
     }
 }

@@ -59,7 +59,8 @@ public final class HTTPClientConnection: ChannelInboundHandler {
     /// Free for the application.
     public var token: UInt32 = 0
 
-    private init(loop: Loop, authority: String, isTLS: Bool, delegate: any HTTPClientDelegate) {
+    /// A connection for a channel that the caller has.
+    package init(loop: Loop, authority: String, isTLS: Bool, delegate: any HTTPClientDelegate) {
         self.loop = loop
         self.delegate = delegate
         self.authority = Array(authority.utf8)

@@ -1,5 +1,12 @@
 import NIOCore
 
+/// ``HTTPLimits`` that many connections share.
+final class SharedLimits: Sendable {
+    let limits: HTTPLimits
+
+    init(_ limits: HTTPLimits) { self.limits = limits }
+}
+
 /// The bounds on what one connection may ask for; each has an answer (design §7: libnghttp2 1.52 enforces none of the first five).
 public struct HTTPLimits: Sendable, Equatable {
     /// Longest request body; a longer one is answered 413. Default 1 MiB.

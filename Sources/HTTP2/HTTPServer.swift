@@ -117,7 +117,7 @@ public final class HTTPServer: Sendable {
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
-                    try channel.pipeline.syncOperations.addHandler(ProtocolDetector(server: loop.loop))
+                    try loop.loop.serve(channel)
                 }
             }
         for option in retransmission.options { bootstrap = bootstrap.childChannelOption(option.name, value: option.value) }
@@ -133,5 +133,12 @@ public final class HTTPServer: Sendable {
         for listener in listeners {
             do { try await listener.close() } catch { continue }  // It is closed already.
         }
+    }
+}
+
+extension HTTPLoop {
+    /// Serves a client on a channel of this loop.
+    package func serve(_ channel: any Channel) throws {
+        try channel.pipeline.syncOperations.addHandler(ProtocolDetector(server: self))
     }
 }

@@ -100,6 +100,19 @@ extension HTTPResponse.ContentType {
 
 /// One client's connection, HTTP/2 or HTTP/1.1: to the application they look the same. Used on its event loop only.
 open class HTTPServerConnection {
+    /// How long a peer may say nothing.
+    public struct SilenceLimits: Sendable {
+        /// Then it is asked for a sign of life.
+        public let ping: TimeAmount
+        /// Then what it has opened ends.
+        public let end: TimeAmount
+
+        public init(ping: TimeAmount, end: TimeAmount) {
+            self.ping = ping
+            self.end = end
+        }
+    }
+
     public let channel: any Channel
     /// When the peer was last heard: any bytes, the answer to a ping included.
     public internal(set) var lastReceivedAt: NIODeadline
@@ -109,16 +122,17 @@ open class HTTPServerConnection {
     public var lastPingAt = NIODeadline.distantPast
     /// For the application: event streams it has opened here.
     public var applicationCount = 0
-    /// The application's: after how much silence the peer is asked for a sign of life, and after how much something ends.
-    public var silenceLimits: (ping: TimeAmount, end: TimeAmount)?
+    /// The application's; nil while it has opened nothing here.
+    public var silenceLimits: SilenceLimits?
     let server: HTTPLoop
     /// Where the connection stands in ``HTTPLoop/connections``.
     var place = -1
     let openedAt: NIODeadline
-    var hasRequested = false
-    private var readingPausedUntil: NIODeadline?
     private var readingResumedAt = NIODeadline.distantPast
+    private var readingPausedUntil: NIODeadline?
+    // Behind the byte that says whether there is a pause: each connection pays for the gaps between its fields.
     private var isReadingLittle = false
+    var hasRequested = false
 
     init(channel: any Channel, server: HTTPLoop) {
         self.channel = channel
@@ -225,7 +239,7 @@ open class HTTPServerConnection {
 /// What the connections of one event loop share.
 public final class HTTPLoop {
     public let eventLoop: any EventLoop
-    public let limits: HTTPLimits
+    let sharedLimits: SharedLimits
     public weak var delegate: (any HTTPServerDelegate)?
     let chunk = FrameChunk()
     /// The buffer that outgoing bytes are collected in; taken out while in use.
@@ -238,9 +252,11 @@ public final class HTTPLoop {
 
     public init(eventLoop: any EventLoop, limits: HTTPLimits, delegate: (any HTTPServerDelegate)?) {
         self.eventLoop = eventLoop
-        self.limits = limits
+        sharedLimits = SharedLimits(limits)
         self.delegate = delegate
     }
+
+    public var limits: HTTPLimits { sharedLimits.limits }
 
     /// Open connections.
     public var connectionsCount: Int { connections.count }

@@ -2,15 +2,41 @@ import PresenceWire
 
 /// The sessions that this node's gateways hold, by user: what is told to an owner again when it, or the link to it, is new (design §1.3).
 struct LocalSessions {
+    /// What an ``PresenceWire/Attach`` says of a session, without the record: every session keeps one of these.
     private struct Local {
-        var attach: Attach
-        let gateway: Int
+        let session: SessionID
+        let gateway: UInt8
+        let isPushReachable: Bool
+        var isLogin: Bool
         /// Its user's new owner has not answered yet.
         var isRegistering = false
+        let openedAt: Milliseconds
+        let platform: String
+        let deviceID: String
+        var customStatus: String?
         /// Names the list of whom its user follows, if all that was told of it has come (``PresenceWire/Interest/mark``).
         var listMark: UInt64?
         /// Its owner has ended it; its gateway has not yet.
         var isEnding = false
+
+        init(_ attach: Attach, gateway: Int) {
+            session = attach.session
+            self.gateway = UInt8(gateway)
+            isPushReachable = attach.isPushReachable
+            isLogin = attach.isLogin
+            openedAt = attach.openedAt
+            platform = attach.platform
+            deviceID = attach.deviceID
+            customStatus = attach.customStatus
+        }
+
+        func attach(of user: UserID) -> Attach {
+            var attach = Attach(
+                session: session, user: user, platform: platform, deviceID: deviceID, customStatus: customStatus, isLogin: isLogin,
+                isPushReachable: isPushReachable)
+            attach.openedAt = openedAt
+            return attach
+        }
     }
 
     private var users = UserTable<[Local]>()
@@ -22,7 +48,7 @@ struct LocalSessions {
     mutating func open(_ attach: Attach, gateway: Int) {
         let (user, isNew) = users.index(of: attach.user, orInsert: [])
         if isNew { slots.insert(user, slot: attach.user.slot) }
-        users[user].append(Local(attach: attach, gateway: gateway))
+        users[user].append(Local(attach, gateway: gateway))
         count += 1
     }
 
@@ -30,8 +56,8 @@ struct LocalSessions {
     mutating func confirm(_ user: UserID) {
         guard let index = users.index(of: user) else { return }
         for place in users[index].indices {
-            users[index][place].attach.isLogin = false
-            users[index][place].attach.customStatus = nil
+            users[index][place].isLogin = false
+            users[index][place].customStatus = nil
             if users[index][place].isRegistering { registeringCount -= 1 }
             users[index][place].isRegistering = false
         }
@@ -59,7 +85,7 @@ struct LocalSessions {
     }
 
     mutating func close(_ session: SessionID, of user: UserID) {
-        guard let index = users.index(of: user), let place = users[index].firstIndex(where: { $0.attach.session == session })
+        guard let index = users.index(of: user), let place = users[index].firstIndex(where: { $0.session == session })
         else { return }
         if users[index].remove(at: place).isRegistering { registeringCount -= 1 }
         count -= 1
@@ -70,7 +96,7 @@ struct LocalSessions {
 
     /// The owner of a session has ended it: it is not registered again while its gateway has not heard of it.
     mutating func end(_ session: SessionID, of user: UserID) {
-        guard let index = users.index(of: user), let place = users[index].firstIndex(where: { $0.attach.session == session })
+        guard let index = users.index(of: user), let place = users[index].firstIndex(where: { $0.session == session })
         else { return }
         users[index][place].isEnding = true
     }
@@ -80,7 +106,7 @@ struct LocalSessions {
         var hash: UInt64 = 0
         slots.forEach(in: range) { slot, index in
             guard isWanted(slot) else { return }
-            for local in users[index] where !local.isEnding { hash ^= ViewDigest.hash(of: local.attach.session) }
+            for local in users[index] where !local.isEnding { hash ^= ViewDigest.hash(of: local.session) }
         }
         return hash
     }
@@ -91,7 +117,7 @@ struct LocalSessions {
         slots.forEach(in: range) { slot, index in
             guard isWanted(slot) else { return }
             for local in users[index] where !local.isEnding {
-                hash ^= ViewDigest.gatewayHash(of: local.attach.session, mark: local.listMark)
+                hash ^= ViewDigest.gatewayHash(of: local.session, mark: local.listMark)
             }
         }
         return hash
@@ -104,11 +130,11 @@ struct LocalSessions {
     }
 
     /// The sessions of `user` that may be asking something: none when another node holds them.
-    func askers(_ user: UserID) -> [SessionID] { users.index(of: user).map { users[$0].map(\.attach.session) } ?? [] }
+    func askers(_ user: UserID) -> [SessionID] { users.index(of: user).map { users[$0].map(\.session) } ?? [] }
 
     /// The sessions of `user`.
     func sessions(of user: UserID) -> [Attach] {
-        users.index(of: user).map { users[$0].filter { !$0.isEnding }.map(\.attach) } ?? []
+        users.index(of: user).map { users[$0].filter { !$0.isEnding }.map { $0.attach(of: user) } } ?? []
     }
 
     /// The users with sessions for whom `isWanted` holds, in a fixed order; their sessions are about to be registered again.

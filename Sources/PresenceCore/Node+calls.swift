@@ -30,9 +30,9 @@ extension Node {
             PendingCalls.Pending(
                 gateway: gateway, token: token, caller: caller, viewer: viewer, call: call, deadline: now.instant + settings.callTimeout,
                 begunAt: owners.clock.current(at: now.wall), askers: asker.map { [$0] } ?? sessions.askers(caller), isLimited: isLimited))
-        if decision == .ask {
-            ask(.countQuery(isMade: false), of: caller, for: index)
-        } else if origin == .backEndForCaller, call.needsUser, mustKnow(caller) {
+        // It is answered when both are here, the count and the records.
+        if decision == .ask { ask(.countQuery(isMade: false), of: caller, for: index) }
+        if origin == .backEndForCaller, call.needsUser, mustKnow(caller) {
             calls[index]?.isOfUnknown = true
             gather([caller], for: index, at: now)
         } else {
@@ -159,7 +159,6 @@ extension Node {
     mutating func receive(_ answer: Answer, to id: UInt64, from peer: PeerIndex, at now: Now) {
         if rates.counted(id, answer, at: now.instant) { return }
         guard let sent = calls.take(id), let pending = calls[sent.call] else { return }
-        if case .countQuery = sent.request.operation, answer == .done { return begin(pending.call, of: pending.caller, sent.call, at: now) }
         switch answer {
         case .tooOften(let seconds):
             if case .countQuery = sent.request.operation { rates.close(pending.caller, for: seconds, at: now.instant) }
@@ -171,7 +170,9 @@ extension Node {
             }
             if case .record(let record) = answer { finish(sent.call, .userStatus(record)) }
             if case .refused(let refusal) = answer { finish(sent.call, .refused(refusal)) }
-        case .done: finish(sent.call, .done)
+        case .done:
+            if case .countQuery = sent.request.operation { return advance(sent.call, at: now) }
+            finish(sent.call, .done)
         case .subscribed(let evicted, let refused, let strangers):
             if let refusal = refusal(ofSurplus: refused, by: pending.caller) { return finish(sent.call, .refused(refusal)) }
             finish(sent.call, subscribed(pending, evicted: evicted, refused: refused, strangers: strangers))

@@ -252,6 +252,7 @@ public struct Node {
         fetchPrepared()
         offerStrays()
         tickCalls(at: now)
+        rates.tick(at: now.instant)
         resyncOverflown(at: now)
         failOverdueWrites(at: now)
         retryDisk(at: now)

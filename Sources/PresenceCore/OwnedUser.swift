@@ -7,12 +7,15 @@ public typealias PeerIndex = Int
 struct OwnedUser {
     var record: Record
     let slot: Slot
+    // Small fields stand side by side, because every user pays for the gaps between them.
+    /// Another node owns the user; this one keeps its facts and decides nothing (design §6).
+    var isReplica = false
+    /// Changes of the list that the nodes with sessions will be told when these are on disk.
+    var untoldCount: Int32 = 0
     /// A hash of the user's ID.
     let nameHash: UInt64
     /// What the user's slot counts of it, see ``SlotBook``.
     var factsHash: UInt64 = 0
-    /// Another node owns the user; this one keeps its facts and decides nothing (design §6).
-    var isReplica = false
     /// Sorted by session ID.
     var sessions: [OwnedSession] = []
     /// The nodes that want to be told; sorted, because the order reaches the wire.
@@ -20,8 +23,6 @@ struct OwnedUser {
     var subscriptions = Subscriptions()
     /// Names the list as it was told to the nodes with sessions: another one with each change that they are told.
     var listMark: UInt64 = 0
-    /// Changes of the list that they will be told when these are on disk.
-    var untoldCount = 0
     /// Until then an ONLINE that no session vouches for is believed: the gateways may not have spoken yet (design §5).
     var doubtDeadline: Instant?
     /// The last proof of life. The record tells it with its next change that others are shown: under one version it says one thing.
@@ -108,14 +109,24 @@ struct OwnedSession {
     let openedAt: Milliseconds
     let platform: String
     let deviceID: String
-    /// See ``PresenceWire/Attach/isPushReachable``.
-    var isPushReachable: Bool
     /// The registration round of its gateway's node that last spoke of it.
     var epoch: UInt64
     /// Set when it was lost, or when its gateway's node is gone: until then the user is not shown without it.
     var missedUntil: Instant?
+    /// See ``PresenceWire/Attach/isPushReachable``.
+    var isPushReachable: Bool
     /// It was lost, and counted then. One that is missed because its node is gone may come back: it is counted when it is retired.
     var isCounted = false
+
+    init(id: SessionID, peer: PeerIndex, openedAt: Milliseconds, platform: String, deviceID: String, isPushReachable: Bool, epoch: UInt64) {
+        self.id = id
+        self.peer = peer
+        self.openedAt = openedAt
+        self.platform = platform
+        self.deviceID = deviceID
+        self.isPushReachable = isPushReachable
+        self.epoch = epoch
+    }
 
     /// Whether a login from this device and platform takes the place of this session, which is missed.
     func isReplaced(by attach: Attach) -> Bool {

@@ -34,14 +34,17 @@ struct RateLimits {
     /// The requests by which owners count queries, and whose.
     private var counting: [UInt64: UserID] = [:]
     private var nextSweep = Instant(nanoseconds: 0)
+    /// The longest span that any limit has had: who has not called for so long is not kept.
+    private var spanMax = Duration.zero
     /// Calls refused.
     private(set) var refusedCount: UInt64 = 0
 
     /// Counts a call, or says after how many whole seconds it may be tried again; then it is not counted. One that was made already
     /// is counted in any case, and what is said is after how many seconds the next one is taken.
     mutating func ask(_ kind: Kind, of user: UserID, _ rate: Policy.Rate, at now: Instant, isMade: Bool = false) -> Int? {
-        sweep(at: now)
+        if calls.count >= Self.entriesMax { sweep(at: now) }
         let (span, countMax) = (Duration.seconds(rate.seconds), Int(rate.calls))
+        spanMax = max(spanMax, span)
         var recent = calls[Key(user: user, kind: kind)] ?? []
         recent.removeAll { $0 + span <= now }
         if isMade || recent.count < countMax {
@@ -68,7 +71,7 @@ struct RateLimits {
     ///
     /// - Parameter nodesCount: how many nodes may answer queries of the user.
     mutating func query(of user: UserID, _ rate: Policy.Rate, nodesCount: Int, at now: Instant) -> OnQuery {
-        sweep(at: now)
+        if remotes.count >= Self.entriesMax { sweep(at: now) }
         guard var remote = remotes[user] else { return rate.uncountedMax(of: nodesCount) > 0 ? .answer : .ask }
         remote.answeredAt.removeAll { $0 + Self.countTimeout <= now }
         remotes[user] = remote
@@ -99,20 +102,27 @@ struct RateLimits {
         remotes[user, default: Remote()].closedUntil = now + .seconds(Int64(min(seconds, 3_600)))
     }
 
-    /// Forgets those who have not called for an hour, the longest span that there is, or, when there are too many, for less.
+    /// Removes those who have not called for as long as any limit counts, once in five seconds. Call with each tick.
+    mutating func tick(at now: Instant) {
+        guard now >= nextSweep, !calls.isEmpty || !remotes.isEmpty else { return }
+        sweep(at: now)
+    }
+
+    /// The same at once. Removes those who called longest ago, too, where there are too many.
     private mutating func sweep(at now: Instant) {
-        guard now >= nextSweep || calls.count >= Self.entriesMax || remotes.count >= Self.entriesMax else { return }
-        nextSweep = now + .seconds(60)
-        var age = Duration.seconds(3_600)
+        nextSweep = now + .seconds(5)
+        var age = spanMax
         repeat {
             // order does not matter: each is looked at for itself.
             calls = calls.filter { ($0.value.last ?? now) + age > now }
             age /= 2
         } while calls.count >= Self.entriesMax && age > .milliseconds(1)
         // order does not matter: each is looked at for itself.
-        remotes = remotes.filter {
-            $0.value.closedUntil > now || ($0.value.answeredAt.last ?? $0.value.closedUntil) + Self.countTimeout > now
+        remotes = remotes.filter { _, remote in
+            remote.closedUntil > now || (remote.answeredAt.last ?? remote.closedUntil) + Self.countTimeout > now
         }
+        if remotes.count >= Self.entriesMax { remotes = [:] }
+        // order does not matter: each is looked at for itself.
         counting = counting.filter { remotes[$0.value] != nil }
     }
 }

@@ -13,7 +13,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     /// What is known of the session in a seat and not needed for a push.
     private struct Vigil {
-        let heartbeat: Heartbeat
+        let limits: HTTPServerConnection.SilenceLimits
         /// The login in progress; nil once its owner has answered, or did not for so long that it counts no more.
         var login: Work?
     }
@@ -271,8 +271,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     /// A request that was taken and is in progress.
     struct Work {
-        let kind: Admission.Kind
         let startedAt: Instant
+        let kind: Admission.Kind
     }
 
     /// Takes a request, or answers it with 50002 before anything is spent on it.
@@ -283,8 +283,8 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         switch admission.ask(for: kind, at: now.instant) {
         case .accept:
             // A late loop has let it wait, and that counts.
-            return Work(
-                kind: kind, startedAt: Instant(nanoseconds: now.instant.nanoseconds - admission.delay(at: now.instant).wholeNanoseconds))
+            let delay = admission.delay(at: now.instant).wholeNanoseconds
+            return Work(startedAt: Instant(nanoseconds: now.instant.nanoseconds - delay), kind: kind)
         case .refuse(let retryAfter, let pause):
             if let operation { counters.refusals[operation, default: [:]][Refusal.overloaded.code, default: 0] += 1 }
             connection.respond(to: stream, refusals.response(retryAfter: retryAfter))
@@ -370,11 +370,11 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             seats.append(nil)
             vigils.append(nil)
         }
-        let heartbeat = gateway.heartbeat(of: user, on: query.platform)
+        let limits = HTTPServerConnection.SilenceLimits(gateway.heartbeat(of: user, on: query.platform))
         seats[Int(seat)] = Seat(connection: connection, stream: stream)
-        vigils[Int(seat)] = Vigil(heartbeat: heartbeat, login: work)
+        vigils[Int(seat)] = Vigil(limits: limits, login: work)
         connection.applicationCount += 1
-        connection.bear(heartbeat)
+        connection.bear(limits)
         connection.openEventStream(stream, token: seat)
         flush()
     }
@@ -516,10 +516,10 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         guard !ended.isEmpty else { return }
         for (seat, vigil) in zip(seats, vigils) {
             guard let seat, let vigil, let place = places[ObjectIdentifier(seat.connection)] else { continue }
-            if now - seat.connection.lastReceivedAt > TimeAmount(vigil.heartbeat.timeout) {
+            if now - seat.connection.lastReceivedAt > vigil.limits.end {
                 ended[place].streams.append(seat.stream)
             } else {
-                seat.connection.bear(vigil.heartbeat)
+                seat.connection.bear(vigil.limits)
             }
         }
         for (connection, streams) in ended {
@@ -567,23 +567,22 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
 extension HTTPServerConnection {
     /// Of all sessions on it the shortest times count.
-    fileprivate func bear(_ heartbeat: Heartbeat) {
-        let (ping, end) = (TimeAmount(heartbeat.interval), TimeAmount(heartbeat.timeout))
-        silenceLimits = (min(silenceLimits?.ping ?? ping, ping), min(silenceLimits?.end ?? end, end))
+    fileprivate func bear(_ limits: SilenceLimits) {
+        silenceLimits = silenceLimits.map { SilenceLimits(ping: min($0.ping, limits.ping), end: min($0.end, limits.end)) } ?? limits
         // A client that speaks HTTP/1.1 says nothing on a stream: TCP tells that it is gone, by what it does not acknowledge.
-        if !isHTTP2 { boundUnacknowledged(heartbeat.unacknowledgedMax) }
+        if !isHTTP2 { boundUnacknowledged(limits.unacknowledgedMax) }
     }
 }
 
-extension Heartbeat {
-    /// How long TCP may wait for an acknowledgement of what was sent, for the session to end within ``timeout`` of silence (T6).
+extension HTTPServerConnection.SilenceLimits {
+    init(_ heartbeat: Heartbeat) { self.init(ping: TimeAmount(heartbeat.interval), end: TimeAmount(heartbeat.timeout)) }
+
+    /// How long TCP may wait for an acknowledgement of what was sent, for the session to end within ``end`` of silence (T6).
     ///
     /// A network that dies just after a comment was acknowledged leaves nothing unacknowledged until the next comment. That is due after
-    /// ``interval``, and is sent by the tick after it, up to a second later. The wait that TCP begins then is what remains of ``timeout``;
+    /// ``ping``, and is sent by the tick after it, up to a second later. The wait that TCP begins then is what remains of ``end``;
     /// never less than a second, because TCP takes 0 for no bound at all.
-    var unacknowledgedMax: TimeAmount {
-        TimeAmount(max(timeout - interval - GatewayLoop.tickInterval, .seconds(1)))
-    }
+    var unacknowledgedMax: TimeAmount { max(end - ping - TimeAmount(GatewayLoop.tickInterval), .seconds(1)) }
 }
 
 extension TimeAmount {

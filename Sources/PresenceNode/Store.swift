@@ -36,6 +36,8 @@ public struct StoreStatistics: Equatable, Sendable {
     /// Slots of which nothing is to be kept, and something may be there yet. At most all of them.
     public var slotsDiscarding = 0
     public var commitSeconds = LatencyHistogram()
+
+    package init() {}
 }
 
 /// What was done about a damaged file when it was opened.
