@@ -13,13 +13,14 @@ extension ConformanceTests.CommsEaseTests {
         let before = Date().timeIntervalSince1970
         var event = NIMSubscribeEvent(value: 10_001, expiry: 3_600, ext: "busy \"until\" 5 — ça va")
         event.sendToOnlineUsersOnly = false
+        event.syncEnabled = false
         let published = try await bob.publishEvent(event)
         #expect(published.eventId != "" && published.from == "bob" && published.timestamp >= before - 1)
         #expect(published.value == 10_001 && published.ext == event.ext && published.expiry == 3_600)
+        #expect(published.subscribeInfo?.onlinePlatforms == ["ios"])
         try await app.cluster.until("it is received") { received.values(from: "bob").last == 10_001 }
         let told = try #require(received.events(from: "bob").last)
-        #expect(told.eventId != "" && told.timestamp == published.timestamp && told.type == 1)
-        #expect(told.ext == event.ext && told.expiry == 3_600 && told.subscribeInfo?.onlinePlatforms == ["ios"])
+        #expect(told == published && told.type == 1)
         // Each event has a name of its own.
         let next = try await bob.publishEvent(NIMSubscribeEvent(value: 10_001))
         #expect(next.eventId != published.eventId)
@@ -28,6 +29,47 @@ extension ConformanceTests.CommsEaseTests {
         #expect(try await app.call("publishEvent", "{\"value\":10001,\"ext\":\"\(long)x\"}", as: "bob", node: 1).code == 6017)
         try await ann.logout()
         try await bob.logout()
+    }
+
+    @Test("N11 N13 An event is the same at each later login, and after other changes of its author") func identity() async throws {
+        let app = try await App("commsease")
+        #expect(try await app.call("subscribeUserStatus", users(["bob"], Self.hour)).code == 0)
+        let (bob, _) = try await Self.login("bob", app, node: 2)
+        var event = NIMSubscribeEvent(value: 10_001, expiry: 3_600)
+        event.sendToOnlineUsersOnly = false
+        let published = try await bob.publishEvent(event)
+        for node in 0..<3 {
+            #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"\(node)\"}", as: "bob", node: node).code == 0)
+            let (ann, received) = try await Self.login("ann", app, node: node)
+            try await app.cluster.until("login \(node) tells of it") { received.values(from: "bob").contains(10_001) }
+            let told = try #require(received.events(from: "bob").last)
+            #expect(told.eventId == published.eventId && told.timestamp == published.timestamp && told.expiry == 3_600)
+            #expect(!told.sendToOnlineUsersOnly && told.syncEnabled)
+            try await ann.logout()
+        }
+        try await bob.logout()
+    }
+
+    @Test("N13 A later event for those who are online does not take the place of an earlier one for everybody") func kept() async throws {
+        let app = try await App("commsease")
+        #expect(try await app.call("subscribeUserStatus", users(["bob"], Self.hour), as: "eve").code == 0)
+        let (bob, _) = try await Self.login("bob", app, node: 2)
+        let (eve, online) = try await Self.login("eve", app, node: 1)
+        #expect(try await app.call("subscribeUserStatus", users(["bob"], Self.hour)).code == 0)
+        var event = NIMSubscribeEvent(value: 10_001)
+        event.sendToOnlineUsersOnly = false
+        let forAll = try await bob.publishEvent(event)
+        try await bob.publishEvent(NIMSubscribeEvent(value: 10_002))
+        try await app.cluster.until("who is online is told both") { online.values(from: "bob").suffix(2) == [10_001, 10_002] }
+        let (ann, received) = try await Self.login("ann", app, node: 0)
+        try await app.cluster.until("the login tells of the first") { received.values(from: "bob").contains(10_001) }
+        try await bob.publishEvent(NIMSubscribeEvent(value: 10_003))
+        try await app.cluster.until("the next is told") { received.values(from: "bob").contains(10_003) }
+        #expect(received.values(from: "bob") == [1, 10_001, 10_003])
+        #expect(received.events(from: "bob").first { $0.value == 10_001 }?.eventId == forAll.eventId)
+        // Each is told once.
+        #expect(online.values(from: "bob").filter { $0 > 9_999 } == [10_001, 10_002, 10_003])
+        for manager in [ann, bob, eve] { try await manager.logout() }
     }
 
     @Test("N12 60 s to 7 days, 7 days if nothing is said") func eventValidity() async throws {
@@ -106,6 +148,15 @@ extension ConformanceTests.CommsEaseTests {
         try await phone.publishEvent(event)
         try await app.cluster.until("the desk receives the next") { deskReceived.values(from: "bob").contains(10_003) }
         #expect(!deskReceived.values(from: "bob").contains(10_002))
+        // The record reaches the desk all the same: it is state.
+        event.value = 10_004
+        event.syncEnabled = false
+        try await phone.publishEvent(event)
+        try await app.cluster.until("the desk knows of it") { await desk.client.status(of: "bob")?.event?.value == 10_004 }
+        #expect(try await app.call("setSelfStatus", #"{"customStatus":"here"}"#, as: "bob", node: 2).code == 0)
+        try await app.cluster.until("the desk knows the text") { await desk.client.status(of: "bob")?.customStatus == "here" }
+        #expect(await desk.client.status(of: "bob")?.event?.value == 10_004)
+        #expect(!deskReceived.values(from: "bob").contains(10_004))
         for manager in [phone, desk, ann] { try await manager.logout() }
     }
 

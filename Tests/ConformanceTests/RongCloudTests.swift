@@ -25,6 +25,7 @@ extension ConformanceTests {
             var changed: [String] {
                 told.withLock { $0.changed.map { ($0.operationType == .subscribe ? "+" : "-") + $0.userId } }
             }
+            var entries: [RCSubscribeEvent] { told.withLock { $0.changed } }
             var mainThreadCalls: Int { told.withLock { $0.mainThreadCalls } }
 
             func onEventChange(_ subscribeEvents: [RCSubscribeInfoEvent]) { note { $0.calls.append(subscribeEvents) } }
@@ -268,6 +269,10 @@ extension ConformanceTests {
                 delegates.allSatisfy { $0.calls.joined().contains { $0.userStatus?.customStatus == "after" } }
             }
             #expect(delegates.map(\.changed) == [["-bob"], ["+bob", "+carl"]])
+            let rows = try await app.call("getSubscribedUserStatus", users(["carl"]))["subscriptions"].elements
+            let told = delegates[1].entries.filter { $0.operationType == .subscribe }
+            #expect(told.allSatisfy { $0.subscribeType == .onlineStatus })
+            #expect(told.last?.expiresAt == rows.first?["expiresAt"]?.number && told.last?.expiresAt != 0)
             for device in devices { #expect(await device.logout() == RC_SUCCESS) }
         }
 
