@@ -1,4 +1,5 @@
 import PresenceClient
+import Synchronization
 
 /// RongCloud's subscription calls (`documents/001…`), over a ``PresenceClient/PresenceClient``.
 ///
@@ -39,7 +40,9 @@ public final class RCCoreClient: Sendable {
     }
 
     /// Calls `delegate` from now on; to be set before ``connect()``.
-    public func addSubscribeEventDelegate(_ delegate: any RCSubscribeEventDelegate) { client.addListener(Bridge(delegate), for: delegate) }
+    public func addSubscribeEventDelegate(_ delegate: any RCSubscribeEventDelegate) {
+        client.addListener(Bridge(delegate, own: client.loginSession?.userID), for: delegate)
+    }
 
     /// Calls `delegate` no more.
     public func removeSubscribeEventDelegate(_ delegate: any RCSubscribeEventDelegate) { client.removeListener(delegate) }
@@ -94,10 +97,21 @@ public final class RCCoreClient: Sendable {
 
     final class Bridge: PresenceListener {
         private let delegate: any RCSubscribeEventDelegate
+        private let own: Mutex<UserKey?>
 
-        init(_ delegate: any RCSubscribeEventDelegate) { self.delegate = delegate }
+        init(_ delegate: any RCSubscribeEventDelegate, own: String? = nil) {
+            self.delegate = delegate
+            self.own = Mutex(own.map { UserKey($0) })
+        }
 
-        func onUserStatusChanged(_ userStatusList: [UserStatus]) { delegate.onEventChange(userStatusList.map { RCSubscribeInfoEvent($0) }) }
+        func onConnected(_ session: Session) { own.withLock { $0 = UserKey(session.userID) } }
+
+        /// Nobody subscribes to oneself, so the own status is not an event.
+        func onUserStatusChanged(_ userStatusList: [UserStatus]) {
+            let own = own.withLock { $0 }
+            let others = userStatusList.filter { UserKey($0.userID) != own }
+            if !others.isEmpty { delegate.onEventChange(others.map { RCSubscribeInfoEvent($0) }) }
+        }
 
         func onSubscriptionSyncCompleted(_ type: SubscribeType) {
             delegate.onSubscriptionSyncCompleted(RCSubscribeType(rawValue: type.rawValue) ?? .onlineStatus)

@@ -50,7 +50,8 @@ import ZIMStatus
             setSelfStatus getUserStatus userIDList subscribeUserStatus unsubscribeUserStatus addIMSDKListener AddSDKListener
             onUserStatusChanged logout getLoginUser sharedInstance getInstance GetInstance V2TIMUserStatus userID customStatus
             ONLINE OFFLINE UNLOGINED V2TIMCallback V2TIMValueCallback onSuccess onError succ fail V2TIMSDKListener
-            V2TIMStringVector V2TIMUserStatusVector V2TIMString 72001
+            V2TIMStringVector V2TIMUserStatusVector V2TIMString 72001 SetSelfStatus GetUserStatus SubscribeUserStatus
+            UnsubscribeUserStatus GetLoginUser OnUserStatusChanged OnSuccess OnError
             """
         ),
         (

@@ -119,4 +119,14 @@ import Testing
         await core.client.close()
         try await fixture.stop()
     }
+
+    @Test("The own status is not an event: nobody subscribes to oneself") func ownStatus() {
+        let delegate = Delegate()
+        let bridge = RCCoreClient.Bridge(delegate)
+        bridge.onConnected(
+            Session(sessionID: "s", userID: "ann", node: "n", heartbeatInterval: 30, heartbeatTimeout: 400, serverTime: 1))
+        bridge.onUserStatusChanged([UserStatus(userID: "ann", statusType: .online, version: "01")])
+        bridge.onUserStatusChanged(["ann", "bob"].map { UserStatus(userID: $0, statusType: .online, version: "02") })
+        #expect(delegate.events.all.map(\.userId) == ["bob"])
+    }
 }

@@ -32,7 +32,7 @@ import Testing
         "ClusterSimulation": ["PresenceWire", "PresenceCore", "HeapModule"],
         "HTTP2": ["CNGHTTP2", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOSSL", "NIOTLS", "Glibc", "Darwin"],
         "PresenceClient": ["AsyncHTTPClient", "NIOSSL", "Synchronization", "FoundationEssentials", "Foundation"],
-        "TencentStatus": ["PresenceClient", "Synchronization"], "RongCloudStatus": ["PresenceClient"],
+        "TencentStatus": ["PresenceClient"], "RongCloudStatus": ["PresenceClient", "Synchronization"],
         "CommsEaseStatus": ["PresenceClient", "Synchronization"], "ZIMStatus": ["PresenceClient", "Synchronization"],
     ]
 
