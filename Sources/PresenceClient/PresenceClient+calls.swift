@@ -188,6 +188,7 @@ extension PresenceClient {
     ) async throws(PresenceError) -> Answer {
         var rejected: String?
         var attempt = 0
+        let logins = endedLoginsCount
         while true {
             if isClosed { throw .closed("the client is closed") }
             let bytes: [UInt8]
@@ -212,6 +213,8 @@ extension PresenceClient {
                 attempt += 1
                 if error.code != .calledTooOften, callAddress == address { callAddress = (address + 1) % configuration.addresses.count }
                 try await waitToRetry(delay, call: number)
+                // The next token may name another user.
+                guard logins == endedLoginsCount else { throw error }
             }
         }
     }

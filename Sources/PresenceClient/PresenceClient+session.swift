@@ -35,6 +35,7 @@ extension PresenceClient {
 
     private func end() {
         forgetLoginStatus()
+        endedLoginsCount += 1
         timer?.cancel()
         watch?.cancel()
         lastEventID = nil

@@ -55,6 +55,8 @@ public actor PresenceClient {
     var turnWaits: [UInt64: CheckedContinuation<Void, Never>] = [:]
     /// Calls that wait to be retried.
     var retryWaits: [UInt64: Task<Void, any Error>] = [:]
+    /// Logins that have ended: a call is not retried after the login in which it was made.
+    var endedLoginsCount = 0
     var isClosed = false
     /// The session that is open; nil while there is none.
     public var session: Session? { machine.current.flatMap { streams[$0]?.session } }

@@ -209,4 +209,20 @@ import Testing
         #expect(transport.requests.filter { $0.body == nil }.map { $0.url.contains("customStatus") } == [true, false])
         await client.close()
     }
+
+    @Test("A call that was refused before a logout is not retried after it, because the next token may name another user")
+    func logout() async throws {
+        let (client, transport) = client { number, request in
+            if request.body == nil { return .connected(node: "n0") }
+            return number == 2 ? .problem(429, 7008, retryAfter: 4) : .answer(200, Self.done)
+        }
+        try await client.login()
+        let call = Task { try await client.setSelfStatus("1") as UserStatus }
+        let wait = await clock.sleeper { $0 >= .seconds(4) && $0 < .seconds(5) }
+        try await client.logout()
+        clock.advance(by: wait)
+        #expect(await code(of: call) == .calledTooOften)
+        #expect(transport.requests.filter { $0.url.hasSuffix("setSelfStatus") }.count == 1)
+        await client.close()
+    }
 }
