@@ -123,6 +123,42 @@ import Testing
         for node in [0, 2] { try await fixture.nodes[node].stop() }
     }
 
+    @Test("With one session a user, a newer login ends the older client; a client that follows a hint to another node goes on")
+    func oneSession() async throws {
+        let fixture = try await Fixture.start(nodes: 3) { configuration in
+            configuration.core.policy.multiClient = .single
+            configuration.drainTimeout = .seconds(5)
+        }
+        let phone = try await fixture.client("ann", nodes: [0])
+        let desk = try await fixture.client("ann", nodes: [1, 2]) { $0.random = Least() }
+        try await phone.login()
+        let events = phone.events
+        #expect(try await desk.login().node == "n1")
+        var told: [PresenceEvent] = []
+        for await event in events {
+            told.append(event)
+            if case .connectionStateChanged = event { break }
+        }
+        #expect(
+            told.suffix(2) == [
+                .kickedOffline(reason: "replaced"), .connectionStateChanged(.init(.disconnected, .kickedOffline("replaced"))),
+            ])
+        let (changes, moved) = (desk.events, desk.connectionChanges)
+        try await fixture.nodes[1].stop()
+        try await fixture.until("the desk has moved") { await desk.session?.node == "n2" }
+        try await desk.setSelfStatus("still here")
+        for await event in changes {
+            if case .kickedOffline = event { Issue.record("the own next stream ended the client") }
+            if case .userStatusChanged(let statuses) = event, statuses.contains(where: { $0.customStatus == "still here" }) { break }
+        }
+        #expect(await desk.connectionState == .connected)
+        await desk.close()
+        let states = await moved.reduce(into: [ConnectionState]()) { $0.append($1.state) }
+        #expect(states.last == .disconnected && !states.dropLast().contains(.disconnected))
+        await phone.close()
+        for node in [0, 2] { try await fixture.nodes[node].stop() }
+    }
+
     @Test func aLoneNodeThatRestartsIsFoundAgain() async throws {
         let configure: (inout NodeConfiguration) -> Void = { $0.listen.port = NodeProcess.portOfThisRun }
         var fixture = try await Fixture.start(configure)
