@@ -136,7 +136,11 @@ extension OpenAPI {
             ]),
         Schema.required("customStatus", Schema.text(bytesMax: Limits.customStatusBytesMax)),
         Schema.required("onlinePlatforms", Schema.list(of: Schema.text(bytesMax: Limits.platformBytesMax))),
-        Schema.sometimes("event", Schema.reference("Event")),
+        Schema.sometimes("event", Schema.described(Schema.reference("Event"), "The newest event in force.")),
+        Schema.sometimes(
+            "loginEvent",
+            Schema.described(
+                Schema.reference("Event"), "The newest event in force with sendToOnlineUsersOnly false, where that is not event.")),
         Schema.required("lastUpdateTime", Schema.time), Schema.required("lastOnlineStatusUpdateTime", Schema.time),
         Schema.required("lastCustomStatusUpdateTime", Schema.time), Schema.required("lastSeenTime", Schema.time),
         Schema.required(
@@ -144,8 +148,15 @@ extension OpenAPI {
     ])
 
     private static let event = Schema.object([
+        Schema.required(
+            "eventID",
+            Schema.described(Schema.string, "The same at the publisher, at every receiver, and at each later login. Raise it once.")),
         Schema.required("value", Schema.integer(Limits.eventValueMin...Int64(Int32.max))),
-        Schema.required("ext", Schema.text(bytesMax: Limits.eventBytesMax)), Schema.required("expiresAt", Schema.time),
+        Schema.required("ext", Schema.text(bytesMax: Limits.eventBytesMax)), Schema.required("publishedAt", Schema.time),
+        Schema.required("expiresAt", Schema.time), Schema.required("sendToOnlineUsersOnly", Schema.bool),
+        Schema.required("syncEnabled", Schema.bool),
+        Schema.sometimes(
+            "sessionID", Schema.described(Schema.string, "The session that published it; only in the user's own records, if it is known.")),
     ])
 
     private static let subscription = Schema.object([
