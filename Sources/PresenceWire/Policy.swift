@@ -68,7 +68,9 @@ public struct Policy: Equatable, Sendable {
         case wholeCall
     }
 
-    /// So many calls in so many seconds, for each user and operation; one more is answered 7008.
+    /// So many calls in so many seconds, for each user and operation, over all nodes; one more is answered 7008.
+    ///
+    /// A node answers a query before it is counted: over any number of nodes at most 1.2 × as many pass (contract §5).
     public struct Rate: Equatable, Sendable {
         /// 1–10,000.
         public var calls: Int64

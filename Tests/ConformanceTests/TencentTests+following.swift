@@ -14,11 +14,13 @@ extension ConformanceTests.TencentTests {
         #expect(try await app.call("unsubscribeUserStatus", users(["bob"]), node: 2).code == 0)
         #expect(try await app.followed() == ["carl", "dora"])
         try await expectUntold(ann, of: "bob", control: control, app)
+        let carl = try await app.login("carl", node: 1)
         #expect(try await app.call("setSelfStatus", #"{"customStatus":"still told"}"#, as: "carl", node: 1).code == 0)
         try await ann.status(of: "carl") { $0.custom == "still told" }
         #expect(try await app.call("unsubscribeUserStatus", #"{"all":true}"#, node: 1).code == 0)
         #expect(try await app.followed(node: 2) == [])
         try await expectUntold(ann, of: "carl", control: control, app)
+        carl.close()
     }
 
     @Test("T26 T37 Nobody subscribes to oneself: the whole call fails, beside a list of whom, and nothing is changed")
@@ -93,11 +95,13 @@ extension ConformanceTests.TencentTests {
 
     /// Changes the status of `user`: `control`, on the same node, is told, and `session` is not.
     private func expectUntold(_ session: Session, of user: String, control: Session, _ app: App) async throws {
+        let login = try await app.login(user, node: 2)
         #expect(try await app.call("setSelfStatus", #"{"customStatus":"not for all"}"#, as: user, node: 2).code == 0)
         try await control.status(of: user) { $0.custom == "not for all" }
         let own = try #require(session.events.first { $0.name == "onConnected" }?.json["userID"]?.text)
         #expect(try await app.call("setSelfStatus", "{\"customStatus\":\"after \(user)\"}", as: own, node: 2).code == 0)
         try await session.status(of: own) { $0.custom == "after \(user)" }
         #expect(session.statuses(of: user).allSatisfy { $0.custom != "not for all" })
+        login.close()
     }
 }
