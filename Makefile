@@ -54,7 +54,7 @@ test: deps test-deps lint
 	$(MAKE) --no-print-directory chaos-short
 
 # Real nodes, killed, restarted, drained, joined, without room on a disk, told other policies, given another time, and cut off from one another, under a verifying
-# load; and clients behind bad networks. Takes some thirty minutes; the partitions and the full disk need root.
+# load; and clients behind bad and dead networks. Takes some thirty minutes; the partitions, the dead network and the full disk need root.
 chaos: build
 	Tests/Chaos/rolling-restart
 	Tests/Chaos/random-kills
@@ -63,6 +63,7 @@ chaos: build
 	Tests/Chaos/full-disk
 	Tests/Chaos/overload
 	Tests/Chaos/policy-change
+	Tests/Chaos/dead-network
 	swift build --build-tests
 	Tests/Chaos/clock
 	Tests/Chaos/bad-network
