@@ -79,7 +79,10 @@ extension OpenAPI {
 
     static let responses: [JSONValue.Member] = [
         refused(.badParameter, "A field breaks a rule: 6017; a user ID breaks its rule: 7003. The detail names the field and the rule."),
-        refused(.notLoggedIn, "No token, or one that is not taken: 6014."),
+        refused(
+            .notLoggedIn,
+            "No token, or one that is not taken: 6014. Where customStatus.needsSession is on, also setSelfStatus of a user without a session."
+        ),
         refused(.wrongRole, "The token is valid, and its role does not allow the call: 403. Another token of the same user does not help."),
         refused(.notAllowed, "The app's plan does not cover this call: 7013. The feature is switched off for the app: 72001."),
         refused(
