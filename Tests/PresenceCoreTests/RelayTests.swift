@@ -81,7 +81,9 @@ import Testing
         for node in 1..<6 {
             // The node counts the queries of its own users.
             let caller = cluster.user(ownedBy: node)
-            guard case .userStatusList(let records, _, let asOf) = cluster.call(.getUserStatus([user(ann)]), by: caller, on: node) else { return #expect(Bool(false), "no answer") }
+            guard case .userStatusList(let records, _, let asOf) = cluster.call(.getUserStatus([user(ann)]), by: caller, on: node) else {
+                return #expect(Bool(false), "no answer")
+            }
             #expect(records[0]?.customStatus == "hello" || asOf <= cluster.record(of: ann).version.milliseconds)
         }
     }
