@@ -1,0 +1,55 @@
+import PresenceCore
+import PresenceWire
+import Testing
+
+@testable import PresenceNode
+
+/// The events of the stream as they are written against their description in `/openapi.json`.
+@Suite struct StreamEventTests {
+    private static let bob = UserID(app: "default", id: "bob")
+
+    /// Every kind of event, with every field that it may have.
+    private static var written: [[UInt8]] {
+        var change = Interest(user: UserID(app: "default", id: "ann"), version: .zero, isWhole: false, added: [], removed: [])
+        change.added = [Interest.Followed(target: bob, told: nil, since: 0, subscribeType: 3, expiresAt: 9)]
+        change.unfollowed = [Interest.Unfollowed(target: bob, subscribeType: 1)]
+        let gateway = Gateway(node: NodeID("n"), settings: GatewaySettings())
+        return [
+            EventText.connected(
+                session: SessionID(stamp: 9, node: 2), user: bob, node: NodeID("n"), heartbeat: gateway.heartbeat(of: bob, on: "ios"),
+                now: Clock.now(), id: 7),
+            EventText.statusChanged([Record(blank: bob)], id: 7), EventText.syncCompleted(3, id: 7),
+            EventText.subscriptionsChanged(change, id: 7), EventText.subscriptionsExpired([bob], id: 7),
+            EventText.kickedOffline(reason: SessionEnd.replaced, id: 7), EventText.loggedOut(id: 7),
+            EventText.reconnectHint(reason: "draining", afterMilliseconds: 5, id: 7),
+        ]
+    }
+
+    @Test("Each event of the stream is described, with the fields that are written, and no other event is") func described() throws {
+        var names: [String] = []
+        for bytes in Self.written {
+            let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map { $0.split(separator: ": ", maxSplits: 1) }
+            let name = String(try #require(lines.first { $0[0] == "event" })[1])
+            let data = try JSONReader.read(Array(try #require(lines.first { $0[0] == "data" })[1].utf8))
+            names.append(name)
+            let schema = try #require(OpenAPI.streamEvents.first { $0.name == name }?.data, "\(name) is not described")
+            expect(data, fits: schema, name)
+        }
+        #expect(names.sorted() == OpenAPI.streamEvents.map(\.name).sorted())
+    }
+
+    /// Objects have the fields of their schema, at every depth that is described in place.
+    private func expect(_ value: JSONValue, fits schema: JSONValue, _ name: String) {
+        switch value {
+        case .object(let members):
+            guard schema["$ref"] == nil else { return }
+            let fields: [JSONValue.Member] = if case .object(let fields) = schema["properties"] { fields } else { [] }
+            #expect(members.map(\.name) == fields.map(\.name), "\(name)")
+            for member in members { expect(member.value, fits: schema["properties"]?[member.name] ?? .null, "\(name).\(member.name)") }
+        case .array(let elements):
+            #expect(!elements.isEmpty && schema["items"] != nil, "\(name)")
+            for element in elements { expect(element, fits: schema["items"] ?? .null, name) }
+        default: return
+        }
+    }
+}
