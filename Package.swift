@@ -121,6 +121,14 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "cost-gate",
+            dependencies: [
+                "PresenceNode", "PresenceCore", "PresenceWire", "HTTP2", .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+            ] + nio,
+            swiftSettings: strict
+        ),
         .testTarget(name: "PresenceWireTests", dependencies: ["PresenceWire"], swiftSettings: strict),
         .testTarget(name: "PresenceCoreTests", dependencies: ["PresenceCore"], swiftSettings: strict),
         .testTarget(name: "ClusterSimulationTests", dependencies: ["ClusterSimulation"], swiftSettings: strict),

@@ -1,0 +1,48 @@
+import HTTP2
+import Logging
+import NIOCore
+import PresenceCore
+import PresenceWire
+
+/// A node of one loop without sockets, disk or time of its own: `cost-gate` counts what its real parts cost.
+///
+/// The caller gives it channels and another node's batches, and lets the loop run. Used on that loop only.
+package final class InProcessNode {
+    private let shell: Shell
+    private let gateway: GatewayLoop
+
+    /// - Parameters:
+    ///   - store: completes every write before `persist` returns.
+    ///   - streamsMax: streams on one connection.
+    package init(eventLoop: any EventLoop, authenticator: Authenticator, store: any Store, streamsMax: Int) throws {
+        var limits = HTTPLimits()
+        limits.streamsMax = streamsMax
+        var logger = Logger(label: "rollcall")
+        logger.logLevel = .critical
+        shell = Shell(
+            peer: Peer(id: NodeID("a"), generation: 1, address: "a"), cluster: "rollcall", joins: false, secret: ClusterSecret(nil),
+            tls: nil,
+            gatewaysCount: 1, settings: CoreSettings(), eventLoop: eventLoop, store: store, logger: logger)
+        gateway = GatewayLoop(
+            index: 0, eventLoop: eventLoop, limits: limits, settings: GatewaySettings(), authenticator: authenticator, shell: shell)
+        try shell.start([gateway])
+    }
+
+    /// Serves a client on `channel`, as if its socket had just been accepted.
+    package func accept(_ channel: any Channel) throws { try gateway.http.serve(channel) }
+
+    /// Meets another node, whose address leads nowhere.
+    package func meet(_ id: NodeID) {
+        shell.update { node, now in
+            let card = Peer(id: id, generation: 1, address: "nowhere")
+            node.greeted(by: Hello(cluster: "rollcall", sender: card, members: [card], wall: now.wall), at: now)
+        }
+    }
+
+    /// Takes a batch that a node has sent.
+    package func receive(batch: [UInt8], from id: NodeID) throws {
+        try batch.withUnsafeBytes { bytes in
+            try shell.update { node, now in try node.receive(batch: bytes, from: id, generation: 1, at: now) }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import Glibc
+import HTTP2
+import NIOCore
+import NIOEmbedded
+
+/// A client and the node's end of its connection. What the client sends waits until ``deliver()``; only that is counted.
+final class Client {
+    /// What has come from the node.
+    final class Received: HTTPClientDelegate {
+        /// Requests answered with 200.
+        var answersCount = 0
+        /// Events of all streams.
+        var eventsCount = 0
+        /// The last answer that was not 200, or the end of the connection.
+        var failure: String?
+
+        func connected(_ connection: HTTPClientConnection) {}
+
+        func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int) {
+            if status == 200 { answersCount += 1 } else { failure = "status \(status)" }
+        }
+
+        func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer) {
+            eventsCount += zip(bytes, bytes.dropFirst()).count { $0 == 10 && $1 == 10 }
+            if failure != nil { failure! += ": " + String(decoding: bytes, as: UTF8.self) }
+        }
+
+        func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32) {}
+        func closed(_ connection: HTTPClientConnection, error: (any Error)?) { failure = "connection closed" }
+    }
+
+    /// The place of the node's socket: takes a copy of what is written, as the kernel does, and lets go of the buffer at once.
+    final class Socket: ChannelOutboundHandler {
+        typealias OutboundIn = ByteBuffer
+
+        fileprivate var written = ByteBuffer()
+
+        func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+            written.writeImmutableBuffer(unwrapOutboundIn(data))
+            promise?.succeed()
+        }
+
+        func flush(context: ChannelHandlerContext) {}
+    }
+
+    let received = Received()
+    private let socket = Socket()
+    private let loop: ManualLoop
+    private let node: EmbeddedChannel
+    private let channel: EmbeddedChannel
+    private let connection: HTTPClientConnection
+    private var outgoing = ByteBuffer()
+
+    /// - Parameter room: bytes that the node may write before they are collected; more would be counted as the node's work.
+    init(_ world: World, room: Int = 16_384) throws {
+        socket.written.reserveCapacity(room)
+        loop = world.loop
+        node = EmbeddedChannel(loop: loop.embedded)
+        channel = EmbeddedChannel(loop: loop.embedded)
+        connection = HTTPClientConnection(loop: world.clients, authority: "node", isTLS: false, delegate: received)
+        try channel.pipeline.syncOperations.addHandler(connection)
+        try node.connect(to: SocketAddress(unixDomainSocketPath: "/node")).wait()
+        try channel.connect(to: SocketAddress(unixDomainSocketPath: "/client")).wait()
+        try node.pipeline.syncOperations.addHandler(socket)
+        try world.node.accept(node)
+    }
+
+    /// Asks for an operation of the HTTP API.
+    func call(_ operation: String, _ body: String, token: String) {
+        let stream = connection.send(
+            .post, path: "/v1/\(operation)", headers: [("authorization", "Bearer \(token)")], body: ByteBuffer(string: body), token: 0)
+        precondition(stream != nil, "the node takes no more requests")
+    }
+
+    /// Asks for an event stream.
+    func openStream(token: String) {
+        let stream = connection.send(.get, path: "/v1/events", headers: [("authorization", "Bearer \(token)")], token: 0)
+        precondition(stream != nil, "the node takes no more streams")
+    }
+
+    /// Encodes what was asked for, so that ``deliver()`` has only the node's work to do.
+    func encode() throws {
+        loop.runNow()
+        while var part = try channel.readOutbound(as: ByteBuffer.self) { outgoing.writeBuffer(&part) }
+    }
+
+    /// Hands the node what the client has sent, and lets it do all that follows.
+    func deliver() {
+        var bytes = ByteBuffer()
+        swap(&bytes, &outgoing)
+        do { try node.writeInbound(bytes) } catch { received.failure = "\(error)" }
+        loop.runNow()
+    }
+
+    /// Takes what the node has sent. Throws when anything was refused.
+    func collect() throws {
+        if socket.written.readableBytes > 0 {
+            try channel.writeInbound(ByteBuffer(bytes: socket.written.readableBytesView))
+            socket.written.clear()
+        }
+        try encode()
+        if let failure = received.failure { throw GateError(description: failure) }
+    }
+
+    /// Sends and receives until `isDone`, tokens that are checked on other threads included. Nothing is counted.
+    func exchange(until isDone: (Received) -> Bool) throws {
+        for _ in 0..<10_000 {
+            try encode()
+            deliver()
+            loop.run()
+            while loop.takeForeign() { loop.runNow() }
+            try collect()
+            if isDone(received) { return }
+            usleep(500)
+        }
+        throw GateError(description: "the node has not answered")
+    }
+}
+
+/// Why nothing can be counted.
+struct GateError: Error, CustomStringConvertible {
+    let description: String
+}
