@@ -105,7 +105,8 @@ struct OwnedUser {
 /// A session as its user's owner knows it.
 struct OwnedSession {
     let id: SessionID
-    let peer: PeerIndex
+    /// Beside ``id``, which leaves room for four bytes.
+    private let peerNumber: Int32
     let openedAt: Milliseconds
     let platform: String
     let deviceID: String
@@ -118,15 +119,20 @@ struct OwnedSession {
     /// It was lost, and counted then. One that is missed because its node is gone may come back: it is counted when it is retired.
     var isCounted = false
 
-    init(id: SessionID, peer: PeerIndex, openedAt: Milliseconds, platform: String, deviceID: String, isPushReachable: Bool, epoch: UInt64) {
+    init(
+        id: SessionID, peer: PeerIndex, openedAt: Milliseconds, platform: String, deviceID: String, isPushReachable: Bool, epoch: UInt64
+    ) {
         self.id = id
-        self.peer = peer
+        peerNumber = Int32(peer)
         self.openedAt = openedAt
         self.platform = platform
         self.deviceID = deviceID
         self.isPushReachable = isPushReachable
         self.epoch = epoch
     }
+
+    /// The node of its gateway.
+    var peer: PeerIndex { PeerIndex(peerNumber) }
 
     /// Whether a login from this device and platform takes the place of this session, which is missed.
     func isReplaced(by attach: Attach) -> Bool {
