@@ -192,6 +192,8 @@ extension Node {
             if !wasAlive {
                 send(.requestSync, to: peer)
                 send(.requestOffer, to: peer)
+                // While it was not a member nobody waited for it: kicks and policies went on without it.
+                send(rowsForAll, to: peer)
             }
         }
         // Suspicions come and go; who is missed, and who is not, must be known after a restart too.

@@ -56,6 +56,21 @@ import Testing
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
     }
 
+    /// The links hold while it stands still, and nobody waits for a node that is taken for dead.
+    @Test mutating func aNodeThatWasTakenForDeadLearnsOfAKickWithoutANewLink() {
+        let missed = cluster.processes[2].node.selfPeer
+        for index in 0...1 {
+            cluster.processes[index].node.membership.unlinked(missed.id, evidence: .refused(generation: missed.generation), at: cluster.now)
+            cluster.processes[index].node.followMembership(at: cluster.now)
+        }
+        #expect(!cluster.processes[0].node.isMember(missed.id))
+        let before = cluster.now.wall - 1
+        #expect(kick("ann") == .done)
+        cluster.advance(.seconds(4))
+        #expect(cluster.processes[0].node.isMember(missed.id))
+        #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
+    }
+
     @Test mutating func whatANodeForgetsOfKicksItsGatewaysForgetToo() {
         for index in cluster.processes.indices { cluster.processes[index].node.kicks.countMax = 2 }
         let before = cluster.now.wall
