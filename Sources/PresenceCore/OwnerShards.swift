@@ -258,7 +258,7 @@ struct OwnerShards {
                 record.lastSeenTime = max(record.lastSeenTime, users[user].lastSeenTime)
             }
             record.version = clock.next(at: now.wall)
-            if customChanged || events != nil { record.customStatusVersion = record.version }
+            if customChanged { record.customStatusVersion = record.version }
             events?.apply(to: &record, at: now)
             changePrivacy(of: &record, to: visibility, face: isChanged ? record : old, at: now)
             record.knownSince = knownSince(ofNew: record)
@@ -298,7 +298,7 @@ struct OwnerShards {
         tell(user, into: &outbox)
     }
 
-    /// Keeps what is newer: the record, and by versions of their own the custom status and who may see the user. Where only some of them
+    /// Keeps what is newer: the record, and by versions of their own the custom status, the events and who may see the user. Where only some of them
     /// are, because they were written on two sides of a split, all together are a new fact with a version of its own. Returns whether
     /// anything was newer.
     mutating func keep(_ record: Record, at user: Index, now: Now) -> Bool {
@@ -309,16 +309,19 @@ struct OwnerShards {
         // One of them was written without the other's rule, and somebody may have been shown it who is shown something older by that.
         let isUnaware = old.privacy?.isUnknown(to: record) ?? false || record.privacy?.isUnknown(to: old) ?? false
         let isRegistration = record.isRegistered && !old.isRegistered
-        guard isNewer || isCustomNewer || isPrivacyNewer || isUnaware || isRegistration else { return false }
+        let hasNewerEvents = record.hasPublished && old.events.isBehind(record.events)
+        guard isNewer || isCustomNewer || hasNewerEvents || isPrivacyNewer || isUnaware || isRegistration else { return false }
         guard accepts(max(record.version, record.customStatusVersion, record.privacy?.version ?? .zero), at: now) else { return false }
         var (kept, other) = isNewer ? (record, old) : (old, record)
         let takesCustomStatus = other.customStatusVersion > kept.customStatusVersion
         let takesPrivacy = other.privacy.map { $0.isNewer(than: kept.privacy) } ?? false
         if takesCustomStatus { kept.takeCustomStatus(of: other) }
+        let takesEvents = other.hasPublished && kept.events.isBehind(other.events)
+        if takesEvents { kept.events.merge(other.events) }
         if takesPrivacy { kept.privacy = other.privacy }
         // The newer rule may be in an older row, and what was shown without it newer than what is shown by it.
         let raisesPrivacy = takesPrivacy || isUnaware || kept.privacy?.version ?? .zero < old.privacy?.version ?? .zero
-        if takesCustomStatus || raisesPrivacy {
+        if takesCustomStatus || takesEvents || raisesPrivacy {
             let version = clock.next(at: now.wall)
             kept.version = version
             if raisesPrivacy { kept.privacy?.raise(to: version) }

@@ -45,8 +45,10 @@ extension JSONWriter {
                 }
             }
         }
-        if record.hasEvents {
+        if record.hasPublished {
             let events = record.events
+            member("newestEventID", events.newestID.text)
+            member("newestLoginEventID", events.newestIDForLogins.text)
             if let event = events.newest { fact("event", event) }
             if let event = events.forLogins { fact("loginEvent", event) }
         }
@@ -143,6 +145,10 @@ struct RecordFacts {
     private var customStatusVersion: Version?
     private var visibilityVersion: Version?
     private var visibilityWrittenAt: Version?
+    private var event: PublishedEvent?
+    private var loginEvent: PublishedEvent?
+    private var newestEventID = Version.zero
+    private var newestLoginEventID = Version.zero
 
     /// Reads a row of kind ``PresenceWire/Row/Kind/status``.
     init(_ row: Row) throws(RowError) {
@@ -162,6 +168,8 @@ struct RecordFacts {
         guard hasStatusType else { throw RowError(row, "no statusType") }
         var record = record
         record.customStatusVersion = customStatusVersion ?? (record.customStatus.isEmpty ? .zero : record.version)
+        record.events = PublishedEvents(
+            newest: event, forLogins: loginEvent, newestID: newestEventID, newestIDForLogins: newestLoginEventID)
         return record
     }
 
@@ -181,8 +189,8 @@ struct RecordFacts {
             if name.spells("onlinePlatforms") { record.onlinePlatforms = elements.compactMap(\.text) }
             if name.spells("pushDevices") { record.pushDevices = elements.map { PushDevice($0) } }
         case .object:
-            if name.spells("event") { record.events.newest = PublishedEvent(value, version: record.version) }
-            if name.spells("loginEvent") { record.events.forLogins = PublishedEvent(value, version: record.version) }
+            if name.spells("event") { event = PublishedEvent(value, version: record.version) }
+            if name.spells("loginEvent") { loginEvent = PublishedEvent(value, version: record.version) }
         case .null, .number: break
         }
     }
@@ -195,6 +203,10 @@ struct RecordFacts {
             record.customStatus = text
         } else if name.spells("customStatusVersion") {
             customStatusVersion = Version(text: text)
+        } else if name.spells("newestEventID") {
+            newestEventID = Version(text: text) ?? .zero
+        } else if name.spells("newestLoginEventID") {
+            newestLoginEventID = Version(text: text) ?? .zero
         } else if name.spells("visibilityVersion") {
             visibilityVersion = Version(text: text)
         } else if name.spells("visibilityWrittenAt") {

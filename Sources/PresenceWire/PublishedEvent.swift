@@ -39,11 +39,37 @@ public struct PublishedEvents: Hashable, Sendable {
     public var newest: PublishedEvent?
     /// The newest event that later logins raise (N13), where ``newest`` is another one.
     public var forLogins: PublishedEvent?
+    /// The newest event that was ever published: a copy that knows a newer one wins, also when that has ended.
+    public private(set) var newestID: Version
+    /// The same of the events that later logins raise.
+    public private(set) var newestIDForLogins: Version
 
-    /// No event.
-    public init(newest: PublishedEvent? = nil, forLogins: PublishedEvent? = nil) {
+    /// No event, unless some are given. Events that have ended are known by their IDs alone.
+    public init(
+        newest: PublishedEvent? = nil, forLogins: PublishedEvent? = nil, newestID: Version = .zero, newestIDForLogins: Version = .zero
+    ) {
         self.newest = newest
         self.forLogins = forLogins
+        (self.newestID, self.newestIDForLogins) = (newestID, newestIDForLogins)
+        self.newestIDForLogins = max(newestIDForLogins, loginEvent?.id ?? .zero)
+        self.newestID = max(newestID, self.newestIDForLogins, newest?.id ?? .zero)
+    }
+
+    /// The event that later logins raise.
+    private var loginEvent: PublishedEvent? { newest.flatMap { $0.isForOnlineOnly ? nil : $0 } ?? forLogins }
+
+    /// Whether `other` knows an event that was published later.
+    public func isBehind(_ other: PublishedEvents) -> Bool {
+        other.newestID > newestID || other.newestIDForLogins > newestIDForLogins
+    }
+
+    /// Takes the newer events of `other`: two sides of a split may each have taken some.
+    public mutating func merge(_ other: PublishedEvents) {
+        let login = other.newestIDForLogins > newestIDForLogins ? other.loginEvent : loginEvent
+        let newest = other.newestID > newestID ? other.newest : newest
+        self = PublishedEvents(
+            newest: newest, forLogins: login?.id == newest?.id ? nil : login, newestID: max(newestID, other.newestID),
+            newestIDForLogins: max(newestIDForLogins, other.newestIDForLogins))
     }
 
     /// No event is in force.
@@ -61,6 +87,8 @@ public struct PublishedEvents: Hashable, Sendable {
     public mutating func publish(_ event: PublishedEvent) {
         if !event.isForOnlineOnly { forLogins = nil } else if let newest, !newest.isForOnlineOnly { forLogins = newest }
         newest = event
+        newestID = event.id
+        if !event.isForOnlineOnly { newestIDForLogins = event.id }
     }
 
     /// Ends the events whose time is up.

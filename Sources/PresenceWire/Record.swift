@@ -17,7 +17,7 @@ public struct Record: Hashable, Sendable {
     public var customStatus: String
     /// When the custom status ends by itself; 0 for never.
     public var customStatusExpiresAt: Milliseconds
-    /// When the custom status or an event was last written: together a fact of its own, kept when two sides of a split have each written a record.
+    /// When the custom status was last written: a fact of its own, kept when two sides of a split have each written a record.
     public var customStatusVersion: Version
     /// Devices by which the user is ONLINE without a session; sorted by platform and device. Nobody outside is told.
     public var pushDevices: [PushDevice] = []
@@ -48,11 +48,14 @@ public struct Record: Hashable, Sendable {
     /// The events that the user has published and that have not ended.
     public var events: PublishedEvents {
         get { eventsBox?.value ?? PublishedEvents() }
-        set { eventsBox = newValue.isEmpty ? nil : Box(newValue) }
+        set { eventsBox = newValue == PublishedEvents() ? nil : Box(newValue) }
     }
 
     /// Whether an event is in force.
-    public var hasEvents: Bool { eventsBox != nil }
+    public var hasEvents: Bool { eventsBox.map { !$0.value.isEmpty } ?? false }
+
+    /// Whether an event was ever published.
+    public var hasPublished: Bool { eventsBox != nil }
 
     /// When the next event ends; nil for never.
     public var nextEventExpiry: Milliseconds? { eventsBox?.value.nextExpiry }
@@ -109,13 +112,16 @@ public struct Record: Hashable, Sendable {
         lastUpdateTime == other.lastUpdateTime && lastSeenTime == other.lastSeenTime
             && lastOnlineStatusUpdateTime == other.lastOnlineStatusUpdateTime
             && lastCustomStatusUpdateTime == other.lastCustomStatusUpdateTime && statusType == other.statusType
-            && customStatus == other.customStatus && eventsBox == other.eventsBox
+            && customStatus == other.customStatus && showsEvents(of: other)
             && (!showsPlatforms || onlinePlatforms == other.onlinePlatforms)
     }
 
-    /// Replaces the custom status and the events by another record's.
+    private func showsEvents(of other: Record) -> Bool {
+        eventsBox === other.eventsBox || (events.newest == other.events.newest && events.forLogins == other.events.forLogins)
+    }
+
+    /// Replaces the custom status by another record's.
     public mutating func takeCustomStatus(of other: Record) {
-        eventsBox = other.eventsBox
         customStatus = other.customStatus
         customStatusExpiresAt = other.customStatusExpiresAt
         customStatusVersion = other.customStatusVersion

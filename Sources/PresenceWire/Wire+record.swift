@@ -35,9 +35,11 @@ extension WireWriter {
             writer.text(device.deviceID)
             writer.signed(device.until)
         }
-        optional(value.hasEvents ? value.events : nil) { writer, events in
+        optional(value.hasPublished ? value.events : nil) { writer, events in
             writer.optional(events.newest) { $0.event($1) }
             writer.optional(events.forLogins) { $0.event($1) }
+            writer.version(events.newestID)
+            writer.version(events.newestIDForLogins)
         }
         signed(value.lastUpdateTime)
         signed(value.lastOnlineStatusUpdateTime)
@@ -145,7 +147,8 @@ extension WireReader {
         let events = try optional { reader throws(DecodeError) in
             PublishedEvents(
                 newest: try reader.optional { reader throws(DecodeError) in try reader.publishedEvent() },
-                forLogins: try reader.optional { reader throws(DecodeError) in try reader.publishedEvent() })
+                forLogins: try reader.optional { reader throws(DecodeError) in try reader.publishedEvent() },
+                newestID: try reader.version(), newestIDForLogins: try reader.version())
         }
         if let events { record.events = events }
         record.lastUpdateTime = try time()
