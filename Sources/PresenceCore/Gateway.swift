@@ -73,9 +73,8 @@ public struct Gateway {
     private var indices: [SessionID: SessionIndex] = [:]
     /// Why clients are asked to go elsewhere; those that come now are asked at once.
     private var leavingReason: String?
-    /// As the node says them.
+    /// As the node says them, as ``voidTokens``.
     public private(set) var policies = GatewayPolicies()
-    /// As the node says them.
     public private(set) var voidTokens = VoidTokens()
     /// Up to when all that this node shows is known to be complete; the `id` of each event.
     private var position: Milliseconds = 0
@@ -150,7 +149,7 @@ public struct Gateway {
         // Its place may be the next one's before this is taken.
         output.forget(index)
         free.append(index)
-        release(followed)
+        release(followed + [session.user])
     }
 
     /// The stream's queue is full: nothing more is handed to it until it drains.
@@ -193,7 +192,7 @@ public struct Gateway {
     /// Asks every client to open a stream elsewhere, evenly spread over `spread`: a herd that moves at once would hurt where it arrives.
     public mutating func hintReconnect(reason: String, spread: Duration) {
         leavingReason = reason
-        let open = sessions.indices.filter { sessions[$0] != nil }
+        let open = sessions.indices.filter { sessions[$0] != nil && !hasEnded(SessionIndex($0)) }
         for (rank, index) in open.enumerated() {
             let delay = spread.wholeMilliseconds * Int64(rank) / Int64(open.count)
             let session = SessionIndex(index)
@@ -228,7 +227,7 @@ public struct Gateway {
         users[user].record = record
         guard let old else { return deliverFirst(record, of: user) }
         let policy = policies.policy(of: record.user)
-        let watchers = policy.tellsOfOthers ? users[user].watchers : users[user].sessions
+        let watchers = policy.tellsOfOthers ? users[user].watchers : users[user].sessions.filter { !hasEnded($0) }
         // A viewer from whom the user hides is shown another change than the others are, or none.
         if old.hasPrivacy || record.hasPrivacy || record.looksLike(old, showsPlatforms: policy.exposesPlatforms) {
             return deliver(record, after: old, of: user, to: watchers)
@@ -245,7 +244,7 @@ public struct Gateway {
                 postpone(user, for: session)
                 continue
             }
-            guard self[session].isSynced, self[session].heldPosition == nil else {
+            guard self[session].isSynced, self[session].heldPosition == nil, policy.tellsOfOthers else {
                 tellApart(user, to: session)
                 counters.changesPushed += 1
                 continue
@@ -287,7 +286,7 @@ public struct Gateway {
                 continue
             }
             counters.changesPushed += 1
-            guard self[session].isSynced, self[session].heldPosition == nil else {
+            guard self[session].isSynced, self[session].heldPosition == nil, policy.tellsOfOthers else {
                 tellApart(user, to: session)
                 continue
             }
@@ -321,7 +320,7 @@ public struct Gateway {
         // It does not know whom a newer change named (seed 18045972).
         if isOutdated { interest.mayLackSome = true }
         users[user].interestVersion = max(users[user].interestVersion, interest.version)
-        for session in users[user].sessions {
+        for session in users[user].sessions where !hasEnded(session) {
             // Whoever has no list yet takes an older one: the owner that told the newer one may have died with it.
             if !isOutdated || !self[session].hasInterest { apply(interest, to: session) }
             if interest.isWhole, !self[session].hasInterest {
@@ -335,7 +334,7 @@ public struct Gateway {
     /// Tells what the answer to a call was to tell; not what has been replaced since, which was pushed.
     private mutating func tellAgain(_ interest: Interest) {
         guard let user = users.index(of: interest.user) else { return }
-        for session in users[user].sessions {
+        for session in users[user].sessions where !hasEnded(session) {
             let told = self[session].toldByAnswer
             self[session].toldByAnswer = []
             for (target, _) in told where self[session].awaited[target] != nil { self[session].awaited.updateValue(nil, forKey: target) }
@@ -384,7 +383,7 @@ public struct Gateway {
     }
 
     private mutating func end(_ id: SessionID, reason: String) {
-        guard let index = indices[id] else { return }
+        guard let index = indices[id], !hasEnded(index) else { return }
         let position = position(of: index)
         push(
             reason == SessionEnd.logout ? EventText.loggedOut(id: position) : EventText.kickedOffline(reason: reason, id: position),
@@ -395,6 +394,9 @@ public struct Gateway {
         for target in followed { unfollow(target, by: index) }
         release(followed)
     }
+
+    /// The session was told that it ends. From then on it does not follow its own user any more, as every other session does.
+    private func hasEnded(_ session: SessionIndex) -> Bool { !follows(self[session].user, session) }
 
     private mutating func kick(_ user: UserID, before: Milliseconds, reason: String) {
         voidTokens[user] = before
@@ -505,14 +507,19 @@ public struct Gateway {
         }
     }
 
-    /// What a session may resume from: before all that it follows has been told, no more than it resumed from itself.
+    /// What a session may resume from: before all that it follows has been told, and while the policy forbids that, no more than it resumed
+    /// from itself.
     private func position(of session: SessionIndex) -> Milliseconds {
-        min(position, self[session].isSynced ? self[session].heldPosition ?? .max : self[session].floor.milliseconds)
+        let isTold = self[session].isSynced && tellsOfOthers(session)
+        return min(position, isTold ? self[session].heldPosition ?? .max : self[session].floor.milliseconds)
     }
+
+    private func tellsOfOthers(_ session: SessionIndex) -> Bool { policies.policy(of: users.user(at: self[session].user)).tellsOfOthers }
 
     /// Something begins that the session is to be told later.
     private mutating func hold(_ session: SessionIndex) {
-        if self[session].heldPosition == nil { self[session].heldPosition = position }
+        guard self[session].heldPosition == nil else { return }
+        self[session].heldPosition = tellsOfOthers(session) ? position : min(position, self[session].floor.milliseconds)
     }
 
     /// Nothing is held back from the session any more, if that is so.
@@ -551,12 +558,13 @@ public struct Gateway {
 
     private mutating func completeSync(_ index: SessionIndex) {
         let session = self[index]
-        guard session.hasInterest, !session.isSynced, session.awaited.isEmpty, !isBlocked[Int(index)] else { return }
+        guard session.hasInterest, !session.isSynced, session.awaited.isEmpty, !isBlocked[Int(index)], !hasEnded(index) else { return }
         tellPending(index)
         self[index].isSynced = true
-        let types = (UInt8(1)...4).filter { session.syncedTypes & 1 << $0 != 0 }
+        letGo(index)
+        let (id, types) = (position(of: index), (UInt8(1)...4).filter { session.syncedTypes & 1 << $0 != 0 })
         // Who follows nobody is told, too, that the login is complete.
-        for type in types.isEmpty ? [Subscription.onlineStatus] : types { push(EventText.syncCompleted(type, id: position), to: index) }
+        for type in types.isEmpty ? [Subscription.onlineStatus] : types { push(EventText.syncCompleted(type, id: id), to: index) }
     }
 
     private mutating func push(_ payload: [UInt8], to session: SessionIndex) {

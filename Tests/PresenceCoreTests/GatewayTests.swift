@@ -50,6 +50,42 @@ import Testing
         #expect(gateway.counters.recordsCoalesced == 3)
     }
 
+    /// Contract §4: the stream ends after `onKickedOffline`. The node hears of the end of the stream later.
+    @Test mutating func aSessionThatHasEndedIsToldNothingMoreAndIsNotEndedAgain() {
+        var policy = Policy()
+        policy.statusEnabled = false
+        gateway.receive(.policy(app: "default", policy))
+        gateway.receive(.kicked(user("bob"), before: now.wall, reason: "kicked"))
+        #expect(gateway.output.pushes.count == 1 && gateway.output.ended == [session])
+        gateway.output = Gateway.Output()
+        gateway.receive(.deliver(record("bob", 2)))
+        gateway.receive(
+            .interest(Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: true, added: [], removed: [])))
+        gateway.receive(.kicked(user("bob"), before: now.wall, reason: "kicked"))
+        gateway.hintReconnect(reason: "draining", spread: .zero)
+        gateway.endTurn()
+        #expect(gateway.output.pushes.isEmpty && gateway.output.ended.isEmpty)
+        gateway.close(session, cause: .lost, lastSeen: now.wall)
+        #expect(gateway.output.toNode.last == .unwant([user("bob")]) && gateway.usersCount == 0)
+    }
+
+    /// Who resumes after the policy lets users be told of others again is told what nobody told meanwhile.
+    @Test mutating func aPositionStaysWhereItIsWhileThePolicyForbidsToTellOfOthers() {
+        gateway.receive(.position(now.wall - 2_000))
+        var policy = Policy()
+        policy.statusEnabled = false
+        gateway.receive(.policy(app: "default", policy))
+        gateway.receive(.deliver(record("ann", now.wall - 1_000)))
+        gateway.receive(.position(now.wall))
+        gateway.receive(.deliver(record("bob", now.wall - 500)))
+        gateway.endTurn()
+        let positions = gateway.output.payloads.compactMap { payload -> Milliseconds? in
+            let line = String(decoding: payload, as: UTF8.self).split(separator: "\n")[1]
+            return Milliseconds(line.dropFirst("id: ".count))
+        }
+        #expect(positions.count == 1 && positions.allSatisfy { $0 < now.wall - 1_000 })
+    }
+
     /// Its place is used again, perhaps by a user of another app, before what was for it is taken.
     @Test mutating func whatWasForASessionThatIsClosedIsForNobody() {
         gateway.block(session, at: now)
