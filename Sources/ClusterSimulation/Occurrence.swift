@@ -46,6 +46,10 @@ struct Occurrence {
         case streamEnded(client: Int, attempt: Int)
         /// A gateway has noticed that a device is gone.
         case missed(client: Int, attempt: Int)
+        /// A session should have been told an event by now, see ``Truth/expectations``.
+        case expectEvent(Int)
+        /// All nodes should follow a kick by now, see ``Truth/kicks``.
+        case expectKick(Int)
     }
 
     let at: Nanoseconds

@@ -32,6 +32,14 @@ public struct Step: Sendable, CustomStringConvertible {
         case fillDisk(node: Int, milliseconds: Int)
         case slowDisk(node: Int, milliseconds: Int)
         case jumpClock(node: Int, milliseconds: Int)
+        /// Each event of a history has a value of its own.
+        case publish(user: Int, value: Int64, seconds: Int64, onlineOnly: Bool, synced: Bool)
+        /// A login that declares that vendor push can reach the device.
+        case loginReachable(client: Int, node: Int)
+        /// A change of the app's policy, as an administrator writes it.
+        case setPolicy(String)
+        /// The app ends all sessions of a user; tokens from before are void.
+        case kick(user: Int)
     }
 
     /// Virtual milliseconds after the start.
@@ -42,6 +50,9 @@ public struct Step: Sendable, CustomStringConvertible {
 
     /// Whether a user may hide from another.
     var hidesUser: Bool { if case .setVisibility = action { true } else { false } }
+
+    /// Whether a user publishes an event.
+    var publishesEvent: Bool { if case .publish = action { true } else { false } }
 }
 
 /// The steps of one history, in the order of their times.
@@ -65,7 +76,7 @@ public struct Plan: Sendable {
             Self.losing(options) + Self.splitting(options) + Self.shrinking(options) + Self.late(options) + Self.contested(options)
             + Self.halved(options)
         apart += Self.succeeding(options) + Self.hurrying(options) + Self.inheriting(options) + Self.rejoining(options)
-        apart += Self.outdated(options) + Self.overtaken(options)
+        apart += Self.outdated(options) + Self.overtaken(options) + Self.publishing(options)
         // After the end everything is healed, and nothing is disturbed any more.
         steps += apart.filter { (0...options.activeMilliseconds).contains($0.at) }
         self.steps = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)

@@ -86,7 +86,12 @@ extension SimulatedCluster {
             askedAt >= truth.sights[user].since, !rule.lets(userID(viewer))
         else { return }
         let mayEnd = truth.wishes[user].contains(where: \.expires)
-        guard let problem = truth.sights[user].problem(with: status, shownTo: viewer, mayEnd: mayEnd) else { return }
+        if let event = truth.events[user].hiddenEvent(in: status, since: truth.sights[user].since) {
+            return violate(.nobodySeesWhomItMayNot, "user-\(viewer) is shown event \(event), which user-\(user) published when it hid from it")
+        }
+        // Events end by themselves, and the time of the last change moves then.
+        let shown = publishesEvents ? status.without("event", "loginEvent", "lastUpdateTime") : status
+        guard let problem = truth.sights[user].problem(with: shown, shownTo: viewer, mayEnd: mayEnd) else { return }
         violate(.nobodySeesWhomItMayNot, "user-\(viewer) is shown \(status), though user-\(user) hides from it: \(problem)")
     }
 
@@ -138,9 +143,13 @@ extension SimulatedCluster {
 
 extension SimulatedClient.Told {
     /// A change that a viewer is not shown is not told to it, though the version is another one.
-    func looksLike(_ record: Record, to viewer: UserID) -> Bool {
-        let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(record), to: viewer, id: 1))
-        return event?.data["userStatusList"]?.elements.first?.without("version") == status.without("version")
+    ///
+    /// - Parameter policy: what the viewer's app says about what is shown.
+    func looksLike(_ record: Record, to viewer: UserID, _ policy: Policy, without hidden: [String]) -> Bool {
+        let shown = record.shown(by: policy)
+        let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(shown), to: viewer, policy, id: 1))
+        let names = ["version"] + hidden
+        return event?.data["userStatusList"]?.elements.first?.without(names) == status.without(names)
     }
 }
 
@@ -164,7 +173,9 @@ extension Row {
 }
 
 extension JSONValue {
-    fileprivate func without(_ names: String...) -> JSONValue {
+    func without(_ names: String...) -> JSONValue { without(names) }
+
+    func without(_ names: [String]) -> JSONValue {
         guard case .object(let members) = self else { return self }
         return .object(members.filter { !names.contains($0.name) })
     }

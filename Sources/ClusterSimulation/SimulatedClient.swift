@@ -19,6 +19,10 @@ struct SimulatedClient {
     let user: Int
     let device: Int
     var isWanted = false
+    /// Its logins declare that vendor push reaches the device.
+    var isPushReachable = false
+    /// When the token was issued that it logs in with, by the true time.
+    var tokenIssuedAt: Milliseconds = 0
     var stream: Stream?
     /// Counts the streams: what belongs to an earlier one is void.
     var attempt = 0

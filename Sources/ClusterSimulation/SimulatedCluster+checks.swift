@@ -7,10 +7,11 @@ extension SimulatedCluster {
 
     /// A client was told a newer status of somebody.
     mutating func checkTold(_ told: SimulatedClient.Told, of user: Int, _ client: Int) {
-        guard options.isCalm, isSound, !isHealed, !mayHide(user, from: clients[client].user) else { return }
+        guard options.isCalm, isSound, !isHealed, !mayHide(user, from: clients[client].user), told.statusType != "UNKNOWN" else { return }
         let presence = truth.presences[user]
         // Who reads late reads what was so.
         let toldOf = min(time, .milliseconds(Int(told.lastUpdateTime - Self.epoch)))
+        if presence.openCount == 0, mayBeReached(user) { return }
         if presence.openCount == 0 { return checkAbsence(told, of: user, client, toldOf: toldOf) }
         guard told.statusType != "ONLINE", let since = presence.continuousSince else { return }
         guard toldOf >= since else { return }
@@ -52,7 +53,7 @@ extension SimulatedCluster {
     private func mayHide(_ user: Int, from viewer: Int) -> Bool { truth.sights[user].hasHidden && user != viewer }
 
     /// Of each user's keepers all but one at most were there lately: then somebody knows everything that was acknowledged.
-    private var isSound: Bool { time - crippledAt > .milliseconds(12_000) }
+    var isSound: Bool { time - crippledAt > .milliseconds(12_000) }
 
     /// A stream says that all which the user follows has been told.
     ///
@@ -60,6 +61,7 @@ extension SimulatedCluster {
     mutating func checkSync(_ client: Int, upTo position: Milliseconds) {
         // A side of a split does not know all that is followed on the other.
         guard options.faults.isDisjoint(with: [.partitions, .pauses, .clocks]), isSound, let stream = clients[client].stream,
+            truth.policy.hasTold(since: stream.openedAt - .milliseconds(1_000)),
             truth.books[clients[client].user].isCertain, !truth.books[clients[client].user].isBusy
         else { return }
         for target in truth.books[clients[client].user].settledTargets(since: stream.openedAt, until: time)
@@ -119,7 +121,7 @@ extension SimulatedCluster {
     /// A change was refused. Where all the others have left, nobody is missed: one disk is enough (design §6).
     mutating func checkRefusal(_ refusal: Refusal, of call: SimulatedCall, by node: Int) {
         let isAlone = nodes.indices.allSatisfy { $0 == node || (!nodes[$0].isUp && nodes[$0].hasLeft) }
-        guard options.isShrinking, isAlone, call.at - disturbedAt > .milliseconds(4_000) else { return }
+        guard refusal != .noSession, options.isShrinking, isAlone, call.at - disturbedAt > .milliseconds(4_000) else { return }
         violate(
             .loneNodeTakesChanges, "\(nodes[node].id) refuses \(call.call) of user-\(call.user), \(refusal), though all others have left")
     }
@@ -141,7 +143,8 @@ extension SimulatedCluster {
     /// Some seconds after healing every view equals what the owner says.
     mutating func checkViews() {
         for client in clients.indices where clients[client].stream != nil {
-            for target in followed(by: clients[client].user) { checkView(client, target) }
+            let user = clients[client].user
+            for target in followed(by: user) where target == user || policyAtRest.tellsOfOthers { checkView(client, target) }
         }
     }
 
@@ -162,16 +165,19 @@ extension SimulatedCluster {
         // A new rule is told only to those whom it shows something else than what the nodes know to have been told.
         let isUntold = kept.privacy?.version == kept.version || record.version < kept.version
         if let view, view.version > record.version.text || isUntold, isLastWord(view) { return }
-        // What nobody is shown has a version that nobody is told of.
-        guard view?.version == record.version.text || view?.looksLike(record, to: userID(clients[client].user)) ?? false else {
-            return violate(
-                .viewsEqualRecords,
-                "user-\(clients[client].user) device \(clients[client].device) sees \(view.map { "\($0)" } ?? "nothing") of user-\(target), its owner \(nodes[owner].id) has \(record.words)"
-            )
-        }
-        if view?.customStatus != record.customStatus || view?.statusType != record.statusType.name {
-            violate(.viewsEqualRecords, "user-\(clients[client].user) sees \(view!) of user-\(target), its owner has \(record.words)")
-        }
+        // What nobody is shown has a version that nobody is told of: all else is the same.
+        if view?.looksLike(record, to: userID(clients[client].user), policyAtRest, without: hiddenMembers(of: target, client)) ?? false { return }
+        violate(
+            .viewsEqualRecords,
+            "user-\(clients[client].user) device \(clients[client].device) sees \(view.map { "\($0)" } ?? "nothing") of user-\(target), its owner \(nodes[owner].id) has \(record.words)"
+        )
+    }
+
+    /// What a change of the policy shows or hides is told with the next change of a record.
+    private func hiddenMembers(of user: Int, _ client: Int) -> [String] {
+        let isOwn = clients[client].user == user
+        return (truth.policy.hasHiddenPlatforms ? ["onlinePlatforms"] : [])
+            + (isOwn && truth.policy.hasHiddenOwnStatus ? ["statusType", "lastUpdateTime"] : [])
     }
 
     /// Whether a client holds what a node told just before it ended, or while its disk took nothing or was slow, and none of the others has heard: the
@@ -216,6 +222,7 @@ extension SimulatedCluster {
     mutating func checkRest() {
         checkMembers()
         checkViews()
+        checkWhatAllKeep()
         let users = truth.concerned
         let rest = Rest(nodes, users, users.map(userID))
         for (place, user) in users.enumerated() where violation == nil {
@@ -226,6 +233,8 @@ extension SimulatedCluster {
             checkEnd(user, record)
             checkAcknowledged(user, record)
             checkRule(user, record)
+            checkEvents(user, record, owner: owner)
+            checkContents(of: rest.kept.map { $0[place].record })
             checkBook(user, subscriptions, owner: owner)
             checkReplicas(place, rest, owner: owner)
         }
@@ -256,7 +265,7 @@ extension SimulatedCluster {
         {
             guard let owner = owner(of: user) else { continue }
             let record = nodes[owner].kept(userID(user)).record
-            if record.statusType == .online {
+            if record.statusType == .online, !mayBeReached(user) {
                 violate(.recordsEqualSessions, "user-\(user) has no session any more, its record is \(record.words)")
             }
         }
@@ -271,17 +280,20 @@ extension SimulatedCluster {
 
     private mutating func checkRecord(_ user: Int, _ record: Record) {
         let presence = truth.presences[user]
-        if (record.statusType == .online) != (presence.openCount > 0) {
-            return violate(.recordsEqualSessions, "user-\(user) has \(presence.openCount) sessions, its record is \(record.words)")
+        let reached = reachedDevices(of: user)
+        let (least, most) = (platforms(of: presence.platforms + reached.certain), platforms(of: presence.platforms + reached.possible))
+        if presence.openCount == 0, !reached.certain.isEmpty { counts.onlineByPush += 1 }
+        if record.statusType == .online ? most.isEmpty : !least.isEmpty {
+            return violate(
+                .recordsEqualSessions,
+                "user-\(user) has \(presence.openCount) sessions, push reaches \(reached.certain), its record is \(record.words)")
         }
-        var platforms: [String] = []
-        for device in presence.platforms.sorted() where platforms.last != SimulatedClient.platforms[device] {
-            platforms.append(SimulatedClient.platforms[device])
-        }
-        if record.onlinePlatforms != platforms {
-            violate(.recordsEqualSessions, "user-\(user) is on \(platforms), its record says \(record.onlinePlatforms)")
+        if !least.allSatisfy(record.onlinePlatforms.contains) || !record.onlinePlatforms.allSatisfy(most.contains) {
+            violate(.recordsEqualSessions, "user-\(user) is on \(least), its record says \(record.onlinePlatforms)")
         }
     }
+
+    private func platforms(of devices: [Int]) -> [String] { Set(devices).sorted().map { SimulatedClient.platforms[$0] } }
 
     /// On how many disks is what has just been acknowledged.
     var disksExpected: Int {
@@ -331,7 +343,7 @@ extension SimulatedCluster {
 
     /// Who went OFFLINE after the custom status was set has none; unless nobody could know: one side of a split, or a clock that jumped.
     private mutating func checkCustomStatus(_ user: Int, _ record: Record) {
-        guard options.faults.isDisjoint(with: [.partitions, .pauses, .kills, .clocks]) else { return }
+        guard options.faults.isDisjoint(with: [.partitions, .pauses, .kills, .clocks]), !truth.policy.hasKeptStatus else { return }
         let wentAt = record.lastOnlineStatusUpdateTime
         if record.statusType == .offline, !record.customStatus.isEmpty, record.customStatusVersion.milliseconds + 1_000 < wentAt {
             violate(.offlineEndsCustomStatus, "user-\(user) is \(record.words)")
@@ -354,7 +366,7 @@ extension SimulatedCluster {
         {
             violate(.offlineEndsCustomStatus, "user-\(user) still has \(record.words), which was to end at \(endsBy.milliseconds) ms")
         }
-        guard checksHowSessionsEnd, truth.presences[user].openCount == 0, let byLogout = truth.presences[user].endedByLogout,
+        guard checksHowSessionsEnd, truth.presences[user].openCount == 0, !mayBeReached(user), let byLogout = truth.presences[user].endedByLogout,
             !byLogout || truth.unheardLogouts[user] == nil
         else { return }
         if record.statusType != (byLogout ? .unlogined : .offline) {
@@ -407,8 +419,7 @@ extension SimulatedCluster {
         }
         for node in nodes.indices where rest.keepers[place].contains(nodes[node].id) {
             let kept = rest.kept[node][place]
-            if kept.record.version != right.record.version || kept.record.customStatus != right.record.customStatus
-                || kept.subscriptions != right.subscriptions || kept.record.privacy != right.record.privacy
+            if !kept.record.says(right.record) || kept.subscriptions != right.subscriptions || kept.record.privacy != right.record.privacy
             {
                 violate(
                     .replicasAgree,
@@ -451,7 +462,7 @@ extension SimulatedCluster {
             for peer in statistics.peers where peer.queueDepth > 0 {
                 violate(.nothingIsLeftOver, "\(peer.queueDepth) messages wait at \(nodes[node].id) for \(peer.id)")
             }
-            let online = rest.users.indices.count { truth.presences[rest.users[$0]].openCount > 0 && rest.owners[$0] == node }
+            let online = rest.users.indices.count { rest.owners[$0] == node && rest.kept[node][$0].record.statusType == .online }
             if statistics.usersOnline != online {
                 violate(.nothingIsLeftOver, "\(nodes[node].id) counts \(statistics.usersOnline) users online, right would be \(online)")
             }
@@ -461,10 +472,18 @@ extension SimulatedCluster {
 }
 
 extension Record {
+    /// Whether both have the same content, for whoever keeps them.
+    fileprivate func says(_ other: Record) -> Bool {
+        version == other.version && customStatusVersion == other.customStatusVersion && statusType == other.statusType
+            && customStatus == other.customStatus && customStatusExpiresAt == other.customStatusExpiresAt
+            && onlinePlatforms == other.onlinePlatforms && pushDevices == other.pushDevices && events == other.events
+            && lastSeenTime == other.lastSeenTime && lastUpdateTime == other.lastUpdateTime
+    }
+
     /// What a person wants to know of it.
     var words: String {
         let faces = privacy.map { ", who may see it \($0.writtenAt.text) \($0.version.text), faces \($0.faces.map(\.version.text))" }
         return "\(statusType) \"\(customStatus)\" \(onlinePlatforms) \(version.text), of the text \(customStatusVersion.text), "
-            + "known since \(knownSince)\(faces ?? "")"
+            + "known since \(knownSince), events \(events.newest?.value ?? 0) \(events.forLogins?.value ?? 0)\(faces ?? "")"
     }
 }

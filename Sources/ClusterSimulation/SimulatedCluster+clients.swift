@@ -3,9 +3,11 @@ import PresenceWire
 
 /// What clients do: open streams, read them, lose them, come back.
 extension SimulatedCluster {
-    mutating func login(_ client: Int, node: Int, resumes: Bool) {
+    mutating func login(_ client: Int, node: Int, resumes: Bool, isPushReachable: Bool = false) {
         guard !clients[client].isWanted, clients[client].stream == nil else { return }
         clients[client].isWanted = true
+        clients[client].isPushReachable = isPushReachable
+        clients[client].tokenIssuedAt = trueWall
         if !resumes { forget(client) }
         clients[client].attempt += 1
         plan(.connectClient(client: client, attempt: clients[client].attempt), after: random.microseconds(100...2_000))
@@ -24,18 +26,23 @@ extension SimulatedCluster {
         guard let node = randomNode() else {
             return plan(.connectClient(client: client, attempt: attempt), after: random.microseconds(200_000...600_000))
         }
-        open(client, on: node)
+        _ = open(client, on: node)
     }
 
-    private mutating func open(_ client: Int, on node: Int) {
+    /// Returns whether the gateway has taken the client's token.
+    private mutating func open(_ client: Int, on node: Int) -> Bool {
         let user = clients[client].user
         let gateway = random.number(in: 0...nodes[node].gatewaysCount - 1)
+        guard isTokenTaken(of: client, node, gateway) else {
+            renewToken(of: client)
+            return false
+        }
         nodes[node].sessionsCount += 1
         let peer = nodes[node].core.selfPeer
         let session = SessionID(stamp: peer.generation << 20 + nodes[node].sessionsCount, node: peer.versionNode)
         let attach = Attach(
             session: session, user: userID(user), platform: SimulatedClient.platforms[clients[client].device],
-            deviceID: "device-\(clients[client].device)")
+            deviceID: "device-\(clients[client].device)", isPushReachable: clients[client].isPushReachable)
         let resumeFrom = clients[client].lastEventID
         let index = nodes[node].gateways[gateway].open(attach, resumeFrom: resumeFrom, at: nodes[node].now(time))
         while nodes[node].clients[gateway].count <= Int(index) { nodes[node].clients[gateway].append(nil) }
@@ -52,9 +59,11 @@ extension SimulatedCluster {
         if clients[client].stalledUntil == .max { clients[client].stalledUntil = time }  // It had vanished.
         counts.logins += 1
         truth.opened(user, device: clients[client].device, at: time)
+        noteReachOpened(client)
         note(
             30, client, node, "user-\(user) device \(clients[client].device) opens \(session) on \(nodes[node].id) from \(resumeFrom ?? 0)")
         obey(node)
+        return true
     }
 
     // MARK: Ends
@@ -92,10 +101,12 @@ extension SimulatedCluster {
     }
 
     /// The stream ends, and its gateway sees it at once; unless it stands still.
-    private mutating func close(_ client: Int, _ cause: Detach.Cause, tolerance: Nanoseconds) {
+    private mutating func close(_ client: Int, _ cause: Detach.Cause, tolerance: Nanoseconds, isKicked: Bool = false) {
         guard let stream = clients[client].stream else { return }
         // Before its owner has answered, a session is no login yet.
-        truth.noteEnd(of: clients[client].user, byLogout: clients[client].isSynced ? cause == .loggedOut : nil, at: time)
+        let isKnown = clients[client].isSynced && !isKicked
+        truth.noteEnd(of: clients[client].user, byLogout: isKnown ? cause == .loggedOut : nil, at: time)
+        if cause == .loggedOut { noteReachLoggedOut(client) }
         guard isRunning(stream.node, stream.run) else { return lostSession(of: client, stream, tolerance: tolerance) }
         if time < nodes[stream.node].pausedUntil {
             return plan(.missed(client: client, attempt: clients[client].attempt), at: nodes[stream.node].pausedUntil)
@@ -136,9 +147,13 @@ extension SimulatedCluster {
     }
 
     /// The gateway ends a stream by itself.
-    mutating func endStream(of client: Int) {
+    mutating func endStream(of client: Int, isKicked: Bool) {
         clients[client].attempt += 1
-        close(client, .lost, tolerance: graceAfterLoss)
+        if isKicked {
+            counts.streamsKicked += 1
+            excuseAbsence(of: clients[client].user)
+        }
+        close(client, .lost, tolerance: isKicked ? 0 : graceAfterLoss, isKicked: isKicked)
         if clients[client].isWanted { comeBack(client) }
     }
 
@@ -173,7 +188,7 @@ extension SimulatedCluster {
         let device = clients[client].device
         note(32, client, node, "user-\(clients[client].user) device \(device) moves to \(nodes[node].id)")
         let isRunning = isRunning(old.node, old.run)
-        open(client, on: node)
+        guard open(client, on: node) else { return }
         truth.closed(clients[client].user, device: device, tolerance: graceAfterLoss, at: time)
         guard isRunning else { return }
         nodes[old.node].clients[old.gateway][Int(old.index)] = nil
@@ -234,6 +249,7 @@ extension SimulatedCluster {
         case "onSubscriptionSyncCompleted":
             clients[client].isSynced = true
             clients[client].syncedAt = time
+            noteReachSynced(client)
             checkSync(client, upTo: event.id)
         case "onReconnectHint": follow(hintOf: client)
         case "onKickedOffline", "onLogout", "onSubscriptionChangedOnOtherDevices", "onSubscriptionExpired": break
@@ -243,7 +259,8 @@ extension SimulatedCluster {
 
     /// A client reads a record in an answer; it keeps the newest.
     mutating func take(_ record: Record, by client: Int) {
-        guard let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(record), id: 1)),
+        let own = userID(clients[client].user)
+        guard let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(record), to: own, id: 1)),
             let status = event.data["userStatusList"]?.elements.first, let user = userIndex(record.user.id)
         else { return violate(.messagesAreReadable, "not a status: \(record)") }
         if let before = clients[client].view[user], before.version >= record.version.text { return }
@@ -255,11 +272,12 @@ extension SimulatedCluster {
             return violate(.messagesAreReadable, "not a status: \(status)")
         }
         counts.recordsTold += 1
+        checkContent(status, version, of: user)
         let told = SimulatedClient.Told(version: version, status: status)
         let last = clients[client].streamed[user] ?? ""
         // Who is followed anew is told anew; by a clock that has jumped a subscription ends at any time.
         let isFollowedAnew = truth.books[clients[client].user].mayHaveRemoved(at: time)
-        let mayBeRepeated = isFollowedAnew || options.faults.contains(.clocks) || version == Version.zero.text
+        let mayBeRepeated = isFollowedAnew || options.faults.contains(.clocks) || version == Version.zero.text || truth.policy.hasBeenOff
         if last > version || (last == version && !mayBeRepeated) {
             return violate(.viewsNeverGoBack, "user-\(clients[client].user) was told \(last), is now told \(status)")
         }

@@ -42,6 +42,8 @@ extension SimulatedCluster {
         case .read(let client, let attempt): read(client, attempt)
         case .streamEnded(let client, let attempt): streamEnded(client, attempt)
         case .missed(let client, let attempt): missed(client, attempt)
+        case .expectEvent(let index): checkExpectation(index)
+        case .expectKick(let index): checkKick(truth.kicks[index])
         }
     }
 
@@ -58,7 +60,7 @@ extension SimulatedCluster {
             .acknowledge(let link, _):
             links[link].from
         case .missed(let client, _): clients[client].stream?.node
-        case .step, .connect, .start, .resume, .emptyDisk, .connectClient, .read, .streamEnded: nil
+        case .step, .connect, .start, .resume, .emptyDisk, .connectClient, .read, .streamEnded, .expectEvent, .expectKick: nil
         }
     }
 
@@ -121,6 +123,7 @@ extension SimulatedCluster {
         guard nodes[node].isUp else { return }
         counts.kills += 1
         disturbedAt = time
+        truth.killsAt.append(time)
         if nodes.count(where: \.isUp) < nodes.count {
             manyKilledAt = time
             cripple()
@@ -166,11 +169,16 @@ extension SimulatedCluster {
     /// lost it again in the same turn was not cut off when it decided.
     private mutating func noteOffline(_ rows: [Row], by node: Int, in turn: [Node.Effect]) {
         lazy var hasMet = turn.contains { if case .membership(_, let isAlive) = $0 { isAlive } else { false } }
-        for row in rows where row.kind == .status && row.value?.starts(with: Self.offlineBegin) == true {
+        for row in rows where row.kind == .status && endsCustomStatus(row) {
             if nodes.count > 1, !options.faults.contains(.drains), nodes[node].look({ $0.isAlone }), !hasMet { return }
             guard let user = userIndex(row.user.id) else { continue }
             truth.presences[user].offlineVersion = max(truth.presences[user].offlineVersion, row.version)
         }
+    }
+
+    private func endsCustomStatus(_ row: Row) -> Bool {
+        guard let value = row.value else { return false }
+        return value.starts(with: Self.offlineBegin) || (truth.policy.hasNeededSession && value.starts(with: Self.unloginedBegin))
     }
 
     /// Whether the only node has not written yet that a user whom it had written down as OFFLINE is there (seed 8035575).
@@ -184,6 +192,7 @@ extension SimulatedCluster {
 
     /// How the row of a user who is OFFLINE begins: to read each would take as long as all else that is done with it.
     private static let offlineBegin = Array("{\"statusType\":\"\(StatusType.offline.name)\"".utf8)
+    private static let unloginedBegin = Array("{\"statusType\":\"\(StatusType.unlogined.name)\"".utf8)
 
     /// The process whose link it was has gone.
     private mutating func dropOwnLink(_ index: Int) {
@@ -434,11 +443,13 @@ extension SimulatedCluster {
         for push in output.pushes {
             guard let client = nodes[node].clients[gateway][Int(push.session)] else { continue }
             checkSights(of: output.payloads[Int(push.payload)], for: client)
+            checkPolicy(of: output.payloads[Int(push.payload)], for: client, on: node)
             self.push(output.payloads[Int(push.payload)], to: client)
         }
         for session in output.ended + output.cutOff {
             guard let client = nodes[node].clients[gateway][Int(session)] else { continue }
-            endStream(of: client)
+            let farewell = output.ended.contains(session) ? checkFarewell(of: session, in: output) : nil
+            endStream(of: client, isKicked: farewell == "onKickedOffline")
         }
         guard !output.toNode.isEmpty else { return }
         if gateway == 0 {

@@ -54,6 +54,7 @@ extension SimulatedCluster {
         case .jumpClock(let node, let milliseconds):
             if nodes.count == 1, nodes[node].disk.isFull { return }
             nodes[node].clockOffset = Milliseconds(milliseconds)
+        case .publish, .loginReachable, .setPolicy, .kick: performApart(action)
         }
     }
 
@@ -113,6 +114,11 @@ extension SimulatedCluster {
             if case .setVisibility = call { truth.sights[user].end() }
             return
         }
+        guard !isSwitchedOff(call, at: node) else {
+            if call.isOfBook { truth.books[user].isBusy = false }
+            return
+        }
+        noteAsked(call, by: user)
         var call = call
         if client == nil, elsewhere == nil, case .subscribeUserStatus(let targets, let seconds, _, let type) = call {
             // An answer would tell what the stream then leaves out: only who has the stream asks for that.
@@ -156,6 +162,7 @@ extension SimulatedCluster {
     }
 
     private mutating func logoutEverywhere(_ user: Int) {
+        truth.reaches[user].doubt(at: time)
         let first = user * SimulatedClient.devicesPerUser
         for client in first..<first + SimulatedClient.devicesPerUser { clients[client].isWanted = false }
         truth.presences[user].excusedUntil = time + .milliseconds(8_000)
@@ -166,6 +173,7 @@ extension SimulatedCluster {
     /// Nobody will answer: what was asked for may have been done or not.
     mutating func unanswered(_ call: SimulatedCall) {
         if case .setVisibility = call.call { truth.sights[call.user].end() }
+        if case .setAppPolicy = call.call { truth.policy.isBusy = false }
         guard call.call.isOfBook else { return }
         truth.books[call.user].isBusy = false
         truth.books[call.user].doubt()
@@ -189,9 +197,11 @@ extension SimulatedCluster {
             counts.refused += 1
             if call.call.isOfBook { truth.books[call.user].isBusy = false }
             if case .setVisibility = call.call { truth.sights[call.user].end() }
+            if case .setAppPolicy = call.call { truth.policy.isBusy = false }
             return
         }
         counts.acknowledged += 1
+        checkContents(of: answer)
         // The last one of a cluster that the others have left writes to its disk alone: they do not know of it until it is back.
         // One that has just begun may not have been met yet.
         let isAlone = nodes.count > 1 && (nodes.count(where: \.isUp) == 1 || nodes[node].look { $0.isAlone })
@@ -222,6 +232,12 @@ extension SimulatedCluster {
             if call.at == truth.sights[call.user].askedAt { checkDisks(of: rule, askedBy: call) }
             truth.sights[call.user].acknowledge(rule, askedAt: call.at, at: time)
             if isAlone || isOverruled(call.user) || isSomebodyTakenForDead { truth.sights[call.user].doubt() }
+        case (.publishEvent, .userStatus(let record)): published(call, record, isAlone: isAlone)
+        case (.setAppPolicy(let change), .done): policyAcknowledged(change, isAlone: isAlone)
+        case (.kick, .done): kicked(call)
+        case (.logout(nil), .done):
+            truth.presences[call.user].excusedUntil = max(truth.presences[call.user].excusedUntil, time + .milliseconds(5_000))
+            noteReachEnded(call.user)
         case (.logout, .done):
             truth.presences[call.user].excusedUntil = max(truth.presences[call.user].excusedUntil, time + .milliseconds(5_000))
         default: violate(.everyCallIsAnswered, "\(call.call) is answered with \(answer)")

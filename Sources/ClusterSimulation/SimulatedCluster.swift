@@ -47,6 +47,8 @@ public struct SimulatedCluster {
     var isHealed = false
     /// Users hide from one another in this history.
     let hidesUsers: Bool
+    /// Users publish events in this history.
+    let publishesEvents: Bool
     /// When a node last started or ended, or everything was healed.
     var disturbedAt: Nanoseconds = 0
     /// When so many nodes were down at once that what was acknowledged may have been on none of the others.
@@ -85,6 +87,18 @@ public struct SimulatedCluster {
         public var relaysMissed = 0
         /// Ranges in which a gateway and an owner differed.
         public var viewDifferences = 0
+        /// Events that were acknowledged, and how often a session was looked at that was to be told one.
+        public var published = 0
+        public var eventsExpected = 0
+        /// Acknowledged kicks, streams that they ended, and tokens that were refused because they are void.
+        public var kicks = 0
+        public var streamsKicked = 0
+        public var tokensRefused = 0
+        /// Acknowledged changes of the app's policy.
+        public var policyChanges = 0
+        /// Logins of devices that vendor push reaches, and users that were ONLINE by such a device alone at the end.
+        public var reachableLogins = 0
+        public var onlineByPush = 0
 
         public init() {}
 
@@ -102,6 +116,14 @@ public struct SimulatedCluster {
             left.relayed += right.relayed
             left.relaysMissed += right.relaysMissed
             left.viewDifferences += right.viewDifferences
+            left.published += right.published
+            left.eventsExpected += right.eventsExpected
+            left.kicks += right.kicks
+            left.streamsKicked += right.streamsKicked
+            left.tokensRefused += right.tokensRefused
+            left.policyChanges += right.policyChanges
+            left.reachableLogins += right.reachableLogins
+            left.onlineByPush += right.onlineByPush
         }
     }
 
@@ -124,7 +146,8 @@ public struct SimulatedCluster {
         }
         userIDs = (0..<options.usersCount).map { UserID(app: "default", id: "user-\($0)") }
         hidesUsers = self.plan.steps.contains(where: \.hidesUser)
-        truth = Truth(usersCount: options.usersCount, quota: options.settings.subscriptionsMax)
+        publishesEvents = self.plan.steps.contains(where: \.publishesEvent)
+        truth = Truth(usersCount: options.usersCount, settings: options.settings)
         // Each side of a split of four nodes or more takes changes of lists; together they are merged, not exact.
         if !options.faults.isDisjoint(with: [.partitions, .pauses]) { for user in truth.books.indices { truth.books[user].doubt() } }
         journal = Journal(isLogging: isLogging)

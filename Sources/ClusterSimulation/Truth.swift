@@ -21,6 +21,8 @@ struct Truth {
         /// How the last session ended: by a logout, or lost; nil where another one ended so shortly before that either may count.
         var endedByLogout: Bool?
         var lastEndAt: Nanoseconds = .min / 2
+        /// When the last session began.
+        var lastOpenedAt: Nanoseconds = .min / 2
         /// The newest record that said OFFLINE, on whichever side of a split.
         var offlineVersion = Version.zero
     }
@@ -46,8 +48,23 @@ struct Truth {
     var wishes: [[Wish]]
     var books: [SubscriptionBook]
     var sights: [Sight]
+    var events: [EventBook]
+    var reaches: [Reach]
+    var contents: [Contents]
+    var policy: PolicyTruth
+    /// Events that synced sessions are to be told.
+    var expectations: [Expectation] = []
+    /// Kicks that were acknowledged.
+    var kicks: [Kick] = []
+    /// When nodes were killed.
+    var killsAt: [Nanoseconds] = []
 
-    init(usersCount: Int, quota: Int) {
+    init(usersCount: Int, settings: CoreSettings) {
+        let quota = settings.subscriptionsMax
+        events = Array(repeating: EventBook(), count: usersCount)
+        reaches = Array(repeating: Reach(), count: usersCount)
+        contents = Array(repeating: Contents(), count: usersCount)
+        policy = PolicyTruth(standard: settings.policy)
         presences = Array(repeating: Presence(), count: usersCount)
         isConcerned = Array(repeating: false, count: usersCount)
         wishes = Array(repeating: [], count: usersCount)
@@ -63,6 +80,7 @@ struct Truth {
     mutating func opened(_ user: Int, device: Int, at now: Nanoseconds) {
         concern(user)
         presences[user].openCount += 1
+        presences[user].lastOpenedAt = now
         presences[user].platforms.append(device)
         guard presences[user].openCount == 1 else { return }
         let absence = now - presences[user].absentSince

@@ -42,6 +42,14 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case messagesAreReadable
         /// Queues keep their bounds.
         case boundsHold
+        /// A synced session is told each event that is acknowledged, or a newer one (N10).
+        case eventsAreTold
+        /// One version has one content, for every viewer and on every path (contract §4).
+        case oneVersionHasOneContent
+        /// A kicked session ends, and its token opens no other (X5).
+        case kicksHold
+        /// Nobody is told what the app's policy forbids, and all nodes follow one policy (contract §6).
+        case policiesHold
     }
 
     public let promise: Promise

@@ -1,0 +1,116 @@
+import PresenceCore
+import PresenceWire
+
+/// In some histories users publish events, devices declare that vendor push reaches them, the app's policy changes, and users are kicked.
+extension Plan {
+    /// Settings that each change of the policy keeps: the checkers know the rules of lists and of logins by them. A preset would replace them.
+    private static func keptSettings(_ options: SimulationOptions) -> String {
+        "\"subscription.maxPerSubscriber\":\(options.settings.subscriptionsMax),\"subscription.overflow\":\"evictOldest\""
+            + ",\"subscription.initialSnapshot\":\"always\",\"subscription.replayOnLogin\":\"all\",\"errors.shape\":\"perUser\""
+            + ",\"users.mustBeRegistered\":false,\"offlineGrace\":\(options.settings.offlineGrace.components.seconds)"
+            + ",\"login.multiClient\":\"all\",\"rate.setStatus\":false"
+    }
+
+    /// Settings that a change of the policy may name.
+    private static let changes = [
+        "\"userStatus.enabled\":false", "\"device.exposePlatforms\":false", "\"customStatus.clearOnOffline\":false",
+        "\"self.reportStatus\":\"unknown\"", "\"customStatus.needsSession\":true",
+    ]
+
+    /// A separate generator draws these steps: the other steps stay what they are, and so do the histories without these.
+    static func publishing(_ options: SimulationOptions) -> [Step] {
+        var random = SplitMix64(seed: options.seed).split(50)
+        guard random.isOnce(in: 3) else { return [] }
+        let count = max(options.stepsCount / 4, 12)
+        var steps = viewers(options, &random) + events(count, options, &random)
+        let (isReachable, changesPolicy) = (random.isOnce(in: 3), random.isOnce(in: 2))
+        if isReachable || changesPolicy { steps += policies(isReachable: isReachable, changes: changesPolicy, options, &random) }
+        if isReachable { steps += reachableLogins(options, &random) }
+        if random.isOnce(in: 2) { steps += kicks(options, &random) }
+        return steps
+    }
+
+    /// Some users are there from the beginning, and follow those who publish.
+    private static func viewers(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        (0..<min(options.usersCount, 8)).flatMap { user -> [Step] in
+            let targets = (0...2).map { _ in random.number(in: 0...min(options.usersCount, publishersMax) - 1) }
+            return [
+                Step(
+                    at: random.number(in: 0...200),
+                    action: .login(client: user * SimulatedClient.devicesPerUser, node: 0, resumes: false)),
+                Step(at: random.number(in: 300...800), action: .subscribe(user: user, targets: targets, seconds: nil, sync: false)),
+            ]
+        }
+    }
+
+    /// Few users publish: events meet at one user.
+    private static let publishersMax = 6
+
+    /// Users publish, some of them together with a custom status or a second event.
+    private static func events(_ count: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        var (steps, value): ([Step], Int64) = ([], PresenceWire.Limits.eventValueMin)
+        let usersCount = min(options.usersCount, publishersMax)
+        for _ in 0..<count {
+            let at = random.number(in: 0...options.activeMilliseconds)
+            let user = random.number(in: 0...usersCount - 1)
+            for place in 0..<(random.isOnce(in: 3) ? 2 : 1) {
+                value += 1
+                let seconds = random.isOnce(in: 2) ? Int64(random.number(in: 1...10)) : 300
+                let action = Step.Action.publish(
+                    user: user, value: value, seconds: seconds, onlineOnly: random.isOnce(in: 2), synced: random.isOnce(in: 2))
+                steps.append(Step(at: at + place * random.number(in: 0...300), action: action))
+            }
+            guard random.isOnce(in: 2) else { continue }
+            let text = "text \(random.number(in: 0...999_999))"
+            steps.append(Step(at: at + random.number(in: 0...2), action: .setStatus(user: user, text: text, seconds: nil)))
+        }
+        return steps
+    }
+
+    private static func policies(
+        isReachable: Bool, changes: Bool, _ options: SimulationOptions, _ random: inout SplitMix64
+    ) -> [Step] {
+        let push = ",\"state.pushReachableStaysOnline\":\(isReachable)"
+        let kept = keptSettings(options)
+        let begin = "{\"preset\":\"rollcall\",\"settings\":{\(kept)\(push)}}"
+        var steps = [Step(at: 0, action: .setPolicy(begin))]
+        guard changes else { return steps }
+        var at = random.number(in: 500...3_000)
+        while at < options.activeMilliseconds {
+            let preset = Policy.Preset.allCases[random.number(in: 0...Policy.Preset.allCases.count - 1)].rawValue
+            let change = Self.changes[random.isOnce(in: 2) ? 0 : random.number(in: 1...Self.changes.count - 1)]
+            let hasPush = isReachable && random.isOnce(in: 4) ? ",\"state.pushReachableStaysOnline\":false" : push
+            let body = "{\"preset\":\"\(preset)\",\"settings\":{\(kept)\(hasPush),\(change)}}"
+            steps.append(Step(at: at, action: .setPolicy(body)))
+            at += random.number(in: 1_000...5_000)
+            // Half of the changes are taken back, also shortly before the end.
+            if random.isOnce(in: 2) { steps.append(Step(at: at, action: .setPolicy(begin))) }
+            at += random.number(in: 1_000...5_000)
+        }
+        return steps
+    }
+
+    /// Devices that vendor push reaches come, and most of them are lost.
+    private static func reachableLogins(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        var steps: [Step] = []
+        for _ in 0..<min(options.usersCount, 8) {
+            let client = random.number(in: 0...options.usersCount * SimulatedClient.devicesPerUser - 1)
+            var at = random.number(in: 300...options.activeMilliseconds)
+            steps.append(Step(at: at, action: .drop(client: client, comesBackAfter: nil)))
+            at += random.number(in: 0...1_000)
+            steps.append(Step(at: at, action: .loginReachable(client: client, node: random.number(in: 0...options.nodesCount - 1))))
+            at += random.number(in: 500...6_000)
+            let end = random.number(in: 0...5)
+            if end < 3 { steps.append(Step(at: at, action: .drop(client: client, comesBackAfter: nil))) }
+            if end == 3 { steps.append(Step(at: at, action: .logout(client: client))) }
+        }
+        return steps
+    }
+
+    private static func kicks(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        (0..<random.number(in: 1...4)).map { _ in
+            let at = random.number(in: 500...max(options.activeMilliseconds, 600))
+            return Step(at: at, action: .kick(user: random.number(in: 0...options.usersCount - 1)))
+        }
+    }
+}

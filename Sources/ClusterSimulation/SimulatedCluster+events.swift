@@ -1,0 +1,204 @@
+import PresenceCore
+import PresenceWire
+
+/// Events that users publish, what is told of them, and devices that vendor push reaches.
+extension SimulatedCluster {
+    /// The wall time of a clock that is right.
+    var trueWall: Milliseconds { Self.epoch + time / 1_000_000 }
+
+    /// Nothing delays what nodes say to one another, and for some time before a moment and since no node has started or ended.
+    func isQuiet(since moment: Nanoseconds) -> Bool { options.isCalm && disturbedAt < moment - .milliseconds(3_000) }
+
+    mutating func performApart(_ action: Step.Action) {
+        switch action {
+        case .publish(let user, let value, let seconds, let onlineOnly, let synced):
+            call(.publishEvent(value: value, ext: "", seconds: seconds, isForOnlineOnly: onlineOnly, isSynced: synced), by: user)
+        case .loginReachable(let client, let node):
+            if !clients[client].isWanted { counts.reachableLogins += 1 }
+            login(client, node: node, resumes: true, isPushReachable: true)
+        case .setPolicy(let change): if !truth.policy.isBusy { call(.setAppPolicy(Array(change.utf8)), by: 0) }
+        case .kick(let user):
+            excuseAbsence(of: user)
+            call(.kick(reason: "kicked"), by: user)
+        default: break
+        }
+    }
+
+    /// A call is about to be made.
+    mutating func noteAsked(_ call: Call, by user: Int) {
+        switch call {
+        case .publishEvent(let value, _, let seconds, let isForOnlineOnly, let isSynced):
+            truth.events[user].ask(
+                EventBook.Published(
+                    value: value, askedAt: time, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced))
+        case .setAppPolicy(let change): notePolicyAsked(change)
+        case .kick: truth.reaches[user].doubt(at: time)
+        default: break
+        }
+    }
+
+    /// As the HTTP API answers it, 72001.
+    func isSwitchedOff(_ call: Call, at node: Int) -> Bool {
+        guard truth.policy.hasBeenOff, !nodes[node].look({ $0.policy(of: userIDs[0]).tellsOfOthers }) else { return false }
+        switch call {
+        case .publishEvent, .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus: return true
+        default: return false
+        }
+    }
+
+    // MARK: Events
+
+    /// An event was acknowledged with this record.
+    mutating func published(_ call: SimulatedCall, _ record: Record, isAlone: Bool) {
+        guard case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced) = call.call else { return }
+        checkDisks(of: record)
+        guard let event = record.events.newest, event.value == value, event.ext == ext, event.isForOnlineOnly == isForOnlineOnly,
+            event.isSynced == isSynced, event.expiresAt - event.publishedAt == seconds * 1_000
+        else {
+            return violate(.nothingAcknowledgedIsLost, "user-\(call.user) published \(call.call), is answered \(record.events)")
+        }
+        counts.published += 1
+        guard !isAlone else { return }
+        truth.events[call.user].acknowledge(event)
+        guard isQuiet(since: time), !truth.sights[call.user].hasHidden else { return }
+        for client in clients.indices where clients[client].isSynced {
+            guard let stream = clients[client].stream, follows(call.user, client, since: time) else { continue }
+            truth.expectations.append(
+                Expectation(client: client, session: stream.session, user: call.user, event: event, acknowledgedAt: time))
+            plan(.expectEvent(truth.expectations.count - 1), after: .milliseconds(3_000))
+        }
+    }
+
+    /// Whether a session is to be told of a user for certain, since a moment.
+    private func follows(_ user: Int, _ client: Int, since moment: Nanoseconds) -> Bool {
+        if clients[client].user == user { return true }
+        let book = truth.books[clients[client].user]
+        return book.isCertain && !book.isBusy
+            && book.settledTargets(since: moment - .milliseconds(2_000), until: time + .milliseconds(1_000)).contains(user)
+    }
+
+    /// A session that was synced when an event was acknowledged has been told it by now, or a newer one.
+    mutating func checkExpectation(_ index: Int) {
+        let expected = truth.expectations[index]
+        let client = expected.client
+        guard let stream = clients[client].stream, stream.session == expected.session,
+            isQuiet(since: expected.acknowledgedAt), clients[client].stalledUntil < time - .milliseconds(500),
+            !clients[client].isBlocked, !truth.sights[expected.user].hasHidden
+        else { return }
+        let isOwn = clients[client].user == expected.user
+        let since = expected.acknowledgedAt - .milliseconds(2_000)
+        guard isOwn || (truth.policy.hasTold(since: since) && follows(expected.user, client, since: expected.acknowledgedAt)) else { return }
+        counts.eventsExpected += 1
+        let view = clients[client].view[expected.user]
+        let words =
+            "user-\(clients[client].user) sees \(view.map { "\($0.status)" } ?? "nothing") of user-\(expected.user), \(expected.event) was acknowledged"
+        guard let view, view.version >= expected.event.id.text else { return violate(.eventsAreTold, words) }
+        let told = view.status["event"]?["eventID"]?.text ?? ""
+        let mayHaveEnded = expected.event.expiresAt < trueWall + 1_000 || truth.events[expected.user].mayBeReplaced(expected.event, at: trueWall, mayLag: 1_000)
+        if !mayHaveEnded, told < expected.event.id.text { violate(.eventsAreTold, words) }
+    }
+
+    /// The record has the events in force.
+    mutating func checkEvents(_ user: Int, _ record: Record, owner: Int) {
+        guard !truth.events[user].isEmpty || record.hasEvents else { return }
+        let mayLag: Milliseconds = options.faults.contains(.clocks) ? 45_000 : 1_000
+        let problem = truth.events[user].problem(with: record.events, at: nodes[owner].now(time).wall, mayLag: mayLag)
+        if let problem { violate(.nothingAcknowledgedIsLost, "events of user-\(user): \(problem); its record is \(record.words)") }
+    }
+
+    // MARK: Contents
+
+    /// Somebody is told a status.
+    mutating func checkContent(_ status: JSONValue, _ version: String, of user: Int) {
+        guard !truth.sights[user].hasHidden, let before = truth.contents[user].problem(with: status, version) else { return }
+        violate(.oneVersionHasOneContent, "of user-\(user) \(status) is told, under this version \(before) was told before")
+    }
+
+    /// An answer tells records.
+    mutating func checkContents(of answer: CallAnswer) {
+        switch answer {
+        case .userStatus(let record): checkContents(of: [record])
+        case .userStatusList(let records, _, _): checkContents(of: records)
+        case .subscribed(_, _, _, _, _, let records, _): checkContents(of: records ?? [])
+        case .subscriptions(_, let records, _): checkContents(of: records)
+        default: break
+        }
+    }
+
+    mutating func checkContents(of records: [Record?]) {
+        let records = records.compactMap(\.self)
+        guard !records.isEmpty else { return }
+        let event = SimulatedClient.Event(EventText.statusChanged(records, id: 1))
+        for status in event?.data["userStatusList"]?.elements ?? [] {
+            guard let user = status["userID"]?.text.flatMap({ userIndex($0) }), let version = status["version"]?.text else { continue }
+            checkContent(status, version, of: user)
+        }
+    }
+
+    // MARK: Devices that push reaches
+
+    mutating func noteReachOpened(_ client: Int) {
+        let (user, device) = (clients[client].user, clients[client].device)
+        guard clients[client].isPushReachable || truth.reaches[user].words[device] != .no else { return }
+        let isKnown = truth.reaches[user].words[device] == .yes && clients[client].isPushReachable
+        if !isKnown { truth.reaches[user].set(device, .unknown, at: time) }
+    }
+
+    mutating func noteReachSynced(_ client: Int) {
+        let (user, device) = (clients[client].user, clients[client].device)
+        guard truth.reaches[user].words[device] == .unknown else { return }
+        truth.reaches[user].set(device, clients[client].isPushReachable ? wordOfPolicy : isQuiet(since: time) ? .no : .unknown, at: time)
+    }
+
+    /// What becomes of an open session's device that push reaches.
+    private var wordOfPolicy: Reach.Word {
+        guard isQuiet(since: time), !truth.policy.isBusy else { return .unknown }
+        let words = truth.policy.policies.map(\.pushReachableStaysOnline)
+        return words.contains(!words[0]) ? .unknown : words[0] ? .yes : .no
+    }
+
+    mutating func noteReachLoggedOut(_ client: Int) {
+        let (user, device) = (clients[client].user, clients[client].device)
+        guard truth.reaches[user].words[device] != .no else { return }
+        let isCertain = checksHowSessionsEnd && options.isCalm && clients[client].isSynced
+        truth.reaches[user].set(device, isCertain ? .no : .unknown, at: time)
+    }
+
+    /// All sessions of a user were ended by a call that was acknowledged just now.
+    mutating func noteReachEnded(_ user: Int) {
+        guard isQuiet(since: time) else { return }
+        let first = user * SimulatedClient.devicesPerUser
+        for device in 0..<SimulatedClient.devicesPerUser where clients[first + device].stream == nil {
+            truth.reaches[user].set(device, .no, at: time)
+        }
+    }
+
+    /// The policy of devices that push reaches was changed for certain.
+    mutating func noteReachPolicy(_ isOn: Bool) {
+        for client in clients.indices where clients[client].isPushReachable || !truth.reaches[clients[client].user].isEmpty {
+            let (user, device) = (clients[client].user, clients[client].device)
+            let isOpen = clients[client].stream != nil && clients[client].isSynced && clients[client].isPushReachable
+            let isReached = truth.reaches[user].words[device] != .no
+            let isCertain = isQuiet(since: time)
+            let word: Reach.Word = !isOn ? .no : isOpen ? .yes : isReached || clients[client].isPushReachable || clients[client].stream != nil ? .unknown : .no
+            truth.reaches[user].set(device, isCertain ? word : .unknown, at: time)
+        }
+    }
+
+    /// What is certain about a device without a session of its user at the end.
+    private func reach(_ user: Int, _ device: Int) -> Reach.Word {
+        let word = truth.reaches[user].word(device, killsAt: truth.killsAt)
+        return word == .no && truth.unheardLogouts[user] != nil && clients[user * SimulatedClient.devicesPerUser + device].isPushReachable
+            ? .unknown : word
+    }
+
+    /// Devices by which the user is ONLINE for certain, and those by which the user may be so.
+    func reachedDevices(of user: Int) -> (certain: [Int], possible: [Int]) {
+        guard !truth.reaches[user].isEmpty else { return ([], []) }
+        let devices = Array(0..<SimulatedClient.devicesPerUser)
+        return (devices.filter { reach(user, $0) == .yes }, devices.filter { reach(user, $0) != .no })
+    }
+
+    /// Whether a user may be ONLINE without a session.
+    func mayBeReached(_ user: Int) -> Bool { !truth.reaches[user].isEmpty && !reachedDevices(of: user).possible.isEmpty }
+}

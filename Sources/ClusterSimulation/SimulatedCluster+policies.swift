@@ -1,0 +1,142 @@
+import PresenceCore
+import PresenceWire
+
+/// Kicks and policies: what every node is to know, and to follow.
+extension SimulatedCluster {
+    /// How soon after its answer every node follows what all nodes keep.
+    private static let everywhereMilliseconds = 1_000
+
+    // MARK: Kicks
+
+    /// A user has been asked to go, or has been made to: who is not there is in order for some time.
+    mutating func excuseAbsence(of user: Int) {
+        truth.presences[user].excusedUntil = time + .milliseconds(8_000)
+        (truth.presences[user].endedByLogout, truth.presences[user].lastEndAt) = (nil, time)
+    }
+
+    mutating func kicked(_ call: SimulatedCall) {
+        counts.kicks += 1
+        excuseAbsence(of: call.user)
+        noteReachEnded(call.user)
+        let wall = Self.epoch + call.at / 1_000_000
+        // The owner names the time by its own clock.
+        let offset: Milliseconds = options.faults.contains(.clocks) ? 45_000 : 100
+        truth.kicks.append(Kick(user: call.user, askedAt: call.at, acknowledgedAt: time, voidBefore: wall - offset))
+        guard isQuiet(since: time) else { return }
+        plan(.expectKick(truth.kicks.count - 1), after: .milliseconds(Self.everywhereMilliseconds))
+    }
+
+    /// Whether a gateway lets a client in.
+    mutating func isTokenTaken(of client: Int, _ node: Int, _ gateway: Int) -> Bool {
+        let user = clients[client].user
+        return !nodes[node].gateways[gateway].voidTokens.isVoid(userID(user), issuedAt: clients[client].tokenIssuedAt)
+    }
+
+    /// The app issues another token, and the client tries with that.
+    mutating func renewToken(of client: Int) {
+        counts.tokensRefused += 1
+        note(40, client, 0, "the token of user-\(clients[client].user) device \(clients[client].device) is void")
+        clients[client].tokenIssuedAt = trueWall
+        guard clients[client].stream == nil else { return }
+        clients[client].attempt += 1
+        clients[client].isWanted = !isHealed
+        guard !isHealed else { return }
+        plan(.connectClient(client: client, attempt: clients[client].attempt), after: random.microseconds(200_000...800_000))
+    }
+
+    /// Some time after a kick was acknowledged: on healthy links its sessions are gone, and every node refuses its tokens.
+    mutating func checkKick(_ kick: Kick) {
+        guard isQuiet(since: kick.acknowledgedAt) else { return }
+        checkKickHolds(kick)
+        guard violation == nil, truth.presences[kick.user].openCount == 0, truth.presences[kick.user].lastOpenedAt < kick.askedAt,
+            let owner = owner(of: kick.user)
+        else { return }
+        let record = nodes[owner].kept(userID(kick.user)).record
+        if record.statusType != .unlogined || !record.pushDevices.isEmpty {
+            violate(.kicksHold, "user-\(kick.user) was kicked and is gone, its record is \(record.words)")
+        }
+    }
+
+    /// Every node that is up refuses what was issued before a kick, and has no session that was opened with it.
+    private mutating func checkKickHolds(_ kick: Kick) {
+        let id = userID(kick.user)
+        for node in nodes where node.isUp {
+            for gateway in node.gateways.indices where !node.gateways[gateway].voidTokens.isVoid(id, issuedAt: kick.voidBefore - 1) {
+                violate(.kicksHold, "\(node.id) gateway \(gateway) takes tokens of user-\(kick.user), who was kicked at \(kick.askedAt.milliseconds) ms")
+            }
+        }
+        let first = kick.user * SimulatedClient.devicesPerUser
+        for client in first..<first + SimulatedClient.devicesPerUser where clients[client].tokenIssuedAt < kick.voidBefore {
+            guard let stream = clients[client].stream else { continue }
+            violate(.kicksHold, "user-\(kick.user) was kicked at \(kick.askedAt.milliseconds) ms and still has \(stream.session) on \(nodes[stream.node].id)")
+        }
+    }
+
+    /// A gateway ends a stream: the client is told why, and nothing after it. Returns the name of that event.
+    mutating func checkFarewell(of session: Gateway.SessionIndex, in output: Gateway.Output) -> Substring? {
+        let last = output.pushes.last { $0.session == session }.map { output.payloads[Int($0.payload)] }
+        let name = last.flatMap { SimulatedClient.Event($0) }?.name
+        if name != "onKickedOffline", name != "onLogout" {
+            violate(.kicksHold, "a stream ends, and the last that it tells is \(name ?? "nothing")")
+        }
+        return name
+    }
+
+    // MARK: Policies
+
+    private func policy(after change: [UInt8]) -> Policy? {
+        guard let json = try? JSONReader.read(change), let app = try? AppPolicy().changed(by: json) else { return nil }
+        return app.policy
+    }
+
+    mutating func notePolicyAsked(_ change: [UInt8]) {
+        guard let policy = policy(after: change) else { return violate(.policiesHold, "no policy: \(String(decoding: change, as: UTF8.self))") }
+        let isPushChanged = truth.policy.policies.contains { $0.pushReachableStaysOnline != policy.pushReachableStaysOnline }
+        truth.policy.ask(policy, at: time)
+        if isPushChanged { for user in truth.reaches.indices { truth.reaches[user].doubt(at: time) } }
+    }
+
+    mutating func policyAcknowledged(_ change: [UInt8], isAlone: Bool) {
+        guard let policy = policy(after: change) else { return }
+        counts.policyChanges += 1
+        let isPushChanged = truth.policy.policies.contains { $0.pushReachableStaysOnline != policy.pushReachableStaysOnline }
+        truth.policy.acknowledge(policy, isCertain: !isAlone && options.isCalm, at: time)
+        if isPushChanged { noteReachPolicy(policy.pushReachableStaysOnline) }
+    }
+
+    /// Bytes that a gateway hands to a client's stream now: of others it tells nothing while the policy forbids it.
+    mutating func checkPolicy(of payload: [UInt8], for client: Int, on node: Int) {
+        guard truth.policy.hasBeenOff, truth.policy.isOff(for: .milliseconds(Self.everywhereMilliseconds), at: time),
+            isQuiet(since: time), let event = SimulatedClient.Event(payload),
+            event.name == "onUserStatusChanged"
+        else { return }
+        let own = userID(clients[client].user).id
+        for status in event.data["userStatusList"]?.elements ?? [] where status["userID"]?.text.map({ $0 != own }) ?? true {
+            violate(.policiesHold, "user-\(clients[client].user) is told \(status), which the policy forbids")
+        }
+    }
+
+    /// The policy that all nodes follow at the end.
+    var policyAtRest: Policy { nodes[0].look { $0.policy(of: userIDs[0]) } }
+
+    /// Every node, its gateways and its disk have the same policy, which is the one that was acknowledged, and every kick.
+    mutating func checkWhatAllKeep() {
+        for kick in truth.kicks { checkKickHolds(kick) }
+        guard truth.policy.policies.count > 1 || truth.policy.acknowledgedAt > 0 else { return }
+        let key = SimulatedDisk.Key(user: UserID(app: "default", id: "policy"), kind: .policy, key: "")
+        let right = nodes[0].look { $0.appPolicy("default") }
+        for node in nodes {
+            let known = node.look { $0.appPolicy("default") }
+            if known?.version != right?.version || known?.policy != right?.policy || node.disk.rows[key]?.version != right?.version {
+                violate(.policiesHold, "\(node.id) has policy \(known?.version.text ?? "none"), \(nodes[0].id) \(right?.version.text ?? "none")")
+            }
+            for gateway in node.gateways where gateway.policies.policy(of: userIDs[0]) != node.look({ $0.policy(of: userIDs[0]) }) {
+                violate(.policiesHold, "a gateway of \(node.id) follows another policy than its node")
+            }
+        }
+        let app = right?.policy.policy ?? options.settings.policy
+        if !truth.policy.policies.contains(app) {
+            violate(.policiesHold, "the nodes follow a policy that nobody has set last: \(right?.version.text ?? "none")")
+        }
+    }
+}
