@@ -40,14 +40,17 @@ struct HTTP2Stream {
     var isReady = false
     /// nghttp2 has closed it.
     var isOver = false
-    /// What the peer's window for the stream allows, when it is kept by hand.
-    var window = 0
     var method = HTTPRequest.Method.other
+    // Small fields stand side by side: a place takes 160 bytes, and one more would take 192 of the allocator's.
     /// The status of a response, for a client.
     var status: Int32 = 0
     var headersCount: Int32 = 0
     /// What the header list counts for (RFC 9113 §6.5.2).
-    var headBytesCount = 0
+    var headBytesCount: Int32 = 0
+    /// Where ``rest`` begins.
+    private var restStart: Int32 = 0
+    /// What the peer's window for the stream allows, when it is kept by hand.
+    var window = 0
     var startedAt = NIODeadline.distantPast
     /// The values of the header fields that the application reads, one after the other.
     var head: [UInt8] = []
@@ -62,7 +65,6 @@ struct HTTP2Stream {
     var first: ByteBuffer?
     /// Those that wait behind it, from ``restStart`` on. Most streams never have any, and an empty array takes no memory.
     private var rest: [ByteBuffer] = []
-    private var restStart = 0
     var queuedBytes = 0
 
     /// Makes the place ready for a new stream.
@@ -127,7 +129,7 @@ struct HTTP2Stream {
     private mutating func nextPayload() -> ByteBuffer? {
         guard restStart < rest.count else { return nil }
         var payload = ByteBuffer()
-        swap(&payload, &rest[restStart])
+        swap(&payload, &rest[Int(restStart)])
         restStart += 1
         if restStart == rest.count {
             rest.removeAll(keepingCapacity: true)
@@ -139,8 +141,8 @@ struct HTTP2Stream {
     /// Takes one field of a request's head; only those that the application reads are kept.
     mutating func receive(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, limits: HTTPLimits) {
         headersCount += 1
-        headBytesCount += 32 + name.count + value.count
-        if headersCount > limits.headersCountMax || headBytesCount > limits.headerBytesMax { isHeadTooLarge = true }
+        headBytesCount &+= Int32(truncatingIfNeeded: 32 + name.count + value.count)
+        if headersCount > limits.headersCountMax || Int(headBytesCount) > limits.headerBytesMax { isHeadTooLarge = true }
         guard !isHeadTooLarge else { return }
         switch name.count {
         case 5 where name.equals(":path"): target = keep(value)

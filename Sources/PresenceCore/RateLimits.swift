@@ -23,13 +23,28 @@ struct RateLimits {
         var answeredAt: [Instant] = []
     }
 
+    /// When a user has called lately, oldest first. Most have called once, and that takes no memory of its own.
+    private struct Recent {
+        private let first: Instant
+        private let others: [Instant]
+
+        init?(_ all: [Instant]) {
+            guard let first = all.first else { return nil }
+            self.first = first
+            others = all.count == 1 ? [] : Array(all.dropFirst())
+        }
+
+        var all: [Instant] { [first] + others }
+        var last: Instant { others.last ?? first }
+    }
+
     /// Users and operations that are counted at a time; beyond it those that called longest ago are forgotten.
     static let entriesMax = 200_000
     /// After so long a query counts as counted whose count was never acknowledged: the link to the owner, or the owner, is gone.
     private static let countTimeout = Duration.seconds(5)
 
     /// When the last calls were, oldest first.
-    private var calls: [Key: [Instant]] = [:]
+    private var calls: [Key: Recent] = [:]
     private var remotes: [UserID: Remote] = [:]
     /// The requests by which owners count queries, and whose.
     private var counting: [UInt64: UserID] = [:]
@@ -45,11 +60,11 @@ struct RateLimits {
         if calls.count >= Self.entriesMax { sweep(at: now) }
         let (span, countMax) = (Duration.seconds(rate.seconds), Int(rate.calls))
         spanMax = max(spanMax, span)
-        var recent = calls[Key(user: user, kind: kind)] ?? []
+        var recent = calls[Key(user: user, kind: kind)]?.all ?? []
         recent.removeAll { $0 + span <= now }
         if isMade || recent.count < countMax {
             recent.append(now)
-            calls[Key(user: user, kind: kind)] = recent
+            calls[Key(user: user, kind: kind)] = Recent(recent)
             // Who has made a call already is told also that it was the last one for now.
             guard isMade, recent.count >= countMax else { return nil }
         } else {
@@ -114,7 +129,7 @@ struct RateLimits {
         var age = spanMax
         repeat {
             // order does not matter: each is looked at for itself.
-            calls = calls.filter { ($0.value.last ?? now) + age > now }
+            calls = calls.filter { $0.value.last + age > now }
             age /= 2
         } while calls.count >= Self.entriesMax && age > .milliseconds(1)
         // order does not matter: each is looked at for itself.
