@@ -87,7 +87,8 @@ extension SimulatedCluster {
         else { return }
         let mayEnd = truth.wishes[user].contains(where: \.expires)
         if let event = truth.events[user].hiddenEvent(in: status, since: truth.sights[user].since) {
-            return violate(.nobodySeesWhomItMayNot, "user-\(viewer) is shown event \(event), which user-\(user) published when it hid from it")
+            return violate(
+                .nobodySeesWhomItMayNot, "user-\(viewer) is shown event \(event), which user-\(user) published when it hid from it")
         }
         // Events end by themselves, and the time of the last change moves then.
         let shown = publishesEvents ? status.without("event", "loginEvent", "lastUpdateTime") : status

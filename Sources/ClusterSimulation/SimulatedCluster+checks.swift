@@ -166,7 +166,8 @@ extension SimulatedCluster {
         let isUntold = kept.privacy?.version == kept.version || record.version < kept.version
         if let view, view.version > record.version.text || isUntold, isLastWord(view) { return }
         // What nobody is shown has a version that nobody is told of: all else is the same.
-        if view?.looksLike(record, to: userID(clients[client].user), policyAtRest, without: hiddenMembers(of: target, client)) ?? false { return }
+        let hidden = hiddenMembers(of: target, client)
+        if view?.looksLike(record, to: userID(clients[client].user), policyAtRest, without: hidden) ?? false { return }
         violate(
             .viewsEqualRecords,
             "user-\(clients[client].user) device \(clients[client].device) sees \(view.map { "\($0)" } ?? "nothing") of user-\(target), its owner \(nodes[owner].id) has \(record.words)"
@@ -366,7 +367,8 @@ extension SimulatedCluster {
         {
             violate(.offlineEndsCustomStatus, "user-\(user) still has \(record.words), which was to end at \(endsBy.milliseconds) ms")
         }
-        guard checksHowSessionsEnd, truth.presences[user].openCount == 0, !mayBeReached(user), let byLogout = truth.presences[user].endedByLogout,
+        guard checksHowSessionsEnd, truth.presences[user].openCount == 0, !mayBeReached(user),
+            let byLogout = truth.presences[user].endedByLogout,
             !byLogout || truth.unheardLogouts[user] == nil
         else { return }
         if record.statusType != (byLogout ? .unlogined : .offline) {
@@ -419,8 +421,7 @@ extension SimulatedCluster {
         }
         for node in nodes.indices where rest.keepers[place].contains(nodes[node].id) {
             let kept = rest.kept[node][place]
-            if !kept.record.says(right.record) || kept.subscriptions != right.subscriptions || kept.record.privacy != right.record.privacy
-            {
+            if !kept.record.says(right.record) || kept.subscriptions != right.subscriptions || kept.record.privacy != right.record.privacy {
                 violate(
                     .replicasAgree,
                     "\(nodes[node].id) keeps \(kept.record.words), \(kept.subscriptions.count) subscriptions, of user-\(user), its owner \(nodes[owner].id) \(right.record.words), \(right.subscriptions.count)"

@@ -87,14 +87,18 @@ extension SimulatedCluster {
         else { return }
         let isOwn = clients[client].user == expected.user
         let since = expected.acknowledgedAt - .milliseconds(2_000)
-        guard isOwn || (truth.policy.hasTold(since: since) && follows(expected.user, client, since: expected.acknowledgedAt)) else { return }
+        guard isOwn || (truth.policy.hasTold(since: since) && follows(expected.user, client, since: expected.acknowledgedAt)) else {
+            return
+        }
         counts.eventsExpected += 1
         let view = clients[client].view[expected.user]
-        let words =
-            "user-\(clients[client].user) sees \(view.map { "\($0.status)" } ?? "nothing") of user-\(expected.user), \(expected.event) was acknowledged"
+        let seen = view.map { "\($0.status)" } ?? "nothing"
+        let words = "user-\(clients[client].user) sees \(seen) of user-\(expected.user), \(expected.event) was acknowledged"
         guard let view, view.version >= expected.event.id.text else { return violate(.eventsAreTold, words) }
         let told = view.status["event"]?["eventID"]?.text ?? ""
-        let mayHaveEnded = expected.event.expiresAt < trueWall + 1_000 || truth.events[expected.user].mayBeReplaced(expected.event, at: trueWall, mayLag: 1_000)
+        let mayHaveEnded =
+            expected.event.expiresAt < trueWall + 1_000
+            || truth.events[expected.user].mayBeReplaced(expected.event, at: trueWall, mayLag: 1_000)
         if !mayHaveEnded, told < expected.event.id.text { violate(.eventsAreTold, words) }
     }
 
@@ -180,7 +184,8 @@ extension SimulatedCluster {
             let isOpen = clients[client].stream != nil && clients[client].isSynced && clients[client].isPushReachable
             let isReached = truth.reaches[user].words[device] != .no
             let isCertain = isQuiet(since: time)
-            let word: Reach.Word = !isOn ? .no : isOpen ? .yes : isReached || clients[client].isPushReachable || clients[client].stream != nil ? .unknown : .no
+            let mayBeMissed = isReached || clients[client].isPushReachable || clients[client].stream != nil
+            let word: Reach.Word = !isOn ? .no : isOpen ? .yes : mayBeMissed ? .unknown : .no
             truth.reaches[user].set(device, isCertain ? word : .unknown, at: time)
         }
     }

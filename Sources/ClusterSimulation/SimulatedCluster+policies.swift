@@ -62,13 +62,17 @@ extension SimulatedCluster {
         let id = userID(kick.user)
         for node in nodes where node.isUp {
             for gateway in node.gateways.indices where !node.gateways[gateway].voidTokens.isVoid(id, issuedAt: kick.voidBefore - 1) {
-                violate(.kicksHold, "\(node.id) gateway \(gateway) takes tokens of user-\(kick.user), who was kicked at \(kick.askedAt.milliseconds) ms")
+                violate(
+                    .kicksHold,
+                    "\(node.id) gateway \(gateway) takes tokens of user-\(kick.user), who was kicked at \(kick.askedAt.milliseconds) ms")
             }
         }
         let first = kick.user * SimulatedClient.devicesPerUser
         for client in first..<first + SimulatedClient.devicesPerUser where clients[client].tokenIssuedAt < kick.voidBefore {
             guard let stream = clients[client].stream else { continue }
-            violate(.kicksHold, "user-\(kick.user) was kicked at \(kick.askedAt.milliseconds) ms and still has \(stream.session) on \(nodes[stream.node].id)")
+            violate(
+                .kicksHold,
+                "user-\(kick.user) was kicked at \(kick.askedAt.milliseconds) ms, \(nodes[stream.node].id) still has \(stream.session)")
         }
     }
 
@@ -90,7 +94,9 @@ extension SimulatedCluster {
     }
 
     mutating func notePolicyAsked(_ change: [UInt8]) {
-        guard let policy = policy(after: change) else { return violate(.policiesHold, "no policy: \(String(decoding: change, as: UTF8.self))") }
+        guard let policy = policy(after: change) else {
+            return violate(.policiesHold, "no policy: \(String(decoding: change, as: UTF8.self))")
+        }
         let isPushChanged = truth.policy.policies.contains { $0.pushReachableStaysOnline != policy.pushReachableStaysOnline }
         truth.policy.ask(policy, at: time)
         if isPushChanged { for user in truth.reaches.indices { truth.reaches[user].doubt(at: time) } }
@@ -128,7 +134,9 @@ extension SimulatedCluster {
         for node in nodes {
             let known = node.look { $0.appPolicy("default") }
             if known?.version != right?.version || known?.policy != right?.policy || node.disk.rows[key]?.version != right?.version {
-                violate(.policiesHold, "\(node.id) has policy \(known?.version.text ?? "none"), \(nodes[0].id) \(right?.version.text ?? "none")")
+                violate(
+                    .policiesHold,
+                    "\(node.id) has policy \(known?.version.text ?? "none"), \(nodes[0].id) \(right?.version.text ?? "none")")
             }
             for gateway in node.gateways where gateway.policies.policy(of: userIDs[0]) != node.look({ $0.policy(of: userIDs[0]) }) {
                 violate(.policiesHold, "a gateway of \(node.id) follows another policy than its node")

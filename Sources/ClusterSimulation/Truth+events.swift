@@ -58,13 +58,16 @@ struct EventBook {
             if event.expiresAt < wall - mayLag { return "\(event.value) ended \(wall - event.expiresAt) ms ago" }
             if let right = known.acknowledged, right.id == event.id, right != event { return "\(event) was acknowledged as \(right)" }
         }
-        if let login = events.forLogins, login.isForOnlineOnly || !(events.newest?.isForOnlineOnly ?? true) || login.id >= events.newest?.id ?? .max {
+        if let login = events.forLogins,
+            login.isForOnlineOnly || !(events.newest?.isForOnlineOnly ?? true) || login.id >= events.newest?.id ?? .max
+        {
             return "loginEvent is \(login.value), event \(events.newest?.value ?? 0)"
         }
-        if let right = newestAcknowledged(), right.expiresAt > wall + mayLag, events.newest?.id ?? .zero < right.id, !mayBeReplaced(right, at: wall, mayLag: mayLag) {
+        let isInForce = { (event: PublishedEvent) in event.expiresAt > wall + mayLag && !mayBeReplaced(event, at: wall, mayLag: mayLag) }
+        if let right = newestAcknowledged(), events.newest?.id ?? .zero < right.id, isInForce(right) {
             return "\(right.value) was acknowledged as \(right.id.text), event is \(events.newest?.value ?? 0)"
         }
-        if let right = newestAcknowledged(forLogins: true), right.expiresAt > wall + mayLag, !mayBeReplaced(right, at: wall, mayLag: mayLag) {
+        if let right = newestAcknowledged(forLogins: true), isInForce(right) {
             let login = [events.newest, events.forLogins].compactMap(\.self).filter { !$0.isForOnlineOnly }.map(\.id).max()
             if login ?? .zero < right.id { return "\(right.value) for later logins was acknowledged as \(right.id.text)" }
         }
@@ -122,23 +125,23 @@ struct Reach {
 
 /// What was told of one user: under one version all are told the same, whoever is told, and on every path (contract §4).
 struct Contents {
-    private var told: [String: (content: JSONValue, platforms: JSONValue?)] = [:]
+    private var told: [String: JSONValue] = [:]
 
     /// Returns what was told before, if it is something else. Not compared are the platforms where the policy hides them, the session that
     /// published an event, which only its user is told, and the user's own general status where it is UNKNOWN.
     mutating func problem(with status: JSONValue, _ version: String) -> JSONValue? {
-        let content = status.commonContent
-        let platforms = status["onlinePlatforms"].flatMap { $0.elements.isEmpty ? nil : $0 }
         guard let before = told[version] else {
-            told[version] = (content, platforms)
+            told[version] = status
             return nil
         }
-        if before.platforms == nil { told[version]?.platforms = platforms }
-        if let known = before.platforms, let platforms, known != platforms { return known }
-        if before.content == content { return nil }
-        guard status.isUnknown || before.content.isUnknown else { return before.content }
-        if !status.isUnknown { told[version]?.content = content }
-        return before.content.withoutOwnStatus == content.withoutOwnStatus ? nil : before.content
+        if before == status { return nil }
+        let (known, platforms) = (before.platforms, status.platforms)
+        if !known.isEmpty, !platforms.isEmpty, known != platforms { return before }
+        let hidden = before.isUnknown || status.isUnknown ? ["statusType", "lastUpdateTime"] : []
+        if before.commonContent.without(hidden) != status.commonContent.without(hidden) { return before }
+        // The one that says more is compared with what comes.
+        if before.isUnknown ? !status.isUnknown : known.isEmpty && !status.isUnknown { told[version] = status }
+        return nil
     }
 }
 
@@ -157,7 +160,7 @@ extension JSONValue {
             })
     }
 
-    fileprivate var withoutOwnStatus: JSONValue { without("statusType", "lastUpdateTime") }
+    fileprivate var platforms: [JSONValue] { self["onlinePlatforms"]?.elements ?? [] }
 }
 
 /// The policies of the app that a node may follow.
