@@ -59,14 +59,10 @@ public enum EventText {
         }
     }
 
-    /// `onKickedOffline`.
-    public static func kickedOffline(reason: String, id position: Milliseconds) -> [UInt8] {
-        event("event: onKickedOffline\nid: ", id: position, reserving: 128) { $0.member("reason", reason) }
-    }
-
-    /// `onLogout`: the user logged the session out, here or elsewhere.
-    public static func loggedOut(id position: Milliseconds) -> [UInt8] {
-        event("event: onLogout\nid: ", id: position, reserving: 64) { _ in }
+    /// `onLogout` for a session that the user logged out, here or elsewhere (``PresenceWire/SessionEnd/logout``); otherwise `onKickedOffline`.
+    public static func ended(reason: String, id position: Milliseconds) -> [UInt8] {
+        if reason == SessionEnd.logout { return event("event: onLogout\nid: ", id: position, reserving: 64) { _ in } }
+        return event("event: onKickedOffline\nid: ", id: position, reserving: 128) { $0.member("reason", reason) }
     }
 
     /// `onReconnectHint`: open another stream after so long, then drop this one.

@@ -384,10 +384,7 @@ public struct Gateway {
 
     private mutating func end(_ id: SessionID, reason: String) {
         guard let index = indices[id], !hasEnded(index) else { return }
-        let position = position(of: index)
-        push(
-            reason == SessionEnd.logout ? EventText.loggedOut(id: position) : EventText.kickedOffline(reason: reason, id: position),
-            to: index)
+        push(EventText.ended(reason: reason, id: position(of: index)), to: index)
         output.ended.append(index)
         // Nothing comes after it (contract §4).
         let followed = self[index].targets.map(\.user)

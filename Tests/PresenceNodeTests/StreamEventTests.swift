@@ -20,7 +20,7 @@ import Testing
                 now: Clock.now(), id: 7),
             EventText.statusChanged([Record(blank: bob)], id: 7), EventText.syncCompleted(3, id: 7),
             EventText.subscriptionsChanged(change, id: 7), EventText.subscriptionsExpired([bob], id: 7),
-            EventText.kickedOffline(reason: SessionEnd.replaced, id: 7), EventText.loggedOut(id: 7),
+            EventText.ended(reason: SessionEnd.replaced, id: 7), EventText.ended(reason: SessionEnd.logout, id: 7),
             EventText.reconnectHint(reason: "draining", afterMilliseconds: 5, id: 7),
         ]
     }
