@@ -188,12 +188,12 @@ extension Node {
         if state.isLive {
             peers[peer].wasMember = true
             if !peers[peer].isLinked { effects.append(.connect(card)) }
-            // It may never have missed us: then it does not know that what it said here is void.
+            // It may never have missed us: then it does not know that what it said here is void, and what was said to it before may be read
+            // late, by links that hold: a session that ended meanwhile would begin there. Kicks and policies went on without it, too.
             if !wasAlive {
                 send(.requestSync, to: peer)
                 send(.requestOffer, to: peer)
-                // While it was not a member nobody waited for it: kicks and policies went on without it.
-                send(rowsForAll, to: peer)
+                if peers[peer].isLinked { resync(peer, at: now) }
             }
         }
         // Suspicions come and go; who is missed, and who is not, must be known after a restart too.
