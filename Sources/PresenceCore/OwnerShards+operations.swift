@@ -171,7 +171,10 @@ extension OwnerShards {
     ) {
         let user = index(of: id)
         let version = clock.next(at: now.wall)
-        drop(users[user].subscriptions.remove(targets, of: type, version: version), of: user, by: .some(session), into: &outbox)
+        var removed = users[user].subscriptions.remove(targets, of: type, version: version)
+        // Nodes that were not heard may hold a subscription that is not known here: it ends there as well.
+        if isUnheard { removed += users[user].subscriptions.removeUnknown(targets ?? [], at: now.wall, version: version) }
+        drop(removed, of: user, by: .some(session), into: &outbox)
         // Those removed before may be so on this disk alone, because an earlier attempt failed.
         let earlier = users[user].subscriptions.tombstones(of: targets).filter { $0.version != version && $0.isOf(type) }
         outbox.rows += earlier.map { Row($0, of: id) }

@@ -131,6 +131,16 @@ struct Subscriptions {
         return found.filter { $0.isOf(type) }.map { remove($0, version: version) }
     }
 
+    /// Remembers the removal of those of `targets` of whom nothing is known. Returns the new tombstones.
+    mutating func removeUnknown(_ targets: [UserID], at wall: Milliseconds, version: Version) -> [Subscription] {
+        let tombstones = targets.map { Subscription(target: $0, subscribedAt: wall, expiresAt: nil, version: version, isRemoved: true) }
+        return tombstones.filter { tombstone in
+            let place = place(of: tombstone.target)
+            let isKnown = place < entries.count && entries[place].target == tombstone.target
+            return !isKnown && merge(tombstone)
+        }
+    }
+
     /// What is remembered of removals, of `targets` or, with nil, of everybody.
     func tombstones(of targets: [UserID]?) -> [Subscription] {
         guard let targets else { return entries.filter(\.isRemoved) }

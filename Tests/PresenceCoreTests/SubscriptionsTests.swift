@@ -29,6 +29,16 @@ import Testing
         #expect(list.live.map(\.learntAt) == [5, 7])
     }
 
+    /// The nodes that hold the subscription are down when it ends.
+    @Test mutating func aRemovalOfSomebodyUnknownOutlivesTheSubscriptionThatComesLater() {
+        _ = list.merge(entry("known", at: 1))
+        let time = Version(milliseconds: 5, counter: 0, node: 1)
+        #expect(list.removeUnknown([user("known"), user("unknown")], at: 5, version: time).map(\.target) == [user("unknown")])
+        #expect(list.liveCount == 1)
+        let merged = list.merge(entry("unknown", at: 2))
+        #expect(!merged && list.entry(for: user("unknown")) == nil)
+    }
+
     /// The answer to the first attempt was lost: the second says whom the first has evicted.
     @Test mutating func whatAnEarlierAttemptHasDoneIsFound() {
         let start = Version(milliseconds: 5, counter: 0, node: 2)
