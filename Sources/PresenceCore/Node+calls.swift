@@ -288,7 +288,9 @@ extension Node {
         case .getSubscribedUserStatus where !pending.records.isEmpty:
             finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total))
         case .explain where !pending.explanations.isEmpty: finish(index, .explained(pending.explanations))
-        default: finish(index, .refused(.unavailable))
+        default:
+            let isPassedOn = unanswered.contains { $0.request.operation.isDurable }
+            finish(index, .refused(isPassedOn ? .unavailable.afterPassingOn : .unavailable))
         }
     }
 }

@@ -63,7 +63,7 @@ struct PendingWrites {
     mutating func stored(_ ticket: UInt64, isDurable: Bool) -> Outcome? {
         guard let place = place(of: ticket) else { return nil }
         writes[place].isStored = true
-        if !isDurable { return end(place) { .failed($0, .notDurable) } }
+        if !isDurable { return end(place) { .failed($0, .notDurable.afterPassingOn) } }
         return complete(place)
     }
 
@@ -104,7 +104,7 @@ struct PendingWrites {
         var outcomes: [Outcome] = []
         let count = writes.firstPlace { $0.deadline <= now }
         for place in (0..<count).reversed() where !writes[place].answers.isEmpty {
-            if let outcome = end(place, { .failed($0, .unavailable) }) { outcomes.append(outcome) }
+            if let outcome = end(place, { .failed($0, .unavailable.afterPassingOn) }) { outcomes.append(outcome) }
         }
         return outcomes.reversed()
     }

@@ -12,6 +12,8 @@ public struct Problem: Error, Equatable, Sendable {
     public var detail: String
     /// Seconds after which a retry makes sense.
     public var retryAfter: Int?
+    /// The change was passed on and may take effect all the same (contract §3).
+    var mayTakeEffect = false
     /// The users because of whom the whole call failed (T37).
     var errors: [UserError] = []
     /// What of the app's policy was broken, if that is why.
@@ -95,6 +97,7 @@ public struct Problem: Error, Equatable, Sendable {
             default: 400
             }
         self.init(status: status, code: refusal.code, detail: refusal.detail, retryAfter: refusal.code == 50002 ? 1 : nil)
+        mayTakeEffect = refusal.mayTakeEffect
         if refusal.code == 70107 { rule = .registered }
         if refusal.code == 31704 { rule = .friends }
         guard let limit = refusal.limit else { return }
@@ -133,6 +136,7 @@ public struct Problem: Error, Equatable, Sendable {
             json.member("detail", detail)
             json.member("code", Int64(code))
             if let retryAfter { json.member("retryAfter", Int64(retryAfter)) }
+            if mayTakeEffect { json.member("mayTakeEffect", true) }
             if !errors.isEmpty { json.member("errorUserList", errors) }
         }
         return json.bytes

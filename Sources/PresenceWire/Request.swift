@@ -129,6 +129,8 @@ public struct Refusal: Hashable, Sendable {
     public var code: Int
     /// What was wrong, and what would be right.
     public var detail: String
+    /// The change was passed on, and its acknowledgement is missing: it may take effect all the same (contract §3).
+    public var mayTakeEffect = false
     /// The users because of whom a whole call is refused; known where the call entered, and not sent to other nodes.
     public var users: [UserID] = []
     /// Which limit they have reached; known and sent like ``users``.
@@ -145,6 +147,13 @@ public struct Refusal: Hashable, Sendable {
     public init(code: Int, detail: String) {
         self.code = code
         self.detail = detail
+    }
+
+    /// The same for a change that was passed on.
+    public var afterPassingOn: Refusal {
+        var refusal = self
+        refusal.mayTakeEffect = true
+        return refusal
     }
 
     /// 50001: the owner, or its disk, cannot be reached now.

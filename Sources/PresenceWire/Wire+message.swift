@@ -308,6 +308,7 @@ extension WireWriter {
             tag(6)
             unsigned(UInt64(refusal.code))
             text(refusal.detail)
+            tag(refusal.mayTakeEffect ? 1 : 0)
         case .tooOften(let retryAfter):
             tag(11)
             unsigned(retryAfter)
@@ -557,7 +558,9 @@ extension WireReader {
         case 8: return .visibility(try privacy())
         case 6:
             let code = Int(clamping: try unsigned())
-            return .refused(Refusal(code: code, detail: try text(bytesMax: 1024)))
+            var refusal = Refusal(code: code, detail: try text(bytesMax: 1024))
+            refusal.mayTakeEffect = try flag()
+            return .refused(refusal)
         case 11: return .tooOften(retryAfter: try unsigned())
         case let other: throw .unknownTag(other)
         }

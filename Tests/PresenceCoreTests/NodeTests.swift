@@ -189,7 +189,7 @@ import Testing
         let watcher = cluster.login("bob", on: 2)
         cluster.subscribe("bob", to: ["ann"], on: 2)
         cluster.isDiskFull = true
-        #expect(cluster.setStatus("ann", "busy", on: 0) == .refused(.notDurable))
+        #expect(cluster.setStatus("ann", "busy", on: 0) == .refused(.notDurable.afterPassingOn))
         cluster.login("ann", on: 0)
         #expect(cluster.clients[watcher].view["ann"]?["statusType"]?.textValue == "ONLINE")
         let version = cluster.record(of: "ann").version
@@ -220,7 +220,7 @@ import Testing
         cluster.advance(.milliseconds(900))
         #expect(cluster.lastAnswer(on: 0) == nil)
         cluster.advance(.milliseconds(200))
-        #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable))
+        #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable.afterPassingOn))
     }
 
     @Test mutating func aCallWhoseOwnerDiesIsAnsweredByTheNextOwner() {

@@ -42,7 +42,7 @@ import Testing
         let answer = cluster.setStatus(ann, "only one", on: 0)
         #expect(answer == nil)
         cluster.advance(.seconds(3))
-        #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable))
+        #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable.afterPassingOn))
     }
 
     @Test mutating func theReplicaLagIsTheAgeOfTheOldestChangeThatWaitsForAReplica() {
@@ -145,7 +145,7 @@ import Testing
         cluster.fullDisks = [1, 2]
         cluster.setStatus(ann, "twice", on: 0)
         cluster.advance(.seconds(3))
-        #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable))
+        #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable.afterPassingOn))
         let again = cluster.setStatus(ann, "twice", on: 0)
         #expect(again == nil, "it is on one disk")
         cluster.fullDisks = []

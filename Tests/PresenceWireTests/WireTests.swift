@@ -93,7 +93,7 @@ import Testing
         .interest(news), .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)),
         .answer(id: 9, .subscribed(evicted: [ann])), .answer(id: 9, .subscribed(evicted: [], strangers: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
-        .answer(id: 9, .refused(.unavailable)), .misrouted([ann]),
+        .answer(id: 9, .refused(.unavailable.afterPassingOn)), .misrouted([ann]),
         .offer(ring: 7, round: 3, [SlotHash(slot: 65_535, hash: .max)], isFirst: true, isLast: false), .want(ring: 7, [0, 65_535]),
         .sent(ring: 7, slotsCount: 64), .settled(ring: .max, round: 2), .requestOffer,
         .membership(
