@@ -42,9 +42,10 @@ public struct Gateway {
         var syncedTypes: UInt8 = 0
 
         /// Whether a version that it was told may be older than what it was shown before it was opened.
-        func mayDrop(_ version: Version) -> Bool {
-            version > floor && version.milliseconds <= openedAt + VersionClock.usualDriftMax.wholeMilliseconds
-        }
+        func mayDrop(_ version: Version) -> Bool { version > floor && mayPrecede(version) }
+
+        /// Whether a version may have been written before the session was opened: another side of a split may have told its client something newer.
+        func mayPrecede(_ version: Version) -> Bool { version.milliseconds <= openedAt + VersionClock.usualDriftMax.wholeMilliseconds }
     }
 
     private struct Watched {
@@ -270,10 +271,10 @@ public struct Gateway {
         for session in watchers {
             let viewer = users.user(at: self[session].user)
             let (before, after) = (old.shown(to: viewer), record.shown(to: viewer))
-            // Who resumed here may have been shown by another side of a split what is newer than all that it was shown here. Since when
-            // another owner answered for that says nothing about it: by another clock (seed 529151).
-            // What it was told here it may have dropped, if it had been shown something newer there: before it came (seed 7039295).
-            let isDoubted = self[session].isResumed && (after.knownSince > 0 || self[session].mayDrop(before.version))
+            // A client that resumed may have been shown something newer by another side of a split (by another clock than `knownSince`):
+            // it dropped what it was told here, and holds what it was shown there.
+            let mayHoldNewer = record.changesPrivacy ? self[session].mayDrop(before.version) : self[session].mayPrecede(before.version)
+            let isDoubted = self[session].isResumed && (after.knownSince > 0 || mayHoldNewer)
             guard after.version > before.version else { continue }
             guard isDoubted || !after.looksLike(before, showsPlatforms: policy.exposesPlatforms) else {
                 // If the answer that tells what was before fails, this is what is to be told.

@@ -369,6 +369,22 @@ import Testing
         #expect(pushed() == ["v1"])
     }
 
+    /// Another side of a split had shown the client a newer record, of another look.
+    @Test mutating func aClientThatResumesIsToldARecordThatLooksAsBeforeHere() {
+        gateway.receive(.position(8))
+        let eve = Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios")
+        _ = gateway.open(eve, resumeFrom: 7, at: now)
+        gateway.receive(.deliver(record("eve", 8)))
+        let followed = Interest.Followed(target: user("ann"), told: nil, since: 1)
+        gateway.receive(
+            .interest(Interest(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
+        _ = pushed()
+        var healed = record("ann", 1)
+        healed.version = Version(milliseconds: 9, counter: 0, node: 1)
+        gateway.receive(.deliver(healed))
+        #expect(pushed() == ["v1"], "eve is told, and bob, whose session has been here all the time, is not")
+    }
+
     /// R11, R13, N15: a login is told many users at once, those that were never seen included, before it hears that all has been told.
     @Test mutating func aLoginIsToldInBatchesBeforeTheStreamSaysThatAllWasTold() {
         let eve = gateway.open(
