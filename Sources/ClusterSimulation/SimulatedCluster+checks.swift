@@ -165,7 +165,7 @@ extension SimulatedCluster {
         // A new rule is told only to those whom it shows something else than what the nodes know to have been told.
         let isUntold = kept.privacy?.version == kept.version || record.version < kept.version
         if let view, view.version > record.version.text || isUntold, isLastWord(view) { return }
-        // What nobody is shown has a version that nobody is told of: all else is the same.
+        // A change that nobody is shown moves the version, and no stream tells it: all else is the same.
         let hidden = hiddenMembers(of: target, client)
         if view?.looksLike(record, to: userID(clients[client].user), policyAtRest, without: hidden) ?? false { return }
         violate(
@@ -174,7 +174,7 @@ extension SimulatedCluster {
         )
     }
 
-    /// What a change of the policy shows or hides is told with the next change of a record.
+    /// Streams tell with the next change of a record what a change of the policy shows or hides.
     private func hiddenMembers(of user: Int, _ client: Int) -> [String] {
         let isOwn = clients[client].user == user
         return (truth.policy.hasHiddenPlatforms ? ["onlinePlatforms"] : [])

@@ -154,7 +154,7 @@ extension SimulatedCluster {
         truth.reaches[user].set(device, clients[client].isPushReachable ? wordOfPolicy : isQuiet(since: time) ? .no : .unknown, at: time)
     }
 
-    /// What becomes of an open session's device that push reaches.
+    /// Follows an open session's device that push reaches.
     private var wordOfPolicy: Reach.Word {
         guard isQuiet(since: time), !truth.policy.isBusy else { return .unknown }
         let words = truth.policy.policies.map(\.pushReachableStaysOnline)
@@ -190,7 +190,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// What is certain about a device without a session of its user at the end.
+    /// Says what is certain at the end about a device whose user has no session.
     private func reach(_ user: Int, _ device: Int) -> Reach.Word {
         let word = truth.reaches[user].word(device, killsAt: truth.killsAt)
         return word == .no && truth.unheardLogouts[user] != nil && clients[user * SimulatedClient.devicesPerUser + device].isPushReachable

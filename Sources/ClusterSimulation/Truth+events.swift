@@ -49,7 +49,7 @@ struct EventBook {
         }
     }
 
-    /// What is wrong with the events of a user's record, on a node whose clock shows `wall`; nil for nothing.
+    /// Says what is wrong with the events of a user's record, on a node whose clock shows `wall`; nil for nothing.
     ///
     /// - Parameter mayLag: how long an event may end late or early, because a clock has jumped.
     func problem(with events: PublishedEvents, at wall: Milliseconds, mayLag: Milliseconds) -> String? {
@@ -112,7 +112,7 @@ struct Reach {
         (words[device], changedAt[device]) = (word, now)
     }
 
-    /// What was said may have been done or not.
+    /// The cluster may have carried out the call or not.
     mutating func doubt(at now: Nanoseconds) { for device in words.indices where words[device] != .no { set(device, .unknown, at: now) } }
 
     /// The same where a node that was killed soon afterwards may have been the only one that knew.
@@ -123,7 +123,7 @@ struct Reach {
     }
 }
 
-/// What was told of one user: under one version all are told the same, whoever is told, and on every path (contract §4).
+/// The statuses that streams and answers told of one user: under one version all are told the same, whoever is told, and on every path (contract §4).
 struct Contents {
     private var told: [String: JSONValue] = [:]
 
@@ -171,7 +171,7 @@ struct PolicyTruth {
     private(set) var askedAt: Nanoseconds = .min / 2
     /// A change is under way.
     var isBusy = false
-    /// What some policy of this history has said.
+    /// The statements of the policies of this history.
     private(set) var hasBeenOff = false
     private(set) var hasNeededSession = false
     private(set) var hasKeptStatus = false

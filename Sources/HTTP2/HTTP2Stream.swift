@@ -49,7 +49,7 @@ struct HTTP2Stream {
     var headBytesCount: Int32 = 0
     /// Where ``rest`` begins.
     private var restStart: Int32 = 0
-    /// What the peer's window for the stream allows, when it is kept by hand.
+    /// The bytes that the peer's window for the stream allows, when it is kept by hand.
     var window = 0
     var startedAt = NIODeadline.distantPast
     /// The values of the header fields that the application reads, one after the other.

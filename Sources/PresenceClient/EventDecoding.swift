@@ -59,7 +59,7 @@ enum ServerEvent: Equatable {
         let expiresAt: Int64?
     }
 
-    /// What was changed, without the types that this client does not know; from the names alone where a node gives nothing else.
+    /// The changed subscriptions, without the types that this client does not know; from the names alone where a node gives nothing else.
     private static func entries(_ followed: [Followed]?, or targets: [Target]?) -> [SubscriptionChange.Entry] {
         guard let followed else { return (targets ?? []).map { SubscriptionChange.Entry(userID: $0.userID) } }
         return followed.compactMap { entry in

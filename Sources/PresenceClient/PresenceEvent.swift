@@ -38,7 +38,7 @@ public struct Session: Sendable, Equatable, Codable {
 public struct SubscriptionChange: Sendable, Equatable {
     /// One subscription.
     public struct Entry: Sendable, Hashable {
-        /// Whose status is followed.
+        /// The user whose status is followed.
         public var userID: String
         /// What is followed.
         public var subscribeType: SubscribeType

@@ -505,7 +505,7 @@ public struct Gateway {
         }
     }
 
-    /// What a session may resume from: before all that it follows has been told, and while the policy forbids that, no more than it resumed
+    /// The position that a session may resume from: before all that it follows has been told, and while the policy forbids that, no more than it resumed
     /// from itself.
     private func position(of session: SessionIndex) -> Milliseconds {
         let isTold = self[session].isSynced && tellsOfOthers(session)
@@ -561,7 +561,7 @@ public struct Gateway {
         self[index].isSynced = true
         letGo(index)
         let (id, types) = (position(of: index), (UInt8(1)...4).filter { session.syncedTypes & 1 << $0 != 0 })
-        // Who follows nobody is told, too, that the login is complete.
+        // A session that follows nobody is told, too, that the login is complete.
         for type in types.isEmpty ? [Subscription.onlineStatus] : types { push(EventText.syncCompleted(type, id: id), to: index) }
     }
 

@@ -2,7 +2,7 @@ import PresenceWire
 
 /// The sessions that this node's gateways hold, by user: what is told to an owner again when it, or the link to it, is new (design §1.3).
 struct LocalSessions {
-    /// What an ``PresenceWire/Attach`` says of a session, without the record: every session keeps one of these.
+    /// The part of an ``PresenceWire/Attach`` that describes a session, without the record: every session keeps one of these.
     private struct Local {
         let session: SessionID
         let gateway: UInt8

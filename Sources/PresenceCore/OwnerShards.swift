@@ -200,7 +200,7 @@ struct OwnerShards {
 
     // MARK: Writing
 
-    /// What becomes of a user's events.
+    /// A change of a user's events.
     enum EventChange {
         case publish(PublishedEvent, seconds: Int64)
         case expire

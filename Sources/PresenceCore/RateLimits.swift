@@ -65,7 +65,7 @@ struct RateLimits {
         if isMade || recent.count < countMax {
             recent.append(now)
             calls[Key(user: user, kind: kind)] = Recent(recent)
-            // Who has made a call already is told also that it was the last one for now.
+            // A node that has answered already is told also that this query was the last one for now.
             guard isMade, recent.count >= countMax else { return nil }
         } else {
             refusedCount += 1
@@ -73,7 +73,7 @@ struct RateLimits {
         return (recent[recent.count - countMax] + span - now).wholeSecondsUp
     }
 
-    /// What becomes of a query whose caller another node owns.
+    /// The decision about a query whose caller another node owns.
     enum OnQuery: Equatable {
         /// It may be answered, and is to be counted.
         case answer
@@ -157,7 +157,7 @@ extension Node {
         return wait.map { .tooOften(retryAfter: UInt64($0)) } ?? .done
     }
 
-    /// Decides whether a query may be answered. Where the owner of its caller cannot be reached, this node counts by itself.
+    /// Decides whether a query may be answered. This node counts by itself while the owner of the caller cannot be reached.
     mutating func count(_ call: Call, of caller: UserID, at now: Now) -> RateLimits.OnQuery {
         guard case .getUserStatus(let users) = call, users != [caller] else { return .answer }  // T15
         guard let rate = owners.policies.policy(of: caller).queryRate else { return .answer }

@@ -78,7 +78,7 @@ extension OpenAPI {
         }
     }
 
-    /// What names a subscription of `onSubscriptionChangedOnOtherDevices`.
+    /// The fields that name a subscription of `onSubscriptionChangedOnOtherDevices`.
     private static let followed = [
         Schema.required("userID", Schema.reference("UserID")), Schema.required("subscribeType", Schema.integer),
     ]

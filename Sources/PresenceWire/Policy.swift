@@ -14,7 +14,7 @@ public struct Policy: Equatable, Sendable {
         case basic
     }
 
-    /// What only the plan ``Plan/premium`` covers.
+    /// The part of the calls that only the plan ``Plan/premium`` covers.
     public enum PlanScope: String, CaseIterable, Sendable {
         /// Asking about others and being told of them (T36).
         case others

@@ -75,7 +75,7 @@ public struct ZIMError: Error, Sendable, Equatable {
 
     init(_ error: PresenceError) { self.init(code: error.code.rawValue, message: error.detail) }
 
-    /// What a node says of `expiry` in seconds, said of `subscriptionDuration` in minutes.
+    /// Translates what a node says of `expiry` in seconds, said of `subscriptionDuration` in minutes.
     ///
     /// - Parameter minutes: the duration that the app asked for.
     init(_ error: PresenceError, minutes: Int) {

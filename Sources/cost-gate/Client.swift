@@ -3,9 +3,9 @@ import HTTP2
 import NIOCore
 import NIOEmbedded
 
-/// A client and the node's end of its connection. What the client sends waits until ``deliver()``; only that is counted.
+/// A client and the node's end of its connection. The bytes of the client wait until ``deliver()``; only that is counted.
 final class Client {
-    /// What has come from the node.
+    /// The bytes that have come from the node.
     final class Received: HTTPClientDelegate {
         /// Requests answered with 200.
         var answersCount = 0

@@ -2,7 +2,7 @@ import Glibc
 import PresenceCore
 import PresenceWire
 
-/// What is counted. Each prepares, warms up, and counts inside ``World/measuredRegion(_:)`` only.
+/// The figures that are counted. Each prepares, warms up, and counts inside ``World/measuredRegion(_:)`` only.
 enum Figure: String, CaseIterable {
     /// A call that is answered on the node itself: `getUserStatus` of oneself.
     case request

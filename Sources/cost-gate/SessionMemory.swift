@@ -2,7 +2,7 @@ import Glibc
 import Logging
 import PresenceNode
 
-/// What an idle session takes: a whole node in this process, and clients that are nothing but sockets.
+/// The memory that an idle session takes: a whole node in this process, and clients that are nothing but sockets.
 enum SessionMemory {
     /// Sessions of the two counts that are compared. Neither they nor the users are near a power of two, where tables double.
     private static let counts = [800, 1_600]
@@ -35,7 +35,7 @@ enum SessionMemory {
     }
 }
 
-/// What jemalloc has handed out.
+/// The bytes that jemalloc has handed out.
 struct AllocatedBytes {
     private typealias Control =
         @convention(c) (

@@ -16,7 +16,7 @@ import Testing
             value: value, ext: "", expiresAt: now.wall + 300_000, id: version(step), isForOnlineOnly: isForOnlineOnly, isSynced: true)
     }
 
-    /// What an owner keeps that knows `first` and hears of `second`.
+    /// The events of an owner that knows `first` and hears of `second`.
     private func kept(_ first: Record, _ second: Record) throws -> Record {
         var owners = OwnerShards(clock: VersionClock(node: 9), settings: CoreSettings())
         let index = owners.index(of: user("ann"))

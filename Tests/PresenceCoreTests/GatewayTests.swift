@@ -69,7 +69,7 @@ import Testing
         #expect(gateway.output.toNode.last == .unwant([user("bob")]) && gateway.usersCount == 0)
     }
 
-    /// Who resumes after the policy lets users be told of others again is told what nobody told meanwhile.
+    /// A client that resumes after the policy lets users be told of others again is told what nobody told meanwhile.
     @Test mutating func aPositionStaysWhereItIsWhileThePolicyForbidsToTellOfOthers() {
         gateway.receive(.position(now.wall - 2_000))
         var policy = Policy()
@@ -300,7 +300,7 @@ import Testing
         #expect(gateway.output.payloads.count == 1)
     }
 
-    /// What each session was told in this turn, as whole statuses.
+    /// The statuses that each session was told in this turn, as whole statuses.
     private mutating func statusesPushed() -> [Gateway.SessionIndex: [JSONValue]] {
         gateway.endTurn()
         defer { gateway.output = Gateway.Output() }
