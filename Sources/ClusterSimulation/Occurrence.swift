@@ -25,7 +25,7 @@ struct Occurrence {
         case broken(link: Int, attempt: Int)
         /// Nothing has been heard for too long.
         case silent(link: Int, attempt: Int)
-        case arrive(link: Int, attempt: Int, run: Int, generation: UInt64, batch: [UInt8])
+        case arrive(link: Int, attempt: Int, run: Int, connection: ConnectionID, batch: [UInt8])
         case acknowledge(link: Int, attempt: Int)
         case commit(node: Int, run: Int)
         /// Messages of a gateway on another loop than the core's, on their way.

@@ -15,7 +15,7 @@ extension SimulatedCluster {
         case .refused(let link, let attempt): failed(link, attempt, .refused(generation: links[link].tried?.generation ?? 0))
         case .broken(let link, let attempt): failed(link, attempt, .reset)
         case .silent(let link, let attempt): silent(link, attempt)
-        case .arrive(let link, let attempt, let run, let generation, let batch): arrive(link, attempt, run, generation, batch)
+        case .arrive(let link, let attempt, let run, let connection, let batch): arrive(link, attempt, run, connection, batch)
         case .acknowledge(let link, let attempt): acknowledge(link, attempt)
         case .commit(let node, let run): commit(node, run)
         case .fromGateway(let node, let run, let gateway, let messages):
@@ -274,13 +274,14 @@ extension SimulatedCluster {
         guard links[index].attempt == attempt, nodes[from].isUp, isReachable(index) else { return }  // Silence: it times out.
         guard nodes[to].isUp else { return plan(.refused(link: index, attempt: attempt), after: links[index].latency(at: time)) }
         let (here, there) = (nodes[from].now(time), nodes[to].now(time))
-        let hello = nodes[from].look { $0.hello(at: here) }
+        let hello = nodes[from].look { $0.greeting(at: here) }
         let answer = nodes[to].look { $0.hello(at: there) }
         if nodes[to].look({ $0.refusal(of: hello, at: there) }) != nil || nodes[from].look({ $0.refusal(of: answer, at: here) }) != nil {
             return plan(.refused(link: index, attempt: attempt), after: links[index].latency(at: time))
         }
         links[index].lastArrival = time
         links[index].lastAnswer = time
+        links[index].connection = hello.connection
         nodes[to].core.greeted(by: hello, at: nodes[to].now(time))
         note(5, from, to, "\(nodes[from].id) greets \(nodes[to].id)")
         plan(.linked(link: index, attempt: attempt, hello: answer), after: links[index].latency(at: time))
@@ -343,21 +344,22 @@ extension SimulatedCluster {
         plan(.retry(link: index, attempt: links[index].attempt), after: delay)
     }
 
-    private mutating func arrive(_ index: Int, _ attempt: Int, _ run: Int, _ generation: UInt64, _ batch: [UInt8]) {
+    private mutating func arrive(_ index: Int, _ attempt: Int, _ run: Int, _ connection: ConnectionID, _ batch: [UInt8]) {
         let (from, to) = (links[index].from, links[index].to)
         guard isRunning(to, run) else { return }
         let isCurrent = links[index].attempt == attempt
         // What was on the way when a connection broke is lost, or is read later than the next connection's greeting.
         guard isCurrent || StableHash.mix(UInt64(attempt), options.seed) % 2 == 0 else { return }
         counts.batches += 1
+        var isTaken = true
         do {
-            try batch.withUnsafeBytes { bytes in
-                try nodes[to].core.receive(batch: bytes, from: nodes[from].id, generation: generation, at: nodes[to].now(time))
+            isTaken = try batch.withUnsafeBytes { bytes in
+                try nodes[to].core.receive(batch: bytes, from: nodes[from].id, on: connection, at: nodes[to].now(time))
             }
         } catch { violate(.messagesAreReadable, "a batch from \(nodes[from].id) to \(nodes[to].id): \(error)") }
         note(
             8, index, batch.count,
-            "\(nodes[to].id) takes \(batch.count) bytes from \(nodes[from].id)\(isCurrent ? "" : ", late")\(Message.words(of: batch))")
+            "\(nodes[to].id) takes \(batch.count) bytes from \(nodes[from].id)\(isCurrent ? "" : isTaken ? ", late" : ", void")\(Message.words(of: batch))")
         if isCurrent {
             noteWords(in: batch, to: to)
             let answerAt = links[index].answer(at: time, blockedUntil: links[link(to, from)].blockedUntil)
@@ -393,8 +395,8 @@ extension SimulatedCluster {
             }
             links[index].inFlightCount += 1
             let arrival = links[index].arrival(at: time)
-            let (attempt, run, generation) = (links[index].attempt, nodes[target].run, nodes[from].generation)
-            plan(.arrive(link: index, attempt: attempt, run: run, generation: generation, batch: batch), at: arrival)
+            let (attempt, run, connection) = (links[index].attempt, nodes[target].run, links[index].connection)
+            plan(.arrive(link: index, attempt: attempt, run: run, connection: connection, batch: batch), at: arrival)
         }
     }
 

@@ -11,6 +11,8 @@ struct SimulatedLink {
     var state = State.idle
     /// Counts the attempts: what belongs to an earlier one is void.
     var attempt = 0
+    /// The connection of the present attempt, from the hello on it.
+    var connection = ConnectionID(generation: 0, number: 0)
     /// The core takes the other node for linked.
     var isPeer = false
     /// The newest card of the process that is to be at the other end, and the one known when the present attempt began.

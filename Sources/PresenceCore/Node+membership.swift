@@ -3,7 +3,15 @@ import PresenceWire
 /// Who is in the cluster: what ``Membership`` says, obeyed. Every change gives a new ring, and whatever has a new owner is told to it
 /// (design §5).
 extension Node {
-    /// What this node says first on a link.
+    /// What this node says first on a connection that it has opened.
+    public mutating func greeting(at now: Now) -> Hello {
+        connectionsCount += 1
+        var hello = hello(at: now)
+        hello.number = connectionsCount
+        return hello
+    }
+
+    /// What this node answers to the hello of another one.
     public func hello(at now: Now) -> Hello {
         Hello(cluster: cluster, sender: selfPeer, members: peers.lazy.filter(\.isAlive).map(\.peer), wall: now.wall)
     }
@@ -28,10 +36,13 @@ extension Node {
         return nil
     }
 
-    /// A node has introduced itself on its link to this one. What we told it before it was restarted is void; it asks for all that we
+    /// A node has introduced itself on its link to this one, and its earlier links are void. What we told it before it was restarted is void; it asks for all that we
     /// know once it can answer (``PresenceWire/Message/requestSync``).
     public mutating func greeted(by hello: Hello, at now: Now) {
         guard hello.sender.id != selfPeer.id else { return }
+        let peer = index(of: hello.sender, at: now)
+        guard hello.connection > peers[peer].connection else { return }
+        peers[peer].connection = hello.connection
         meet(hello, at: now)
         run(at: now)
     }

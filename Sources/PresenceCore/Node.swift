@@ -46,8 +46,8 @@ public struct Node {
         var relays = Relays()
         /// Counts the registrations sent to it.
         var epoch: UInt64 = 0
-        /// The last request that it has sent: it counts them up, in one process after the other.
-        var lastRequest: UInt64 = 0
+        /// The newest connection that it has opened to this node. Batches of an earlier one are void.
+        var connection = ConnectionID(generation: 0, number: 0)
         /// What is still to be told to it when there is room.
         var registrations = Registrations()
         /// An effect asks for transmission already.
@@ -146,6 +146,8 @@ public struct Node {
     var viewDigests = ViewDigests()
     var relayCounters = RelayCounters()
     private var nextBeatPeer = 1
+    /// Connections that this node has opened to others.
+    var connectionsCount: UInt64 = 0
     var position: Milliseconds = 0
     public internal(set) var misroutedCount: UInt64 = 0
     /// Sessions opened on this node.
@@ -222,19 +224,22 @@ public struct Node {
 
     /// Another node has sent a batch. Nothing of a batch that cannot be read whole is done.
     ///
-    /// - Parameter generation: of the process that sent it, from its greeting on that connection; nil where it is not known. What a process
-    ///   said before another one took its place is void when it is read late: nobody would ever end what it began (seed 1105462).
+    /// - Parameter connection: the one on which the batch came, from the hello on it.
+    /// - Returns: false if the batch is void: the sender has opened a later connection, or a later process has taken its place.
+    @discardableResult
     public mutating func receive(
-        batch: UnsafeRawBufferPointer, from id: NodeID, generation: UInt64? = nil, at now: Now
-    ) throws(DecodeError) {
+        batch: UnsafeRawBufferPointer, from id: NodeID, on connection: ConnectionID, at now: Now
+    ) throws(DecodeError) -> Bool {
         defer { incoming.removeAll(keepingCapacity: true) }
         var reader = WireReader(batch)
         while reader.remainingBytes > 0 { incoming.append(try reader.message()) }
-        guard let peer = peerIndices[id], generation ?? .max >= peers[peer].peer.generation else { return }
+        guard let peer = peerIndices[id], connection >= peers[peer].connection, connection.generation >= peers[peer].peer.generation
+        else { return false }
         membership.heard(from: id, at: now)
         while let message = incoming.popFirst() { handle(message, from: peer, at: now) }
         run(at: now)
         changePrepared(at: now)
+        return true
     }
 
     /// Time has passed. Call every 10–50 ms.
@@ -367,9 +372,6 @@ public struct Node {
     }
 
     private mutating func receive(_ request: Request, from peer: PeerIndex, at now: Now) {
-        // Of a link that is gone: who asked has asked again on the one after it, and perhaps for something else since (seed 406592).
-        guard request.id > peers[peer].lastRequest else { return }
-        peers[peer].lastRequest = request.id
         if case .explain(let other, .view) = request.operation {
             return send(.answer(id: request.id, explanation(of: request, about: other, .view, at: now)), to: peer)
         }

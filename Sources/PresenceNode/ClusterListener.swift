@@ -101,8 +101,11 @@ final class ClusterListener: HTTPServerDelegate {
 
     private func take(_ bytes: UnsafeRawBufferPointer, from sender: Sender, _ stream: StreamID, _ connection: HTTPServerConnection) {
         do {
-            let peer = sender.hello.sender
-            try shell.update { node, now in try node.receive(batch: bytes, from: peer.id, generation: peer.generation, at: now) }
+            let hello = sender.hello
+            let isTaken = try shell.update { node, now in
+                try node.receive(batch: bytes, from: hello.sender.id, on: hello.connection, at: now)
+            }
+            guard isTaken else { return reject(.refused, 409, "a later connection of this node has replaced this one", stream, connection) }
             respond(200, [], stream, connection)
         } catch { reject(.junk, 400, "not a batch: \(error)", stream, connection) }
     }

@@ -35,14 +35,14 @@ package final class InProcessNode {
     package func meet(_ id: NodeID) {
         shell.update { node, now in
             let card = Peer(id: id, generation: 1, address: "nowhere")
-            node.greeted(by: Hello(cluster: "rollcall", sender: card, members: [card], wall: now.wall), at: now)
+            node.greeted(by: Hello(cluster: "rollcall", sender: card, members: [card], wall: now.wall, number: 1), at: now)
         }
     }
 
     /// Takes a batch that a node has sent.
     package func receive(batch: [UInt8], from id: NodeID) throws {
-        try batch.withUnsafeBytes { bytes in
-            try shell.update { node, now in try node.receive(batch: bytes, from: id, generation: 1, at: now) }
+        _ = try batch.withUnsafeBytes { bytes in
+            try shell.update { node, now in try node.receive(batch: bytes, from: id, on: ConnectionID(generation: 1, number: 1), at: now) }
         }
     }
 }

@@ -247,7 +247,7 @@ final class OutgoingLink: HTTPClientDelegate {
         guard state == .connecting else { return }
         state = .greeting
         nonce = ClusterSecret.nonce()
-        ownHello = shell.node.hello(at: Clock.now()).bytes
+        ownHello = shell.update { $0.greeting(at: $1) }.bytes
         response = []
         _ = connection.send(.post, path: "/cluster/v1/hello", body: ByteBuffer(bytes: nonce + ownHello), token: Token.hello)
     }

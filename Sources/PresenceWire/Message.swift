@@ -112,7 +112,7 @@ public struct Peer: Hashable, Sendable {
 /// The first thing two nodes say to one another on a link.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
-    public static let protocolVersion: UInt64 = 13
+    public static let protocolVersion: UInt64 = 14
 
     public var protocolVersion: UInt64
     /// Nodes of another cluster refuse the link.
@@ -122,16 +122,45 @@ public struct Hello: Hashable, Sendable {
     public var members: [Peer]
     /// The sender's wall clock: nodes whose clocks are too far apart refuse the link.
     public var wall: Milliseconds
+    /// Counts the connections that the sender has opened; 0 in the answer to a hello.
+    public var number: UInt64
+
+    /// The connection on which the sender says it.
+    public var connection: ConnectionID { ConnectionID(generation: sender.generation, number: number) }
 
     /// Whether it can be read whole. What comes before ``members`` is the same in all versions.
     public var isOfThisProtocol: Bool { protocolVersion == Hello.protocolVersion }
 
-    public init(cluster: String, sender: Peer, members: [Peer], wall: Milliseconds, protocolVersion: UInt64 = Hello.protocolVersion) {
+    public init(
+        cluster: String, sender: Peer, members: [Peer], wall: Milliseconds, number: UInt64 = 0,
+        protocolVersion: UInt64 = Hello.protocolVersion
+    ) {
         self.protocolVersion = protocolVersion
         self.cluster = cluster
         self.sender = sender
         self.members = members
         self.wall = wall
+        self.number = number
+    }
+}
+
+/// Names a connection from one node to another.
+///
+/// A later connection of the same node makes the earlier ones void: batches that are still unread there must not undo what the node has said
+/// since on the later one.
+public struct ConnectionID: Comparable, Hashable, Sendable {
+    /// The process that opened the connection (``Peer/generation``).
+    public let generation: UInt64
+    /// How many connections that process had opened by then; from 1 on.
+    public let number: UInt64
+
+    public init(generation: UInt64, number: UInt64) {
+        self.generation = generation
+        self.number = number
+    }
+
+    public static func < (one: ConnectionID, other: ConnectionID) -> Bool {
+        (one.generation, one.number) < (other.generation, other.number)
     }
 }
 

@@ -137,6 +137,7 @@ extension WireWriter {
         peer(hello.sender)
         list(hello.members) { $0.peer($1) }
         signed(hello.wall)
+        unsigned(hello.number)
     }
 
     mutating func peer(_ peer: Peer) {
@@ -374,7 +375,8 @@ extension WireReader {
             return Hello(cluster: cluster, sender: sender, members: [], wall: 0, protocolVersion: version)
         }
         let members = try list { reader throws(DecodeError) in try reader.peer() }
-        return Hello(cluster: cluster, sender: sender, members: members, wall: try signed(), protocolVersion: version)
+        return Hello(
+            cluster: cluster, sender: sender, members: members, wall: try signed(), number: try unsigned(), protocolVersion: version)
     }
 
     mutating func peer() throws(DecodeError) -> Peer {

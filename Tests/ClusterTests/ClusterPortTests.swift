@@ -354,7 +354,7 @@ private final class Member: HTTPClientDelegate, @unchecked Sendable {
         let secret = ClusterSecret(nil)
         let card = Hello(
             cluster: "rollcall", sender: Peer(id: NodeID("member"), generation: generation, address: "127.0.0.1:\(ownPort)"), members: [],
-            wall: Clock.now().wall
+            wall: Clock.now().wall, number: 1
         ).bytes
         let nonce = ClusterSecret.nonce()
         let greeting = try await member.exchange("hello", nonce + card)

@@ -353,7 +353,7 @@ import Testing
         var writer = WireWriter()
         writer.message(.interest(Interest(user: user(ann), version: version, isWhole: true, added: [followed], removed: [])))
         let sender = cluster.processes[isOwner ? 1 : 2].node.selfPeer.id
-        try writer.bytes.withUnsafeBytes { try cluster.processes[0].node.receive(batch: $0, from: sender, at: cluster.now) }
+        try cluster.deliver(writer.bytes, from: sender, to: 0)
         cluster.settle()
         #expect((cluster.clients[client].view[bob] != nil) == isOwner)
     }
@@ -390,9 +390,7 @@ import Testing
         let junk: [[UInt8]] = [[0], [99], [3, 1], [8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], [6, 255, 255, 3]]
         for bytes in junk {
             #expect(throws: DecodeError.self) {
-                try bytes.withUnsafeBytes {
-                    try cluster.processes[0].node.receive(batch: $0, from: NodeID("node-1"), at: cluster.now)
-                }
+                try cluster.deliver(bytes, from: NodeID("node-1"), to: 0)
             }
         }
         #expect(cluster.processes[0].node.effects.isEmpty)

@@ -89,8 +89,8 @@ import Testing
         let operation = OwnerOperation.setSelfStatus(customStatus: "in time", seconds: nil)
         writer.message(.request(Request(id: 1, user: user(name), operation: operation)))
         writer.message(.offer(ring: next, round: 1, [], isFirst: true, isLast: true))
-        let (sender, now) = (cluster.processes[1].node.selfPeer.id, cluster.now)
-        try writer.bytes.withUnsafeBytes { try cluster.processes[0].node.receive(batch: $0, from: sender, at: now) }
+        let sender = cluster.processes[1].node.selfPeer.id
+        try cluster.deliver(writer.bytes, from: sender, to: 0)
         cluster.settle()
         #expect(cluster.processes[0].node.placement.id == next)
         #expect(cluster.processes[0].node.kept(user(name)).record.customStatus == "in time")

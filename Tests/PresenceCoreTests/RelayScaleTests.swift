@@ -59,7 +59,10 @@ struct RelayCluster {
 
     private mutating func take(_ one: Passing) {
         one.batch.withUnsafeBytes { bytes in
-            do { try nodes[one.to].receive(batch: bytes, from: ids[one.from], at: now) } catch { preconditionFailure("\(error)") }
+            let connection = ConnectionID(generation: 1, number: 1)
+            do { try nodes[one.to].receive(batch: bytes, from: ids[one.from], on: connection, at: now) } catch {
+                preconditionFailure("\(error)")
+            }
         }
         guard !isDead[one.from], let peer = nodes[one.from].peerIndices[ids[one.to]] else { return }
         nodes[one.from].acknowledged(by: peer, at: now)

@@ -104,16 +104,12 @@ import Testing
         #expect(texts() == Array(repeating: "hello", count: 6))
     }
 
-    @Test mutating func aRelayOfJunkNumbersPassesNothingOn() {
+    @Test mutating func aRelayOfJunkNumbersPassesNothingOn() throws {
         var record = Record(blank: user("somebody"))
         record.version = Version(milliseconds: cluster.now.wall, counter: 1, node: 1)
         var writer = WireWriter()
         writer.message(.relay(record, targets: [0, 1, 2, .max]))
-        let now = cluster.now
-        let sender = cluster.processes[1].node.selfPeer.id
-        writer.bytes.withUnsafeBytes { bytes in
-            do { try cluster.processes[0].node.receive(batch: bytes, from: sender, at: now) } catch { #expect(Bool(false), "\(error)") }
-        }
+        try cluster.deliver(writer.bytes, from: cluster.processes[1].node.selfPeer.id, to: 0)
         #expect(cluster.processes[0].node.relayCounters.dropped == 4)
     }
 }

@@ -325,8 +325,8 @@ import Testing
         let row = try #require(cluster.processes[keeper].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
         var writer = WireWriter()
         writer.message(.replicate(ticket: 0, [row]))
-        let (sender, now) = (cluster.processes[keeper].node.selfPeer.id, cluster.now)
-        try writer.bytes.withUnsafeBytes { try cluster.processes[former].node.receive(batch: $0, from: sender, at: now) }
+        let sender = cluster.processes[keeper].node.selfPeer.id
+        try cluster.deliver(writer.bytes, from: sender, to: former)
         #expect(cluster.processes[former].node.kept(user("ann1")).subscriptions.count == 1)
         cluster.advance(.milliseconds(200))
         #expect(cluster.processes[former].node.kept(user("ann1")).subscriptions.isEmpty)
@@ -341,10 +341,10 @@ import Testing
         record.version = Version(stamp: UInt64(cluster.now.wall) << 16, node: 1)
         (record.customStatus, record.customStatusVersion) = ("by another ring", record.version)
         let keepers = cluster.processes.indices.filter { isOnDisk("ann1", of: $0) }
-        let (row, sender, now) = (Row(record), cluster.processes[keepers[0]].node.selfPeer.id, cluster.now)
+        let (row, sender) = (Row(record), cluster.processes[keepers[0]].node.selfPeer.id)
         var writer = WireWriter()
         writer.message(.replicate(ticket: 7, [row]))
-        try writer.bytes.withUnsafeBytes { try cluster.processes[former].node.receive(batch: $0, from: sender, at: now) }
+        try cluster.deliver(writer.bytes, from: sender, to: former)
         cluster.advance(.milliseconds(200))
         for node in keepers { #expect(cluster.processes[node].disk.values.contains { $0.user == row.user && $0.version == row.version }) }
         #expect(!cluster.processes[former].disk.values.contains { $0.user == row.user })
@@ -361,8 +361,7 @@ import Testing
         var writer = WireWriter()
         writer.message(.settled(ring: handoff.ring, round: handoff.round))
         writer.message(.replicate(ticket: 7, [row]))
-        let now = cluster.now
-        try writer.bytes.withUnsafeBytes { try cluster.processes[former].node.receive(batch: $0, from: sender, at: now) }
+        try cluster.deliver(writer.bytes, from: sender, to: former)
         var discarded: [Slot] = []
         for case .discard(let slots) in cluster.processes[former].node.effects { discarded += slots }
         #expect(!discarded.isEmpty)

@@ -319,40 +319,52 @@ import Testing
         cluster.kill(1)
         var writer = WireWriter()
         writer.message(.attach(Attach(session: SessionID(stamp: 7, node: 9), user: user(ann), platform: "ios")))
-        let now = cluster.now
-        try writer.bytes.withUnsafeBytes { try cluster.processes[0].node.receive(batch: $0, from: dead, at: now) }
+        try cluster.deliver(writer.bytes, from: dead, to: 0)
         cluster.advance(.milliseconds(500))
         #expect(cluster.record(of: ann).statusType == .unlogined)
     }
 
-    /// Seed 406592: a first attempt was read from an old connection after the second one was done, and undid what was asked for since.
-    @Test mutating func whatWasAskedOnALinkThatIsGoneIsNotDoneWhenItComesLate() throws {
-        let asker = cluster.processes[1].node.selfPeer
-        cluster.setStatus(ann, "first", on: 1)
-        cluster.setStatus(ann, "second", on: 1)
-        let late = OwnerOperation.setSelfStatus(customStatus: "first", seconds: nil)
-        var writer = WireWriter()
-        writer.message(.request(Request(id: asker.generation &<< 20 + 1, user: user(ann), operation: late)))
-        let now = cluster.now
-        try writer.bytes.withUnsafeBytes { try cluster.processes[0].node.receive(batch: $0, from: asker.id, at: now) }
-        cluster.advance(.milliseconds(500))
-        #expect(cluster.record(of: ann).customStatus == "second")
-    }
-
-    /// Seed 1105462: a session that a process had opened was registered after its successor had said all; nobody ever ended it.
-    @Test(arguments: [(age: UInt64(1), text: "before"), (age: 0, text: "said")])
-    mutating func whatAProcessSaidIsVoidOnceAnotherOneHasTakenItsPlace(age: UInt64, text: String) throws {
+    @Test(
+        "A batch of an earlier connection or process is void",
+        arguments: [(generation: UInt64(0), number: UInt64(0), isTaken: true), (0, 1, false), (1, 0, false)])
+    mutating func batchesOfEarlierConnections(generation: UInt64, number: UInt64, isTaken: Bool) throws {
         let sender = cluster.processes[1].node.selfPeer
+        cluster.link(1, 0)
         cluster.setStatus(ann, "before", on: 0)
         var writer = WireWriter()
         let operation = OwnerOperation.setSelfStatus(customStatus: "said", seconds: nil)
         writer.message(.request(Request(id: .max / 2, user: user(ann), operation: operation)))
-        let (now, generation) = (cluster.now, sender.generation - age)
-        try writer.bytes.withUnsafeBytes {
-            try cluster.processes[0].node.receive(batch: $0, from: sender.id, generation: generation, at: now)
-        }
+        let newest = cluster.connection(from: sender.id, to: 0)
+        let connection = ConnectionID(generation: newest.generation - generation, number: newest.number - number)
+        #expect(try cluster.deliver(writer.bytes, from: sender.id, to: 0, on: connection) == isTaken)
         cluster.advance(.milliseconds(500))
-        #expect(cluster.record(of: ann).customStatus == text)
+        #expect(cluster.record(of: ann).customStatus == (isTaken ? "said" : "before"))
+    }
+
+    @Test("A hello of an earlier connection does not make the later one void")
+    mutating func lateHellos() throws {
+        let sender = cluster.processes[1].node.selfPeer
+        let now = cluster.now
+        let late = cluster.processes[1].node.greeting(at: now)
+        cluster.link(1, 0)
+        let newest = cluster.connection(from: sender.id, to: 0)
+        #expect(late.connection < newest)
+        cluster.processes[0].node.greeted(by: late, at: now)
+        #expect(cluster.connection(from: sender.id, to: 0) == newest)
+    }
+
+    @Test("A login that is read from a broken link after the logout begins no session")
+    mutating func lateAttachAfterDetach() throws {
+        let sender = cluster.processes[1].node.selfPeer
+        let broken = cluster.connection(from: sender.id, to: 0)
+        let phone = cluster.login(ann, on: 1)
+        cluster.close(phone, .loggedOut)
+        var writer = WireWriter()
+        writer.message(.attach(Attach(session: SessionID(stamp: 7, node: sender.versionNode), user: user(ann), platform: "ios")))
+        cluster.link(1, 0)
+        try cluster.deliver(writer.bytes, from: sender.id, to: 0, on: broken)
+        cluster.advance(.milliseconds(500))
+        #expect(cluster.record(of: ann).statusType == .unlogined)
     }
 
     // MARK: Cost

@@ -75,10 +75,23 @@ struct TestCluster {
     /// Brings up the link from one node to another; the way back is a link of its own.
     mutating func link(_ from: Int, _ to: Int) {
         guard processes[from].isUp, processes[to].isUp else { return }
-        let hello = processes[from].node.hello(at: now)
+        let hello = processes[from].node.greeting(at: now)
         processes[to].node.greeted(by: hello, at: now)
         processes[from].node.linked(to: processes[to].node.hello(at: now), at: now)
         settle()
+    }
+
+    /// The newest connection from a node to another.
+    func connection(from sender: NodeID, to index: Int) -> ConnectionID {
+        let node = processes[index].node
+        return node.peerIndices[sender].map { node.peers[$0].connection } ?? ConnectionID(generation: 0, number: 0)
+    }
+
+    /// A batch arrives at a node, on the newest connection from `sender` unless another one is named. Returns whether it is taken.
+    @discardableResult
+    mutating func deliver(_ batch: [UInt8], from sender: NodeID, to index: Int, on connection: ConnectionID? = nil) throws -> Bool {
+        let connection = connection ?? self.connection(from: sender, to: index)
+        return try batch.withUnsafeBytes { try processes[index].node.receive(batch: $0, from: sender, on: connection, at: now) }
     }
 
     /// Breaks the link for good, as the node at its start sees it.
@@ -315,9 +328,7 @@ struct TestCluster {
             guard processes[target].isUp else { return }
             let sender = processes[index].node.selfPeer.id
             if losing.contains(where: { $0 == (index, target) }) { continue }
-            batch.withUnsafeBytes { bytes in
-                do { try processes[target].node.receive(batch: bytes, from: sender, at: now) } catch { trace.append("junk: \(error)") }
-            }
+            do { try deliver(batch, from: sender, to: target) } catch { trace.append("junk: \(error)") }
             processes[index].node.acknowledged(by: peer, at: now)
         }
     }

@@ -112,28 +112,22 @@ import Testing
         #expect(sessions.sessions(of: user("ann")).isEmpty)
     }
 
-    @Test mutating func aDigestOfAnotherRingSaysNothing() {
+    @Test mutating func aDigestOfAnotherRingSaysNothing() throws {
         cluster.login(ann, on: 1)
         let sender = cluster.processes[0].node.selfPeer.id
-        let now = cluster.now
         for (ring, expected) in [(UInt64(7), 0), (cluster.processes[1].node.placement.id, 64)] {
             var writer = WireWriter()
             writer.message(.viewDigest(ring: ring, first: 0, Array(repeating: 5, count: 64)))
-            writer.bytes.withUnsafeBytes { bytes in
-                do { try cluster.processes[1].node.receive(batch: bytes, from: sender, at: now) } catch { #expect(Bool(false), "\(error)") }
-            }
+            try cluster.deliver(writer.bytes, from: sender, to: 1)
             #expect(cluster.processes[1].node.viewDigests.differences == UInt64(expected))
         }
     }
 
-    @Test mutating func aDigestThatReachesPastTheLastRangeIsIgnored() {
+    @Test mutating func aDigestThatReachesPastTheLastRangeIsIgnored() throws {
         let sender = cluster.processes[0].node.selfPeer.id
-        let now = cluster.now
         var writer = WireWriter()
         writer.message(.viewDigest(ring: cluster.processes[1].node.placement.id, first: 255, [1]))
-        writer.bytes.withUnsafeBytes { bytes in
-            do { try cluster.processes[1].node.receive(batch: bytes, from: sender, at: now) } catch { #expect(Bool(false), "\(error)") }
-        }
+        try cluster.deliver(writer.bytes, from: sender, to: 1)
         #expect(differences()[1] == 0)
     }
 }

@@ -416,7 +416,7 @@ import Testing
         var writer = WireWriter()
         writer.message(.delta(hiding))
         let owner = cluster.processes[0].node.selfPeer.id
-        try writer.bytes.withUnsafeBytes { try cluster.processes[1].node.receive(batch: $0, from: owner, at: cluster.now) }
+        try cluster.deliver(writer.bytes, from: owner, to: 1)
         cluster.settle()
         #expect(cluster.clients[bob].view[ann]?["version"]?.textValue == hiding.version.text)
         #expect(status(of: ann, to: "bob", on: 1)?.version == hiding.version, "an answer tells the same")
