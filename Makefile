@@ -64,6 +64,7 @@ chaos: build
 	Tests/Chaos/full-disk
 	Tests/Chaos/overload
 	Tests/Chaos/policy-change
+	Tests/Chaos/hidden
 	Tests/Chaos/dead-network
 	swift build --build-tests
 	Tests/Chaos/clock
@@ -79,6 +80,7 @@ chaos-short:
 	Tests/Chaos/rolling-restart 3 200 2
 	Tests/Chaos/random-kills 3 200
 	Tests/Chaos/policy-change 1 30 60
+	Tests/Chaos/hidden 30 rollcall
 
 lint:
 	@echo "== lint"

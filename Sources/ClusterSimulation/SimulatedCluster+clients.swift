@@ -113,8 +113,7 @@ extension SimulatedCluster {
         }
         note(31, client, stream.node, "user-\(clients[client].user) device \(clients[client].device) ends \(stream.session): \(cause)")
         if cause == .loggedOut { noteWord(of: stream, user: clients[client].user) }
-        let now = nodes[stream.node].now(time)
-        nodes[stream.node].gateways[stream.gateway].close(stream.index, cause: cause, lastSeen: now.wall)
+        nodes[stream.node].gateways[stream.gateway].close(stream.index, cause: cause)
         nodes[stream.node].clients[stream.gateway][Int(stream.index)] = nil
         lostSession(of: client, stream, tolerance: tolerance)
         obey(stream.node)
@@ -192,8 +191,7 @@ extension SimulatedCluster {
         truth.closed(clients[client].user, device: device, tolerance: graceAfterLoss, at: time)
         guard isRunning else { return }
         nodes[old.node].clients[old.gateway][Int(old.index)] = nil
-        let now = nodes[old.node].now(time)
-        nodes[old.node].gateways[old.gateway].close(old.index, cause: .lost, lastSeen: now.wall)
+        nodes[old.node].gateways[old.gateway].close(old.index, cause: .lost)
         obey(old.node)
     }
 

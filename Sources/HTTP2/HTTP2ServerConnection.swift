@@ -67,6 +67,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
+        // FIN or RST: the other side has said so.
+        if !isClosing { lastReceivedAt = .now() }
         closeStreams()
         server.remove(self)
         context.fireChannelInactive()

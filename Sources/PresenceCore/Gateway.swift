@@ -137,11 +137,11 @@ public struct Gateway {
         return index
     }
 
-    /// The stream is gone. Called once for each session that was opened.
-    public mutating func close(_ index: SessionIndex, cause: Detach.Cause, lastSeen: Milliseconds) {
+    /// The stream is gone. Called once for each session that was opened. For `silence` see ``PresenceWire/Detach/silence``.
+    public mutating func close(_ index: SessionIndex, cause: Detach.Cause, silence: Milliseconds = 0) {
         guard let session = sessions[Int(index)] else { return }
         let user = users.user(at: session.user)
-        output.toNode.append(.close(Detach(session: session.id, user: user, cause: cause, lastSeen: lastSeen)))
+        output.toNode.append(.close(Detach(session: session.id, user: user, cause: cause, silence: silence)))
         users[session.user].sessions.removeAll { $0 == index }
         let followed = session.targets.map(\.user)
         for target in followed { unfollow(target, by: index) }

@@ -269,6 +269,16 @@ public struct Node {
         changePrepared(at: now)
     }
 
+    /// When something about a user ends by itself; far away if nothing does.
+    public var nextReview: Instant { owners.nextDeadline }
+
+    /// Ends what ends by itself about users. ``tick(at:)`` does so, too, but some milliseconds late; and users whose graces end in one tick
+    /// get versions that differ by a counter, by which a viewer could tell them from users who hide.
+    public mutating func review(at now: Now) {
+        owners.tick(at: now, into: &outbox)
+        run(at: now)
+    }
+
     /// A proof of life is due to every peer; it carries the clock, and what is to be compared. Of very many, each has its turn. Call every
     /// 250 ms.
     public mutating func beat(at now: Now) {

@@ -58,14 +58,3 @@ extension OwnerShards {
         drop(users[user].subscriptions.remove(nil, version: version), of: user, into: &outbox)
     }
 }
-
-extension Policy {
-    /// Whether a user who is no longer ONLINE loses the custom status (T11, Z5).
-    func clearsCustomStatus(of status: StatusType) -> Bool {
-        switch status {
-        case .online: false
-        case .offline: offlineClearsCustomStatus || customStatusNeedsSession
-        case .unlogined: customStatusNeedsSession
-        }
-    }
-}

@@ -19,7 +19,7 @@ extension OwnerShards {
         _ rows: [Row], isOwned: (UserID) -> Bool, isAwaited: Bool, at now: Now, into outbox: inout Outbox
     ) throws(RowError) -> Bool {
         var isBelieved = true
-        for row in rows {
+        for (place, row) in rows.enumerated() {
             guard clock.accepts(row.version, at: now.wall) else {
                 countClocksRefused()
                 isBelieved = false
@@ -36,7 +36,8 @@ extension OwnerShards {
                     outbox.rowsForOwners.append(Row(old))
                 }
                 let facts = try RecordFacts(row)
-                receive(try record(in: row, facts, of: user), at: user, now: now, into: &outbox)
+                let rule = try Self.rule(after: place, in: rows)
+                receive(try record(in: row, facts, of: user, with: rule), at: user, now: now, into: &outbox)
                 // An owner shows at once what it takes, by the rule that it has: that it is told again later does not undo that.
                 if users[user].record.version == row.version {
                     let awaitsRule = self.awaitsRule(facts, at: user)
@@ -50,6 +51,13 @@ extension OwnerShards {
             if !users[user].isReplica { schedule(user, at: now) }
         }
         return isBelieved
+    }
+
+    /// The rule of the same user that follows a record: the two were written together, and are taken together. If the record were taken alone,
+    /// it would be shown by an older rule, and need another version once the rule is there.
+    private static func rule(after place: Int, in rows: [Row]) throws(RowError) -> Privacy? {
+        guard place + 1 < rows.count, rows[place + 1].kind == .visibility, rows[place + 1].user == rows[place].user else { return nil }
+        return try Privacy(rows[place + 1])
     }
 
     /// What is known here is not older than `row`.

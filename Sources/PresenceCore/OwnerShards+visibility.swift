@@ -43,15 +43,16 @@ extension OwnerShards {
         guard record.hasPrivacy || change != nil else { return }
         var privacy = record.privacy ?? Privacy()
         if let change {
-            let clears = policies.policy(of: record.user).offlineClearsCustomStatus
+            let policy = policies.policy(of: record.user)
             // Who sees the user again sees her come: nothing is dated before she was shown as gone.
             if privacy.isOpened(by: change.visibility), record.statusType == .online {
-                (record.lastUpdateTime, record.lastOnlineStatusUpdateTime, record.lastCustomStatusUpdateTime) = (
-                    now.wall, now.wall, now.wall
-                )
+                let isNewText = privacy.faces.contains { $0.customStatus != record.customStatus }
+                if isNewText { record.lastCustomStatusUpdateTime = now.wall }
+                record.lastUpdateTime = max(now.wall, record.lastUpdateTime + 1)
+                record.lastOnlineStatusUpdateTime = now.wall
                 record.lastSeenTime = max(record.lastSeenTime, now.wall)
             }
-            let hidden = face.hidden(at: record.version, now.wall, clearsCustomStatus: clears)
+            let hidden = face.hidden(at: record.version, now.wall, by: policy)
             privacy = privacy.changed(to: change.visibility, writtenAt: change.writtenAt, face: hidden, at: record.version)
         }
         privacy.expire(at: now.wall, version: record.version)
@@ -60,11 +61,18 @@ extension OwnerShards {
 
     /// A record that a row of the disk or of another node tells. Who may see the user is told by a row of its own; a record that was
     /// written without knowing the newest rule, or the newest faces, has none.
-    /// - Parameter facts: what the row says.
-    func record(in row: Row, _ facts: RecordFacts, of user: Index) throws(RowError) -> Record {
+    ///
+    /// - Parameters:
+    ///   - facts: what the row says.
+    ///   - rule: what came with it.
+    func record(in row: Row, _ facts: RecordFacts, of user: Index, with rule: Privacy? = nil) throws(RowError) -> Record {
         var record = try facts.record(in: row)
-        guard let privacy = users[user].record.privacy else { return record }
         let known = facts.ruleNamed
+        if let rule, known == (rule.writtenAt, rule.version), rule.isNewer(than: users[user].record.privacy) {
+            record.privacy = rule
+            return record
+        }
+        guard let privacy = users[user].record.privacy else { return record }
         // What is not newer than what is here, or than the faces, brings nothing that was shown without them.
         let isOlder = row.version <= max(users[user].record.version, privacy.version)
         if known.writtenAt >= privacy.writtenAt, known.version >= privacy.version || isOlder { record.privacy = privacy }

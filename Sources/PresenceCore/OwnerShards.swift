@@ -114,7 +114,7 @@ struct OwnerShards {
             let offlineGrace = policies.policy(of: detach.user).offlineGrace
             let grace = isMoving ? max(offlineGrace, settings.movingGrace) : offlineGrace
             users[user].sessions[place].missedUntil = now.instant + grace
-            users[user].lastSeenTime = max(users[user].lastSeenTime, detach.lastSeen)
+            users[user].lastSeenTime = max(users[user].lastSeenTime, now.wall - detach.silence)
             if grace == .zero { return review(user, at: now, into: &outbox) }
         }
         settle(user, departed: departed, at: now, into: &outbox)
@@ -307,7 +307,9 @@ struct OwnerShards {
         let isCustomNewer = record.customStatusVersion > old.customStatusVersion
         let isPrivacyNewer = record.privacy.map { $0.isNewer(than: old.privacy) } ?? false
         // One of them was written without the other's rule, and somebody may have been shown it who is shown something older by that.
-        let isUnaware = old.privacy?.isUnknown(to: record) ?? false || record.privacy?.isUnknown(to: old) ?? false
+        let isUnaware =
+            isNewer && isPrivacyNewer
+            ? record.isBehind(old) : old.privacy?.isUnknown(to: record) ?? false || record.privacy?.isUnknown(to: old) ?? false
         let isRegistration = record.isRegistered && !old.isRegistered
         let hasNewerEvents = record.hasPublished && old.events.isBehind(record.events)
         guard isNewer || isCustomNewer || hasNewerEvents || isPrivacyNewer || isUnaware || isRegistration else { return false }
@@ -384,8 +386,10 @@ struct OwnerShards {
     private mutating func review(_ user: Index, at now: Now, into outbox: inout Outbox) {
         let lost = users[user].sessions.contains { ($0.missedUntil ?? .farFuture) <= now.instant }
         if lost {
+            let lateness = users[user].sessions.compactMap(\.missedUntil).map { now.instant - $0 }.filter { $0 >= .zero }.min() ?? .zero
             retire(user) { ($0.missedUntil ?? .farFuture) <= now.instant }
             users[user].statusAfterLast = .offline
+            dateLoss(of: user, lateness: lateness, at: now)
         }
         if let doubt = users[user].doubtDeadline, doubt <= now.instant { users[user].doubtDeadline = nil }
         noteUnreachable(user, at: now)
@@ -397,6 +401,15 @@ struct OwnerShards {
         let hasEventEnded = (users[user].record.nextEventExpiry ?? .max) <= now.wall
         settle(user, customStatus: hasExpired ? "" : nil, events: hasEventEnded ? .expire : nil, at: now, into: &outbox)
         if users[user].isBlank { remove(user) }
+    }
+
+    /// A user who was heard until the connection closed was last seen one grace before the OFFLINE, to the millisecond.
+    ///
+    /// The tick that ends a grace comes some milliseconds late. By them a viewer could tell a lost user from one who hides.
+    private mutating func dateLoss(of user: Index, lateness: Duration, at now: Now) {
+        let graceBegan = now.wall - policies.policy(of: users.user(at: user)).offlineGrace.wholeMilliseconds
+        let wasHeard = users[user].lastSeenTime + lateness.wholeMilliseconds + 1 >= graceBegan
+        if users[user].sessions.isEmpty, wasHeard { users[user].lastSeenTime = max(users[user].lastSeenTime, graceBegan) }
     }
 
     /// Makes sure that the user is looked at when its next deadline comes.

@@ -387,8 +387,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         if isDraining { return }
         // Over HTTP/1.1 a client says nothing on a stream: TCP has told until now that it is there (contract §4).
         let silence = connection.isHTTP2 ? (NIODeadline.now() - connection.lastReceivedAt).nanoseconds / 1_000_000 : 0
-        let lastSeen = Clock.now().wall - silence
-        gateway.close(token, cause: .lost, lastSeen: lastSeen)
+        gateway.close(token, cause: .lost, silence: silence)
         setNeedsFlush()
     }
 

@@ -30,6 +30,9 @@ final class Shell: @unchecked Sendable {
     /// For links to other nodes; nil without certificates.
     let tls: NIOSSLContext?
     private(set) var node: Node
+    private static let tickInterval = Duration.milliseconds(20)
+    private var nextTick = Instant(nanoseconds: 0)
+    private var isReviewScheduled = false
     private let store: any Store
     private var gateways: [GatewayLoop] = []
     private(set) var links: Links!
@@ -93,7 +96,11 @@ final class Shell: @unchecked Sendable {
             return isStoreSound
         }
         obey()
-        schedule(every: .milliseconds(20)) { $0.node.tick(at: Clock.now()) }
+        schedule(every: TimeAmount(Self.tickInterval)) { shell in
+            shell.nextTick = Clock.now().instant + Self.tickInterval
+            shell.node.tick(at: Clock.now())
+            shell.scheduleReview()
+        }
         schedule(every: .milliseconds(250)) { shell in
             shell.node.beat(at: Clock.now())
             if shell.links.hasTriedAll { shell.node.joinedNobody(at: Clock.now()) }
@@ -110,6 +117,21 @@ final class Shell: @unchecked Sendable {
             body(self)
             self.obey()
             self.schedule(every: interval, body)
+        }
+    }
+
+    /// Has the core look at users whose grace ends before the next tick. What is due within a millisecond is done together.
+    private func scheduleReview() {
+        let now = Clock.now().instant
+        let next = max(node.nextReview, now + .milliseconds(1))
+        guard !isReviewScheduled, next < nextTick else { return }
+        isReviewScheduled = true
+        eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(next - now)) { [weak self] in
+            guard let self, !self.isStopped else { return }
+            self.isReviewScheduled = false
+            self.node.review(at: Clock.now())
+            self.obey()
+            self.scheduleReview()
         }
     }
 

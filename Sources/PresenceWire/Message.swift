@@ -210,14 +210,14 @@ public struct Detach: Hashable, Sendable {
     public var session: SessionID
     public var user: UserID
     public var cause: Cause
-    /// When the client was last heard.
-    public var lastSeen: Milliseconds
+    /// How long nothing had been heard of the client; 0 if the client's side closed the connection, which is a sign of life itself.
+    public var silence: Milliseconds
 
-    public init(session: SessionID, user: UserID, cause: Cause, lastSeen: Milliseconds) {
+    public init(session: SessionID, user: UserID, cause: Cause, silence: Milliseconds = 0) {
         self.session = session
         self.user = user
         self.cause = cause
-        self.lastSeen = lastSeen
+        self.silence = silence
     }
 }
 

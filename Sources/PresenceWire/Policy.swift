@@ -233,3 +233,14 @@ public struct Policy: Equatable, Sendable {
         (setStatusRate, queryRate, subscribeRate) = (Rate(calls: 1, seconds: 1), nil, nil)
     }
 }
+
+extension Policy {
+    /// Whether a user who is no longer ONLINE loses the custom status (T11, Z5).
+    public func clearsCustomStatus(of status: StatusType) -> Bool {
+        switch status {
+        case .online: false
+        case .offline: offlineClearsCustomStatus || customStatusNeedsSession
+        case .unlogined: customStatusNeedsSession
+        }
+    }
+}

@@ -98,5 +98,9 @@ public struct VersionClock: Sendable {
     public func milliseconds(at wall: Milliseconds) -> Milliseconds { max(wall, Milliseconds(latest >> 16)) }
 
     /// Everything issued so far is at or below this stamp, and all that will be issued is above it.
-    public mutating func current(at wall: Milliseconds) -> Version { next(at: wall) }
+    ///
+    /// It uses up no stamp: viewers could tell by the counter of the next version that somebody has asked for something.
+    public func current(at wall: Milliseconds) -> Version {
+        Version(stamp: max(latest, UInt64(max(wall, 1)) << 16 - 1), node: node)
+    }
 }

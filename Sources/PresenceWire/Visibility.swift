@@ -248,16 +248,20 @@ extension Record {
 
     /// What is shown from `time` on to those from whom the user hides: a user who is ONLINE goes OFFLINE, another one stays as she is.
     ///
-    /// - Parameter clearsCustomStatus: as the policy says of those who go OFFLINE (T11).
-    public func hidden(at time: Version, _ wall: Milliseconds, clearsCustomStatus: Bool) -> Record {
+    /// In every field it is the record of a user whose connection was lost one `offlineGrace` ago, and whose grace ends now. A user who has
+    /// changed something since then was last seen with that change.
+    ///
+    /// - Parameter policy: says how long the grace is, and what becomes of the custom status (T11).
+    public func hidden(at time: Version, _ wall: Milliseconds, by policy: Policy) -> Record {
         var face = self
         (face.privacy, face.knownSince) = (nil, 0)
         guard statusType == .online else { return face }
         face.version = time
         face.statusType = .offline
         (face.onlinePlatforms, face.pushDevices) = ([], [])
-        (face.lastUpdateTime, face.lastOnlineStatusUpdateTime, face.lastSeenTime) = (wall, wall, max(wall, lastSeenTime))
-        if clearsCustomStatus, !customStatus.isEmpty {
+        (face.lastUpdateTime, face.lastOnlineStatusUpdateTime) = (max(wall, lastUpdateTime + 1), wall)
+        face.lastSeenTime = max(wall - policy.offlineGrace.wholeMilliseconds, lastUpdateTime, lastSeenTime)
+        if policy.clearsCustomStatus(of: .offline), !customStatus.isEmpty {
             (face.customStatus, face.customStatusExpiresAt, face.lastCustomStatusUpdateTime) = ("", 0, wall)
         }
         return face

@@ -162,7 +162,7 @@ extension WireWriter {
         session(detach.session)
         user(detach.user)
         tag(detach.cause.rawValue)
-        signed(detach.lastSeen)
+        signed(detach.silence)
     }
 
     private mutating func watch(_ watch: Watch) {
@@ -412,7 +412,7 @@ extension WireReader {
         let user = try user()
         let code = try tag()
         guard let cause = Detach.Cause(rawValue: code) else { throw .unknownTag(code) }
-        return Detach(session: session, user: user, cause: cause, lastSeen: try time())
+        return Detach(session: session, user: user, cause: cause, silence: try time())
     }
 
     private mutating func watch() throws(DecodeError) -> Watch {

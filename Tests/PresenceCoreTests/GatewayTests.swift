@@ -65,7 +65,7 @@ import Testing
         gateway.hintReconnect(reason: "draining", spread: .zero)
         gateway.endTurn()
         #expect(gateway.output.pushes.isEmpty && gateway.output.ended.isEmpty)
-        gateway.close(session, cause: .lost, lastSeen: now.wall)
+        gateway.close(session, cause: .lost)
         #expect(gateway.output.toNode.last == .unwant([user("bob")]) && gateway.usersCount == 0)
     }
 
@@ -93,7 +93,7 @@ import Testing
         gateway.unblock(session)
         gateway.receive(.end(SessionID(stamp: 1, node: 1), reason: "kicked"))
         #expect(gateway.output.pushes.map(\.session) == [session, session] && gateway.output.ended == [session])
-        gateway.close(session, cause: .lost, lastSeen: now.wall)
+        gateway.close(session, cause: .lost)
         let attach = Attach(session: SessionID(stamp: 2, node: 1), user: UserID(app: "other", id: "eve"), platform: "ios")
         #expect(gateway.open(attach, resumeFrom: nil, at: now) == session)
         #expect(gateway.output.pushes.count == 1 && gateway.output.ended == [])
@@ -151,7 +151,7 @@ import Testing
         var dora = record("dora", 2)
         dora.statusType = .online
         let rule = Visibility().changed(by: .init(mode: .nobody))
-        let hidden = dora.hidden(at: Version(milliseconds: 3, counter: 0, node: 1), 3, clearsCustomStatus: false)
+        let hidden = dora.hidden(at: Version(milliseconds: 3, counter: 0, node: 1), 3, by: Policy(.zim))
         dora.version = hidden.version
         dora.privacy = Privacy().changed(to: rule, writtenAt: hidden.version, face: hidden, at: hidden.version)
         let eve = Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios")
@@ -188,7 +188,7 @@ import Testing
         let rule = Visibility().changed(by: .init(mode: .list, listed: [user("eve")]))
         let time = Version(milliseconds: version + 1, counter: 0, node: 1)
         dora.privacy = Privacy().changed(
-            to: rule, writtenAt: time, face: dora.hidden(at: time, 9, clearsCustomStatus: false), at: time)
+            to: rule, writtenAt: time, face: dora.hidden(at: time, 9, by: Policy(.zim)), at: time)
         dora.version = time
         gateway.receive(.deliver(dora))
         #expect(pushed().count == times)
@@ -410,7 +410,7 @@ import Testing
     }
 
     @Test mutating func aClosedSessionIsToldNothingAndItsUsersAreForgotten() {
-        gateway.close(session, cause: .lost, lastSeen: now.wall)
+        gateway.close(session, cause: .lost)
         #expect(gateway.output.toNode.contains(.unwant([user("bob"), user("ann"), user("carl")])))
         #expect(gateway.usersCount == 0)
         gateway.receive(.deliver(record("ann", 9)))

@@ -60,7 +60,7 @@ import Testing
         now.instant += .seconds(60)
         shards.tick(at: now, into: &outbox)
         #expect(shards.counters.sessionsLost == 0)
-        let detach = Detach(session: attach.session, user: attach.user, cause: .lost, lastSeen: now.wall)
+        let detach = Detach(session: attach.session, user: attach.user, cause: .lost)
         for _ in 0..<2 { shards.detach(detach, from: 1, isMoving: false, at: now, into: &outbox) }
         #expect(shards.counters.sessionsLost == 1)
         shards.peersLost([1], at: now, into: &outbox)

@@ -165,7 +165,7 @@ struct TestCluster {
     mutating func close(_ client: Int, _ cause: Detach.Cause) {
         guard clients[client].isOpen else { return }
         clients[client].isOpen = false
-        processes[clients[client].node].gateway.close(clients[client].index, cause: cause, lastSeen: now.wall)
+        processes[clients[client].node].gateway.close(clients[client].index, cause: cause)
         settle()
     }
 

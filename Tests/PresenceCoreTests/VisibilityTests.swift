@@ -102,29 +102,6 @@ import Testing
         #expect(cluster.statuses(told: bob, of: "ann") == ["ONLINE", "OFFLINE", "ONLINE"])
     }
 
-    @Test mutating func hiddenLooksLikeTrulyOfflineInEveryField() throws {
-        for name in ["ann", "twin"] {
-            cluster.login(name, on: 0, customStatus: "same")
-            cluster.call(.publishEvent(value: 10_001, ext: "e", seconds: 600, isForOnlineOnly: false, isSynced: true), by: name, on: 0)
-        }
-        cluster.login("bob", on: 1)
-        cluster.subscribe("bob", to: ["ann", "twin"], on: 1)
-        let twin = try #require(cluster.clients.firstIndex { $0.user == "twin" })
-        cluster.lose(twin)
-        cluster.advance(.seconds(2) - .milliseconds(50))
-        hide("ann", .init(mode: .nobody))
-        cluster.advance(.seconds(1))
-        let hidden = try #require(status(of: "ann", to: "bob", on: 1))
-        let gone = try #require(status(of: "twin", to: "bob", on: 1))
-        #expect(gone.statusType == .offline)
-        #expect(
-            hidden.statusType == gone.statusType && hidden.customStatus == gone.customStatus
-                && hidden.onlinePlatforms == gone.onlinePlatforms)
-        #expect(hidden.customStatusExpiresAt == gone.customStatusExpiresAt && hidden.events.newest?.value == gone.events.newest?.value)
-        #expect(hidden.lastUpdateTime == hidden.lastOnlineStatusUpdateTime && gone.lastUpdateTime == gone.lastOnlineStatusUpdateTime)
-        #expect(hidden.lastCustomStatusUpdateTime == hidden.lastUpdateTime && gone.lastCustomStatusUpdateTime == gone.lastUpdateTime)
-    }
-
     @Test mutating func whatAFaceShowsEndsWhenItWouldHaveEnded() {
         var settings = CoreSettings()
         settings.policy = Policy(.zim)

@@ -27,7 +27,7 @@ import Testing
     @Test mutating func whatWasSaidBeforeTheNodeDecidesIsDoneInItsOrderWhenItDoes() {
         login("ann", 1)
         login("bob", 2)
-        node.receive(.close(Detach(session: session(2), user: user("bob"), cause: .loggedOut, lastSeen: now.wall)), from: 0, at: now)
+        node.receive(.close(Detach(session: session(2), user: user("bob"), cause: .loggedOut)), from: 0, at: now)
         #expect(node.waiting.messages.count == 3)
         #expect(node.misrouted.isEmpty, "nobody has to say it again")
         #expect(node.kept(user("ann")).record.statusType == .unlogined)

@@ -55,7 +55,7 @@ import Testing
             Attach(
                 session: session, user: ann, platform: "ios", deviceID: "d", customStatus: "x", isLogin: false, isPushReachable: true,
                 record: record)),
-        .detach(Detach(session: session, user: ann, cause: .lost, lastSeen: 12)),
+        .detach(Detach(session: session, user: ann, cause: .lost, silence: 12)),
         .watch([Watch(user: ann, held: version, record: record), Watch(user: ann, held: .zero)]), .unwatch([ann]),
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
         .request(
@@ -162,7 +162,7 @@ import Testing
         record = Self.record
         record.pushDevices[0].until = number
         messages.append(.delta(record))
-        messages.append(.detach(Detach(session: Self.session, user: Self.ann, cause: .lost, lastSeen: number)))
+        messages.append(.detach(Detach(session: Self.session, user: Self.ann, cause: .lost, silence: number)))
         messages.append(
             .replicate(ticket: 1, [Row(user: Self.ann, kind: .status, key: "", version: Self.version, value: nil, expiresAt: number)]))
         var subscription = Self.subscription
