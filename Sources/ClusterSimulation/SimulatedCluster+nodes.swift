@@ -359,7 +359,8 @@ extension SimulatedCluster {
         } catch { violate(.messagesAreReadable, "a batch from \(nodes[from].id) to \(nodes[to].id): \(error)") }
         note(
             8, index, batch.count,
-            "\(nodes[to].id) takes \(batch.count) bytes from \(nodes[from].id)\(isCurrent ? "" : isTaken ? ", late" : ", void")\(Message.words(of: batch))")
+            "\(nodes[to].id) takes \(batch.count) bytes from \(nodes[from].id)\(isCurrent ? "" : isTaken ? ", late" : ", void")\(Message.words(of: batch))"
+        )
         if isCurrent {
             noteWords(in: batch, to: to)
             let answerAt = links[index].answer(at: time, blockedUntil: links[link(to, from)].blockedUntil)
