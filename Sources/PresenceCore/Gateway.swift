@@ -558,7 +558,7 @@ public struct Gateway {
         let session = self[index]
         guard session.hasInterest, !session.isSynced, session.awaited.isEmpty, !isBlocked[Int(index)], !hasEnded(index) else { return }
         tellPending(index)
-        self[index].isSynced = true
+        (self[index].isSynced, self[index].awaited) = (true, [:])  // The empty dictionary gives back its memory.
         letGo(index)
         let (id, types) = (position(of: index), (UInt8(1)...4).filter { session.syncedTypes & 1 << $0 != 0 })
         // A session that follows nobody is told, too, that the login is complete.

@@ -8,22 +8,21 @@ struct SlotBook {
 
     private struct Page {
         var hashes = [UInt64](repeating: 0, count: SlotBook.pageSlotsCount)
-        var users = [[Index]](repeating: [], count: SlotBook.pageSlotsCount)
-        /// The slots with a hash other than 0, and those with users; a bit each.
+        /// The slots with a hash other than 0, a bit each.
         var known: UInt64 = 0
-        var occupied: UInt64 = 0
     }
 
     private static let pageSlotsCount = 64
     private var pages = [Page?](repeating: nil, count: Ring.slotsCount / SlotBook.pageSlotsCount)
     /// Those that were made.
     private var madePages = PageSet()
+    private var users = SlotIndex()
 
     /// The hash of a slot; 0 for one of which nothing is known.
     func hash(of slot: Slot) -> UInt64 { page(of: slot)?.hashes[Self.place(slot)] ?? 0 }
 
     /// The users of a slot, in no particular but a reproducible order.
-    func users(of slot: Slot) -> [Index] { page(of: slot)?.users[Self.place(slot)] ?? [] }
+    func users(of slot: Slot) -> [Index] { users[slot] }
 
     /// Calls `body` with each slot of which something is known, in order.
     func forEachSlot(_ body: (Slot, UInt64) -> Void) {
@@ -34,29 +33,11 @@ struct SlotBook {
     }
 
     /// Calls `body` with each user of these slots, in their order; empty ones cost nothing.
-    func forEachUser(in slots: ClosedRange<Slot>, _ body: (Index) -> Void) {
-        madePages.forEach(in: Int(slots.lowerBound) / Self.pageSlotsCount...Int(slots.upperBound) / Self.pageSlotsCount) { number in
-            guard let page = pages[number], page.occupied != 0 else { return }
-            page.occupied.forEachBit { place in
-                guard slots.contains(Slot(number * Self.pageSlotsCount + place)) else { return }
-                for user in page.users[place] { body(user) }
-            }
-        }
-    }
+    func forEachUser(in slots: ClosedRange<Slot>, _ body: (Index) -> Void) { users.forEach(in: slots) { body($1) } }
 
-    mutating func insert(_ user: Index, slot: Slot) {
-        change(slot) { page in
-            page.users[Self.place(slot)].append(user)
-            page.occupied |= 1 << UInt64(Self.place(slot))
-        }
-    }
+    mutating func insert(_ user: Index, slot: Slot) { users.insert(user, slot: slot) }
 
-    mutating func remove(_ user: Index, slot: Slot) {
-        change(slot) { page in
-            if let place = page.users[Self.place(slot)].firstIndex(of: user) { page.users[Self.place(slot)].remove(at: place) }
-            if page.users[Self.place(slot)].isEmpty { page.occupied &= ~(1 << UInt64(Self.place(slot))) }
-        }
-    }
+    mutating func remove(_ user: Index, slot: Slot) { users.remove(user, slot: slot) }
 
     /// What is kept of a user of the slot has changed.
     mutating func replace(_ old: UInt64, by new: UInt64, slot: Slot) {

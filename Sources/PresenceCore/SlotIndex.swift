@@ -1,62 +1,94 @@
 import PresenceWire
 
 /// Which places of a ``UserTable`` hold the users of a slot; so that a range of slots is walked without a walk of the table.
+///
+/// The users of a slot are a chain: each names the next one. Most slots of a small node have one user, and an array for each would take
+/// twelve times the memory.
 struct SlotIndex {
+    typealias Index = UserTable<Int>.Index
+
     private struct Page {
         /// The slots with users, a bit each.
         var occupied: UInt64 = 0
-        var users = [[UserTable<Int>.Index]](repeating: [], count: SlotIndex.pageSlotsCount)
+        /// The first user of each slot.
+        var first = [Index](repeating: SlotIndex.none, count: SlotIndex.pageSlotsCount)
     }
 
+    /// In place of a user: there is none. A table never has so many places.
+    private static let none = Index.max
     private static let pageSlotsCount = 64
     private var pages = [Page?](repeating: nil, count: Ring.slotsCount / SlotIndex.pageSlotsCount)
     private var occupiedPages = PageSet()
+    /// By the place of a user, the next one of its slot.
+    private var next: [Index] = []
 
     /// The places of a slot's users, in no particular but a reproducible order.
-    subscript(slot: Slot) -> [UserTable<Int>.Index] {
-        pages[Int(slot) / Self.pageSlotsCount].map { $0.users[Int(slot) % Self.pageSlotsCount] } ?? []
+    subscript(slot: Slot) -> [Index] {
+        var found: [Index] = []
+        guard let page = pages[Int(slot) / Self.pageSlotsCount] else { return [] }
+        forEach(from: page.first[Int(slot) % Self.pageSlotsCount]) { found.append($0) }
+        return found
     }
 
     /// Calls `body` with each user of these slots, in their order; empty ones cost nothing.
-    func forEach(in slots: ClosedRange<Slot>, _ body: (Slot, UserTable<Int>.Index) -> Void) {
+    func forEach(in slots: ClosedRange<Slot>, _ body: (Slot, Index) -> Void) {
         let numbers = Int(slots.lowerBound) / Self.pageSlotsCount...Int(slots.upperBound) / Self.pageSlotsCount
         occupiedPages.forEach(in: numbers) { number in
             guard let page = pages[number] else { return }
             let first = number * Self.pageSlotsCount
             page.occupied.forEachBit { place in
                 guard slots.contains(Slot(first + place)) else { return }
-                for index in page.users[place] { body(Slot(first + place), index) }
+                forEach(from: page.first[place]) { body(Slot(first + place), $0) }
             }
         }
     }
 
     /// The places of the users of the slots for which `isWanted` holds, in the order of the slots.
-    func users(where isWanted: (Slot) -> Bool) -> [UserTable<Int>.Index] {
-        var found: [UserTable<Int>.Index] = []
+    func users(where isWanted: (Slot) -> Bool) -> [Index] {
+        var found: [Index] = []
         occupiedPages.forEach { number in
             guard let page = pages[number] else { return }
             page.occupied.forEachBit { place in
-                if isWanted(Slot(number * Self.pageSlotsCount + place)) { found += page.users[place] }
+                guard isWanted(Slot(number * Self.pageSlotsCount + place)) else { return }
+                forEach(from: page.first[place]) { found.append($0) }
             }
         }
         return found
     }
 
-    mutating func insert(_ index: UserTable<Int>.Index, slot: Slot) {
-        let number = Int(slot) / Self.pageSlotsCount
-        let place = Int(slot) % Self.pageSlotsCount
+    private func forEach(from first: Index, _ body: (Index) -> Void) {
+        var index = first
+        while index != Self.none {
+            body(index)
+            index = next[Int(index)]
+        }
+    }
+
+    mutating func insert(_ index: Index, slot: Slot) {
+        let (number, place) = (Int(slot) / Self.pageSlotsCount, Int(slot) % Self.pageSlotsCount)
         if pages[number] == nil { pages[number] = Page() }
-        pages[number]!.users[place].append(index)
+        while next.count <= Int(index) { next.append(Self.none) }
+        next[Int(index)] = pages[number]!.first[place]
+        pages[number]!.first[place] = index
         pages[number]!.occupied |= 1 << UInt64(place)
         occupiedPages.insert(number)
     }
 
-    mutating func remove(_ index: UserTable<Int>.Index, slot: Slot) {
+    mutating func remove(_ index: Index, slot: Slot) {
         let (number, place) = (Int(slot) / Self.pageSlotsCount, Int(slot) % Self.pageSlotsCount)
-        guard let users = pages[number]?.users[place] else { return }
-        if let found = users.firstIndex(of: index) { pages[number]!.users[place].swapAt(found, users.count - 1) }
-        _ = pages[number]!.users[place].popLast()
-        guard users.count <= 1 else { return }
+        guard let first = pages[number]?.first[place], first != Self.none else { return }
+        if first == index {
+            pages[number]!.first[place] = next[Int(index)]
+        } else {
+            var before = first
+            while next[Int(before)] != index {
+                before = next[Int(before)]
+                if before == Self.none { return }
+            }
+            next[Int(before)] = next[Int(index)]
+        }
+        next[Int(index)] = Self.none
+        guard pages[number]!.first[place] == Self.none else { return }
         pages[number]!.occupied &= ~(1 << UInt64(place))
         if pages[number]!.occupied == 0 { occupiedPages.remove(number) }
     }
