@@ -37,6 +37,7 @@ public final class RollcallNode: @unchecked Sendable {
 
     /// Opens the store, takes the ports, joins the cluster. Throws a ``StoreError``, a ``JoinError``, or the error of a port that is taken.
     public static func start(_ configuration: NodeConfiguration, logger: Logger) async throws -> RollcallNode {
+        Jemalloc()?.giveBackInBackground()
         let store = try SQLiteStore(
             directory: configuration.dataDirectory, nodeID: configuration.nodeID, cluster: configuration.cluster,
             canBeCompleted: !configuration.join.isEmpty)

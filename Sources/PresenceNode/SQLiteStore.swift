@@ -1,3 +1,4 @@
+import CSQLite
 import Foundation
 import GRDB
 import NIOConcurrencyHelpers
@@ -26,6 +27,10 @@ public final class SQLiteStore: Store {
 
     /// Rows of one transaction that catches up with what failed: few, so that a little room is enough to get on.
     private static let rowsRetriedAtOnce = 1_000
+    /// When no more than ``rowsInCalmMax`` rows were written in so long, SQLite's pages are given back.
+    private static let calmNanoseconds: UInt64 = 2_000_000_000
+    /// A writer with so few rows does as well with the pages that the kernel holds.
+    private static let rowsInCalmMax = 500
     /// After a failure the disk is left alone for so long, and what comes fails at once.
     private static let pauseNanoseconds: UInt64 = 200_000_000
 
@@ -117,6 +122,8 @@ public final class SQLiteStore: Store {
     private nonisolated(unsafe) var lastFailure: (error: StoreError, at: UInt64)?
     /// When the writer goes on with what is not urgent; touched on its thread only.
     private nonisolated(unsafe) var restsUntil: UInt64 = 0
+    /// Rows that were written since a moment, nil after a time without any; touched on the writer's thread only.
+    private nonisolated(unsafe) var recent: (rowsCount: Int, since: UInt64)?
     private let path: String
     /// This start has made the file.
     private let isNew: Bool
@@ -365,6 +372,28 @@ public final class SQLiteStore: Store {
             }
             state.unlock()
             for pending in group { pending.completion?(result) }
+            slim(after: rowsCount, at: start + nanoseconds)
+        }
+    }
+
+    /// Gives back the pages that SQLite keeps, up to 16 MiB, once little is written.
+    private func slim(after rowsCount: Int, at now: UInt64) {
+        guard let recent, now >= recent.since + Self.calmNanoseconds else {
+            return self.recent = ((self.recent?.rowsCount ?? 0) + rowsCount, self.recent?.since ?? now)
+        }
+        self.recent = recent.rowsCount + rowsCount == 0 ? nil : (0, now)
+        guard recent.rowsCount + rowsCount <= Self.rowsInCalmMax else { return }
+        do { try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA shrink_memory") } } catch { return }  // It keeps them.
+    }
+
+    /// Bytes of pages that SQLite keeps.
+    var cachedBytes: Int {
+        get throws {
+            try queue.read { database in
+                var (bytes, most): (CInt, CInt) = (0, 0)
+                sqlite3_db_status(database.sqliteConnection, SQLITE_DBSTATUS_CACHE_USED, &bytes, &most, 0)
+                return Int(bytes)
+            }
         }
     }
 
@@ -377,6 +406,10 @@ public final class SQLiteStore: Store {
             state.lock()
             shared.isResting = false
             unlockForWork()
+        }
+        while recent != nil {
+            if state.lock(whenValue: .busy, timeoutSeconds: Double(Self.calmNanoseconds) / 1e9) { return }
+            slim(after: 0, at: DispatchTime.now().uptimeNanoseconds)
         }
         state.lock(whenValue: .busy)
     }

@@ -10,7 +10,7 @@ enum SessionMemory {
     private static let settleSeconds: UInt32 = 13
 
     static func bytesPerSession() async throws -> Int {
-        guard let counter = AllocatedBytes() else { throw GateError(description: "jemalloc is not linked") }
+        guard let allocator = Jemalloc() else { throw GateError(description: "jemalloc is not linked") }
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         limit.rlim_cur = limit.rlim_max
@@ -28,32 +28,10 @@ enum SessionMemory {
         for (start, end) in [(0, counts[0]), (counts[0], counts[1])] {
             for token in tokens[start..<end] { try RawClient.open(port: node.ports.client, token: token) }
             sleep(settleSeconds)
-            allocated.append(counter.read())
+            allocated.append(allocator.allocatedBytes)
         }
         for path in ["rollcall.sqlite", "rollcall.sqlite-wal", "rollcall.sqlite-shm"] { unlink("\(directory)/a/\(path)") }
         return (allocated[1] - allocated[0]) / (counts[1] - counts[0])
-    }
-}
-
-/// The bytes that jemalloc has handed out.
-struct AllocatedBytes {
-    private typealias Control =
-        @convention(c) (
-            UnsafePointer<CChar>, UnsafeMutableRawPointer?, UnsafeMutablePointer<Int>?, UnsafeMutableRawPointer?, Int
-        ) -> Int32
-
-    private let control: Control
-
-    init?() {
-        guard let symbol = dlsym(nil, "mallctl") else { return nil }
-        control = unsafeBitCast(symbol, to: Control.self)
-    }
-
-    func read() -> Int {
-        var (epoch, allocated, size) = (UInt64(1), 0, MemoryLayout<Int>.size)
-        _ = control("epoch", nil, nil, &epoch, MemoryLayout<UInt64>.size)
-        _ = control("stats.allocated", &allocated, &size, nil, 0)
-        return allocated
     }
 }
 

@@ -46,6 +46,27 @@ import Testing
         store.close()
     }
 
+    @Test("The store gives SQLite's pages back once little or nothing is written", arguments: [false, true])
+    func pagesAreGivenBackInCalm(isWriting: Bool) async throws {
+        let store = try open()
+        for batch in 0..<10 {
+            try await persist((0..<600).map { row("user\(batch)-\($0)", version: 1, value: "online") }, in: store).get()
+        }
+        let busyBytes = try store.cachedBytes
+        #expect(busyBytes > 300_000)
+        let start = ContinuousClock.now
+        var writes: Milliseconds = 0
+        while try store.cachedBytes > busyBytes / 4, ContinuousClock.now < start + .seconds(30) {
+            if isWriting, ContinuousClock.now > start + .milliseconds(50 * writes) {
+                writes += 1
+                try await persist([row("ann", version: 1 + writes, value: "away")], in: store).get()
+            }
+            await Task.yield()
+        }
+        #expect(try store.cachedBytes <= busyBytes / 4)
+        store.close()
+    }
+
     @Test func aProcessIsLaterThanTheOneBeforeThoughTheClockWentBack() throws {
         var store = try open()
         #expect(store.lastGeneration == 0)
