@@ -137,7 +137,7 @@ let package = Package(
             name: "PresenceNodeTests",
             dependencies: [
                 "PresenceNode", "PresenceCore", "PresenceWire", "HTTP2", .product(name: "JWTKit", package: "jwt-kit"),
-                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDB", package: "GRDB.swift"), .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: strict),
         .target(

@@ -48,6 +48,15 @@ public enum TokenKey: Sendable {
     /// An RSA key of at least 2048 bits, PEM.
     case rs256(publicPEM: String)
 
+    /// The one algorithm that it is for: `alg` in a token's header (RFC 7518 §3.1).
+    var algorithm: String {
+        switch self {
+        case .hs256: "HS256"
+        case .es256: "ES256"
+        case .rs256: "RS256"
+        }
+    }
+
     /// Throws when the key is too short or no key at all.
     func collection() async throws(ConfigurationError) -> JWTKeyCollection {
         let keys = JWTKeyCollection()
@@ -80,19 +89,29 @@ public enum DevelopmentKey {
 
 /// Checks tokens with the keys of the app that they name.
 public final class Authenticator: Sendable {
-    private let keys: [String: [JWTKeyCollection]]
-    private let development: JWTKeyCollection?
+    private struct Key {
+        let algorithm: String
+        let keys: JWTKeyCollection
+
+        init(_ key: TokenKey) async throws(ConfigurationError) {
+            algorithm = key.algorithm
+            keys = try await key.collection()
+        }
+    }
+
+    private let keys: [String: [Key]]
+    private let development: Key?
 
     /// - Parameters:
     ///   - apps: the keys by app; several for one app while they are changed.
     ///   - isDevelopment: take ``DevelopmentKey`` for every app.
     public init(apps: [String: [TokenKey]], isDevelopment: Bool) async throws {
-        var keys: [String: [JWTKeyCollection]] = [:]
+        var keys: [String: [Key]] = [:]
         for (app, appKeys) in apps {
-            for key in appKeys { keys[app, default: []].append(try await key.collection()) }
+            for key in appKeys { keys[app, default: []].append(try await Key(key)) }
         }
         self.keys = keys
-        development = isDevelopment ? try await TokenKey.hs256(secret: DevelopmentKey.secret).collection() : nil
+        development = isDevelopment ? try await Key(.hs256(secret: DevelopmentKey.secret)) : nil
     }
 
     /// The caller that a token names. Takes some 50 µs: ``VerifiedTokens`` remembers the answer.
@@ -113,7 +132,13 @@ public final class Authenticator: Sendable {
         let app = claims.app ?? "default"
         let candidates = keys[app] ?? development.map { [$0] } ?? []
         guard !candidates.isEmpty else { throw AuthenticationError(reason: "no keys are configured for app \"\(app)\"") }
-        guard await isSigned(token, by: candidates) else {
+        // RFC 8725 §3.1: the key says what the signature is, never the token.
+        let fitting = candidates.filter { $0.algorithm == header.alg }
+        guard !fitting.isEmpty else {
+            let algorithms = Set(candidates.map(\.algorithm)).sorted().joined(separator: " or ")
+            throw AuthenticationError(reason: "the token's alg is not \(algorithms), that of the keys of app \"\(app)\"")
+        }
+        guard await isSigned(token, by: fitting) else {
             throw AuthenticationError(reason: "the token is not signed by a key of app \"\(app)\"")
         }
         let expiresAt = Self.milliseconds(claims.exp.value)
@@ -135,10 +160,10 @@ public final class Authenticator: Sendable {
         return Milliseconds(exactly: value.rounded()) ?? (value > 0 ? .max : .min)
     }
 
-    private func isSigned(_ token: [UInt8], by candidates: [JWTKeyCollection]) async -> Bool {
-        for keys in candidates {
+    private func isSigned(_ token: [UInt8], by candidates: [Key]) async -> Bool {
+        for key in candidates {
             do {
-                _ = try await keys.verify(token, as: TokenClaims.self)
+                _ = try await key.keys.verify(token, as: TokenClaims.self)
                 return true
             } catch { continue }  // The next key may be the one; no key at all is answered with 401.
         }

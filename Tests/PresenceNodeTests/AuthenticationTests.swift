@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import JWTKit
 import PresenceWire
@@ -66,6 +67,35 @@ import Testing
         let token = try await keys.sign(claims, header: ["crit": ["b64"]])
         #expect(
             try await check(token) == .failure(AuthenticationError(reason: "the token's header calls extensions critical")))
+    }
+
+    /// RFC 8725 §3.1: the algorithm is the key's, whatever the signature is worth.
+    @Test(arguments: [#""none""#, #""xyz""#, #""hs256""#, #""HS512""#, #""ES256""#, #""""#, "1", "null"], ["", #","kid":"k""#])
+    func aTokenOfAnotherAlgorithmThanTheKeysIsRefusedThoughItsSignatureIsRight(algorithm: String, more: String) async throws {
+        let claims = #"{"sub":"ann","app":"a","exp":9999999999}"#
+        let head = #"{"alg":\#(algorithm),"typ":"JWT"\#(more)}"#
+        #expect(await isTaken(Self.signed(head, claims)) == false)
+        #expect(await isTaken(Self.signed(#"{"typ":"JWT"\#(more)}"#, claims)) == false)
+        #expect(await isTaken(Self.signed(#"{"alg":"HS256"\#(more)}"#, claims)), "signed like the others")
+    }
+
+    @Test func theReasonNamesTheAlgorithmsOfTheAppsKeysAndNothingOfTheToken() async throws {
+        let token = Self.signed(#"{"alg":"none\n"}"#, #"{"sub":"ann","app":"a","exp":9999999999}"#)
+        #expect(
+            try await check(token) == .failure(AuthenticationError(reason: "the token's alg is not HS256, that of the keys of app \"a\"")))
+    }
+
+    private func isTaken(_ token: String) async -> Bool { (try? await check(token).get()) != nil }
+
+    /// With the HMAC-SHA-256 of app "a", whatever `head` says.
+    private static func signed(_ head: String, _ claims: String) -> String {
+        let text = [head, claims].map { base64($0.utf8) }.joined(separator: ".")
+        let key = SymmetricKey(data: Data(secretA.utf8))
+        return text + "." + base64(HMAC<SHA256>.authenticationCode(for: Data(text.utf8), using: key))
+    }
+
+    private static func base64(_ bytes: some Sequence<UInt8>) -> String {
+        Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
     @Test(arguments: [TokenKey.es256(publicPEM: "no key"), .rs256(publicPEM: "no key")]) func whatIsNoKeyIsRefused(key: TokenKey) async {
