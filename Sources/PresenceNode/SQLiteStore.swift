@@ -11,6 +11,8 @@ import PresenceWire
 public final class SQLiteStore: Store {
     /// Rows that may wait for the disk; beyond it a write is refused with ``StoreError/overloaded``.
     public static let rowsWaitingMax = 1_000_000
+    /// The database in a node's folder; its log and what is put aside have names that begin with this one.
+    static let fileName = "rollcall.sqlite"
     /// `PRAGMA application_id`: "Roll".
     static let applicationID = 0x526F_6C6C
     /// Rows of a group that are not urgent: some milliseconds of writing.
@@ -135,13 +137,9 @@ public final class SQLiteStore: Store {
     /// - Parameter canBeCompleted: there are other nodes that may have what is missing: a damaged file is put aside, what can be read of it
     ///   goes to a new one, and ``isIncomplete`` says so.
     public init(directory: String, nodeID: String, cluster: String, canBeCompleted: Bool = false) throws(StoreError) {
-        let path = directory + "/rollcall.sqlite"
+        let path = "\(directory)/\(Self.fileName)"
         self.path = path
-        do {
-            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        } catch {
-            throw .unusable(path: directory, problem: "cannot be made: \(error.localizedDescription)")
-        }
+        try PrivateFiles.makeFolder(directory, of: Self.fileName)
         folder = try FolderLock(directory, of: path)
         isNew = !FileManager.default.fileExists(atPath: path)
         do {
@@ -218,6 +216,7 @@ public final class SQLiteStore: Store {
         for leftover in [path, path + "-journal"] where FileManager.default.fileExists(atPath: leftover) {
             try FileManager.default.removeItem(atPath: leftover)
         }
+        try PrivateFiles.make(path)
         let queue = try DatabaseQueue(path: path)
         try queue.write { database in
             try RowTable.create(in: database)
