@@ -58,6 +58,9 @@ public struct NodeConfiguration: Sendable {
     public var listen = HostPort(host: "127.0.0.1", port: 7600)
     /// Where other nodes connect. Default 127.0.0.1:7601.
     public var clusterListen = HostPort(host: "127.0.0.1", port: 7601)
+    /// Opens the cluster port on an address that others reach though there is neither ``clusterSecret`` nor TLS between nodes: for a network
+    /// that only the nodes are in. Default false: the start is refused.
+    public var allowsInsecureCluster = false
     /// The address under which other nodes find this one. Default: ``clusterListen``.
     public var advertise: HostPort?
     /// Where operators connect. Default 127.0.0.1:7602.
@@ -133,8 +136,10 @@ public struct NodeConfiguration: Sendable {
         var apps = KnownSettings.Apps()
         if let file {
             apps = try KnownSettings.check(file: file)
-            do { providers.append(try await FileProvider<YAMLSnapshot>(filePath: .init(file))) } catch {
-                throw ConfigurationError(setting: "config", problem: "\(file) cannot be read: \(error)")
+            if apps.hasSettings {
+                do { providers.append(try await FileProvider<YAMLSnapshot>(filePath: .init(file))) } catch {
+                    throw ConfigurationError(setting: "config", problem: "\(file) cannot be read: \(error)")
+                }
             }
         }
         var configuration = NodeConfiguration()
@@ -161,8 +166,10 @@ public struct NodeConfiguration: Sendable {
             guard let address = HostPort(text) else { throw ConfigurationError(setting: "join", problem: "\"\(text)\" is not HOST:PORT") }
             return address
         }
+        allowsInsecureCluster = try reader.bool("insecureCluster") ?? false
         dataDirectory = try reader.text("dataDir") ?? dataDirectory
         let apps = Set(try reader.list("apps") + appsWithKeys).sorted()
+        try KnownSettings.check(variables: variables)
         try KnownSettings.check(variables: variables, apps: apps)
         for app in apps { appKeys[app] = try reader.keys(of: app) }
         isDevelopment = try reader.bool("dev") ?? (appKeys.isEmpty && !hasAddress)
@@ -182,6 +189,9 @@ public struct NodeConfiguration: Sendable {
         drainTimeout = try reader.seconds("drainTimeout", in: 0...3_600) ?? drainTimeout
     }
 
+    /// Whether the cluster port can be reached from outside and asks for no proof: who finds it may join, and read and change everything.
+    public var isClusterOpen: Bool { !clusterListen.isLoopback && clusterSecret == nil && clusterTLSCertificate == nil }
+
     /// Throws for settings that do not fit together.
     public func validate() throws(ConfigurationError) {
         guard Limits.isValidName(nodeID) else {
@@ -193,6 +203,14 @@ public struct NodeConfiguration: Sendable {
         if let clusterSecret, clusterSecret.utf8.count < 16 {
             throw ConfigurationError(setting: "clusterSecret", problem: "has \(clusterSecret.utf8.count) bytes; it needs at least 16")
         }
+        for app in appKeys.keys.sorted() where !Limits.isValidName(app) {
+            throw ConfigurationError(setting: "jwt.\(app)", problem: "is not an app: 1 to 64 bytes without control characters")
+        }
+        // 0 is for listening: it stands for a port that the kernel chooses.
+        for (name, address) in join.map({ ("join", $0) }) + [("advertise", advertise)] {
+            guard let address, address.port == 0 else { continue }
+            throw ConfigurationError(setting: name, problem: "\(address) has port 0, which leads nowhere; give 1 to 65535")
+        }
         guard isDevelopment || !appKeys.isEmpty else {
             throw ConfigurationError(setting: "apps", problem: "no keys are configured; name an app and its key, or use --dev on loopback")
         }
@@ -203,6 +221,14 @@ public struct NodeConfiguration: Sendable {
                 problem:
                     "\(address) can be reached from outside, but the development key is known to everybody; configure keys or listen on 127.0.0.1"
             )
+        }
+        guard !isClusterOpen || allowsInsecureCluster else {
+            throw ConfigurationError(
+                setting: "cluster-listen",
+                problem: """
+                    \(clusterListen) can be reached from outside, and neither a secret nor TLS keeps strangers out of the cluster; give \
+                    clusterSecret, cluster-tls-certificate or, on a network that only the nodes are in, insecure-cluster
+                    """)
         }
         guard (1...Self.loopsMax).contains(loopsCount) else {
             throw ConfigurationError(setting: "loops", problem: "\(loopsCount) is not in 1...\(Self.loopsMax)")

@@ -8,7 +8,7 @@ enum KnownSettings {
     static let names = [
         "advertise", "apps", "cluster", "clusterListen", "clusterSecret", "clusterTlsCa", "clusterTlsCertificate",
         "clusterTlsKey", "dataDir", "dev", "drainTimeout", "heartbeatInterval",
-        "heartbeatTimeout", "join",
+        "heartbeatTimeout", "insecureCluster", "join",
         "jwt", "listen", "logFormat", "logLevel", "loops", "nodeId", "offlineGrace", "opsListen", "policies", "reconnectGrace",
         "streamsPerConnection",
         "tlsCertificate", "tlsKey",
@@ -24,6 +24,8 @@ enum KnownSettings {
         var policies: [String: AppPolicy] = [:]
         /// Those below `jwt`.
         var withKeys: [String] = []
+        /// Whether the file has settings: its reader takes no file without.
+        var hasSettings = true
     }
 
     /// Refuses names that do not exist and values of a shape that their setting does not take, and returns what the file says of apps.
@@ -37,7 +39,10 @@ enum KnownSettings {
             throw ConfigurationError(setting: "config", problem: "\(file) is not YAML: \(error)")
         }
         var apps = Apps()
-        guard let root else { return apps }
+        guard let root, root.null == nil else {
+            apps.hasSettings = false
+            return apps
+        }
         try checkNames(in: root, of: nil, names)
         for (name, value) in root.mapping ?? [:] { try checkShape(of: value, name.string ?? "?") }
         for (app, keys) in root.mapping?["jwt"]?.mapping ?? [:] {
@@ -109,7 +114,17 @@ enum KnownSettings {
 
 /// Keys of apps in the environment.
 extension KnownSettings {
-    private static let keyPrefix = "ROLLCALL_JWT_"
+    private static let prefix = "ROLLCALL_"
+    private static let keyPrefix = prefix + "JWT_"
+
+    /// Settings that are too large for a variable.
+    private static let namesInFilesOnly: Set = ["jwt", "policies"]
+
+    /// Variables that others read and a node passes over: `docker-compose.yml` has the first two, `Tests` the others.
+    private static let foreignVariables: Set = ["ROLLCALL_HS256", "ROLLCALL_SECRET", "ROLLCALL_SCALE", "ROLLCALL_TESTS"]
+
+    /// The variables of all settings, in order.
+    static var variables: [String] { names.filter { !namesInFilesOnly.contains($0) }.map { prefix + encoded($0) } }
 
     /// The variable that is read for a key of an app.
     static func variable(of app: String, _ key: String) -> String { "\(keyPrefix)\(encoded(app))_\(encoded(key))" }
@@ -125,6 +140,15 @@ extension KnownSettings {
             isAfterSmall = character.isLowercase
         }
         return encoded
+    }
+
+    /// Refuses variables that look like a setting and are none, by name: a misspelt one would be found in production.
+    static func check(variables: [String]) throws(ConfigurationError) {
+        let known = Set(Self.variables).union(foreignVariables)
+        for variable in variables where variable.hasPrefix(prefix) && !variable.hasPrefix(keyPrefix) && !known.contains(variable) {
+            throw ConfigurationError(
+                setting: variable, problem: "no such setting; the variables are \(Self.variables.joined(separator: ", "))")
+        }
     }
 
     /// Refuses variables that look like a key and are none: of an app that is not among `apps`, or of a kind that does not exist. The node

@@ -27,6 +27,7 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "PEM file with this node's certificate for links between nodes.") var clusterTlsCertificate: String?
     @Option(help: "PEM file with its key.") var clusterTlsKey: String?
     @Option(help: "PEM file with the authority that signs the nodes' certificates.") var clusterTlsCa: String?
+    @Flag(help: "Open the cluster port to other machines without a secret and without TLS.") var insecureCluster = false
     @Option(help: "Event loops, 1 to 64 (default: one a core).") var loops: Int?
     @Option(help: "trace, debug, info, notice, warning or error (default info).") var logLevel: String?
     @Option(help: "text or json (default text).") var logFormat: String?
@@ -37,7 +38,8 @@ struct ServeCommand: AsyncParsableCommand {
             ("join", join), ("dataDir", dataDir), ("cluster", cluster), ("dev", dev ? "true" : nil), ("tlsCertificate", tlsCertificate),
             ("tlsKey", tlsKey),
             ("clusterTlsCertificate", clusterTlsCertificate), ("clusterTlsKey", clusterTlsKey), ("clusterTlsCa", clusterTlsCa),
-            ("loops", loops.map(String.init)), ("logLevel", logLevel), ("logFormat", logFormat),
+            ("insecureCluster", insecureCluster ? "true" : nil), ("loops", loops.map(String.init)), ("logLevel", logLevel),
+            ("logFormat", logFormat),
         ]
         return Dictionary(uniqueKeysWithValues: given.compactMap { name, value in value.map { (name, $0) } })
     }
@@ -47,6 +49,11 @@ struct ServeCommand: AsyncParsableCommand {
             flags: flags, environment: ProcessInfo.processInfo.environment, file: config)
         try bootstrapLogging(level: configuration.logLevel, format: configuration.logFormat)
         let logger = Logger(label: "rollcall")
+        if configuration.isClusterOpen {
+            logger.warning(
+                "the cluster port is open to everybody who reaches it: there is neither a secret nor TLS between the nodes",
+                metadata: ["cluster": "\(configuration.clusterListen)"])
+        }
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         let node = try await start(configuration, logger: logger)
         logger.notice(

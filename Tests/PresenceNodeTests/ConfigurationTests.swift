@@ -61,7 +61,9 @@ import Testing
     @Test(arguments: [
         (["listen": "nonsense"], "listen"), (["listen": "127.0.0.1:99999"], "listen"), (["dev": "true", "listen": "0.0.0.0:1"], "listen"),
         (["listen": "127.0.0.1:0"], "apps"), (["loops": "0"], "loops"), (["loops": "many"], "loops"), (["nodeId": ""], "node-id"),
-        (["join": "a:1,b"], "join"), (["tlsCertificate": "x", "dev": "true"], "tls-certificate"),
+        (["join": "a:1,b"], "join"), (["join": "127.0.0.1:0"], "join"), (["join": "a:1,b:0"], "join"),
+        (["advertise": "127.0.0.1:0"], "advertise"),
+        (["tlsCertificate": "x", "dev": "true"], "tls-certificate"),
         (["logFormat": "xml", "dev": "true"], "log-format"),
         (["heartbeatTimeout": "10", "dev": "true"], "heartbeatTimeout"),
         (["dev": "true", "listen": "127.example.com:1"], "listen"), (["dev": "true", "listen": "127.0.0.1.evil:1"], "listen"),
@@ -123,7 +125,66 @@ import Testing
         #expect(refusal?.setting == name && refusal?.problem.contains("ROLLCALL_JWT_<APP>_ES256PUBLIC_KEY_FILE") == true)
     }
 
+    @Test func anAppOf65BytesIsRefusedByItsName() async throws {
+        let name = String(repeating: "a", count: 65)
+        let inFile = try await refusal { try await read(yaml: "jwt: {\(name): {hs256: \(Self.secret)}}") }
+        #expect(inFile?.setting == "jwt.\(name)")
+        let variables = ["ROLLCALL_APPS": name, "ROLLCALL_JWT_\(name.uppercased())_HS256": Self.secret]
+        let inVariable = try await refusal { try await read([:], variables) }
+        #expect(inVariable?.setting == "jwt.\(name)")
+        let longest = String(name.dropLast())
+        #expect(try await read(yaml: "jwt: {\(longest): {hs256: \(Self.secret)}}").appKeys.count == 1)
+    }
+
+    // MARK: Variables
+
+    @Test(arguments: ["ROLLCALL_LISTN", "ROLLCALL_NODEID", "ROLLCALL_node_id", "ROLLCALL_POLICIES", "ROLLCALL_JWT", "ROLLCALL_"])
+    func aVariableThatIsNoSettingIsRefusedByItsName(name: String) async throws {
+        let refusal = try await refusal { try await read([:], [name: "x"]) }
+        #expect(refusal?.setting == name && refusal?.problem.contains("ROLLCALL_NODE_ID") == true)
+    }
+
+    @Test func theVariableOfEachSettingAndThoseForOtherCommandsAreTaken() async throws {
+        for name in ["ROLLCALL_HS256", "ROLLCALL_SECRET", "ROLLCALL", "ROLLCALLER", "PATH"] {
+            #expect(try await read([:], [name: "x"]).isDevelopment)
+        }
+        let values = [
+            "ROLLCALL_NODE_ID": "n", "ROLLCALL_LISTEN": "127.0.0.1:1", "ROLLCALL_CLUSTER_LISTEN": "127.0.0.1:2", "ROLLCALL_LOOPS": "1",
+            "ROLLCALL_STREAMS_PER_CONNECTION": "7", "ROLLCALL_APPS": "a", "ROLLCALL_JWT_A_HS256": Self.secret,
+            "ROLLCALL_CLUSTER_SECRET": Self.secret,
+        ]
+        #expect(try await read([:], values).streamsPerConnectionMax == 7)
+    }
+
+    // MARK: The cluster port
+
+    @Test(arguments: ["0.0.0.0:7601", "192.0.2.1:7601", "[::]:7601", "a.example.net:7601"])
+    func aClusterPortThatStrangersReachNeedsASecretOrCertificates(address: String) async throws {
+        let flags = ["clusterListen": address, "apps": "a"]
+        let key = ["ROLLCALL_JWT_A_HS256": Self.secret]
+        let refusal = try await refusal { try await read(flags, key) }
+        #expect(refusal?.setting == "cluster-listen" && refusal?.problem.contains("insecure-cluster") == true)
+        #expect(try await read(flags, key.merging(["ROLLCALL_CLUSTER_SECRET": Self.secret]) { $1 }).isClusterOpen == false)
+        let certificates = ["clusterTlsCertificate": "c", "clusterTlsKey": "k", "clusterTlsCa": "a"]
+        #expect(try await read(flags.merging(certificates) { $1 }, key).isClusterOpen == false)
+        #expect(try await read(flags.merging(["insecureCluster": "true"]) { $1 }, key).isClusterOpen)
+        #expect(try await read(flags, key.merging(["ROLLCALL_INSECURE_CLUSTER": "true"]) { $1 }).isClusterOpen)
+        let file = "clusterListen: \"\(address)\"\ninsecureCluster: true\njwt: {a: {hs256: \(Self.secret)}}"
+        #expect(try await read(yaml: file).isClusterOpen)
+    }
+
+    @Test(arguments: ["127.0.0.1:7601", "localhost:7601", "[::1]:7601"])
+    func aClusterPortOnLoopbackNeedsNeither(address: String) async throws {
+        #expect(try await read(["clusterListen": address, "apps": "a"], ["ROLLCALL_JWT_A_HS256": Self.secret]).isClusterOpen == false)
+    }
+
     // MARK: Shapes
+
+    @Test(arguments: ["", "\n", "# nothing but a comment\n", "---\n", "{}\n"]) func anEmptyFileIsAFileWithoutSettings(text: String)
+        async throws
+    {
+        #expect(try await read(yaml: text).isDevelopment)
+    }
 
     @Test(arguments: [
         ("listen: [0.0.0.0:7600]", "listen"), ("heartbeatTimeout: [60]", "heartbeatTimeout"), ("nodeId: {a: b}", "nodeId"),

@@ -4,6 +4,9 @@ import Testing
 
 /// What `rollcall serve` says when it cannot.
 @Suite struct ServeTests {
+    private static let secret = String(repeating: "k", count: 32)
+    private static let variables = ["ROLLCALL_APPS": "default", "ROLLCALL_JWT_DEFAULT_HS256": secret, "ROLLCALL_CLUSTER_SECRET": secret]
+
     @Test(arguments: ["cluster-listen", "ops-listen", "listen"])
     func aHostThatDoesNotResolveIsNamedWithItsSettingAndTheReason(setting: String) async throws {
         let folder = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"
@@ -13,7 +16,7 @@ import Testing
             arguments += ["--\(name)", name == setting ? "nosuch.invalid:7600" : "127.0.0.1:0"]
         }
         let ended = try await run(
-            arguments, ["ROLLCALL_APPS": "default", "ROLLCALL_JWT_DEFAULT_HS256": String(repeating: "k", count: 32)])
+            arguments, Self.variables)
         #expect(ended.status == ExitCode.unavailable)
         #expect(ended.output.contains("rollcall: \(setting): cannot listen on nosuch.invalid:7600: "), "\(ended.output)")
     }
