@@ -74,6 +74,8 @@ public final class HTTPServer: Sendable {
     /// Listens on `host`:`port` (0 for a free one) with each of `loops`; with TLS when `tls` is given.
     ///
     /// With several loops each has a listener of its own by `SO_REUSEPORT`, and the kernel spreads the connections (design §7: within 3 %).
+    /// The first is bound without that option, and gets it when it listens: another process of the same user, which could share the port with
+    /// the others, cannot have it once the first listens, and of two that try at once the kernel lets one listen.
     /// Throws when the port cannot be had.
     public static func bind(
         host: String, port: Int, loops: [HTTPLoop], tls: NIOSSLContext? = nil, retransmission: Retransmission = .usual
@@ -83,9 +85,10 @@ public final class HTTPServer: Sendable {
         do {
             for loop in loops {
                 let listener = try await listen(
-                    host: host, port: port, loop: UncheckedLoop(loop: loop), isShared: loops.count > 1, tls: tls,
+                    host: host, port: port, loop: UncheckedLoop(loop: loop), isShared: !listeners.isEmpty, tls: tls,
                     retransmission: retransmission)
                 listeners.append(listener)
+                if listeners.count == 1, loops.count > 1 { try await listener.setOption(reusePort, value: 1).get() }
                 port = listener.localAddress?.port ?? port
             }
         } catch {
@@ -98,6 +101,8 @@ public final class HTTPServer: Sendable {
     /// Lets a loop's state be named on other threads; it is touched on its own only.
     private struct UncheckedLoop: @unchecked Sendable { let loop: HTTPLoop }
 
+    private static let reusePort = ChannelOptions.Types.SocketOption(
+        level: .socket, name: NIOBSDSocket.Option(rawValue: CInt(SO_REUSEPORT)))
     static let messagesPerRead: UInt = 4
     static var receiveAllocator: AdaptiveRecvByteBufferAllocator {
         AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 512, maximum: 65_536)
@@ -121,10 +126,7 @@ public final class HTTPServer: Sendable {
                 }
             }
         for option in retransmission.options { bootstrap = bootstrap.childChannelOption(option.name, value: option.value) }
-        if isShared {
-            let reusePort = NIOBSDSocket.Option(rawValue: CInt(SO_REUSEPORT))
-            bootstrap = bootstrap.serverChannelOption(ChannelOptions.Types.SocketOption(level: .socket, name: reusePort), value: 1)
-        }
+        if isShared { bootstrap = bootstrap.serverChannelOption(reusePort, value: 1) }
         return try await bootstrap.bind(host: host, port: port).get()
     }
 

@@ -35,7 +35,7 @@ public final class RollcallNode: @unchecked Sendable {
         var notReady: String? = "starting"
     }
 
-    /// Opens the store, takes the ports, joins the cluster. Throws a ``StoreError``, a ``JoinError``, or the error of a port that is taken.
+    /// Opens the store, takes the ports, joins the cluster. Throws a ``StoreError``, a ``JoinError``, or a ``ListenError``.
     public static func start(_ configuration: NodeConfiguration, logger: Logger) async throws -> RollcallNode {
         Jemalloc()?.giveBackInBackground()
         let store = try SQLiteStore(
@@ -70,12 +70,16 @@ public final class RollcallNode: @unchecked Sendable {
     private init(_ configuration: NodeConfiguration, store: any Store, logger: Logger) async throws {
         self.configuration = configuration
         self.store = store
+        let authenticator = try await Authenticator(apps: configuration.appKeys, isDevelopment: configuration.isDevelopment)
+        let clusterTLS = try ClusterTLS(configuration)
         group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.loopsCount)
         let loops = Array(group.makeIterator())
         let core = loops[0]
-        let authenticator = try await Authenticator(apps: configuration.appKeys, isDevelopment: configuration.isDevelopment)
-        let clusterTLS = try ClusterTLS(configuration)
-        let parts = try await Self.listen(configuration, core: core, tls: clusterTLS?.listener)
+        let parts: (server: HTTPServer, http: HTTPLoop)
+        do { parts = try await Self.listen(configuration, core: core, tls: clusterTLS?.listener) } catch {
+            try await group.shutdownGracefully()
+            throw error
+        }
         let address = configuration.advertise ?? HostPort(host: configuration.clusterListen.host, port: parts.server.port)
         let peer = Peer(
             id: NodeID(configuration.nodeID), generation: Self.generation(after: store.lastGeneration, at: Clock.now().wall),
@@ -117,25 +121,55 @@ public final class RollcallNode: @unchecked Sendable {
         opsHTTP = HTTPLoop(eventLoop: core, limits: HTTPLimits(), delegate: opsListener)
         do {
             try await Self.askContacts(configuration.join, shell)
+            Self.keepGeneration(of: peer, in: store, logger)
+            try await core.submit { [shell] in try shell.start(gateways) }.get()
+            let opened = try await Self.open(configuration, gateways: gateways, ops: opsHTTP, tls: try Self.tls(configuration))
+            servers = [opened.client, parts.server, opened.ops]
+            ports = Ports(client: opened.client.port, cluster: parts.server.port, ops: opened.ops.port)
         } catch {
             await parts.server.stopListening()
+            try await core.submit { [shell] in
+                shell.stop()
+                shell.links.closeAll()
+            }.get()
             shell.end()
             try await group.shutdownGracefully()
+            if let error = error as? RowError {
+                throw StoreError.unusable(path: configuration.dataDirectory, problem: error.description)
+            }
             throw error
         }
+    }
+
+    private static func keepGeneration(of peer: Peer, in store: any Store, _ logger: Logger) {
         do {
             try store.keep(generation: peer.generation)
         } catch {
             logger.warning(
                 "the generation is not on disk; a clock that goes back may keep the next process out", metadata: ["error": "\(error)"])
         }
-        try await core.submit { [shell] in try shell.start(gateways) }.get()
-        let ops = try await HTTPServer.bind(host: configuration.opsListen.host, port: configuration.opsListen.port, loops: [opsHTTP])
-        let client = try await HTTPServer.bind(
-            host: configuration.listen.host, port: configuration.listen.port, loops: gateways.map { $0.http },
-            tls: try Self.tls(configuration))
-        servers = [client, parts.server, ops]
-        ports = Ports(client: client.port, cluster: parts.server.port, ops: ops.port)
+    }
+
+    /// Takes the ports for operators and clients, once there is something to tell them.
+    private static func open(
+        _ configuration: NodeConfiguration, gateways: [GatewayLoop], ops: HTTPLoop, tls: NIOSSLContext?
+    ) async throws -> (client: HTTPServer, ops: HTTPServer) {
+        let opsServer = try await listen("ops-listen", configuration.opsListen, [ops])
+        do {
+            return (try await listen("listen", configuration.listen, gateways.map { $0.http }, tls: tls), opsServer)
+        } catch {
+            await opsServer.stopListening()
+            throw error
+        }
+    }
+
+    private static func listen(
+        _ setting: String, _ address: HostPort, _ loops: [HTTPLoop], tls: NIOSSLContext? = nil, retransmission: Retransmission = .usual
+    ) async throws -> HTTPServer {
+        do {
+            return try await HTTPServer.bind(
+                host: address.host, port: address.port, loops: loops, tls: tls, retransmission: retransmission)
+        } catch { throw ListenError(error, setting: setting, address: address) ?? error }
     }
 
     /// The time of the start, and later than the process before, also where the clock went back: the others take an older one for a process
@@ -153,9 +187,7 @@ public final class RollcallNode: @unchecked Sendable {
         limits.bodyBytesMax = 4 * Limits.batchBytesMax
         limits.bufferedBytesMax = 32 * Limits.batchBytesMax
         let http = HTTPLoop(eventLoop: core, limits: limits, delegate: nil)
-        let server = try await HTTPServer.bind(
-            host: configuration.clusterListen.host, port: configuration.clusterListen.port, loops: [http], tls: tls, retransmission: .quick)
-        return (server, http)
+        return (try await listen("cluster-listen", configuration.clusterListen, [http], tls: tls, retransmission: .quick), http)
     }
 
     private static func tls(_ configuration: NodeConfiguration) throws -> NIOSSLContext? {

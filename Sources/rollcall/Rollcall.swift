@@ -21,6 +21,8 @@ struct Rollcall: AsyncParsableCommand {
             fail("bad setting: \(error)", code: PresenceNode.ExitCode.usage)
         } catch let error as StoreError {
             fail("\(error)", code: PresenceNode.ExitCode.inputOutput)
+        } catch let error as ListenError {
+            fail("\(error)", code: PresenceNode.ExitCode.unavailable)
         } catch let error as JoinError {
             fail("\(error)", code: PresenceNode.ExitCode.unavailable)
         } catch {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 import Logging
-import NIOCore
 import PresenceNode
 import UnixSignals
 
@@ -55,7 +54,7 @@ struct ServeCommand: AsyncParsableCommand {
                 metadata: ["cluster": "\(configuration.clusterListen)"])
         }
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
-        let node = try await start(configuration, logger: logger)
+        let node = try await RollcallNode.start(configuration, logger: logger)
         logger.notice(
             "serving",
             metadata: [
@@ -69,25 +68,6 @@ struct ServeCommand: AsyncParsableCommand {
             break
         }
         try await node.stop()
-    }
-
-    private func start(_ configuration: NodeConfiguration, logger: Logger) async throws -> RollcallNode {
-        do { return try await RollcallNode.start(configuration, logger: logger) } catch let error as IOError {
-            throw CommandFailure(
-                description:
-                    "cannot listen on \(configuration.listen), \(configuration.clusterListen) or \(configuration.opsListen): \(error)",
-                code: PresenceNode.ExitCode.unavailable)
-        } catch let error as SocketAddressError.UnknownHost {
-            // In the order in which the ports are taken: of two addresses with the same host it is the first that failed.
-            let addresses = [
-                ("cluster-listen", configuration.clusterListen), ("ops-listen", configuration.opsListen), ("listen", configuration.listen),
-            ]
-            guard let (setting, address) = addresses.first(where: { $0.1.host == error.host }) else { throw error }
-            throw CommandFailure(
-                description:
-                    "\(setting): cannot listen on \(address): \(error.errorDescription); give an address of this machine, or a name of one",
-                code: PresenceNode.ExitCode.unavailable)
-        }
     }
 
     /// Two lines that work when pasted.

@@ -1,0 +1,32 @@
+import Foundation
+import NIOCore
+
+/// A port that a node was told to listen on and cannot have: it does not start.
+public struct ListenError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// `listen`, `cluster-listen` or `ops-listen`.
+    public let setting: String
+    public let address: HostPort
+    /// Why not, and what would be right.
+    public let problem: String
+
+    public init(setting: String, address: HostPort, problem: String) {
+        self.setting = setting
+        self.address = address
+        self.problem = problem
+    }
+
+    /// Nil for an error that says nothing of the port.
+    init?(_ error: any Error, setting: String, address: HostPort) {
+        switch error {
+        case let error as IOError where error.errnoCode == EADDRINUSE:
+            self.init(setting: setting, address: address, problem: "the port is taken; stop the process that has it, or give another one")
+        case let error as IOError: self.init(setting: setting, address: address, problem: "\(error)")
+        case let error as SocketAddressError.UnknownHost:
+            let problem = "\(error.errorDescription); give an address of this machine, or a name of one"
+            self.init(setting: setting, address: address, problem: problem)
+        default: return nil
+        }
+    }
+
+    public var description: String { "\(setting): cannot listen on \(address): \(problem)" }
+}
