@@ -6,31 +6,24 @@ struct ClusterTLS: Sendable {
     let listener: NIOSSLContext
     let caller: NIOSSLContext
 
-    /// Nil without files; throws a ``ConfigurationError`` for files that are no certificate, key and authority.
-    init?(_ configuration: NodeConfiguration) throws {
-        guard let certificate = configuration.clusterTLSCertificate, let key = configuration.clusterTLSKey,
-            let authority = configuration.clusterTLSAuthority
-        else { return nil }
-        do {
-            let chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
-            let privateKey = NIOSSLPrivateKeySource.privateKey(try NIOSSLPrivateKey(file: key, format: .pem))
-            let roots = NIOSSLTrustRoots.certificates(try NIOSSLCertificate.fromPEMFile(authority))
-            var listening = TLSConfiguration.makeServerConfigurationWithMTLS(
-                certificateChain: chain, privateKey: privateKey, trustRoots: roots)
-            listening.certificateVerification = .noHostnameVerification
-            listening.applicationProtocols = ["h2"]
-            listener = try NIOSSLContext(configuration: listening)
-            var calling = TLSConfiguration.makeClientConfiguration()
-            calling.certificateChain = chain
-            calling.privateKey = privateKey
-            calling.trustRoots = roots
-            calling.certificateVerification = .noHostnameVerification
-            calling.applicationProtocols = ["h2"]
-            caller = try NIOSSLContext(configuration: calling)
-        } catch {
+    /// - Parameter authority: the PEM file of those who sign nodes' certificates; read at the start only.
+    init(_ source: CertificateSource, authority: String?) throws(ConfigurationError) {
+        let roots: NIOSSLTrustRoots
+        do { roots = .certificates(try NIOSSLCertificate.fromPEMFile(authority ?? "")) } catch {
             throw ConfigurationError(
-                setting: "cluster-tls-certificate",
-                problem: "\(certificate), \(key) and \(authority) are not a certificate, its key and an authority in PEM: \(error)")
+                setting: "cluster-tls-ca", problem: "\(authority ?? "") is no authority's certificate in PEM: \(error)")
         }
+        var listening = TLSConfiguration.makeServerConfigurationWithMTLS(
+            certificateChain: source.chain, privateKey: source.key, trustRoots: roots)
+        listening.certificateVerification = .noHostnameVerification
+        listening.applicationProtocols = ["h2"]
+        listener = try source.context(listening)
+        var calling = TLSConfiguration.makeClientConfiguration()
+        calling.certificateChain = source.chain
+        calling.privateKey = source.key
+        calling.trustRoots = roots
+        calling.certificateVerification = .noHostnameVerification
+        calling.applicationProtocols = ["h2"]
+        caller = try source.context(calling)
     }
 }

@@ -29,6 +29,8 @@ public final class RollcallNode: @unchecked Sendable {
     private let opsHTTP: HTTPLoop
     private let servers: [HTTPServer]
     private let state: NodeState
+    private let certificates: Certificates
+    private let logger: Logger
 
     /// Whether the node is ready; touched on the core's loop.
     private final class NodeState: @unchecked Sendable {
@@ -70,13 +72,14 @@ public final class RollcallNode: @unchecked Sendable {
     private init(_ configuration: NodeConfiguration, store: any Store, logger: Logger) async throws {
         self.configuration = configuration
         self.store = store
+        self.logger = logger
         let authenticator = try await Authenticator(apps: configuration.appKeys, isDevelopment: configuration.isDevelopment)
-        let clusterTLS = try ClusterTLS(configuration)
+        certificates = try Certificates(configuration)
         group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.loopsCount)
         let loops = Array(group.makeIterator())
         let core = loops[0]
         let parts: (server: HTTPServer, http: HTTPLoop)
-        do { parts = try await Self.listen(configuration, core: core, tls: clusterTLS?.listener) } catch {
+        do { parts = try await Self.listen(configuration, core: core, tls: certificates.cluster?.listener) } catch {
             try await group.shutdownGracefully()
             throw error
         }
@@ -86,7 +89,7 @@ public final class RollcallNode: @unchecked Sendable {
             address: address.description)
         shell = Shell(
             peer: peer, cluster: configuration.cluster, joins: !configuration.join.isEmpty,
-            secret: ClusterSecret(configuration.clusterSecret), tls: clusterTLS?.caller,
+            secret: ClusterSecret(configuration.clusterSecret), tls: certificates.cluster?.caller,
             gatewaysCount: loops.count,
             settings: configuration.core, eventLoop: core,
             store: store,
@@ -123,7 +126,7 @@ public final class RollcallNode: @unchecked Sendable {
             try await Self.askContacts(configuration.join, shell)
             Self.keepGeneration(of: peer, in: store, logger)
             try await core.submit { [shell] in try shell.start(gateways) }.get()
-            let opened = try await Self.open(configuration, gateways: gateways, ops: opsHTTP, tls: try Self.tls(configuration))
+            let opened = try await Self.open(configuration, gateways: gateways, ops: opsHTTP, tls: certificates.clients)
             servers = [opened.client, parts.server, opened.ops]
             ports = Ports(client: opened.client.port, cluster: parts.server.port, ops: opened.ops.port)
         } catch {
@@ -190,20 +193,6 @@ public final class RollcallNode: @unchecked Sendable {
         return (try await listen("cluster-listen", configuration.clusterListen, [http], tls: tls, retransmission: .quick), http)
     }
 
-    private static func tls(_ configuration: NodeConfiguration) throws -> NIOSSLContext? {
-        guard let certificate = configuration.tlsCertificate, let key = configuration.tlsKey else { return nil }
-        do {
-            let chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
-            var tls = TLSConfiguration.makeServerConfiguration(
-                certificateChain: chain, privateKey: .privateKey(try NIOSSLPrivateKey(file: key, format: .pem)))
-            tls.applicationProtocols = ["h2", "http/1.1"]
-            return try NIOSSLContext(configuration: tls)
-        } catch {
-            throw ConfigurationError(
-                setting: "tls-certificate", problem: "\(certificate) and \(key) are not a certificate and its key in PEM: \(error)")
-        }
-    }
-
     /// Asks the contact points whether they would have this node, before its rows are read and any is written: a node that is refused would serve
     /// users that the cluster serves too, and a clock that is far off would leave its mark on the disk.
     private static func askContacts(_ contacts: [HostPort], _ shell: Shell) async throws {
@@ -268,6 +257,10 @@ public final class RollcallNode: @unchecked Sendable {
             Self.metrics(shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener)
         }.get()
     }
+
+    /// Reads the files of certificates again, and says in the log what became of it: connections that begin after that see the new ones.
+    /// Files that cannot be used change nothing.
+    public func reloadCertificates() { certificates.reload(logger) }
 
     /// Stops: gives its slots and its clients to the others, if there are any; then takes no more connections, finishes what is in
     /// flight, says goodbye, writes what waits.

@@ -53,7 +53,7 @@ struct ServeCommand: AsyncParsableCommand {
                 "the cluster port is open to everybody who reaches it: there is neither a secret nor TLS between the nodes",
                 metadata: ["cluster": "\(configuration.clusterListen)"])
         }
-        let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+        let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup)
         let node = try await RollcallNode.start(configuration, logger: logger)
         logger.notice(
             "serving",
@@ -63,11 +63,18 @@ struct ServeCommand: AsyncParsableCommand {
                 "ops": "\(configuration.opsListen.host):\(node.ports.ops)",
             ])
         if configuration.isDevelopment { try await welcome(node) }
-        for await signal in signals {
+        var received = signals.makeAsyncIterator()
+        while let signal = await received.next() {
+            if signal == .sighup {
+                node.reloadCertificates()
+                continue
+            }
             logger.notice("stopping", metadata: ["signal": "\(signal)"])
             break
         }
         try await node.stop()
+        // Until here the signals are taken, so that a second one ends no node that still gives its users to the others.
+        withExtendedLifetime(received) {}
     }
 
     /// Two lines that work when pasted.

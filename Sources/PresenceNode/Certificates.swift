@@ -1,0 +1,96 @@
+import Foundation
+import Logging
+import NIOCertificateReloading
+import NIOSSL
+
+/// The certificates that a node shows to its clients and to other nodes. They are read at the start, and again by ``reload(_:)``: connections
+/// that begin after it see the new ones, those that are open go on.
+final class Certificates: Sendable {
+    /// For the clients' port; nil without files.
+    let clients: NIOSSLContext?
+    /// For the cluster port and for links to other nodes; nil without files.
+    let cluster: ClusterTLS?
+    private let sources: [CertificateSource]
+
+    /// Throws a ``ConfigurationError`` for files that are no certificate and its key.
+    init(_ configuration: NodeConfiguration) throws {
+        let source = try CertificateSource(
+            "tls-certificate", certificate: configuration.tlsCertificate, key: configuration.tlsKey)
+        let clusterSource = try CertificateSource(
+            "cluster-tls-certificate", certificate: configuration.clusterTLSCertificate, key: configuration.clusterTLSKey)
+        clients = try source.map { source in
+            var tls = TLSConfiguration.makeServerConfiguration(certificateChain: source.chain, privateKey: source.key)
+            tls.applicationProtocols = ["h2", "http/1.1"]
+            return try source.context(tls)
+        }
+        cluster = try clusterSource.map { try ClusterTLS($0, authority: configuration.clusterTLSAuthority) }
+        sources = [source, clusterSource].compactMap { $0 }
+    }
+
+    /// Reads the files again, and says in the log what became of that. Files that cannot be used change nothing.
+    func reload(_ logger: Logger) {
+        if sources.isEmpty { logger.notice("no certificates are configured, so there are none to read again") }
+        for source in sources { source.reload(logger) }
+    }
+}
+
+/// A certificate and its key, in two PEM files.
+struct CertificateSource {
+    /// The setting that names the certificate, for errors.
+    let setting: String
+    /// What the files held at the start.
+    let chain: [NIOSSLCertificateSource]
+    let key: NIOSSLPrivateKeySource
+    private let certificateFile: String
+    private let keyFile: String
+    private let reloader: TimedCertificateReloader
+
+    /// Nil without files.
+    init?(_ setting: String, certificate: String?, key keyFile: String?) throws(ConfigurationError) {
+        guard let certificate, let keyFile else { return nil }
+        self.setting = setting
+        (certificateFile, self.keyFile) = (certificate, keyFile)
+        do {
+            chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
+            key = .privateKey(try NIOSSLPrivateKey(file: keyFile, format: .pem))
+        } catch { throw Self.unusable(setting, certificate, keyFile, error) }
+        // Nothing runs it: files are read when somebody says so, and a half-written one is read by nobody.
+        reloader = TimedCertificateReloader(
+            refreshInterval: .seconds(86_400),
+            certificateSource: .init(location: .memory { Array(try Self.text(certificate).utf8) }, format: .pem),
+            privateKeySource: .init(location: .memory { Array(Self.key(in: try Self.text(keyFile)).utf8) }, format: .pem))
+    }
+
+    private static func unusable(_ setting: String, _ certificate: String, _ key: String, _ error: any Error) -> ConfigurationError {
+        ConfigurationError(setting: setting, problem: "\(certificate) and \(key) are not a certificate and its key in PEM: \(error)")
+    }
+
+    private static func text(_ file: String) throws -> String { try String(contentsOfFile: file, encoding: .utf8) }
+
+    /// Without the curve's parameters, which `openssl ecparam` writes before the key.
+    private static func key(in text: String) -> Substring {
+        text.firstRange(of: /-----BEGIN [A-Z ]*PRIVATE KEY-----/).map { text[$0.lowerBound...] } ?? text[...]
+    }
+
+    /// A context whose connections show what was read last.
+    func context(_ configuration: TLSConfiguration) throws(ConfigurationError) -> NIOSSLContext {
+        var configuration = configuration
+        configuration.setCertificateReloader(reloader)
+        do { return try NIOSSLContext(configuration: configuration) } catch {
+            throw Self.unusable(setting, certificateFile, keyFile, error)
+        }
+    }
+
+    func reload(_ logger: Logger) {
+        let files: Logger.Metadata = ["setting": "\(setting)", "certificate": "\(certificateFile)", "key": "\(keyFile)"]
+        do {
+            try reloader.reload()
+            logger.notice("certificate read again; connections that begin now see it", metadata: files)
+        } catch {
+            let problem: Logger.Metadata = ["problem": "\(error)"]
+            logger.error(
+                "certificate not read again: the files are no certificate and its key in PEM; the one from before stays in use",
+                metadata: files.merging(problem) { $1 })
+        }
+    }
+}
