@@ -54,14 +54,16 @@ test: deps test-deps lint
 	$(MAKE) --no-print-directory chaos-short
 	$(MAKE) --no-print-directory gate
 
-# Real nodes, killed, restarted, drained, joined, without room on a disk, told other policies, given another time, and cut off from one another, under a verifying
-# load; and clients behind bad and dead networks. Takes some thirty minutes; the partitions, the dead network and the full disk need root.
+# Real nodes, killed, restarted, drained, joined, without room on a disk, without their files, told other policies, given another time, and
+# cut off from one another, under a verifying load; and clients behind bad and dead networks. Takes some thirty minutes; the partitions, the
+# dead network and the full disk need root.
 chaos: build
 	Tests/Chaos/rolling-restart
 	Tests/Chaos/random-kills
 	Tests/Chaos/join-leave
 	Tests/Chaos/replace
 	Tests/Chaos/full-disk
+	Tests/Chaos/deleted-files
 	Tests/Chaos/overload
 	Tests/Chaos/policy-change
 	Tests/Chaos/hidden
@@ -76,11 +78,13 @@ chaos-short: export ROLLCALL := .build/debug/rollcall
 # The debug binary shares two cores with everything else here: what a death may take is shown by `make chaos`.
 chaos-short: export DEATH_SECONDS := 4
 chaos-short: export FOLLOW_SECONDS := 4
+chaos-short: export NOTICE_SECONDS := 4
 chaos-short:
 	Tests/Chaos/rolling-restart 3 200 2
 	Tests/Chaos/random-kills 3 200
 	Tests/Chaos/policy-change 1 30 60
 	Tests/Chaos/hidden 30 rollcall
+	Tests/Chaos/deleted-files 3
 
 lint:
 	@echo "== lint"

@@ -10,6 +10,7 @@ struct MetricsSnapshot {
     let store: StoreStatistics
     let salvage: StoreSalvage?
     let isStoreIncomplete: Bool
+    let hasStoreProblem: Bool
     /// What the ops port answered, by operation and code.
     let operatorsAnswered: [AdminAPI.Operation: [Int: UInt64]]
     /// Links to other nodes that are up, and that are to be.
@@ -203,6 +204,9 @@ struct MetricsSnapshot {
         metrics.gauge(
             "rollcall_store_incomplete", "1 while rows of a damaged database may be missing that other nodes have.",
             isStoreIncomplete ? 1 : 0)
+        metrics.gauge(
+            "rollcall_store_files_missing", "1 while the database or its log was deleted or replaced under the node.",
+            hasStoreProblem ? 1 : 0)
         metrics.histogram("rollcall_store_commit_seconds", "Duration of a transaction.", store.commitSeconds)
     }
 }

@@ -120,7 +120,7 @@ public final class RollcallNode: @unchecked Sendable {
         opsListener = OpsListener(
             admin: admin,
             metrics: { [shell] in Self.metrics(shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener) },
-            notReady: { state.notReady })
+            notReady: { state.notReady ?? store.problem })
         opsHTTP = HTTPLoop(eventLoop: core, limits: HTTPLimits(), delegate: opsListener)
         do {
             try await Self.askContacts(configuration.join, shell)
@@ -244,7 +244,7 @@ public final class RollcallNode: @unchecked Sendable {
         return EventLoopFuture.whenAllSucceed(snapshots, on: shell.eventLoop).map { counters in
             MetricsSnapshot(
                 node: shell.node.statistics, gateways: counters, store: store.statistics,
-                salvage: store.salvage, isStoreIncomplete: store.isIncomplete,
+                salvage: store.salvage, isStoreIncomplete: store.isIncomplete, hasStoreProblem: store.problem != nil,
                 operatorsAnswered: admin.answered, links: (shell.links.upCount, shell.links.downCount),
                 clusterRejections: cluster.rejections
             ).text

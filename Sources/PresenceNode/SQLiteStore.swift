@@ -127,6 +127,7 @@ public final class SQLiteStore: Store {
     /// Rows that were written since a moment, nil after a time without any; touched on the writer's thread only.
     private nonisolated(unsafe) var recent: (rowsCount: Int, since: UInt64)?
     private let path: String
+    private let files: OpenFiles
     /// This start has made the file.
     private let isNew: Bool
     /// Holds the lock on the folder.
@@ -146,6 +147,8 @@ public final class SQLiteStore: Store {
             salvage = try Self.prepare(path, nodeID: nodeID, cluster: cluster, canBeCompleted: canBeCompleted)
             queue = try Self.open(path)
             let generation = try queue.read { try String.fetchOne($0, sql: "SELECT value FROM meta WHERE name = 'generation'") }
+            // The first read has opened the log.
+            files = OpenFiles(database: path)
             lastGeneration = generation.flatMap { UInt64($0) } ?? 0
             shared.isIncomplete = try queue.read { try Row.fetchOne($0, sql: "SELECT 1 FROM meta WHERE name = 'incomplete'") != nil }
             if shared.isIncomplete, !canBeCompleted {
@@ -303,6 +306,8 @@ public final class SQLiteStore: Store {
         return shared.isIncomplete
     }
 
+    public var problem: String? { files.problem }
+
     public func keep(generation: UInt64) throws {
         try queue.write { try $0.execute(sql: "INSERT OR REPLACE INTO meta VALUES ('generation', ?)", arguments: [String(generation)]) }
     }
@@ -423,9 +428,12 @@ public final class SQLiteStore: Store {
     private func commit(_ group: [Pending]) -> Result<Void, StoreError> {
         do {
             if let lastFailure, DispatchTime.now().uptimeNanoseconds < lastFailure.at + Self.pauseNanoseconds { throw lastFailure.error }
+            try checkFiles()
             try catchUp()
             try put(group)
             try removeMark()
+            // What was written to files that are gone is on no disk.
+            try checkFiles()
             lastFailure = nil
             return .success(())
         } catch {
@@ -437,6 +445,10 @@ public final class SQLiteStore: Store {
             if !(error is StoreError) { rest(after: failure) }
             return .failure(failure)
         }
+    }
+
+    private func checkFiles() throws(StoreError) {
+        if let problem = files.look() { throw .failed(problem) }
     }
 
     private func put(_ group: [Pending]) throws {

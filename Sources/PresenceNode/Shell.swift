@@ -105,6 +105,8 @@ final class Shell: @unchecked Sendable {
             shell.node.beat(at: Clock.now())
             if shell.links.hasTriedAll { shell.node.joinedNobody(at: Clock.now()) }
             shell.links.watch()
+            // The write fails: so the core knows before the next change, and the log tells it.
+            if shell.store.problem != nil, shell.isStoreSound { shell.persist([], ticket: Self.unusedTicket, isUrgent: true) }
         }
         for gateway in gateways {
             gateway.eventLoop.execute { gateway.scheduleTicks() }
@@ -176,6 +178,9 @@ final class Shell: @unchecked Sendable {
             call, caller: caller, origin: .backEnd, seesAll: true, gateway: Self.adminGateway, token: nextAdminToken, at: Clock.now())
         obey()
     }
+
+    /// The core counts its tickets from 1.
+    private static let unusedTicket: UInt64 = 0
 
     /// Where the answers to administrators go.
     private static let adminGateway = -1

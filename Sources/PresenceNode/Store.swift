@@ -78,6 +78,9 @@ public protocol Store: AnyObject, Sendable {
     var salvage: StoreSalvage? { get }
     /// Rows may be missing that other nodes have: those of a damaged file, at this start or an earlier one.
     var isIncomplete: Bool { get }
+    /// Why nothing that is written would be there after a restart, for instance because somebody deleted the files: then every call fails.
+    /// Nil when all is well; noticed within half a second though nothing is written.
+    var problem: String? { get }
     /// The ``PresenceWire/Peer/generation`` of the process that used the store before; 0 if there was none.
     var lastGeneration: UInt64 { get }
     /// This process goes by `generation`. Throws when the disk takes nothing.

@@ -18,5 +18,6 @@ final class NullStore: Store {
     var statistics: StoreStatistics { StoreStatistics() }
     var salvage: StoreSalvage? { nil }
     var isIncomplete: Bool { false }
+    var problem: String? { nil }
     var lastGeneration: UInt64 { 0 }
 }
