@@ -17,9 +17,23 @@ struct DemoCommand: AsyncParsableCommand {
 
     func run() async throws {
         try bootstrapLogging(level: "error", format: "text")
+        // What cannot be used is told before there are nodes and a folder.
+        _ = try options(targets: [.init(host: "127.0.0.1", port: 0)])
         let directory = NSTemporaryDirectory() + "rollcall-demo-\(ProcessInfo.processInfo.processIdentifier)"
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        let nodes = try await start(directory)
+        var nodes: [RollcallNode] = []
+        let outcome: Result<SimulationReport, any Error>
+        do {
+            try await start(&nodes, in: directory)
+            outcome = .success(try await run(nodes, until: signals))
+        } catch { outcome = .failure(error) }
+        for node in nodes { try await node.stop() }
+        if FileManager.default.fileExists(atPath: directory) { try FileManager.default.removeItem(atPath: directory) }
+        if !(try outcome.get().isVerified) { throw ArgumentParser.ExitCode(1) }
+    }
+
+    /// The load, and what it shows, up to its end or a signal.
+    private func run(_ nodes: [RollcallNode], until signals: UnixSignalsSequence) async throws -> SimulationReport {
         for node in nodes { describe(node) }
         let simulation = try await simulate(nodes)
         let watcher = Task {
@@ -33,19 +47,15 @@ struct DemoCommand: AsyncParsableCommand {
         painter.cancel()
         watcher.cancel()
         Terminal.line("\n" + report.summary)
-        for node in nodes { try await node.stop() }
-        try FileManager.default.removeItem(atPath: directory)
-        if !report.isVerified { throw ArgumentParser.ExitCode(1) }
+        return report
     }
 
-    private func start(_ directory: String) async throws -> [RollcallNode] {
-        var nodes: [RollcallNode] = []
+    private func start(_ nodes: inout [RollcallNode], in directory: String) async throws {
         for index in 1...3 {
             var configuration = NodeConfiguration.loopback(nodeID: "node-\(index)", directory: directory, beside: nodes)
             configuration.cluster = "demo"
             nodes.append(try await RollcallNode.start(configuration, logger: Logger(label: "rollcall")))
         }
-        return nodes
     }
 
     private func describe(_ node: RollcallNode) {
@@ -55,19 +65,21 @@ struct DemoCommand: AsyncParsableCommand {
     }
 
     private func simulate(_ nodes: [RollcallNode]) async throws -> Simulation {
-        var options = SimulationOptions(targets: nodes.map { .init(host: "127.0.0.1", port: $0.ports.client) })
+        var options = try options(targets: nodes.map { .init(host: "127.0.0.1", port: $0.ports.client) })
         options.opsTargets = nodes.map { .init(host: "127.0.0.1", port: $0.ports.ops) }
+        let mint = try await TokenMint()
+        return try await Simulation(options) { "Bearer \(try await mint.token(user: $0))" }
+    }
+
+    private func options(targets: [SimulationOptions.Target]) throws -> SimulationOptions {
+        var options = SimulationOptions(targets: targets)
         options.users = users
         options.watch = min(watch, users - 1)
         options.rate = rate
         options.duration = duration ?? 86_400
         options.verify = true
-        let mint = try await TokenMint()
-        do { return try await Simulation(options) { "Bearer \(try await mint.token(user: $0))" } } catch let error
-            as SimulationOptions.Invalid
-        {
-            throw CommandFailure(description: error.description, code: PresenceNode.ExitCode.usage)
-        }
+        do { try options.validate() } catch { throw CommandFailure(description: error.description, code: PresenceNode.ExitCode.usage) }
+        return options
     }
 
     /// A table that is drawn again in place on a terminal; a line every two seconds elsewhere.

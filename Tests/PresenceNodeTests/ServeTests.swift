@@ -21,6 +21,17 @@ import Testing
         #expect(ended.output.contains("rollcall: \(setting): cannot listen on nosuch.invalid:7600: "), "\(ended.output)")
     }
 
+    @Test(arguments: [["--users", "1"], ["--rate", "0"], ["--duration", "0"]]) func aDemoThatCannotBeginLeavesNothingBehind(flags: [String])
+        async throws
+    {
+        let folder = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let ended = try await run(["demo"] + flags, ["TMPDIR": folder])
+        #expect(ended.status == ExitCode.usage && ended.output.contains("\(flags[0]): "), "\(ended.output)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
+    }
+
     /// Runs the command until it ends, on a thread of its own: the pool that tests run on has a thread a core.
     private func run(_ arguments: [String], _ variables: [String: String]) async throws -> (status: Int32, output: String) {
         try await withCheckedThrowingContinuation { done in
