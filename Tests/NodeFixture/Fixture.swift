@@ -101,6 +101,7 @@ package func run(_ program: String, _ arguments: [String]) async throws -> (stat
             process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
             process.arguments = [program] + arguments
             let pipe = Pipe()
+            process.standardInput = FileHandle.nullDevice
             process.standardOutput = pipe
             process.standardError = pipe
             do { try process.run() } catch { return done.resume(throwing: error) }

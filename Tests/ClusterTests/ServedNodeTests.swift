@@ -1,0 +1,163 @@
+import Foundation
+import HTTP2
+import Logging
+import NIOPosix
+import NodeFixture
+import PresenceNode
+import PresenceWire
+import Testing
+
+/// What only a process of its own shows: exit codes, signals, the rights of its files, and ports that two want.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct ServedNodeTests {
+    // MARK: Ports
+
+    @Test(arguments: [("--listen", "clients"), ("--cluster-listen", "cluster"), ("--ops-listen", "ops")])
+    func aNodeWhosePortAnotherHasEndsAndNamesIt(flag: String, name: String) async throws {
+        let first = try await ServedNode.serving()
+        let address = "127.0.0.1:\(try first.port(name))"
+        let second = try ServedNode([flag, address])
+        #expect(try await second.ended() == ExitCode.unavailable)
+        #expect(second.log.contains("rollcall: \(flag.dropFirst(2)): cannot listen on \(address): "), "\(second.log)")
+        #expect(try await first.call("getUserStatus", #"{"userIDs":["ann"]}"#) == 200)
+    }
+
+    @Test func ofNodesThatWantOnePortAtOnceOneServes() async throws {
+        for _ in 0..<5 {
+            let free = try await ServedNode.serving()
+            let address = "127.0.0.1:\(try free.port("clients"))"
+            free.signal(SIGKILL)
+            _ = try await free.ended()
+            let nodes = try (0..<4).map { _ in try ServedNode(["--listen", address]) }
+            try await nodes[0].until("all but one have ended") { nodes.count(where: \.isRunning) <= 1 }
+            let running = nodes.filter(\.isRunning)
+            let serving = try #require(running.first)
+            try await serving.until("the last one serves") { serving.log.contains("serving") }
+            for node in nodes where node !== serving { #expect(try await node.ended() == ExitCode.unavailable) }
+        }
+    }
+
+    // MARK: Files
+
+    @Test(arguments: ["000", "022", "0777"]) func noOtherUserMayReadWhatANodeKeepsWhateverTheUmask(umask: String) async throws {
+        let node = try await ServedNode.serving(umask: umask)
+        #expect(try await node.call("setSelfStatus", #"{"customStatus":"kept"}"#) == 200)
+        let files = try FileManager.default.contentsOfDirectory(atPath: node.dataDirectory)
+        #expect(files.contains("rollcall.sqlite-wal"))
+        #expect(try Self.rights(node.dataDirectory) == 0o700)
+        for file in files { #expect(try Self.rights("\(node.dataDirectory)/\(file)") == 0o600, "\(file)") }
+    }
+
+    static func rights(_ path: String) throws -> Int {
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        return try #require(attributes[.posixPermissions] as? Int)
+    }
+
+    @Test func aStoreThatWasWrittenAheadOfTheClockEndsTheStartAsOneThatCannotBeUsed() async throws {
+        let folder = TemporaryFolder()
+        let store = try SQLiteStore(directory: "\(folder.path)/data", nodeID: "n", cluster: "rollcall")
+        let ahead = Milliseconds(Date().timeIntervalSince1970 * 1_000) + 3_600_000
+        let row = Row(
+            user: UserID(app: "default", id: "ann"), kind: .status, key: "", version: Version(milliseconds: ahead, counter: 0, node: 1),
+            value: Array("{}".utf8))
+        try store.persistAndWait([row]).get()
+        store.close()
+        let node = try ServedNode(["--join", "127.0.0.1:1"], in: folder)
+        #expect(try await node.ended() == ExitCode.inputOutput)
+        #expect(node.log.contains("rollcall: data directory: ") && node.log.contains("s ahead of this machine's clock"), "\(node.log)")
+    }
+
+    @Test func aNodeWhoseFilesAreDeletedIsNotReadyAndRefusesWhatWouldBeLost() async throws {
+        let node = try await ServedNode.serving()
+        #expect(try await node.call("setSelfStatus", #"{"customStatus":"kept"}"#) == 200)
+        #expect(try await node.ops("/readyz").status == 200)
+        try FileManager.default.removeItem(atPath: node.dataDirectory)
+        try await node.until("it is not ready") { try await node.ops("/readyz").status == 503 }
+        #expect(try await node.ops("/readyz").text.contains("rollcall.sqlite is gone"))
+        try await node.until("it logs that") { node.log.contains("rollcall.sqlite is gone") }
+        #expect(try await node.call("setSelfStatus", #"{"customStatus":"lost"}"#) == 503)
+        #expect(try await node.call("getUserStatus", #"{"userIDs":["ann"]}"#) == 200)
+        #expect(try await node.ops("/metrics").text.contains("\nrollcall_store_files_missing 1\n"))
+        #expect(node.log.split(separator: "\n").count { $0.contains("is gone") } == 1)
+        node.signal(SIGTERM)
+        #expect(try await node.ended() == 0)
+    }
+
+    // MARK: A cluster port that strangers reach
+
+    @Test func anOpenClusterPortOpensOnlyWhereThatIsAskedForAndIsLogged() async throws {
+        let refused = try ServedNode(["--cluster-listen", "0.0.0.0:0"])
+        #expect(try await refused.ended() == ExitCode.usage)
+        #expect(refused.log.contains("bad setting: cluster-listen: "), "\(refused.log)")
+        let open = try await ServedNode.serving(["--cluster-listen", "0.0.0.0:0", "--insecure-cluster"])
+        #expect(open.log.contains("warning") && open.log.contains("the cluster port is open to everybody"), "\(open.log)")
+        let closed = try await ServedNode.serving(["--cluster-listen", "0.0.0.0:0"], ["ROLLCALL_CLUSTER_SECRET": ServedNode.secret])
+        #expect(!closed.log.contains("warning"), "\(closed.log)")
+    }
+
+    // MARK: Signals
+
+    @Test func aHangUpDoesNotEndANode() async throws {
+        let node = try await ServedNode.serving()
+        for _ in 0..<3 { node.signal(SIGHUP) }
+        try await node.until("it says that there is nothing to read again") { node.log.contains("no certificates are configured") }
+        #expect(try await node.call("getUserStatus", #"{"userIDs":["ann"]}"#) == 200)
+        node.signal(SIGTERM)
+        node.signal(SIGHUP)
+        #expect(try await node.ended() == 0)
+    }
+
+    @Test func aHangUpTakesNewCertificatesAndABrokenFileChangesNothing() async throws {
+        let folder = TemporaryFolder()
+        for name in ["first", "second", "third"] { try await Self.makeCertificate(name, in: folder.path) }
+        let use = { (name: String) in
+            for ending in ["pem", "key"] {
+                let content = try Data(contentsOf: URL(fileURLWithPath: "\(folder.path)/\(name).\(ending)"))
+                try content.write(to: URL(fileURLWithPath: "\(folder.path)/used.\(ending)"), options: .atomic)
+            }
+        }
+        try use("first")
+        let files = ["\(folder.path)/used.pem", "\(folder.path)/used.key"]
+        let node = try await ServedNode.serving(
+            [
+                "--tls-certificate", files[0], "--tls-key", files[1], "--cluster-tls-certificate", files[0], "--cluster-tls-key", files[1],
+                "--cluster-tls-ca", "\(folder.path)/first.pem",
+            ], in: folder)
+        let names = {
+            try await [Self.name(at: node.port("clients")), Self.name(at: node.port("cluster"), as: "\(folder.path)/first")]
+        }
+        #expect(try await names() == ["first", "first"])
+        try use("second")
+        node.signal(SIGHUP)
+        try await node.until("both ports show the new certificate") { try await names() == ["second", "second"] }
+        try "no key".write(toFile: files[1], atomically: true, encoding: .utf8)
+        node.signal(SIGHUP)
+        try await node.until("the broken file is logged, for each port") {
+            node.log.split(separator: "\n").count { $0.contains("error") && $0.contains(files[1]) } == 2
+        }
+        #expect(try await names() == ["second", "second"])
+        try use("third")
+        node.signal(SIGHUP)
+        try await node.until("a file that is whole again is taken") { try await names() == ["third", "third"] }
+        node.signal(SIGTERM)
+        #expect(try await node.ended() == 0)
+    }
+
+    private static func makeCertificate(_ name: String, in folder: String) async throws {
+        let made = try await run(
+            "openssl",
+            [
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=\(name)",
+                "-keyout", "\(folder)/\(name).key", "-out", "\(folder)/\(name).pem",
+            ])
+        try #require(made.status == 0, "\(made.output)")
+    }
+
+    /// Of whom the certificate is that a port shows.
+    ///
+    /// - Parameter client: the files of the caller's own certificate and key, without their endings.
+    private static func name(at port: Int, as client: String? = nil) async throws -> String {
+        let own = client.map { ["-cert", "\($0).pem", "-key", "\($0).key"] } ?? []
+        let shown = try await run("openssl", ["s_client", "-connect", "127.0.0.1:\(port)", "-alpn", "h2"] + own)
+        return shown.output.firstMatch(of: /subject=CN ?= ?(\w+)/).map { String($0.1) } ?? shown.output
+    }
+}
