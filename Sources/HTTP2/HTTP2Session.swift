@@ -27,7 +27,7 @@ final class HTTP2Session {
 
     let role: Role
     /// Shared by all the connections of a loop: a copy in each session would cost it a hundred bytes.
-    private let sharedLimits: SharedLimits
+    var sharedLimits: SharedLimits
     private var events: [Event] = []
     private var taken: [Event] = []
     let streams = HTTP2StreamTable()

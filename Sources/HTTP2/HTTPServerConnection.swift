@@ -171,6 +171,9 @@ open class HTTPServerConnection {
     /// Ends a stream at once.
     open func reset(_ stream: StreamID) { preconditionFailure("to be overridden") }
 
+    /// Bounds what the peer may send from now on by other limits than those of its loop, over HTTP/2: for one that has proved who it is.
+    open func setLimits(_ limits: HTTPLimits) {}
+
     /// Asks for a sign of life.
     open func ping() { preconditionFailure("to be overridden") }
 

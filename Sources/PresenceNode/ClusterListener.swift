@@ -6,24 +6,31 @@ import PresenceWire
 
 /// The cluster port: takes the hellos and batches of other nodes. Junk costs its sender one stream, and is counted.
 final class ClusterListener: HTTPServerDelegate {
-    /// What a connection is known by after its hello, and trusted as after its proof.
+    /// What a connection is known by: after its hello our random number, after its proof who it is.
     private final class Sender {
-        let hello: Hello
-        let helloBytes: [UInt8]
-        let callerNonce: [UInt8]
-        let listenerNonce = ClusterSecret.nonce()
-        var isProven = false
+        let nonce = ClusterSecret.nonce()
+        var proven: Hello?
         var order = BatchOrder()
-
-        init(_ hello: Hello, bytes: [UInt8], nonce: [UInt8]) {
-            self.hello = hello
-            helloBytes = bytes
-            callerNonce = nonce
-        }
     }
 
     /// Why streams were rejected.
     enum Rejection: String, CaseIterable { case junk, noHello, notStarted, refused, wrongSecret, unknownPath, wrongMethod, tooLarge }
+
+    /// Of a caller that has proved nothing: the hello of a cluster of some 600 nodes, twice. It is not read before its proof is right.
+    static var strangersLimits: HTTPLimits {
+        var limits = HTTPLimits()
+        limits.bodyBytesMax = 256 << 10
+        limits.bufferedBytesMax = 512 << 10
+        return limits
+    }
+
+    /// Of a node.
+    static var membersLimits: HTTPLimits {
+        var limits = HTTPLimits()
+        limits.bodyBytesMax = 4 * Limits.batchBytesMax
+        limits.bufferedBytesMax = 32 * Limits.batchBytesMax
+        return limits
+    }
 
     private unowned let shell: Shell
     private(set) var rejections: [Rejection: UInt64] = [:]
@@ -35,58 +42,75 @@ final class ClusterListener: HTTPServerDelegate {
         guard request.refusedStatus == nil else { return reject(.tooLarge, 413, "too large", request.stream, connection) }
         let (bytes, target) = (UnsafeRawBufferPointer(request.body), request.target)
         let isBatch = target.starts(with: Self.batchPath)
-        guard isBatch || target.elementsEqual(Self.helloPath) || target.elementsEqual(Self.proofPath) else {
+        let isTrial = target.elementsEqual(Self.trialPath)
+        let isHello = target.elementsEqual(Self.helloPath)
+        guard isBatch || isHello || isTrial || target.elementsEqual(Self.proofPath) else {
             return reject(.unknownPath, .noSuchPath("this port is for nodes of the cluster"), request.stream, connection)
         }
         guard request.method == .post else {
             return reject(.wrongMethod, .wrongMethod("nodes of the cluster send POST"), request.stream, connection, allow: "POST")
         }
         if isBatch { return batch(target.dropFirst(Self.batchPath.count), bytes, request.stream, connection) }
-        if target.elementsEqual(Self.helloPath) { return hello(bytes, request.stream, connection) }
-        proof(bytes, request.stream, connection)
+        if isHello { return hello(bytes, request.stream, connection) }
+        proof(bytes, isTrial: isTrial, request.stream, connection)
     }
 
     private static let helloPath = Array("/cluster/v1/hello".utf8)
     private static let proofPath = Array("/cluster/v1/proof".utf8)
+    private static let trialPath = Array("/cluster/v1/trial".utf8)
     private static let batchPath = Array("/cluster/v1/batch/".utf8)
 
-    /// The caller's random number and its card; answered with ours, and with the proof that we know the secret.
+    /// A caller says that it is there, and no more; answered with a random number, and no more: neither side tells its name before the other
+    /// has proved that it knows the secret.
     private func hello(_ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection) {
         guard shell.isStarted else { return reject(.notStarted, 503, "starting", stream, connection) }
-        let nonce = Array(bytes.prefix(ClusterSecret.bytesCount))
-        let card = Array(bytes.dropFirst(ClusterSecret.bytesCount))
+        guard bytes.isEmpty else {
+            let reason = "the hello must be empty: this node speaks protocol version \(Hello.protocolVersion)"
+            return reject(.junk, 400, reason, stream, connection)
+        }
+        let sender = Sender()
+        connection.applicationState = sender
+        respond(200, sender.nonce, stream, connection)
+    }
+
+    /// The caller's random number, its proof and its hello, which is read if the proof is right; answered with our proof and hello.
+    ///
+    /// - Parameter isTrial: the caller only asks whether it would be refused.
+    private func proof(
+        _ bytes: UnsafeRawBufferPointer, isTrial: Bool, _ stream: StreamID, _ connection: HTTPServerConnection
+    ) {
+        guard shell.isStarted else { return reject(.notStarted, 503, "starting", stream, connection) }
+        guard let sender = connection.applicationState as? Sender, sender.proven == nil else {
+            return reject(.noHello, 409, "say hello first", stream, connection)
+        }
+        // A number is good for one try.
+        connection.applicationState = nil
+        let size = ClusterSecret.bytesCount
+        let (nonce, proof) = (Array(bytes.prefix(size)), Array(bytes.dropFirst(size).prefix(size)))
+        let card = Array(bytes.dropFirst(2 * size))
+        guard shell.secret.isValid(proof, of: .caller, caller: nonce, listener: sender.nonce, hello: card) else {
+            log("a caller's cluster secret is not this node's", of: connection.remoteAddress, as: "secret")
+            return reject(.wrongSecret, 403, "the cluster secret is not this node's", stream, connection)
+        }
         let hello: Hello
         do throws(DecodeError) { hello = try Hello(card) } catch { return reject(.junk, 400, "not a hello: \(error)", stream, connection) }
         if let refusal = shell.node.refusal(of: hello, at: Clock.now()) {
-            logRefusal(of: hello.sender.id, refusal)
+            log(refusal, of: "\(hello.sender.id)", as: "\(hello.sender.id)")
             return reject(.refused, 409, refusal, stream, connection)
         }
-        let sender = Sender(hello, bytes: card, nonce: nonce)
-        connection.applicationState = sender
         let own = shell.node.hello(at: Clock.now()).bytes
-        let proof = shell.secret.proof(.listener, caller: nonce, listener: sender.listenerNonce, hello: own)
-        respond(200, sender.listenerNonce + proof + own, stream, connection)
-    }
-
-    private func proof(_ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection) {
-        guard let sender = connection.applicationState as? Sender else {
-            return reject(.noHello, 409, "say hello first", stream, connection)
-        }
-        let isValid = shell.secret.isValid(
-            Array(bytes), of: .caller, caller: sender.callerNonce, listener: sender.listenerNonce, hello: sender.helloBytes)
-        guard isValid else {
-            logRefusal(of: sender.hello.sender.id, "its cluster secret is not this node's")
-            return reject(.wrongSecret, 403, "the cluster secret is not this node's", stream, connection)
-        }
-        sender.isProven = true
-        respond(200, [], stream, connection)
-        shell.update { $0.greeted(by: sender.hello, at: $1) }
+        respond(200, shell.secret.proof(.listener, caller: nonce, listener: sender.nonce, hello: own) + own, stream, connection)
+        guard !isTrial else { return }
+        sender.proven = hello
+        connection.applicationState = sender
+        connection.setLimits(Self.membersLimits)
+        shell.update { $0.greeted(by: hello, at: $1) }
     }
 
     private func batch(
         _ number: some Sequence<UInt8>, _ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection
     ) {
-        guard let sender = connection.applicationState as? Sender, sender.isProven else {
+        guard let sender = connection.applicationState as? Sender, sender.proven != nil else {
             return reject(.noHello, 409, "say hello and prove the secret first", stream, connection)
         }
         guard let number = UInt64(String(decoding: Array(number), as: UTF8.self)), let isNext = sender.order.arrives(number) else {
@@ -100,8 +124,8 @@ final class ClusterListener: HTTPServerDelegate {
     }
 
     private func take(_ bytes: UnsafeRawBufferPointer, from sender: Sender, _ stream: StreamID, _ connection: HTTPServerConnection) {
+        guard let hello = sender.proven else { return }
         do {
-            let hello = sender.hello
             let isTaken = try shell.update { node, now in
                 try node.receive(batch: bytes, from: hello.sender.id, on: hello.connection, at: now)
             }
@@ -110,9 +134,12 @@ final class ClusterListener: HTTPServerDelegate {
         } catch { reject(.junk, 400, "not a batch: \(error)", stream, connection) }
     }
 
-    private func logRefusal(of node: NodeID, _ reason: String) {
-        guard refusals.isDue("\(node)", reason, at: .now()) else { return }
-        shell.logger.warning("node refused", metadata: ["node": "\(node)", "reason": "\(reason)"])
+    /// - Parameters:
+    ///   - caller: whom it is about.
+    ///   - kind: of lines of the same kind and reason one is written a minute. A stranger must not choose it.
+    private func log(_ reason: String, of caller: String, as kind: String) {
+        guard refusals.isDue(kind, reason, at: .now()) else { return }
+        shell.logger.warning("node refused", metadata: ["node": "\(caller)", "reason": "\(reason)"])
     }
 
     private func reject(
@@ -150,10 +177,19 @@ extension Hello {
             return Result { () throws(DecodeError) in
                 let hello = try reader.hello()
                 if hello.isOfThisProtocol { try reader.expectEnd() }
+                try hello.checkNames()
                 return hello
             }
         }
         self = try result.get()
+    }
+
+    /// Names and addresses go to logs, metrics, disks and other nodes.
+    private func checkNames() throws(DecodeError) {
+        let names = [cluster, sender.id.rawValue] + members.map(\.id.rawValue)
+        let addresses = [sender.address] + members.map(\.address)
+        guard names.allSatisfy({ Limits.isValidName($0) }), addresses.allSatisfy({ HostPort($0) != nil && !LogText.needsEscape($0) })
+        else { throw .badName }
     }
 
     /// What travels.

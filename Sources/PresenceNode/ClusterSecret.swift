@@ -2,7 +2,10 @@ import Crypto
 import Foundation
 
 /// How two nodes prove to one another that they know the cluster's secret, without telling it: each answers the other's random number
-/// with an HMAC-SHA256 (RFC 2104) over both numbers and what it said of itself. A recorded conversation proves nothing later.
+/// with an HMAC-SHA256 (RFC 2104) over both numbers and what it says of itself. A recorded conversation proves nothing later.
+///
+/// The caller proves first. A stranger who calls gets a random number and nothing else: no name, and no proof by which the secret could be
+/// guessed elsewhere.
 ///
 /// Without a configured secret the key is that of the empty text, so a node with a secret and one without refuse each other too. What
 /// follows on the link is protected by TLS only.

@@ -125,8 +125,8 @@ final class OutgoingLink: HTTPClientDelegate {
         case idle
         case connecting
         case greeting
-        /// The other side has proved that it knows the secret; now this one does.
-        case proving(Hello)
+        /// This side has proved that it knows the secret; the other one is to do so, and to say who it is.
+        case proving
         case live(NodeID)
         /// Leads to this node itself, or to a node that is known by another address.
         case abandoned
@@ -134,8 +134,11 @@ final class OutgoingLink: HTTPClientDelegate {
 
     /// What a node says that has taken its port and nothing else yet.
     private static let startingStatus = 503
-    /// What a node answers whom it will not have: junk, a wrong secret, anything else.
-    private static let refusalStatuses = [400, 403, 409]
+    /// What a node says to one that does not know its secret.
+    private static let wrongSecretStatus = 403
+    private static let wrongSecret = "its cluster secret is not this node's"
+    /// What a node answers whom it will not have: junk, anything else.
+    private static let refusalStatuses = [400, 409]
 
     private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2, proof: UInt32 = 3 }
 
@@ -161,9 +164,8 @@ final class OutgoingLink: HTTPClientDelegate {
     private var tried: Peer?
     private var attempts = 0
     private var response: [UInt8] = []
-    /// What this side said on the present connection: its random number and its card.
-    private var nonce: [UInt8] = []
-    private var ownHello: [UInt8] = []
+    /// The random numbers of the present connection.
+    private var nonces: (own: [UInt8], other: [UInt8]) = ([], [])
     private var status = 0
     private var inFlightCount = 0
     /// Batches sent on this connection: each says its number, because streams may overtake one another.
@@ -246,10 +248,8 @@ final class OutgoingLink: HTTPClientDelegate {
     func connected(_ connection: HTTPClientConnection) {
         guard state == .connecting else { return }
         state = .greeting
-        nonce = ClusterSecret.nonce()
-        ownHello = shell.update { $0.greeting(at: $1) }.bytes
         response = []
-        _ = connection.send(.post, path: "/cluster/v1/hello", body: ByteBuffer(bytes: nonce + ownHello), token: Token.hello)
+        _ = connection.send(.post, path: "/cluster/v1/hello", body: ByteBuffer(), token: Token.hello)
     }
 
     func closed(_ connection: HTTPClientConnection, error: (any Error)?) {
@@ -341,7 +341,7 @@ final class OutgoingLink: HTTPClientDelegate {
         guard error == 0 else { return connection.close() }
         guard status == 200 else { return refused(connection) }
         if token == Token.hello { return greeted(connection) }
-        if token == Token.proof { return proved() }
+        if token == Token.proof { return proved(connection) }
         inFlightCount -= 1
         guard case .live(let id) = state else { return }
         shell.update { node, now in
@@ -352,6 +352,7 @@ final class OutgoingLink: HTTPClientDelegate {
     /// The other side will not have this node, or has not begun yet.
     private func refused(_ connection: HTTPClientConnection) {
         if status == Self.startingStatus { return connection.close() }
+        if status == Self.wrongSecretStatus { return refused(connection, "link refused", Self.wrongSecret) }
         // Between the nodes there may be a proxy that knows of none at the moment.
         if status >= 500 { return connection.close() }
         refused(
@@ -374,37 +375,40 @@ final class OutgoingLink: HTTPClientDelegate {
     }
 
     private func greeted(_ connection: HTTPClientConnection) {
-        let size = ClusterSecret.bytesCount
-        let (listener, proof) = (Array(response.prefix(size)), Array(response.dropFirst(size).prefix(size)))
-        let card = Array(response.dropFirst(2 * size))
+        guard state == .greeting else { return }
+        guard response.count == ClusterSecret.bytesCount else {
+            return refused(connection, "member refused", "no node's cluster port: the answer to a hello has \(response.count) bytes")
+        }
+        nonces = (ClusterSecret.nonce(), response)
+        state = .proving
+        response = []
+        let own = shell.update { $0.greeting(at: $1) }.bytes
+        let proof = shell.secret.proof(.caller, caller: nonces.own, listener: nonces.other, hello: own)
+        _ = connection.send(
+            .post, path: isTrial ? "/cluster/v1/trial" : "/cluster/v1/proof", body: ByteBuffer(bytes: nonces.own + proof + own),
+            token: Token.proof)
+    }
+
+    /// The other side takes this one; now it is to be known who that is.
+    private func proved(_ connection: HTTPClientConnection) {
+        guard state == .proving else { return }
+        let (proof, card) = (Array(response.prefix(ClusterSecret.bytesCount)), Array(response.dropFirst(ClusterSecret.bytesCount)))
+        guard shell.secret.isValid(proof, of: .listener, caller: nonces.own, listener: nonces.other, hello: card) else {
+            return refused(connection, "member refused", Self.wrongSecret)
+        }
         let hello: Hello
         do throws(DecodeError) { hello = try Hello(card) } catch {
             return refused(connection, "member refused", "no node's cluster port: the answer is no hello, \(error)")
         }
         guard hello.sender.id != shell.peer.id || hello.sender.generation != shell.peer.generation else { return abandon() }
-        var refusal = shell.node.refusal(of: hello, at: Clock.now())
-        if !shell.secret.isValid(proof, of: .listener, caller: nonce, listener: listener, hello: card) {
-            refusal = "its cluster secret is not this node's"
-        }
-        if let refusal { return refused(connection, "member refused", refusal) }
-        if isTrial {
-            isWelcome = true
-            return abandon()
-        }
-        state = .proving(hello)
-        response = []
-        let own = shell.secret.proof(.caller, caller: nonce, listener: listener, hello: ownHello)
-        _ = connection.send(.post, path: "/cluster/v1/proof", body: ByteBuffer(bytes: own), token: Token.proof)
-    }
-
-    private func proved() {
-        guard case .proving(let hello) = state else { return }
+        if let refusal = shell.node.refusal(of: hello, at: Clock.now()) { return refused(connection, "member refused", refusal) }
+        isWelcome = true
+        if isTrial { return abandon() }
         hasTried = true
         attempts = 0
         inFlightCount = 0
         batchesSent = 0
         state = .live(hello.sender.id)
-        isWelcome = true
         peerID = hello.sender.id
         expect(hello.sender)
         shell.update { $0.linked(to: hello, at: $1) }

@@ -32,6 +32,59 @@ public struct JSONLogHandler: LogHandler {
     }
 }
 
+/// What a line of text may hold: control characters would end the line, and begin one that nobody wrote, or steer the terminal that shows it.
+enum LogText {
+    static func needsEscape(_ text: some StringProtocol) -> Bool { text.unicodeScalars.contains(where: isControl) }
+
+    /// `\n`, `\r` and `\t`, and the number of every other control character: `\u{1B}`.
+    static func escaped(_ text: String) -> String {
+        guard needsEscape(text) else { return text }
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            if isControl(scalar) { escaped += scalar.escaped(asASCII: true) } else { escaped.unicodeScalars.append(scalar) }
+        }
+        return escaped
+    }
+
+    /// C0, DEL, C1, and the separators of lines and paragraphs.
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) || (0x2028...0x2029).contains(scalar.value)
+    }
+}
+
+/// One line of text each on standard error, for people; whatever a value holds stays on its line.
+public struct TextLogHandler: LogHandler {
+    private var lines: StreamLogHandler
+
+    public init(label: String) { lines = StreamLogHandler.standardError(label: label) }
+
+    init(lines: StreamLogHandler) { self.lines = lines }
+
+    public var metadata: Logger.Metadata {
+        get { lines.metadata }
+        set { lines.metadata = newValue.mapValues(Self.escaped) }
+    }
+
+    public var logLevel: Logger.Level {
+        get { lines.logLevel }
+        set { lines.logLevel = newValue }
+    }
+
+    public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { lines[metadataKey: key] }
+        set { lines[metadataKey: key] = newValue.map(Self.escaped) }
+    }
+
+    public func log(event: LogEvent) {
+        var event = event
+        event.message = "\(LogText.escaped(event.message.description))"
+        event.metadata = event.metadata?.mapValues(Self.escaped)
+        lines.log(event: event)
+    }
+
+    private static func escaped(_ value: Logger.MetadataValue) -> Logger.MetadataValue { .string(LogText.escaped("\(value)")) }
+}
+
 /// Sets up logging for the process. Throws for a level that is none.
 public func bootstrapLogging(level: String, format: String) throws(ConfigurationError) {
     guard let level = Logger.Level(rawValue: level) else {
@@ -44,7 +97,7 @@ public func bootstrapLogging(level: String, format: String) throws(Configuration
             handler.logLevel = level
             return handler
         }
-        var handler = StreamLogHandler.standardError(label: label)
+        var handler = TextLogHandler(label: label)
         handler.logLevel = level
         return handler
     }

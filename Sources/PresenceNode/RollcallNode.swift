@@ -186,10 +186,7 @@ public final class RollcallNode: @unchecked Sendable {
     private static func listen(
         _ configuration: NodeConfiguration, core: any EventLoop, tls: NIOSSLContext?
     ) async throws -> (server: HTTPServer, http: HTTPLoop) {
-        var limits = HTTPLimits()
-        limits.bodyBytesMax = 4 * Limits.batchBytesMax
-        limits.bufferedBytesMax = 32 * Limits.batchBytesMax
-        let http = HTTPLoop(eventLoop: core, limits: limits, delegate: nil)
+        let http = HTTPLoop(eventLoop: core, limits: ClusterListener.strangersLimits, delegate: nil)
         return (try await listen("cluster-listen", configuration.clusterListen, [http], tls: tls, retransmission: .quick), http)
     }
 

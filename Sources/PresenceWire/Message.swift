@@ -109,7 +109,7 @@ public struct Peer: Hashable, Sendable {
     }
 }
 
-/// The first thing two nodes say to one another on a link.
+/// What two nodes say of themselves on a link, once the caller has proved that it knows the cluster's secret.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
     public static let protocolVersion: UInt64 = 14

@@ -7,6 +7,8 @@ public enum DecodeError: Error, Equatable, Sendable {
     /// A time or a duration that no node says.
     case outOfRange(Int64)
     case trailing(bytes: Int)
+    /// A name that is not 1 to 64 bytes without control characters, or an address that is no HOST:PORT.
+    case badName
 }
 
 /// Appends the cluster's binary format to a byte array: LEB128 integers, length-prefixed UTF-8, a tag byte per choice.

@@ -137,6 +137,83 @@ import Testing
         try await fixture.stop()
     }
 
+    // MARK: Strangers
+
+    @Test func aStrangerIsToldNothingBeforeItHasProvedThatItKnowsTheSecret() async throws {
+        let fixture = try await Fixture.start {
+            $0.clusterSecret = "the secret of this cluster"
+            $0.cluster = "covert"
+        }
+        let stranger = try await Member.connect(fixture.nodes[0])
+        let card = Member.hello("stranger", cluster: "covert", listeningAt: 1).bytes
+        let nonce = ClusterSecret.nonce()
+        var answers: [(status: Int, body: [UInt8])] = []
+        let greeting = try await stranger.exchange("hello", [])
+        #expect(greeting.status == 200 && greeting.body.count == ClusterSecret.bytesCount)
+        for secret in [nil, "another one, as long"] {
+            let number = try await stranger.exchange("hello", []).body
+            let proof = ClusterSecret(secret).proof(.caller, caller: nonce, listener: number, hello: card)
+            answers.append(try await stranger.exchange("trial", nonce + proof + card))
+            answers.append(try await stranger.exchange("proof", nonce + proof + card))
+        }
+        #expect(answers.map(\.status) == [403, 409, 403, 409], "a random number is good for one try")
+        // The hello of earlier versions; what is no hello; and what only nodes may send.
+        for (path, body) in [("hello", nonce + card), ("hello", [0]), ("proof", []), ("trial", nonce), ("batch/0", card), ("else", [])] {
+            answers.append(try await stranger.exchange(path, body))
+        }
+        #expect(answers.allSatisfy { $0.status >= 400 })
+        for told in answers.map({ String(decoding: $0.body, as: UTF8.self) }) + [String(decoding: greeting.body, as: UTF8.self)] {
+            #expect(!told.contains("n0") && !told.contains("covert") && !told.contains("127.0.0.1"), "\(told)")
+        }
+        try await stranger.close()
+        try await fixture.stop()
+    }
+
+    @Test func aStrangerHasLittleRoomAndAMemberMuch() async throws {
+        let fixture = try await Fixture.start()
+        let stranger = try await Member.connect(fixture.nodes[0])
+        #expect(try await stranger.exchange("hello", []).status == 200)
+        #expect(try await stranger.post("proof", Array(repeating: 0, count: 256 << 10)) == 403)
+        #expect(try await stranger.post("proof", Array(repeating: 0, count: 256 << 10 + 1)) == 413)
+        let member = try await Member.join(fixture.nodes[0])
+        #expect(try await member.post("batch/0", Array(repeating: 0, count: 1 << 20)) == 400, "read, and no batch")
+        for connection in [stranger, member] { try await connection.close() }
+        try await fixture.stop()
+    }
+
+    @Test(arguments: ["a\nb", "a\u{1B}[31m", "", "a\u{85}"]) func aNameThatIsNoneIsRefused(name: String) async throws {
+        let fixture = try await Fixture.start()
+        for hello in [
+            Member.hello(name, listeningAt: 1), Member.hello("m", cluster: name, listeningAt: 1),
+            Member.hello("m", listeningAt: 1, members: [Peer(id: NodeID(name), generation: 1, address: "127.0.0.1:1")]),
+            Member.hello("m", listeningAt: 1, members: [Peer(id: NodeID("m"), generation: 1, address: "127.0.0.1\(name):1\(name)")]),
+        ] {
+            let stranger = try await Member.connect(fixture.nodes[0])
+            let answer = try await stranger.prove(hello)
+            #expect(answer.status == (name.isEmpty && hello.members.first?.id.rawValue == "m" ? 200 : 400), "\(hello)")
+            try await stranger.close()
+        }
+        try await fixture.stop()
+    }
+
+    /// Each under another name, as fast as they can.
+    @Test func wrongProofsAreLoggedOnceAndCounted() async throws {
+        let lines = LogLines()
+        var configuration = NodeConfiguration.loopback(nodeID: "n", directory: TemporaryFolder().path, beside: [])
+        configuration.clusterSecret = "the secret of this cluster"
+        let node = try await RollcallNode.start(configuration, logger: Logger(label: "test") { _ in lines })
+        for number in 0..<200 {
+            let stranger = try await Member.connect(node)
+            #expect(try await stranger.prove(Member.hello("stranger\(number)", listeningAt: 1)).status == 403)
+            try await stranger.close()
+        }
+        #expect(lines.all.count == 1 && lines.all[0].contains("a caller's cluster secret is not this node's"), "\(lines.all)")
+        #expect(lines.all[0].contains("127.0.0.1") && !lines.all[0].contains("stranger"))
+        let metrics = try await node.metricsText()
+        #expect(metrics.contains("rollcall_cluster_streams_rejected_total{reason=\"wrongSecret\"} 200\n"))
+        try await node.stop()
+    }
+
     /// It dies while the node's own link to it is not up yet: nobody could tell of a broken one.
     @Test func aMemberThatDiesWhileTheLinkToItIsBeingOpenedIsDeadWithoutASuspicion() async throws {
         let fixture = try await Fixture.start()
@@ -343,30 +420,43 @@ private final class Member: HTTPClientDelegate, @unchecked Sendable {
 
     private init() { ready = loop.eventLoop.makePromise() }
 
+    static func hello(
+        _ name: String, cluster: String = "rollcall", listeningAt port: Int, generation: UInt64 = 1, members: [Peer] = []
+    ) -> Hello {
+        let peer = Peer(id: NodeID(name), generation: generation, address: "127.0.0.1:\(port)")
+        return Hello(cluster: cluster, sender: peer, members: members, wall: Clock.now().wall)
+    }
+
     /// Port 1 answers nobody: the node's own link to this member stays down.
     static func join(_ node: RollcallNode, listeningAt ownPort: Int = 1, generation: UInt64 = 1) async throws -> Member {
+        let member = try await connect(node)
+        #expect(try await member.prove(hello("member", listeningAt: ownPort, generation: generation)).status == 200)
+        return member
+    }
+
+    /// Says hello and proves that it knows no secret, which is right where there is none.
+    func prove(_ hello: Hello) async throws -> (status: Int, body: [UInt8]) {
+        let greeting = try await exchange("hello", [])
+        #expect(greeting.status == 200)
+        let (nonce, card) = (ClusterSecret.nonce(), hello.bytes)
+        let proof = ClusterSecret(nil).proof(.caller, caller: nonce, listener: greeting.body, hello: card)
+        return try await exchange("proof", nonce + proof + card)
+    }
+
+    /// A connection on which nothing has been said.
+    static func connect(_ node: RollcallNode) async throws -> Member {
         let member = Member()
         let port = node.ports.cluster
         member.loop.eventLoop.execute {
             member.connection = HTTPClientConnection.connect(host: "127.0.0.1", port: port, on: member.loop, delegate: member)
         }
         try await member.ready.futureResult.get()
-        let secret = ClusterSecret(nil)
-        let card = Hello(
-            cluster: "rollcall", sender: Peer(id: NodeID("member"), generation: generation, address: "127.0.0.1:\(ownPort)"), members: [],
-            wall: Clock.now().wall, number: 1
-        ).bytes
-        let nonce = ClusterSecret.nonce()
-        let greeting = try await member.exchange("hello", nonce + card)
-        #expect(greeting.status == 200)
-        let proof = secret.proof(.caller, caller: nonce, listener: Array(greeting.body.prefix(ClusterSecret.bytesCount)), hello: card)
-        #expect(try await member.post("proof", proof) == 200)
         return member
     }
 
     func post(_ path: String, _ body: [UInt8]) async throws -> Int { try await exchange(path, body).status }
 
-    private func exchange(_ path: String, _ body: [UInt8]) async throws -> (status: Int, body: [UInt8]) {
+    func exchange(_ path: String, _ body: [UInt8]) async throws -> (status: Int, body: [UInt8]) {
         try await loop.eventLoop.flatSubmit { [self] in
             let promise = loop.eventLoop.makePromise(of: (status: Int, body: [UInt8]).self)
             nextToken += 1
@@ -387,4 +477,21 @@ private final class Member: HTTPClientDelegate, @unchecked Sendable {
         answers.removeValue(forKey: token)?.succeed((statuses[token] ?? 0, bodies[token] ?? []))
     }
     func closed(_ connection: HTTPClientConnection, error: (any Error)?) { ready.fail(ChannelError.eof) }
+}
+
+/// Keeps what is logged, a line for each event with its values.
+private final class LogLines: LogHandler, @unchecked Sendable {
+    private let lock = NSLock()
+    private var lines: [String] = []
+
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.warning
+    var all: [String] { lock.withLock { lines } }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { lock.withLock { lines.append("\(event.message) \(event.metadata ?? [:])") } }
 }

@@ -18,6 +18,7 @@ import Testing
             (ports.ops, .post, "/healthz", 405), (ports.ops, .post, "/readyz", 405), (ports.ops, .get, "/admin/v1/clusterStatus", 405),
             (ports.cluster, .post, "/v1/getUserStatus", 404), (ports.cluster, .get, "/cluster/v1/hello", 405),
             (ports.cluster, .get, "/cluster/v1/proof", 405), (ports.cluster, .get, "/cluster/v1/batch/0", 405),
+            (ports.cluster, .get, "/cluster/v1/trial", 405),
         ]
         for (port, method, path, status) in refused {
             let answer = try await HTTPExchange.send(

@@ -94,6 +94,13 @@ import Testing
         #expect(!closed.log.contains("warning"), "\(closed.log)")
     }
 
+    @Test func whatAValueHoldsStaysOnItsLineOfTheLog() async throws {
+        let node = try await ServedNode.serving(["--join", "evil\u{1B}[31m\nfaked line\r:7601"])
+        try await node.until("the name that leads nowhere is logged") { node.log.contains("contact point is not known to DNS") }
+        #expect(node.log.contains(#"name=evil\u{1B}[31m\nfaked line\r "#), "\(node.log)")
+        #expect(!node.log.contains("\u{1B}") && !node.log.contains("\nfaked"))
+    }
+
     // MARK: Signals
 
     @Test func aHangUpDoesNotEndANode() async throws {
