@@ -13,7 +13,7 @@ SIMULATION := --configuration release --scratch-path .build-simulation --static-
 # The tests without a socket and a clock.
 COMPUTING := ^(PresenceCoreTests|PresenceWireTests|ClusterSimulationTests|LoadSimulatorTests)\.
 
-.PHONY: run demo test bench gate chaos chaos-short lint build simulation deps test-deps
+.PHONY: run demo test bench gate chaos chaos-short attacks attacks-short lint build simulation deps test-deps
 
 # A node on loopback with development keys.
 run: build
@@ -85,6 +85,15 @@ chaos-short:
 	Tests/Chaos/policy-change 1 30 60
 	Tests/Chaos/hidden 30 rollcall
 	Tests/Chaos/deleted-files 3
+
+# Strangers who try to hurt a node, each for ten seconds at full speed, beside an honest client that must not notice. `Tests/Attacks/run NAME`
+# runs one.
+attacks: build
+	Tests/Attacks/run --seconds 10
+
+# The debug binary is some ten times slower and shares the cores with everything else here: delays are judged by `make attacks`.
+attacks-short:
+	Tests/Attacks/run --seconds 1.5 --slack-milliseconds 100 --binary .build/debug/rollcall
 
 lint:
 	@echo "== lint"
