@@ -4,22 +4,22 @@ import PresenceCore
 import PresenceWire
 
 /// The operators' operations of contract §5, `POST /admin/v1/<operation>` on the ops port: for tokens with role `admin` only.
+///
+/// Requests are received and answered on the ops port's loop, and carried out on the core's.
 final class AdminAPI {
     /// An operation; its name is the word in the path.
     enum Operation: String, CaseIterable {
         case clusterStatus, drain, explain, forget, getAppPolicy, importUsers, kick, queryOnlineStatus, setAppPolicy
     }
 
-    private let eventLoop: any EventLoop
     private let authenticator: Authenticator
     private let shell: Shell
     private let drain: () -> Bool
-    /// Answers by operation and code; 0 is success.
+    /// Answers by operation and code; 0 is success. Touched on the ops port's loop.
     private(set) var answered: [Operation: [Int: UInt64]] = [:]
 
     /// - Parameter drain: begins to drain the node; false when there is no other.
     init(shell: Shell, authenticator: Authenticator, drain: @escaping () -> Bool) {
-        eventLoop = shell.eventLoop
         self.authenticator = authenticator
         self.shell = shell
         self.drain = drain
@@ -41,14 +41,14 @@ final class AdminAPI {
         }
         let pending = Pending(
             api: self, operation: operation, body: Array(request.body), stream: request.stream, connection: connection)
-        let (authenticator, eventLoop, wall) = (authenticator, eventLoop, Clock.now().wall)
+        let (authenticator, eventLoop, wall) = (authenticator, connection.eventLoop, Clock.now().wall)
         Task {
             let result = await authenticator.check(Array(header.utf8.dropFirst(7)), at: wall)
             eventLoop.execute { pending.finish(result) }
         }
     }
 
-    /// A request whose token is being checked; touched on the loop only.
+    /// A request whose token is being checked, and that is then carried out on the core's loop. All else of it is touched on the ops port's.
     private final class Pending: @unchecked Sendable {
         let api: AdminAPI
         let operation: Operation
@@ -69,16 +69,23 @@ final class AdminAPI {
             case .failure(let error): api.respond(.notLoggedIn(error.reason), stream, connection, to: operation)
             case .success(let caller) where !caller.isAdmin:
                 api.respond(.wrongRole("the token is valid, but has no role \"admin\""), stream, connection, to: operation)
-            case .success(let caller):
-                let respond = { [api, operation, stream, connection] (answer: Result<[UInt8], Problem>) in
-                    switch answer {
-                    case .success(let json):
-                        api.count(operation, code: 0)
-                        connection.respond(to: stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: json)))
-                    case .failure(let problem): api.respond(problem, stream, connection, to: operation)
-                    }
-                }
-                do throws(Problem) { try api.perform(operation, body, caller, then: respond) } catch { respond(.failure(error)) }
+            case .success(let caller): api.shell.eventLoop.execute { self.perform(for: caller) }
+            }
+        }
+
+        private func perform(for caller: Caller) {
+            let respond = { (answer: Result<[UInt8], Problem>) in
+                self.connection.eventLoop.execute { self.respond(answer) }
+            }
+            do throws(Problem) { try api.perform(operation, body, caller, then: respond) } catch { respond(.failure(error)) }
+        }
+
+        private func respond(_ answer: Result<[UInt8], Problem>) {
+            switch answer {
+            case .success(let json):
+                api.count(operation, code: 0)
+                connection.respond(to: stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: json)))
+            case .failure(let problem): api.respond(problem, stream, connection, to: operation)
             }
         }
     }

@@ -2,19 +2,49 @@ import HTTP2
 import NIOCore
 import PresenceWire
 
-/// The ops port: `/metrics`, `/healthz`, `/readyz`, `/admin/v1/…` (contract §1).
+/// The ops port: `/metrics`, `/healthz`, `/readyz`, `/admin/v1/…` (contract §1). It has a loop of its own, so that what operators and strangers
+/// ask here does not delay what clients and nodes do.
 final class OpsListener: HTTPServerDelegate {
+    /// As many as ask at once for a metrics page or a sign of life get one that is made once.
+    private static let metricsInterval = TimeAmount.milliseconds(20)
+    private static let lifeInterval = TimeAmount.milliseconds(5)
+
+    /// Fewer at a time than clients may have: a scraper needs one.
+    static var limits: HTTPLimits {
+        var limits = HTTPLimits()
+        limits.streamsMax = 100
+        return limits
+    }
+
     private let admin: AdminAPI
-    private let metrics: () -> EventLoopFuture<String>
+    private let metrics: SharedAnswer<ByteBuffer>
+    private let life: SharedAnswer<Void>
     private let notReady: () -> String?
 
     /// - Parameters:
-    ///   - metrics: makes the text of `/metrics`.
+    ///   - eventLoop: this port's.
+    ///   - metrics: makes the text of `/metrics`; called on the loop, and answers there.
+    ///   - life: succeeds, on the loop, once the core has had its turn: a core that hangs is not alive.
     ///   - notReady: why the node is not ready; nil when it is.
-    init(admin: AdminAPI, metrics: @escaping () -> EventLoopFuture<String>, notReady: @escaping () -> String?) {
+    init(
+        admin: AdminAPI, eventLoop: any EventLoop, metrics: @escaping () -> EventLoopFuture<String>,
+        life: @escaping () -> EventLoopFuture<Void>, notReady: @escaping () -> String?
+    ) {
         self.admin = admin
-        self.metrics = metrics
+        self.metrics = SharedAnswer(eventLoop: eventLoop, interval: Self.metricsInterval) {
+            metrics().map { ByteBuffer(string: $0) }
+        }
+        self.life = SharedAnswer(eventLoop: eventLoop, interval: Self.lifeInterval, make: life)
         self.notReady = notReady
+    }
+
+    /// The text of `/metrics`.
+    func metricsText() -> EventLoopFuture<String> { metrics.next().map { String(buffer: $0) } }
+
+    /// Nobody who waits is answered any more.
+    func stop() {
+        metrics.stop()
+        life.stop()
     }
 
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
@@ -26,16 +56,18 @@ final class OpsListener: HTTPServerDelegate {
                 to: stream, HTTPResponse(status: status, contentType: .problem, body: ByteBuffer(bytes: problem.json)))
         }
         switch (request.method, path) {
-        case (.get, "/healthz"): respond(200, "ok\n", stream, connection)
+        case (.get, "/healthz"): life.next().assumeIsolated().whenSuccess { self.respond(200, "ok\n", stream, connection) }
         case (.get, "/readyz"):
-            if let reason = notReady() {
-                respond(503, reason + "\n", stream, connection)
-            } else {
-                respond(200, "ready\n", stream, connection)
+            life.next().assumeIsolated().whenSuccess {
+                if let reason = self.notReady() {
+                    self.respond(503, reason + "\n", stream, connection)
+                } else {
+                    self.respond(200, "ready\n", stream, connection)
+                }
             }
         case (.get, "/metrics"):
-            metrics().assumeIsolated().whenSuccess { text in
-                connection.respond(to: stream, HTTPResponse(status: 200, contentType: .metrics, body: ByteBuffer(string: text)))
+            metrics.next().assumeIsolated().whenSuccess { text in
+                connection.respond(to: stream, HTTPResponse(status: 200, contentType: .metrics, body: text))
             }
         case (_, let path) where path.hasPrefix("/admin/v1/"):
             admin.requestReceived(request, operation: String(path.dropFirst("/admin/v1/".count)), on: connection)

@@ -1,6 +1,7 @@
 import Foundation
 import HTTP2
 import Logging
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -32,9 +33,14 @@ public final class RollcallNode: @unchecked Sendable {
     private let certificates: Certificates
     private let logger: Logger
 
-    /// Whether the node is ready; touched on the core's loop.
-    private final class NodeState: @unchecked Sendable {
-        var notReady: String? = "starting"
+    /// Whether the node is ready; said by the core, and read by the ops port's loop.
+    private final class NodeState: Sendable {
+        private let reason = NIOLockedValueBox<String?>("starting")
+
+        var notReady: String? {
+            get { reason.withLockedValue { $0 } }
+            set { reason.withLockedValue { $0 = newValue } }
+        }
     }
 
     /// Opens the store, takes the ports, joins the cluster. Throws a ``StoreError``, a ``JoinError``, or a ``ListenError``.
@@ -75,11 +81,14 @@ public final class RollcallNode: @unchecked Sendable {
         self.logger = logger
         let authenticator = try await Authenticator(apps: configuration.appKeys, isDevelopment: configuration.isDevelopment)
         certificates = try Certificates(configuration)
-        group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.loopsCount)
-        let loops = Array(group.makeIterator())
+        group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.loopsCount + 1)
+        var loops = Array(group.makeIterator())
+        let opsLoop = loops.removeLast()
         let core = loops[0]
         let parts: (server: HTTPServer, http: HTTPLoop)
-        do { parts = try await Self.listen(configuration, core: core, tls: certificates.cluster?.listener) } catch {
+        do {
+            parts = try await Self.listen(configuration, core: core, tls: certificates.cluster?.listener)
+        } catch {
             try await group.shutdownGracefully()
             throw error
         }
@@ -118,15 +127,21 @@ public final class RollcallNode: @unchecked Sendable {
             })
         self.admin = admin
         opsListener = OpsListener(
-            admin: admin,
-            metrics: { [shell] in Self.metrics(shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener) },
+            admin: admin, eventLoop: opsLoop,
+            metrics: { [shell] in
+                Self.metrics(
+                    shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener,
+                    on: opsLoop)
+            },
+            life: { [shell] in shell.eventLoop.submit {}.hop(to: opsLoop) },
             notReady: { state.notReady ?? store.problem })
-        opsHTTP = HTTPLoop(eventLoop: core, limits: HTTPLimits(), delegate: opsListener)
+        opsHTTP = HTTPLoop(eventLoop: opsLoop, limits: OpsListener.limits, delegate: opsListener)
         do {
             try await Self.askContacts(configuration.join, shell)
             Self.keepGeneration(of: peer, in: store, logger)
             try await core.submit { [shell] in try shell.start(gateways) }.get()
-            let opened = try await Self.open(configuration, gateways: gateways, ops: opsHTTP, tls: certificates.clients)
+            let opened = try await Self.open(
+                configuration, gateways: gateways, ops: opsHTTP, tls: certificates.clients)
             servers = [opened.client, parts.server, opened.ops]
             ports = Ports(client: opened.client.port, cluster: parts.server.port, ops: opened.ops.port)
         } catch {
@@ -159,7 +174,8 @@ public final class RollcallNode: @unchecked Sendable {
     ) async throws -> (client: HTTPServer, ops: HTTPServer) {
         let opsServer = try await listen("ops-listen", configuration.opsListen, [ops])
         do {
-            return (try await listen("listen", configuration.listen, gateways.map { $0.http }, tls: tls), opsServer)
+            let loops = gateways.map { $0.http! }
+            return (try await listen("listen", configuration.listen, loops, tls: tls), opsServer)
         } catch {
             await opsServer.stopListening()
             throw error
@@ -187,7 +203,9 @@ public final class RollcallNode: @unchecked Sendable {
         _ configuration: NodeConfiguration, core: any EventLoop, tls: NIOSSLContext?
     ) async throws -> (server: HTTPServer, http: HTTPLoop) {
         let http = HTTPLoop(eventLoop: core, limits: ClusterListener.strangersLimits, delegate: nil)
-        return (try await listen("cluster-listen", configuration.clusterListen, [http], tls: tls, retransmission: .quick), http)
+        let server = try await listen(
+            "cluster-listen", configuration.clusterListen, [http], tls: tls, retransmission: .quick)
+        return (server, http)
     }
 
     /// Asks the contact points whether they would have this node, before its rows are read and any is written: a node that is refused would serve
@@ -233,26 +251,28 @@ public final class RollcallNode: @unchecked Sendable {
 
     private var isStopping: Bool { state.notReady == "draining" }
 
+    /// Asks each loop for its numbers, and makes the text of them on the ops port's loop.
     private static func metrics(
-        shell: Shell, gateways: [GatewayLoop], store: any Store, admin: AdminAPI, cluster: ClusterListener
+        shell: Shell, gateways: [GatewayLoop], store: any Store, admin: AdminAPI, cluster: ClusterListener,
+        on eventLoop: any EventLoop
     ) -> EventLoopFuture<String> {
         let snapshots = gateways.map { gateway in gateway.eventLoop.submit { gateway.snapshot } }
         nonisolated(unsafe) let (admin, cluster) = (admin, cluster)
-        return EventLoopFuture.whenAllSucceed(snapshots, on: shell.eventLoop).map { counters in
+        let core = shell.eventLoop.submit {
+            (node: shell.node.statistics, links: (shell.links.upCount, shell.links.downCount), rejections: cluster.rejections)
+        }
+        return EventLoopFuture.whenAllSucceed(snapshots, on: eventLoop).and(core).map { counters, core in
             MetricsSnapshot(
-                node: shell.node.statistics, gateways: counters, store: store.statistics,
+                node: core.node, gateways: counters, store: store.statistics,
                 salvage: store.salvage, isStoreIncomplete: store.isIncomplete, hasStoreProblem: store.problem != nil,
-                operatorsAnswered: admin.answered, links: (shell.links.upCount, shell.links.downCount),
-                clusterRejections: cluster.rejections
+                operatorsAnswered: admin.answered, links: core.links, clusterRejections: core.rejections
             ).text
         }
     }
 
     /// What `/metrics` tells.
     public func metricsText() async throws -> String {
-        try await shell.eventLoop.flatSubmit { [self] in
-            Self.metrics(shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener)
-        }.get()
+        try await opsHTTP.eventLoop.flatSubmit { [self] in opsListener.metricsText() }.get()
     }
 
     /// Reads the files of certificates again, and says in the log what became of it: connections that begin after that see the new ones.
@@ -280,6 +300,9 @@ public final class RollcallNode: @unchecked Sendable {
             shell.stop()
             shell.links.closeAll()
             clusterHTTP.closeAll()
+        }.get()
+        try await opsHTTP.eventLoop.submit { [self] in
+            opsListener.stop()
             opsHTTP.closeAll()
         }.get()
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.http.closeAll() }.get() }
