@@ -77,8 +77,11 @@ public final class HTTPServer: Sendable {
     /// The first is bound without that option, and gets it when it listens: another process of the same user, which could share the port with
     /// the others, cannot have it once the first listens, and of two that try at once the kernel lets one listen.
     /// Throws when the port cannot be had.
+    ///
+    /// - Parameter limits: how many connections it takes; nil for as many as there are descriptors.
     public static func bind(
-        host: String, port: Int, loops: [HTTPLoop], tls: NIOSSLContext? = nil, retransmission: Retransmission = .usual
+        host: String, port: Int, loops: [HTTPLoop], tls: NIOSSLContext? = nil, retransmission: Retransmission = .usual,
+        limits: ConnectionLimits? = nil
     ) async throws -> HTTPServer {
         var listeners: [any Channel] = []
         var port = port
@@ -86,7 +89,7 @@ public final class HTTPServer: Sendable {
             for loop in loops {
                 let listener = try await listen(
                     host: host, port: port, loop: UncheckedLoop(loop: loop), isShared: !listeners.isEmpty, tls: tls,
-                    retransmission: retransmission)
+                    retransmission: retransmission, limits: limits)
                 listeners.append(listener)
                 if listeners.count == 1, loops.count > 1 { try await listener.setOption(reusePort, value: 1).get() }
                 port = listener.localAddress?.port ?? port
@@ -109,13 +112,19 @@ public final class HTTPServer: Sendable {
     }
 
     private static func listen(
-        host: String, port: Int, loop: UncheckedLoop, isShared: Bool, tls: NIOSSLContext?, retransmission: Retransmission
+        host: String, port: Int, loop: UncheckedLoop, isShared: Bool, tls: NIOSSLContext?, retransmission: Retransmission,
+        limits: ConnectionLimits?
     ) async throws -> any Channel {
         let eventLoop = loop.loop.eventLoop
         var bootstrap = ServerBootstrap(group: eventLoop, childGroup: eventLoop)
             .serverChannelOption(.backlog, value: 4_096)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelOption(.maxMessagesPerRead, value: 64)
+            .serverChannelInitializer { listener in
+                listener.eventLoop.makeCompletedFuture {
+                    if let limits { try listener.pipeline.syncOperations.addHandler(ConnectionGate(limits)) }
+                }
+            }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.recvAllocator, value: receiveAllocator)
             .childChannelOption(.maxMessagesPerRead, value: messagesPerRead)

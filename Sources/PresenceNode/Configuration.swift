@@ -91,6 +91,9 @@ public struct NodeConfiguration: Sendable {
     public var gateway = GatewaySettings()
     /// Streams on one client connection. Default 1,000.
     public var streamsPerConnectionMax = 1_000
+    /// Connections of one address to the clients' port at a time, and of one /64 of IPv6; 0 for no limit. Default: half of what the port takes,
+    /// which is what the process's descriptors (`ulimit -n`) leave for clients. A proxy before the node is one address.
+    public var connectionsPerAddressMax: Int?
     /// How long a node that was told to stop waits for its clients to go elsewhere, where there are other nodes, and for what is in
     /// flight. Default 30 s.
     public var drainTimeout = Duration.seconds(30)
@@ -186,6 +189,7 @@ public struct NodeConfiguration: Sendable {
         core.offlineGrace = try reader.seconds("offlineGrace", in: 0...3_600) ?? core.offlineGrace
         core.reconnectGrace = try reader.seconds("reconnectGrace", in: 0...3_600) ?? core.reconnectGrace
         streamsPerConnectionMax = try reader.integer("streamsPerConnection", in: 1...1_000_000) ?? streamsPerConnectionMax
+        connectionsPerAddressMax = try reader.integer("connectionsPerAddress", in: 0...1_000_000)
         drainTimeout = try reader.seconds("drainTimeout", in: 0...3_600) ?? drainTimeout
     }
 

@@ -7,9 +7,10 @@ import Yams
 enum KnownSettings {
     static let names = [
         "advertise", "apps", "cluster", "clusterListen", "clusterSecret", "clusterTlsCa", "clusterTlsCertificate",
-        "clusterTlsKey", "dataDir", "dev", "drainTimeout", "heartbeatInterval",
+        "clusterTlsKey", "connectionsPerAddress", "dataDir", "dev", "drainTimeout", "heartbeatInterval",
         "heartbeatTimeout", "insecureCluster", "join",
-        "jwt", "listen", "logFormat", "logLevel", "loops", "nodeId", "offlineGrace", "opsListen", "policies", "reconnectGrace",
+        "jwt", "listen", "logFormat", "logLevel", "loops", "nodeId", "offlineGrace", "opsListen",
+        "policies", "reconnectGrace",
         "streamsPerConnection",
         "tlsCertificate", "tlsKey",
     ]

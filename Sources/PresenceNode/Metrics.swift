@@ -16,11 +16,13 @@ struct MetricsSnapshot {
     /// Links to other nodes that are up, and that are to be.
     let links: (up: Int, down: Int)
     let clusterRejections: [ClusterListener.Rejection: UInt64]
+    let connections: ConnectionPorts
 
     /// The text for Prometheus.
     var text: String {
         var metrics = MetricsText()
         describeUsers(&metrics)
+        describeConnections(&metrics)
         describeOperations(&metrics)
         describeAdmission(&metrics)
         describePushes(&metrics)
@@ -51,6 +53,20 @@ struct MetricsSnapshot {
             "rollcall_subscription_tombstones_forgotten_total",
             "Ended subscriptions that are remembered no longer, counted by every node that keeps the user.",
             node.tombstonesForgotten)
+    }
+
+    private func describeConnections(_ metrics: inout MetricsText) {
+        let ports = connections.byName
+        metrics.gauge(
+            "rollcall_connections_max", "Connections that a port takes at a time, by the descriptors that the process may have.",
+            ports.map { (labels: [("port", $0.name)], value: Double($0.limits.connectionsMax)) })
+        let refused = ports.flatMap { port in
+            let counts = port.limits.refusedCounts
+            return ConnectionLimits.Refusal.allCases.map { reason in
+                (labels: [("port", port.name), ("reason", reason.rawValue)], value: Double(counts[reason] ?? 0))
+            }
+        }
+        metrics.counter("rollcall_connections_refused_total", "Connections that were not taken, by port and reason.", refused)
     }
 
     private func describeOperations(_ metrics: inout MetricsText) {

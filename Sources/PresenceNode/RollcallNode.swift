@@ -31,6 +31,7 @@ public final class RollcallNode: @unchecked Sendable {
     private let servers: [HTTPServer]
     private let state: NodeState
     private let certificates: Certificates
+    private let connectionLimits: ConnectionPorts
     private let logger: Logger
 
     /// Whether the node is ready; said by the core, and read by the ops port's loop.
@@ -85,9 +86,11 @@ public final class RollcallNode: @unchecked Sendable {
         var loops = Array(group.makeIterator())
         let opsLoop = loops.removeLast()
         let core = loops[0]
+        let budget = DescriptorBudget(loopsCount: loops.count + 1)
+        connectionLimits = ConnectionPorts(budget, perAddressMax: configuration.connectionsPerAddressMax, logger: logger)
         let parts: (server: HTTPServer, http: HTTPLoop)
         do {
-            parts = try await Self.listen(configuration, core: core, tls: certificates.cluster?.listener)
+            parts = try await Self.listen(configuration, core: core, tls: certificates.cluster?.listener, limits: connectionLimits.nodes)
         } catch {
             try await group.shutdownGracefully()
             throw error
@@ -128,9 +131,9 @@ public final class RollcallNode: @unchecked Sendable {
         self.admin = admin
         opsListener = OpsListener(
             admin: admin, eventLoop: opsLoop,
-            metrics: { [shell] in
+            metrics: { [shell, connectionLimits] in
                 Self.metrics(
-                    shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener,
+                    shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener, connectionLimits,
                     on: opsLoop)
             },
             life: { [shell] in shell.eventLoop.submit {}.hop(to: opsLoop) },
@@ -141,7 +144,7 @@ public final class RollcallNode: @unchecked Sendable {
             Self.keepGeneration(of: peer, in: store, logger)
             try await core.submit { [shell] in try shell.start(gateways) }.get()
             let opened = try await Self.open(
-                configuration, gateways: gateways, ops: opsHTTP, tls: certificates.clients)
+                configuration, gateways: gateways, ops: opsHTTP, tls: certificates.clients, limits: connectionLimits)
             servers = [opened.client, parts.server, opened.ops]
             ports = Ports(client: opened.client.port, cluster: parts.server.port, ops: opened.ops.port)
         } catch {
@@ -170,12 +173,12 @@ public final class RollcallNode: @unchecked Sendable {
 
     /// Takes the ports for operators and clients, once there is something to tell them.
     private static func open(
-        _ configuration: NodeConfiguration, gateways: [GatewayLoop], ops: HTTPLoop, tls: NIOSSLContext?
+        _ configuration: NodeConfiguration, gateways: [GatewayLoop], ops: HTTPLoop, tls: NIOSSLContext?, limits: ConnectionPorts
     ) async throws -> (client: HTTPServer, ops: HTTPServer) {
-        let opsServer = try await listen("ops-listen", configuration.opsListen, [ops])
+        let opsServer = try await listen("ops-listen", configuration.opsListen, [ops], limits: limits.operators)
         do {
             let loops = gateways.map { $0.http! }
-            return (try await listen("listen", configuration.listen, loops, tls: tls), opsServer)
+            return (try await listen("listen", configuration.listen, loops, tls: tls, limits: limits.clients), opsServer)
         } catch {
             await opsServer.stopListening()
             throw error
@@ -183,11 +186,12 @@ public final class RollcallNode: @unchecked Sendable {
     }
 
     private static func listen(
-        _ setting: String, _ address: HostPort, _ loops: [HTTPLoop], tls: NIOSSLContext? = nil, retransmission: Retransmission = .usual
+        _ setting: String, _ address: HostPort, _ loops: [HTTPLoop], tls: NIOSSLContext? = nil, retransmission: Retransmission = .usual,
+        limits: ConnectionLimits
     ) async throws -> HTTPServer {
         do {
             return try await HTTPServer.bind(
-                host: address.host, port: address.port, loops: loops, tls: tls, retransmission: retransmission)
+                host: address.host, port: address.port, loops: loops, tls: tls, retransmission: retransmission, limits: limits)
         } catch { throw ListenError(error, setting: setting, address: address) ?? error }
     }
 
@@ -200,11 +204,11 @@ public final class RollcallNode: @unchecked Sendable {
 
     /// Takes the cluster port before anything else, because the node's card names it.
     private static func listen(
-        _ configuration: NodeConfiguration, core: any EventLoop, tls: NIOSSLContext?
+        _ configuration: NodeConfiguration, core: any EventLoop, tls: NIOSSLContext?, limits: ConnectionLimits
     ) async throws -> (server: HTTPServer, http: HTTPLoop) {
         let http = HTTPLoop(eventLoop: core, limits: ClusterListener.strangersLimits, delegate: nil)
         let server = try await listen(
-            "cluster-listen", configuration.clusterListen, [http], tls: tls, retransmission: .quick)
+            "cluster-listen", configuration.clusterListen, [http], tls: tls, retransmission: .quick, limits: limits)
         return (server, http)
     }
 
@@ -253,7 +257,7 @@ public final class RollcallNode: @unchecked Sendable {
 
     /// Asks each loop for its numbers, and makes the text of them on the ops port's loop.
     private static func metrics(
-        shell: Shell, gateways: [GatewayLoop], store: any Store, admin: AdminAPI, cluster: ClusterListener,
+        shell: Shell, gateways: [GatewayLoop], store: any Store, admin: AdminAPI, cluster: ClusterListener, _ ports: ConnectionPorts,
         on eventLoop: any EventLoop
     ) -> EventLoopFuture<String> {
         let snapshots = gateways.map { gateway in gateway.eventLoop.submit { gateway.snapshot } }
@@ -265,7 +269,7 @@ public final class RollcallNode: @unchecked Sendable {
             MetricsSnapshot(
                 node: core.node, gateways: counters, store: store.statistics,
                 salvage: store.salvage, isStoreIncomplete: store.isIncomplete, hasStoreProblem: store.problem != nil,
-                operatorsAnswered: admin.answered, links: core.links, clusterRejections: core.rejections
+                operatorsAnswered: admin.answered, links: core.links, clusterRejections: core.rejections, connections: ports
             ).text
         }
     }

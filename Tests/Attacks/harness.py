@@ -15,19 +15,20 @@ attacks = {}
 
 
 class Attack:
-    def __init__(self, run, port, settings, cut_within):
-        self.run, self.port, self.settings, self.cut_within = run, port, settings, cut_within
+    def __init__(self, run, port, settings, cut_within, descriptors):
+        self.run, self.port, self.settings, self.cut_within, self.descriptors = run, port, settings, cut_within, descriptors
 
 
-def attack(ports=("client",), settings=None, cut_within=None):
+def attack(ports=("client",), settings=None, cut_within=None, descriptors=None):
     """Registers an attack, once for each of `ports`, on a node with the environment `settings`. The name is the function's, with the port
     unless it is the clients' alone. `cut_within`: seconds after which the node must have closed each connection that the attack opened with
-    `target.connect`; without it the cost of the attack has to be bounded, and the connections may live."""
+    `target.connect`; without it the cost of the attack has to be bounded, and the connections may live. `descriptors`: as many as the node may
+    have, all in all."""
 
     def register(run):
         for port in ports:
             name = run.__name__.replace("_", "-") + ("" if tuple(ports) == ("client",) else f"@{port}")
-            attacks[name] = Attack(run, port, settings or {}, cut_within)
+            attacks[name] = Attack(run, port, settings or {}, cut_within, descriptors)
         return run
 
     return register
@@ -271,9 +272,10 @@ def beside_the_node():
         os.sched_setaffinity(0, {1})
 
 
-def at_the_node():
+def at_the_node(attack):
     """Puts the node on a core of its own, before others that use the core if that is allowed."""
-    prefix = ("nice", "-n", "-10") if os.geteuid() == 0 else ()
+    prefix = ("prlimit", f"--nofile={attack.descriptors}") if attack.descriptors else ()
+    prefix += ("nice", "-n", "-10") if os.geteuid() == 0 else ()
     return prefix + (("taskset", "-c", "0") if len(os.sched_getaffinity(0)) > 1 else ())
 
 
@@ -407,7 +409,7 @@ def run(name, seconds, slack):
     attack, start = attacks[name], time.monotonic()
     for tried in range(1, TRIES + 1):
         with chaos.Cluster(0, **attack.settings) as cluster:
-            node = chaos.Node(cluster, "n1").start(prefix=at_the_node())
+            node = chaos.Node(cluster, "n1").start(prefix=at_the_node(attack))
             cluster.nodes.append(node)
             cluster.wait_for_members(1)
             figures, wrong, slow = measure(node, attack, seconds, slack)

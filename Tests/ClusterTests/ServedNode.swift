@@ -18,17 +18,19 @@ final class ServedNode: @unchecked Sendable {
     /// - Parameters:
     ///   - arguments: behind those that every node here has; the last of two that are the same counts.
     ///   - umask: octal digits, as the shell takes them; nil for that of the tests.
+    ///   - descriptors: how many it may have; nil for as many as the tests.
     init(
         _ arguments: [String] = [], _ variables: [String: String] = [:], in folder: TemporaryFolder = TemporaryFolder(),
         log: String = "log",
-        umask: String? = nil
+        umask: String? = nil, descriptors: Int? = nil
     ) throws {
         self.folder = folder
         logFile = "\(folder.path)/\(log)"
         // Beside the tests' own binary.
         let binary = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "rollcall").path
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        let command = umask.map { "umask \($0); exec \"$0\" \"$@\"" } ?? "exec \"$0\" \"$@\""
+        let limits = (umask.map { "umask \($0); " } ?? "") + (descriptors.map { "ulimit -n \($0); " } ?? "")
+        let command = limits + "exec \"$0\" \"$@\""
         let own = ["--node-id", "n", "--loops", "2", "--data-dir", "\(folder.path)/data"]
         let ports = ["--listen", "--cluster-listen", "--ops-listen"].filter { !arguments.contains($0) }.flatMap { [$0, "127.0.0.1:0"] }
         process.arguments = ["-c", command, binary, "serve"] + own + ports + arguments
@@ -48,9 +50,9 @@ final class ServedNode: @unchecked Sendable {
     static func serving(
         _ arguments: [String] = [], _ variables: [String: String] = [:], in folder: TemporaryFolder = TemporaryFolder(),
         log: String = "log",
-        umask: String? = nil
+        umask: String? = nil, descriptors: Int? = nil
     ) async throws -> ServedNode {
-        let node = try ServedNode(arguments, variables, in: folder, log: log, umask: umask)
+        let node = try ServedNode(arguments, variables, in: folder, log: log, umask: umask, descriptors: descriptors)
         try await node.until("it serves") {
             guard node.process.isRunning else { throw Fixture.HTTPFailure(description: "it has ended: \(node.log)") }
             return node.log.contains("serving")
@@ -67,6 +69,27 @@ final class ServedNode: @unchecked Sendable {
             let port = Int(digits)
         else { throw Fixture.HTTPFailure(description: "no port of \(name) in \(log)") }
         return port
+    }
+
+    /// How many descriptors the process has open.
+    var descriptorsCount: Int {
+        get throws { try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.processIdentifier)/fd").count }
+    }
+
+    /// How many descriptors it may have from now on.
+    func limitDescriptors(to count: Int) async throws {
+        let done = try await run("prlimit", ["--pid", "\(process.processIdentifier)", "--nofile=\(count):20000"])
+        guard done.status == 0 else { throw Fixture.HTTPFailure(description: done.output) }
+    }
+
+    /// Processor time that it has used, in seconds.
+    var processorSeconds: Double {
+        get throws {
+            let text = try String(contentsOfFile: "/proc/\(process.processIdentifier)/stat", encoding: .utf8)
+            let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+            guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else { return 0 }
+            return (user + system) / 100
+        }
     }
 
     func signal(_ number: Int32) { kill(process.processIdentifier, number) }

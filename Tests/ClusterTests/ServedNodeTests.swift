@@ -36,6 +36,52 @@ import Testing
         }
     }
 
+    // MARK: Descriptors
+
+    @Test func aNodeWithoutDescriptorsWaitsForThemAndServesThoseWhoAreThere() async throws {
+        let node = try await ServedNode.serving()
+        let port = try node.port("clients")
+        let early = try RawConnection(port: port)
+        let request = Array("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".utf8)
+        early.send(request)
+        try await node.until("it is served") { try await early.receive().contains("HTTP/1.1 200") }
+        try await node.limitDescriptors(to: try node.descriptorsCount + 1)
+        let late = try (0..<20).map { _ in try RawConnection(port: port) }
+        for connection in late { connection.send(request) }
+        try await node.until("it says that it has none") { node.log.contains("reason=noDescriptor") }
+        early.send(request)
+        try await node.until("who is there is served") { try await early.receive().contains("HTTP/1.1 200") }
+        let (before, end) = (try node.processorSeconds, ContinuousClock.now + .seconds(1))
+        while ContinuousClock.now < end { await Task.yield() }
+        #expect(try node.processorSeconds - before < 0.5, "it does not spin")
+        try await node.limitDescriptors(to: 20_000)
+        for connection in late {
+            try await node.until("those who waited are served") { try await connection.receive().contains("HTTP/1.1 200") }
+            connection.close()
+        }
+        early.close()
+        #expect(node.log.split(separator: "\n").count { $0.contains("noDescriptor") } == 1)
+        let metrics = try await node.ops("/metrics").text
+        #expect(metrics.contains(/rollcall_connections_refused_total\{port="clients",reason="noDescriptor"\} [1-9]/))
+    }
+
+    @Test func oneAddressHasHalfOfWhatThereIsAndTheOthersTheRest() async throws {
+        let node = try await ServedNode.serving([], [:], descriptors: 256)
+        let port = try node.port("clients")
+        var held: [RawConnection] = []
+        // 256 less 64, 12 for three loops, 46 for nodes and 12 for operators: 122, of which one address has half.
+        for _ in 0..<200 { held.append(try RawConnection(port: port, from: "127.0.0.2")) }
+        try await node.until("the log tells it") { node.log.contains("reason=connectionsPerAddressMax") }
+        #expect(node.log.contains("connectionsPerAddressMax=61"), "\(node.log)")
+        for _ in 0..<50 { #expect(try await node.call("getUserStatus", #"{"userIDs":["ann"]}"#) == 200) }
+        for _ in 0..<200 { held.append(try RawConnection(port: port, from: "127.0.0.3")) }
+        try await node.until("the log tells it") { node.log.contains("reason=connectionsMax") }
+        // Operators and nodes are not touched.
+        #expect(try await node.ops("/readyz").status == 200)
+        for connection in held { connection.close() }
+        try await node.until("there is room again") { try await node.call("getUserStatus", #"{"userIDs":["ann"]}"#) == 200 }
+    }
+
     // MARK: Files
 
     @Test(arguments: ["000", "022", "0777"]) func noOtherUserMayReadWhatANodeKeepsWhateverTheUmask(umask: String) async throws {

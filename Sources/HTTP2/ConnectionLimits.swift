@@ -1,0 +1,158 @@
+import NIOConcurrencyHelpers
+import NIOCore
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// How many connections a port holds at a time, all in all and from one address. What is beyond is reset as soon as it is accepted, before
+/// anything is spent on it. Shared by the loops that serve the port.
+public final class ConnectionLimits: Sendable {
+    /// Why a connection was not taken.
+    public enum Refusal: String, Sendable, CaseIterable {
+        /// The port holds as many as it may.
+        case connectionsMax
+        /// One address has as many as it may; of IPv6 the first 64 bits count, because a customer of a provider has as many as that.
+        case connectionsPerAddressMax
+        /// The process or the system has no descriptor or no memory for one more; accepting pauses for ``pauseWithoutDescriptors``.
+        case noDescriptor
+    }
+
+    private struct State {
+        var connectionsCount = 0
+        var byAddress: [Address: Int] = [:]
+        var refused: [Refusal: UInt64] = [:]
+    }
+
+    /// How long nothing is accepted after a descriptor could not be had: what waits does so in the kernel's queue.
+    static let pauseWithoutDescriptors = TimeAmount.milliseconds(100)
+    /// Connections that are refused before the others on the loop have their turn, and for how long.
+    static let refusalsAtOnceMax = 32
+    static let pauseAfterRefusals = TimeAmount.milliseconds(10)
+
+    public let connectionsMax: Int
+    /// 0 for no limit.
+    public let perAddressMax: Int
+    private let refused: @Sendable (Refusal) -> Void
+    private let state = NIOLockedValueBox(State())
+
+    /// - Parameters:
+    ///   - perAddressMax: 0 for no limit.
+    ///   - refused: called on the listener's loop for each connection that is not taken.
+    public init(connectionsMax: Int, perAddressMax: Int, refused: @escaping @Sendable (Refusal) -> Void) {
+        self.connectionsMax = connectionsMax
+        self.perAddressMax = perAddressMax
+        self.refused = refused
+    }
+
+    /// Connections that are open.
+    public var connectionsCount: Int { state.withLockedValue { $0.connectionsCount } }
+
+    /// Connections that were not taken so far.
+    public var refusedCounts: [Refusal: UInt64] { state.withLockedValue { $0.refused } }
+
+    /// Counts a connection in, or returns false.
+    func enter(_ address: Address) -> Bool {
+        let refusal: Refusal? = state.withLockedValue { state in
+            if state.connectionsCount >= connectionsMax { return .connectionsMax }
+            if perAddressMax > 0, state.byAddress[address, default: 0] >= perAddressMax { return .connectionsPerAddressMax }
+            state.connectionsCount += 1
+            state.byAddress[address, default: 0] += 1
+            return nil
+        }
+        if let refusal { refuse(refusal) }
+        return refusal == nil
+    }
+
+    func leave(_ address: Address) {
+        state.withLockedValue { state in
+            state.connectionsCount -= 1
+            let count = state.byAddress[address, default: 1] - 1
+            state.byAddress[address] = count == 0 ? nil : count
+        }
+    }
+
+    func refuse(_ refusal: Refusal) {
+        state.withLockedValue { $0.refused[refusal, default: 0] += 1 }
+        refused(refusal)
+    }
+
+    /// What counts as one address.
+    public struct Address: Hashable, Sendable {
+        private let isIPv6: Bool
+        private let bits: UInt64
+
+        /// - Parameter address: nil for a peer without one, as in tests: all of them count as one.
+        public init(_ address: SocketAddress?) {
+            switch address {
+            case .v4(let address):
+                isIPv6 = false
+                bits = withUnsafeBytes(of: address.address.sin_addr) { UInt64($0.loadUnaligned(as: UInt32.self)) }
+            case .v6(let address):
+                let words = withUnsafeBytes(of: address.address.sin6_addr) { bytes in
+                    (bytes.loadUnaligned(as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+                }
+                // ::ffff:a.b.c.d is how a listener for both shows IPv4 (RFC 4291 §2.5.5.2).
+                let isMapped = words.0 == 0 && UInt64(bigEndian: words.1) >> 32 == 0xFFFF
+                isIPv6 = !isMapped
+                bits = isMapped ? UInt64(UInt32(truncatingIfNeeded: UInt64(bigEndian: words.1)).bigEndian) : words.0
+            case .unixDomainSocket, nil: (isIPv6, bits) = (false, 0)
+            }
+        }
+    }
+}
+
+/// Stands before what accepts connections: takes those that the limits allow, and pauses where taking more would cost too much.
+final class ConnectionGate: ChannelInboundHandler {
+    typealias InboundIn = any Channel
+    typealias InboundOut = any Channel
+
+    private let limits: ConnectionLimits
+    private var refusedInTurn = 0
+    private var isPaused = false
+
+    init(_ limits: ConnectionLimits) { self.limits = limits }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let connection = unwrapInboundIn(data)
+        let address = ConnectionLimits.Address(connection.remoteAddress)
+        guard limits.enter(address) else {
+            refusedInTurn += 1
+            // A reset: thousands that wait for the end of a proper close would cost the kernel's memory.
+            _ = (connection as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
+            return connection.close(promise: nil)
+        }
+        let limits = limits
+        connection.closeFuture.whenComplete { _ in limits.leave(address) }
+        context.fireChannelRead(data)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if refusedInTurn >= ConnectionLimits.refusalsAtOnceMax { pause(context.channel, for: ConnectionLimits.pauseAfterRefusals) }
+        refusedInTurn = 0
+        context.fireChannelReadComplete()
+    }
+
+    /// NIO reports an error of `accept` that may pass, tries again at once, and would do nothing else for as long as it lasts.
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if let error = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) {
+            limits.refuse(.noDescriptor)
+            pause(context.channel, for: ConnectionLimits.pauseWithoutDescriptors)
+        }
+        context.fireErrorCaught(error)
+    }
+
+    /// Leaves what waits in the kernel's queue.
+    private func pause(_ listener: any Channel, for duration: TimeAmount) {
+        guard !isPaused, let options = listener.syncOptions else { return }
+        isPaused = true
+        // A listener that is closed accepts nothing any more.
+        do { try options.setOption(.autoRead, value: false) } catch { return }
+        listener.eventLoop.assumeIsolated().scheduleTask(in: duration) {
+            self.isPaused = false
+            do { try options.setOption(.autoRead, value: true) } catch { return }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import HTTP2
+
+@Suite struct ConnectionLimitsTests {
+    private func address(_ text: String) throws -> ConnectionLimits.Address { .init(try SocketAddress(ipAddress: text, port: 7)) }
+
+    @Test func anAddressIsOneOfIPv4OrA64OfIPv6() throws {
+        #expect(try address("192.0.2.1") == address("192.0.2.1"))
+        #expect(try address("192.0.2.1") != address("192.0.2.2"))
+        #expect(try address("2001:db8:1:2::1") == address("2001:db8:1:2:ffff::7"))
+        #expect(try address("2001:db8:1:2::1") != address("2001:db8:1:3::1"))
+        #expect(try address("::ffff:192.0.2.1") == address("192.0.2.1"))
+        #expect(try address("::ffff:192.0.2.1") != address("::ffff:192.0.2.2"))
+        #expect(try address("::1") != address("0.0.0.0"))
+    }
+
+    @Test func eachAddressHasItsShareAndAllTogetherTheirs() throws {
+        let refused = NIOLockedValueBox<[ConnectionLimits.Refusal]>([])
+        let limits = ConnectionLimits(connectionsMax: 3, perAddressMax: 2) { refusal in refused.withLockedValue { $0.append(refusal) } }
+        let (one, other) = (try address("192.0.2.1"), try address("192.0.2.2"))
+        #expect([limits.enter(one), limits.enter(one), limits.enter(one)] == [true, true, false])
+        #expect([limits.enter(other), limits.enter(other)] == [true, false])
+        limits.leave(one)
+        #expect([limits.enter(other), limits.enter(one)] == [true, false])
+        for address in [one, other, other] { limits.leave(address) }
+        #expect([limits.enter(one), limits.enter(one)] == [true, true])
+        #expect(refused.withLockedValue { $0 } == [.connectionsPerAddressMax, .connectionsMax, .connectionsMax])
+        #expect(limits.refusedCounts == [.connectionsPerAddressMax: 1, .connectionsMax: 2])
+    }
+
+    @Test func withoutALimitOneAddressMayHaveAll() throws {
+        let limits = ConnectionLimits(connectionsMax: 100, perAddressMax: 0) { _ in }
+        let one = try address("192.0.2.1")
+        #expect((0..<101).map { _ in limits.enter(one) } == Array(repeating: true, count: 100) + [false])
+    }
+
+    /// The listener goes on: one that is closed makes room.
+    @Test(arguments: [(2, 0), (100, 2)]) func aConnectionTooManyIsResetAndTheNextIsTakenWhenOneIsClosed(all: Int, perAddress: Int)
+        async throws
+    {
+        let limits = ConnectionLimits(connectionsMax: all, perAddressMax: perAddress) { _ in }
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        let served = UncheckedLoop(loop: HTTPLoop(eventLoop: loop, limits: HTTPLimits(), delegate: nil))
+        let server = try await HTTPServer.bind(host: "127.0.0.1", port: 0, loops: [served.loop], limits: limits)
+        var open: [RawClient] = []
+        for _ in 0..<2 { open.append(try RawClient(port: server.port)) }
+        try await until("two are taken") { limits.connectionsCount == 2 }
+        for _ in 0..<200 {
+            let surplus = try RawClient(port: server.port)
+            #expect(try await surplus.isReset())
+        }
+        open.removeLast().close()
+        try await until("one is closed") { limits.connectionsCount == 1 }
+        open.append(try RawClient(port: server.port))
+        try await until("two are taken again") { limits.connectionsCount == 2 }
+        #expect(limits.refusedCounts.values.reduce(0, +) == 200)
+        for client in open { client.close() }
+        await server.stopListening()
+    }
+
+    private struct UncheckedLoop: @unchecked Sendable { let loop: HTTPLoop }
+
+    private func until(_ claim: String, _ condition: () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(30)
+        while !condition() {
+            try #require(ContinuousClock.now < deadline, "never: \(claim)")
+            await Task.yield()
+        }
+    }
+}
+
+/// A connection that says nothing.
+private final class RawClient {
+    private let descriptor: Int32
+
+    init(port: Int) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let status = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        }
+        // A reset may come before connect returns.
+        try #require(status == 0 || errno == ECONNRESET)
+    }
+
+    /// Waits until the other side has closed; whether that was a reset.
+    func isReset() async throws -> Bool {
+        let deadline = ContinuousClock.now + .seconds(30)
+        var byte: UInt8 = 0
+        while true {
+            let count = recv(descriptor, &byte, 1, Int32(MSG_DONTWAIT))
+            if count == 0 { return false }
+            if count < 0, errno != EAGAIN { return true }
+            try #require(ContinuousClock.now < deadline)
+            await Task.yield()
+        }
+    }
+
+    func close() { _ = Foundation.close(descriptor) }
+}
