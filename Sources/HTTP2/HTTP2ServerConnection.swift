@@ -216,6 +216,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         markDirty()
     }
 
+    override func countReset() { resetsCount += 1 }
+
     override func setLimits(_ limits: HTTPLimits) { session.sharedLimits = SharedLimits(limits) }
 
     override func ping() {

@@ -174,6 +174,9 @@ open class HTTPServerConnection {
     /// Bounds what the peer may send from now on by other limits than those of its loop, over HTTP/2: for one that has proved who it is.
     open func setLimits(_ limits: HTTPLimits) {}
 
+    /// Counts a request that the application refused as a stream that the peer has reset: see ``HTTPLimits/resetsMax``.
+    open func countReset() {}
+
     /// Asks for a sign of life.
     open func ping() { preconditionFailure("to be overridden") }
 
@@ -234,6 +237,9 @@ open class HTTPServerConnection {
 
     /// Cuts the connection.
     public func close() { channel.close(promise: nil) }
+
+    /// What counts as the peer's address.
+    public var origin: ConnectionLimits.Address { ConnectionLimits.Address(channel.remoteAddress) }
 
     /// The peer's address, for logs.
     public var remoteAddress: String { channel.remoteAddress?.description ?? "unknown" }

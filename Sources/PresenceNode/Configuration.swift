@@ -94,6 +94,12 @@ public struct NodeConfiguration: Sendable {
     /// Connections of one address to the clients' port at a time, and of one /64 of IPv6; 0 for no limit. Default: half of what the port takes,
     /// which is what the process's descriptors (`ulimit -n`) leave for clients. A proxy before the node is one address.
     public var connectionsPerAddressMax: Int?
+    /// Logins of one user within 10 s at this node, at once or one after another; 0 for no limit. Default 100: a user may have 64 sessions, and
+    /// all of them may come back at once.
+    public var loginsPerUserMax = 100
+    /// Logins from one address within 10 s; 0 for no limit. Default 100,000, because a proxy or a provider stands for many users: no single loop
+    /// takes so many, so a smaller number is for nodes that their clients reach directly.
+    public var loginsPerAddressMax = 100_000
     /// How long a node that was told to stop waits for its clients to go elsewhere, where there are other nodes, and for what is in
     /// flight. Default 30 s.
     public var drainTimeout = Duration.seconds(30)
@@ -190,6 +196,8 @@ public struct NodeConfiguration: Sendable {
         core.reconnectGrace = try reader.seconds("reconnectGrace", in: 0...3_600) ?? core.reconnectGrace
         streamsPerConnectionMax = try reader.integer("streamsPerConnection", in: 1...1_000_000) ?? streamsPerConnectionMax
         connectionsPerAddressMax = try reader.integer("connectionsPerAddress", in: 0...1_000_000)
+        loginsPerUserMax = try reader.integer("loginsPerUser", in: 0...1_000_000) ?? loginsPerUserMax
+        loginsPerAddressMax = try reader.integer("loginsPerAddress", in: 0...1_000_000) ?? loginsPerAddressMax
         drainTimeout = try reader.seconds("drainTimeout", in: 0...3_600) ?? drainTimeout
     }
 

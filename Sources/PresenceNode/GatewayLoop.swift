@@ -53,6 +53,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     /// The answer that is being written; its memory is used again.
     private var json = JSONWriter(reserving: 4_096)
     private var nextSession: UInt64 = 0
+    private let logins: LoginRates
     private var tokens = VerifiedTokens()
     private var counters = Counters()
     private var admission: Admission
@@ -62,11 +63,16 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
     private var isFlushScheduled = false
     private var spare = Gateway.Output()
 
-    init(index: Int, eventLoop: any EventLoop, limits: HTTPLimits, settings: GatewaySettings, authenticator: Authenticator, shell: Shell) {
+    init(
+        index: Int, eventLoop: any EventLoop, limits: HTTPLimits, settings: GatewaySettings, authenticator: Authenticator,
+        logins: LoginRates,
+        shell: Shell
+    ) {
         self.index = index
         self.eventLoop = eventLoop
         self.settings = settings
         self.authenticator = authenticator
+        self.logins = logins
         self.shell = shell
         gateway = Gateway(node: shell.peer.id, settings: settings)
         admission = Admission(seed: shell.peer.generation &+ UInt64(index))
@@ -345,6 +351,10 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 let query = try EventStreamQuery(query)
                 let user = try API.subject(asUser: query.asUser, caller: caller)
                 try query.check(by: gateway.policies.policy(of: user))
+                if let problem = logins.refusal(of: user, from: connection.origin, at: Clock.now().instant) {
+                    connection.countReset()
+                    throw problem
+                }
                 openSession(of: user, query, resumeFrom: lastEventID, work: work, stream: stream, on: connection)
             } catch {
                 ended(work)
@@ -562,28 +572,4 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         copy.delay = admission.longestDelay(at: Clock.now().instant)
         return copy
     }
-}
-
-extension HTTPServerConnection {
-    /// Of all sessions on it the shortest times count.
-    fileprivate func bear(_ limits: SilenceLimits) {
-        silenceLimits = silenceLimits.map { SilenceLimits(ping: min($0.ping, limits.ping), end: min($0.end, limits.end)) } ?? limits
-        // A client that speaks HTTP/1.1 says nothing on a stream: TCP tells that it is gone, by what it does not acknowledge.
-        if !isHTTP2 { boundUnacknowledged(limits.unacknowledgedMax) }
-    }
-}
-
-extension HTTPServerConnection.SilenceLimits {
-    init(_ heartbeat: Heartbeat) { self.init(ping: TimeAmount(heartbeat.interval), end: TimeAmount(heartbeat.timeout)) }
-
-    /// How long TCP may wait for an acknowledgement of what was sent, for the session to end within ``end`` of silence (T6).
-    ///
-    /// A network that dies just after a comment was acknowledged leaves nothing unacknowledged until the next comment. That is due after
-    /// ``ping``, and is sent by the tick after it, up to a second later. The wait that TCP begins then is what remains of ``end``;
-    /// never less than a second, because TCP takes 0 for no bound at all.
-    var unacknowledgedMax: TimeAmount { max(end - ping - TimeAmount(GatewayLoop.tickInterval), .seconds(1)) }
-}
-
-extension TimeAmount {
-    fileprivate init(_ duration: Duration) { self = .nanoseconds(duration.wholeNanoseconds) }
 }

@@ -9,7 +9,7 @@ enum KnownSettings {
         "advertise", "apps", "cluster", "clusterListen", "clusterSecret", "clusterTlsCa", "clusterTlsCertificate",
         "clusterTlsKey", "connectionsPerAddress", "dataDir", "dev", "drainTimeout", "heartbeatInterval",
         "heartbeatTimeout", "insecureCluster", "join",
-        "jwt", "listen", "logFormat", "logLevel", "loops", "nodeId", "offlineGrace", "opsListen",
+        "jwt", "listen", "logFormat", "logLevel", "loginsPerAddress", "loginsPerUser", "loops", "nodeId", "offlineGrace", "opsListen",
         "policies", "reconnectGrace",
         "streamsPerConnection",
         "tlsCertificate", "tlsKey",

@@ -17,6 +17,7 @@ struct MetricsSnapshot {
     let links: (up: Int, down: Int)
     let clusterRejections: [ClusterListener.Rejection: UInt64]
     let connections: ConnectionPorts
+    let loginsRefused: [LoginRates.Reason: UInt64]
 
     /// The text for Prometheus.
     var text: String {
@@ -41,6 +42,9 @@ struct MetricsSnapshot {
         metrics.gauge("rollcall_users_owned", "Users that this node owns and knows something of.", Double(node.usersOwned))
         metrics.gauge("rollcall_users_watched", "Users that somebody on this node follows.", Double(node.usersWatched))
         metrics.counter("rollcall_logins_total", "Sessions opened on this node.", node.logins)
+        metrics.counter(
+            "rollcall_logins_too_often_total", "Logins refused with 7008, because a user or an address logged in too often at this node.",
+            LoginRates.Reason.allCases.map { (labels: [("reason", $0.rawValue)], value: Double(loginsRefused[$0] ?? 0)) })
         metrics.counter("rollcall_logouts_total", "Sessions ended by logout, counted by the owner.", node.logouts)
         metrics.counter("rollcall_sessions_lost_total", "Sessions lost without logout, counted by the owner.", node.sessionsLost)
         metrics.counter("rollcall_sessions_kicked_total", "Sessions ended by a kick, counted by the owner.", node.sessionsKicked)

@@ -50,7 +50,7 @@ extension OpenAPI {
         ],
         "responses": answers(
             ["description": "The stream.", "content": ["text/event-stream": ["schema": ["oneOf": .array(streamEvents.map(\.envelope))]]]],
-            [.notAllowed]),
+            [.notAllowed, .tooOften]),
     ]
 
     static let platformPattern = "^[A-Za-z0-9._-]+$"

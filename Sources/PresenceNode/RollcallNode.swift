@@ -108,9 +108,12 @@ public final class RollcallNode: @unchecked Sendable {
             logger: logger)
         var limits = HTTPLimits()
         limits.streamsMax = configuration.streamsPerConnectionMax
+        let logins = LoginRates(perUserMax: configuration.loginsPerUserMax, perAddressMax: configuration.loginsPerAddressMax)
         let gateways = loops.enumerated().map { [shell] index, loop in
             GatewayLoop(
-                index: index, eventLoop: loop, limits: limits, settings: configuration.gateway, authenticator: authenticator, shell: shell)
+                index: index, eventLoop: loop, limits: limits, settings: configuration.gateway, authenticator: authenticator,
+                logins: logins,
+                shell: shell)
         }
         self.gateways = gateways
         let state = NodeState()
@@ -133,7 +136,7 @@ public final class RollcallNode: @unchecked Sendable {
             admin: admin, eventLoop: opsLoop,
             metrics: { [shell, connectionLimits] in
                 Self.metrics(
-                    shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener, connectionLimits,
+                    shell: shell, gateways: gateways, store: store, admin: admin, cluster: clusterListener, connectionLimits, logins,
                     on: opsLoop)
             },
             life: { [shell] in shell.eventLoop.submit {}.hop(to: opsLoop) },
@@ -258,7 +261,7 @@ public final class RollcallNode: @unchecked Sendable {
     /// Asks each loop for its numbers, and makes the text of them on the ops port's loop.
     private static func metrics(
         shell: Shell, gateways: [GatewayLoop], store: any Store, admin: AdminAPI, cluster: ClusterListener, _ ports: ConnectionPorts,
-        on eventLoop: any EventLoop
+        _ logins: LoginRates, on eventLoop: any EventLoop
     ) -> EventLoopFuture<String> {
         let snapshots = gateways.map { gateway in gateway.eventLoop.submit { gateway.snapshot } }
         nonisolated(unsafe) let (admin, cluster) = (admin, cluster)
@@ -269,7 +272,8 @@ public final class RollcallNode: @unchecked Sendable {
             MetricsSnapshot(
                 node: core.node, gateways: counters, store: store.statistics,
                 salvage: store.salvage, isStoreIncomplete: store.isIncomplete, hasStoreProblem: store.problem != nil,
-                operatorsAnswered: admin.answered, links: core.links, clusterRejections: core.rejections, connections: ports
+                operatorsAnswered: admin.answered, links: core.links, clusterRejections: core.rejections, connections: ports,
+                loginsRefused: logins.refusedCounts
             ).text
         }
     }

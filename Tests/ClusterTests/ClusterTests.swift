@@ -349,8 +349,10 @@ final class SilentClient {
 
     /// Over HTTP/2.
     ///
-    /// - Parameter paths: of the streams that it opens.
-    convenience init(port: Int, token: String, paths: [String] = ["/v1/events"]) throws {
+    /// - Parameters:
+    ///   - paths: of the streams that it opens.
+    ///   - isReset: each is reset as soon as it is open.
+    convenience init(port: Int, token: String, paths: [String] = ["/v1/events"], isReset: Bool = false) throws {
         var bytes = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
         for (number, path) in paths.enumerated() {
             var block: [UInt8] = [0x82, 0x86]  // :method GET, :scheme http
@@ -359,7 +361,12 @@ final class SilentClient {
                 block += Self.string(name) + Self.string(value)
             }
             let length = block.count
-            bytes += [UInt8(length >> 16), UInt8(length >> 8 & 255), UInt8(length & 255), 1, 5, 0, 0, 0, UInt8(2 * number + 1)] + block
+            let stream = 2 * number + 1
+            bytes += [
+                UInt8(length >> 16), UInt8(length >> 8 & 255), UInt8(length & 255), 1, 5, 0, 0, UInt8(stream >> 8), UInt8(stream & 255),
+            ]
+            bytes += block
+            if isReset { bytes += [0, 0, 4, 3, 0, 0, 0, UInt8(stream >> 8), UInt8(stream & 255), 0, 0, 0, 8] }
         }
         try self.init(port: port, sending: bytes)
     }

@@ -1,0 +1,64 @@
+import HTTP2
+import NIOCore
+import PresenceCore
+import PresenceWire
+import Testing
+
+@testable import PresenceNode
+
+@Suite struct LoginRatesTests {
+    private let ann = UserID(app: "default", id: "ann")
+    private let start = Instant(nanoseconds: 5_000_000_000)
+
+    private func address(_ text: String) throws -> ConnectionLimits.Address { .init(try SocketAddress(ipAddress: text, port: 7)) }
+
+    @Test func aUserHasSoManyAtOnceAndAsManyAgainEvenlyWithinTheWindow() throws {
+        let rates = LoginRates(perUserMax: 10, perAddressMax: 0)
+        let here = try address("192.0.2.1")
+        for _ in 0..<10 { #expect(rates.refusal(of: ann, from: here, at: start) == nil) }
+        let refusal = try #require(rates.refusal(of: ann, from: here, at: start))
+        #expect(refusal.status == 429 && refusal.code == 7008 && refusal.retryAfter == 1)
+        #expect(refusal.detail == "this user may log in 10 times in 10 s at a node; retry after 1 s")
+        #expect(rates.refusal(of: ann, from: here, at: start + .milliseconds(999)) != nil)
+        #expect(rates.refusal(of: ann, from: here, at: start + .milliseconds(1_000)) == nil)
+        #expect(rates.refusal(of: ann, from: here, at: start + .milliseconds(1_001)) != nil)
+        #expect(rates.refusal(of: UserID(app: "default", id: "bob"), from: here, at: start) == nil, "another user")
+        for _ in 0..<10 { #expect(rates.refusal(of: ann, from: here, at: start + .seconds(60)) == nil) }
+        #expect(rates.refusedCounts == [.loginsPerUser: 3])
+    }
+
+    @Test func anAddressHasAShareForAllItsUsers() throws {
+        let rates = LoginRates(perUserMax: 0, perAddressMax: 5)
+        let (here, elsewhere) = (try address("192.0.2.1"), try address("192.0.2.2"))
+        for number in 0..<5 { #expect(rates.refusal(of: UserID(app: "a", id: "u\(number)"), from: here, at: start) == nil) }
+        let refusal = try #require(rates.refusal(of: ann, from: here, at: start))
+        #expect(refusal.detail == "this address may log in 5 times in 10 s at a node; retry after 2 s" && refusal.retryAfter == 2)
+        #expect(rates.refusal(of: ann, from: elsewhere, at: start) == nil)
+        #expect(rates.refusedCounts == [.loginsPerAddress: 1])
+    }
+
+    /// A login that the address may not have is not counted for its user.
+    @Test func aRefusedLoginCostsNothing() throws {
+        let rates = LoginRates(perUserMax: 1, perAddressMax: 1)
+        let (here, elsewhere) = (try address("192.0.2.1"), try address("192.0.2.2"))
+        #expect(rates.refusal(of: UserID(app: "a", id: "bob"), from: here, at: start) == nil)
+        #expect(rates.refusal(of: ann, from: here, at: start) != nil)
+        #expect(rates.refusal(of: ann, from: elsewhere, at: start) == nil)
+    }
+
+    @Test func withoutLimitsNobodyIsRefused() throws {
+        let rates = LoginRates(perUserMax: 0, perAddressMax: 0)
+        let here = try address("192.0.2.1")
+        for _ in 0..<1_000 { #expect(rates.refusal(of: ann, from: here, at: start) == nil) }
+    }
+
+    @Test func beyondTheBoundAllAreForgotten() throws {
+        let rates = LoginRates(perUserMax: 1, perAddressMax: 0)
+        let here = try address("192.0.2.1")
+        // Each counts for ten seconds, so none may be swept. The bound is looked at when the number has doubled.
+        for number in 0...2 * LoginRates.countedMax {
+            #expect(rates.refusal(of: UserID(app: "a", id: "u\(number)"), from: here, at: start) == nil)
+        }
+        #expect(rates.refusal(of: UserID(app: "a", id: "u0"), from: here, at: start) == nil, "forgotten")
+    }
+}
