@@ -5,6 +5,7 @@
 static inline int32_t cnghttp2_stream_id(const nghttp2_frame *frame) { return frame->hd.stream_id; }
 static inline uint8_t cnghttp2_type(const nghttp2_frame *frame) { return frame->hd.type; }
 static inline uint8_t cnghttp2_flags(const nghttp2_frame *frame) { return frame->hd.flags; }
+static inline long cnghttp2_payload_bytes(const nghttp2_frame *frame) { return (long)frame->hd.length; }
 static inline int cnghttp2_is_request(const nghttp2_frame *frame) {
   return frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
 }

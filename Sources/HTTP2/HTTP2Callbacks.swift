@@ -18,11 +18,19 @@ final class HTTP2Callbacks: @unchecked Sendable {
             let isTrailer = cnghttp2_is_request(frame) == 0
             let name = UnsafeBufferPointer(start: name, count: nameCount)
             let value = UnsafeBufferPointer(start: value, count: valueCount)
-            HTTP2Callbacks.record(user) { $0.header(cnghttp2_stream_id(frame!), name: name, value: value, isTrailer: isTrailer) }
-            return 0
+            let goesOn = HTTP2Callbacks.record(user) {
+                $0.header(cnghttp2_stream_id(frame!), name: name, value: value, isTrailer: isTrailer)
+            }
+            return goesOn ? 0 : Int32(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue)
         }
         nghttp2_session_callbacks_set_on_frame_recv_callback(raw) { _, frame, user in
             HTTP2Callbacks.record(user) { $0.received(frame!) }
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(raw) { _, frame, status, user in
+            if status == NGHTTP2_ERR_REFUSED_STREAM.rawValue {
+                HTTP2Callbacks.record(user) { $0.countUseless(headBytes: cnghttp2_payload_bytes(frame)) }
+            }
             return 0
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(raw) { _, _, number, bytes, count, user in

@@ -18,12 +18,14 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private var isClosing = false
     /// Slots whose queue the application was told to be full.
     private var fullSlots: [Int] = []
+    /// Since ``countsSince``, as is the next.
     private var resetsCount = 0
-    private var resetsSince: NIODeadline
+    private var largeHeadersCount = 0
+    private var countsSince: NIODeadline
 
     override init(channel: any Channel, server: HTTPLoop) {
         session = HTTP2Session(.server, limits: server.sharedLimits, chunk: server.chunk)
-        resetsSince = .now()
+        countsSince = .now()
         super.init(channel: channel, server: server)
     }
 
@@ -40,6 +42,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if isClosing { return }
         let buffer = unwrapInboundIn(data)
         lastReceivedAt = .now()
         isReading = true
@@ -50,8 +53,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             return isSound
         }
         mayBeOver = true
-        guard isSound, !session.isOver else { return end(isSound ? nil : .protocolError) }
-        countResets()
+        guard isSound else { return end(session.fault ?? .protocolError) }
+        if session.isOver { return end(session.isBroken ? .protocolError : nil) }
+        countFaults()
         boundFrames()
     }
 
@@ -88,15 +92,6 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         }
     }
 
-    private func end(_ violation: HTTPViolation?) {
-        if let violation { server.delegate?.violated(violation) }
-        guard !isClosing else { return }
-        isClosing = true
-        isReading = false
-        flush()
-        context?.close(promise: nil)
-    }
-
     // MARK: Events
 
     private func handle(_ event: HTTP2Session.Event) {
@@ -116,7 +111,10 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         guard let delegate = server.delegate else { return session.reset(slot, error: UInt32(NGHTTP2_REFUSED_STREAM.rawValue)) }
         guard !session.streams[slot].isAnswered else { return }
         var refused: Int?
-        if session.streams[slot].isHeadTooLarge { (refused, _) = (431, delegate.violated(.headerListTooLarge)) }
+        if session.streams[slot].isHeadTooLarge {
+            (refused, _) = (431, delegate.violated(.headerListTooLarge))
+            largeHeadersCount += 1
+        }
         if session.streams[slot].isBodyTooLarge { (refused, _) = (413, delegate.violated(.bodyTooLarge)) }
         // Taken out of the place, because the answer, which may come inside the call, writes there.
         let head = session.streams[slot].takeHead()
@@ -138,26 +136,54 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         server.delegate?.eventStreamClosed(session.id(of: slot), token: session.streams[slot].token, on: self, reason: reason)
     }
 
-    /// Ends a connection whose peer opens and resets streams in a flood (CVE-2023-44487).
-    private func countResets() {
+    /// Ends a connection whose peer opens and resets streams in a flood (CVE-2023-44487), or sends large headers again and again.
+    private func countFaults() {
+        if lastReceivedAt - countsSince > .seconds(10) { (resetsCount, largeHeadersCount, countsSince) = (0, 0, lastReceivedAt) }
         resetsCount += session.takeResets()
-        if lastReceivedAt - resetsSince > .seconds(10) { (resetsCount, resetsSince) = (0, lastReceivedAt) }
-        guard resetsCount > server.limits.resetsMax else { return }
-        session.goAway(error: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue))
-        end(.resetFlood)
+        if resetsCount > server.limits.resetsMax { return end(.resetFlood) }
+        if largeHeadersCount > server.limits.largeHeadersMax { end(.headerFlood) }
     }
 
     /// Ends a connection whose peer provokes frames and does not read them.
     private func boundFrames() {
         guard session.waitingFramesCount > 4 * server.limits.streamsMax + server.limits.waitingFramesMax else { return }
-        session.goAway(error: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue))
         end(.frameFlood)
+    }
+
+    // MARK: The end
+
+    /// Closes the connection: after what waits has gone out, or, when it is the peer's fault, with a last word on the reason.
+    private func end(_ fault: HTTP2Fault?) {
+        guard !isClosing, let context else { return }
+        isClosing = true
+        if let fault { server.delegate?.violated(fault.violation) }
+        closeStreams()
+        var last = ByteBuffer()
+        if let fault {
+            session.sayGoodbye(for: fault, into: &last)
+            context.writeAndFlush(wrapOutboundOut(last), promise: nil)
+            return linger(context)
+        }
+        _ = session.send(into: &last, bytesMax: .max)
+        context.writeAndFlush(wrapOutboundOut(last)).assumeIsolated().whenComplete { [weak self] _ in self?.context?.close(promise: nil) }
+        eventLoop.assumeIsolated().scheduleTask(in: server.limits.headerTimeout) { [weak self] in self?.context?.close(promise: nil) }
+    }
+
+    /// Closes a little later, and reads nothing until then: to close with unread bytes has the kernel send a reset, which can overtake
+    /// the last word.
+    private func linger(_ context: ChannelHandlerContext) {
+        guard server.lingeringCount < HTTPLoop.lingeringMax, leaveUnread() else { return context.close(promise: nil) }
+        server.lingeringCount += 1
+        eventLoop.assumeIsolated().scheduleTask(in: HTTPLoop.lingeringTime) { [weak self, server] in
+            server.lingeringCount -= 1
+            self?.context?.close(promise: nil)
+        }
     }
 
     // MARK: The application
 
     override func isAwaitingAnswer(_ stream: StreamID) -> Bool {
-        guard channel.isActive, let slot = session.slot(of: stream) else { return false }
+        guard channel.isActive, !isClosing, let slot = session.slot(of: stream) else { return false }
         return !session.streams[slot].isAnswered
     }
 
@@ -246,7 +272,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     override func flush() {
         needsFlush = false
-        guard let context, !isReading else { return }
+        guard let context, !isReading, !isClosing else { return }
         var hasMore = true
         while hasMore, isWritable {
             var buffer = ByteBuffer()
@@ -260,7 +286,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         if !fullSlots.isEmpty { reportDrained() }
         guard mayBeOver else { return }
         mayBeOver = false
-        if session.isOver, !isClosing { end(session.isBroken ? .protocolError : nil) }
+        if session.isOver { end(session.isBroken ? .protocolError : nil) }
     }
 
     private func reportDrained() {
@@ -273,11 +299,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     override func sweep(at now: NIODeadline) {
-        if !hasRequested, session.openCount == 0, now - openedAt > server.limits.headerTimeout {
-            server.delegate?.violated(.headerTimeout)
-            session.goAway()
-            return end(nil)
-        }
+        if !hasRequested, session.openCount == 0, now - openedAt > server.limits.headerTimeout { return end(.headerTimeout) }
         if session.openCount == 0, now - lastReceivedAt > server.limits.idleTimeout {
             session.goAway()
             return end(nil)

@@ -74,13 +74,13 @@ extension HTTP2Session {
     }
 
     /// Takes a WINDOW_UPDATE: that of an event stream is ours, that of the connection is ours up to what was sent by hand.
-    func receive(_ update: WindowUpdates.Update) -> Bool {
+    func receive(_ update: IncomingFrames.Update) -> Bool {
         guard update.increment > 0 else { return pass(update) }
         if update.number == 0 {
             let ours = min(update.increment, bytesByHand)
             bytesByHand -= ours
             resumeStarved()
-            return ours == update.increment || pass(WindowUpdates.Update(number: 0, increment: update.increment - ours))
+            return ours == update.increment || pass(IncomingFrames.Update(number: 0, increment: update.increment - ours))
         }
         guard let slot = slot(ofNumber: update.number), streams[slot].isByHand, !streams[slot].isOver else { return pass(update) }
         streams[slot].window += update.increment
@@ -92,7 +92,7 @@ extension HTTP2Session {
         return true
     }
 
-    private func pass(_ update: WindowUpdates.Update) -> Bool {
+    private func pass(_ update: IncomingFrames.Update) -> Bool {
         let words = [UInt32(4 << 8 | 8).bigEndian, UInt32(update.number).bigEndian, UInt32(update.increment).bigEndian]
         var frame: [UInt8] = []
         for (place, word) in words.enumerated() {

@@ -59,8 +59,10 @@ final class HTTP2Session {
     var window = 0
     /// nghttp2 may have something to send. A push touches it only then: among thousands of connections its memory is never in the cache.
     var hasFrames = true
-    private var windowUpdates = WindowUpdates()
+    private var incoming = IncomingFrames()
     private var hasNewSettings = false
+    /// Why the connection cannot go on.
+    var fault: HTTP2Fault?
     private(set) var initialWindow = 65_535
     /// Where `send(into:)` writes.
     var outgoing: ByteBuffer
@@ -138,29 +140,40 @@ final class HTTP2Session {
 
     // MARK: Bytes
 
-    /// Takes bytes from the peer. Returns false when the connection is beyond repair.
+    /// Takes bytes from the peer. Returns false when the connection is beyond repair, for the reason in ``fault``.
     func receive(_ bytes: UnsafeRawBufferPointer, at now: NIODeadline) -> Bool {
         self.now = now
         hasFrames = true
         if role == .client { return pass(bytes) }
-        var isSound = true
-        var updates = WindowUpdates()
-        swap(&updates, &windowUpdates)
-        updates.split(bytes) { part in
+        var frames = IncomingFrames()
+        swap(&frames, &incoming)
+        frames.split(bytes, limits: limits) { part in
             switch part {
-            case .bytes(let bytes): isSound = isSound && pass(bytes)
-            case .update(let update): isSound = isSound && receive(update)
+            case .bytes(let bytes): return pass(bytes)
+            case .update(let update): return receive(update)
+            case .oldHead(let number, let payloadBytes):
+                if slot(ofNumber: number) == nil { countUseless(headBytes: payloadBytes) }
+                return true
+            case .blockTooLong:
+                fault = .headerFlood
+                return false
             }
         }
-        swap(&updates, &windowUpdates)
+        swap(&frames, &incoming)
         if hasNewSettings { takeSettings() }
-        return isSound
+        return fault == nil
     }
 
-    /// Hands bytes to nghttp2.
+    /// Hands bytes to nghttp2. Returns false when the connection is beyond repair.
     func pass(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        nghttp2_session_mem_recv(raw, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count) == bytes.count
+        let count = nghttp2_session_mem_recv(raw, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
+        if count == bytes.count { return true }
+        fault = fault ?? HTTP2Fault(status: count)
+        return false
     }
+
+    /// Counts a header block that no request comes of, which nghttp2 decodes all the same, as resets: one, and one for each KiB.
+    func countUseless(headBytes: Int) { resetsCount += 1 + headBytes >> 10 }
 
     /// The peer may have changed the window that streams begin with; those that are open change by as much (RFC 9113 §6.9.2).
     private func takeSettings() {
@@ -312,10 +325,23 @@ final class HTTP2Session {
     }
 
     /// Takes no more streams, and tells the peer which the last one is; those that are open go on.
-    func goAway(error: UInt32 = UInt32(NGHTTP2_NO_ERROR.rawValue)) {
+    func goAway() {
         hasFrames = true
         hasSaidGoAway = true
-        if error == UInt32(NGHTTP2_NO_ERROR.rawValue) { mustSayLast = true } else { nghttp2_session_terminate_session(raw, error) }
+        mustSayLast = true
+    }
+
+    /// Appends what waits, as far as it is not too much, and a last GOAWAY with the reason (RFC 9113 §5.4.1). Nothing is to be sent after it.
+    ///
+    /// It is written by hand, because nghttp2 says nothing more once it has found that it cannot go on. Of what it calls an error of the
+    /// connection it has sent a GOAWAY itself.
+    func sayGoodbye(for fault: HTTP2Fault, into buffer: inout ByteBuffer) {
+        _ = send(into: &buffer, bytesMax: limits.unsentBytesTarget)
+        if isBroken { return }
+        buffer.writeInteger(UInt32(8 << 8 | NGHTTP2_GOAWAY.rawValue))
+        buffer.writeRepeatingByte(0, count: 5)
+        buffer.writeInteger(nghttp2_session_get_last_proc_stream_id(raw))
+        buffer.writeInteger(fault.error)
     }
 
     /// Frames that wait because the peer does not read.
@@ -377,14 +403,23 @@ extension HTTP2Session {
         nghttp2_session_set_stream_user_data(raw, number, Self.mark(slot))
     }
 
+    /// Returns false when nghttp2 is to decode no more: a byte on the wire can stand for 4 KB (CVE-2016-6581).
+    ///
     /// - Parameter isTrailer: of a request; it is no part of the head then (RFC 9110 §6.5.1).
-    func header(_ number: Int32, name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, isTrailer: Bool) {
-        guard let slot = slot(ofNumber: number) else { return }
+    func header(_ number: Int32, name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, isTrailer: Bool) -> Bool {
+        guard let slot = slot(ofNumber: number) else { return true }
         if role == .client {
             if name.equals(":status") { streams[slot].status = value.reduce(0) { $0 * 10 + Int32($1) - 48 } }
-            return
+            return true
         }
-        if !isTrailer { streams[slot].receive(name: name, value: value, limits: limits) }
+        if isTrailer {
+            streams[slot].count(name: name, value: value, limits: limits)
+        } else {
+            streams[slot].receive(name: name, value: value, limits: limits)
+        }
+        guard streams[slot].isHeadTooLarge, streams[slot].isHeadFarTooLarge(limits) else { return true }
+        fault = .headerFlood
+        return false
     }
 
     func received(_ frame: UnsafePointer<nghttp2_frame>) {

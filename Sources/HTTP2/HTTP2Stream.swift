@@ -138,11 +138,21 @@ struct HTTP2Stream {
         return payload
     }
 
-    /// Takes one field of a request's head; only those that the application reads are kept.
-    mutating func receive(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, limits: HTTPLimits) {
+    /// Counts one field of a request's head or trailer.
+    mutating func count(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, limits: HTTPLimits) {
         headersCount += 1
         headBytesCount &+= Int32(truncatingIfNeeded: 32 + name.count + value.count)
         if headersCount > limits.headersCountMax || Int(headBytesCount) > limits.headerBytesMax { isHeadTooLarge = true }
+    }
+
+    /// Whether the head is so large that the rest of it is not even decoded.
+    func isHeadFarTooLarge(_ limits: HTTPLimits) -> Bool {
+        headersCount > 4 * limits.headersCountMax || Int(headBytesCount) > 4 * limits.headerBytesMax
+    }
+
+    /// Takes one field of a request's head; only those that the application reads are kept.
+    mutating func receive(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, limits: HTTPLimits) {
+        count(name: name, value: value, limits: limits)
         guard !isHeadTooLarge else { return }
         switch name.count {
         case 5 where name.equals(":path"): target = keep(value)

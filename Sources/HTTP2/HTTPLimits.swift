@@ -16,7 +16,11 @@ public struct HTTPLimits: Sendable, Equatable {
     /// Most header fields of a request; more are answered 431. Default 100.
     public var headersCountMax = 100
     /// Names and values of a request's header fields together, counted with 32 bytes each (RFC 9113 §6.5.2); more is answered 431. Default 16 KiB.
+    ///
+    /// At four times this or ``headersCountMax`` an HTTP/2 connection is ended, because one byte on the wire can stand for 4 KB (CVE-2016-6581).
     public var headerBytesMax = 16 << 10
+    /// Requests with too large a header that an HTTP/2 connection may send within ten seconds before it is ended. Default 8.
+    public var largeHeadersMax = 8
     /// Streams open at once on a connection, told as SETTINGS_MAX_CONCURRENT_STREAMS; one more is refused. Default 1,000.
     public var streamsMax = 1_000
     /// How long a connection may take until its first request's header is whole. Default 10 s; then it is closed.
@@ -43,6 +47,7 @@ public struct HTTPLimits: Sendable, Equatable {
 /// What a peer did against the rules; for the metric.
 public enum HTTPViolation: String, Sendable, CaseIterable {
     case headerListTooLarge, bodyTooLarge, bufferedTooMuch, headerTimeout, bodyTimeout, protocolError, resetFlood, frameFlood, answerTimeout
+    case headerFlood
 }
 
 /// A stream of one connection. Stays distinct from later streams that use the same place.

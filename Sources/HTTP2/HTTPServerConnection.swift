@@ -225,6 +225,16 @@ open class HTTPServerConnection {
         do { try channel.syncOptions?.setOption(.autoRead, value: true) } catch { return }  // As above.
     }
 
+    /// Reads nothing more until it is closed, and gives back the buffer for it. Returns false when it is closed already.
+    func leaveUnread() -> Bool {
+        guard let options = channel.syncOptions else { return false }
+        do {
+            try options.setOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 512))
+            try options.setOption(.autoRead, value: false)
+        } catch { return false }
+        return true
+    }
+
     /// Reads as much at a time as it did before it was first paused.
     func readMuchAgain(at now: NIODeadline) {
         guard isReadingLittle, readingPausedUntil == nil, now - readingResumedAt > .seconds(1) else { return }
@@ -258,6 +268,10 @@ public final class HTTPLoop {
     /// The open connections, in no particular order.
     public private(set) var connections: [HTTPServerConnection] = []
     private var isSweeping = false
+    /// Connections that have had their last word and wait for the peer to read it.
+    var lingeringCount = 0
+    static let lingeringMax = 256
+    static let lingeringTime = TimeAmount.milliseconds(250)
 
     public init(eventLoop: any EventLoop, limits: HTTPLimits, delegate: (any HTTPServerDelegate)?) {
         self.eventLoop = eventLoop
