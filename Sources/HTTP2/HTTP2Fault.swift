@@ -14,6 +14,10 @@ enum HTTP2Fault: UInt8 {
     case frameFlood
     /// The time for a header block is over.
     case headerTimeout
+    /// Answers wait, and the peer takes nothing of them.
+    case windowShut
+    /// Of all connections of a loop that held too much it held most.
+    case heldTooMuch
 
     /// What libnghttp2 says of bytes that it does not take.
     init(status: Int) {
@@ -29,7 +33,7 @@ enum HTTP2Fault: UInt8 {
         switch self {
         case .protocolError: UInt32(NGHTTP2_PROTOCOL_ERROR.rawValue)
         case .flowControl: UInt32(NGHTTP2_FLOW_CONTROL_ERROR.rawValue)
-        case .headerFlood, .resetFlood, .frameFlood: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue)
+        case .headerFlood, .resetFlood, .frameFlood, .windowShut, .heldTooMuch: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue)
         case .headerTimeout: UInt32(NGHTTP2_NO_ERROR.rawValue)
         }
     }
@@ -42,6 +46,8 @@ enum HTTP2Fault: UInt8 {
         case .resetFlood: .resetFlood
         case .frameFlood: .frameFlood
         case .headerTimeout: .headerTimeout
+        case .windowShut: .windowShut
+        case .heldTooMuch: .heldTooMuch
         }
     }
 }

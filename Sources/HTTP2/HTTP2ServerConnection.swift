@@ -18,6 +18,10 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private var isClosing = false
     /// Slots whose queue the application was told to be full.
     private var fullSlots: [Int] = []
+    /// Requests that wait, in order, because too many bytes of answers do.
+    private var held: [StreamID] = []
+    /// The last time that no answer waited, or part of one had just gone out.
+    private var progressAt: NIODeadline
     /// Since ``countsSince``, as is the next.
     private var resetsCount = 0
     private var largeHeadersCount = 0
@@ -26,6 +30,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     override init(channel: any Channel, server: HTTPLoop) {
         session = HTTP2Session(.server, limits: server.sharedLimits, chunk: server.chunk)
         countsSince = .now()
+        progressAt = countsSince
         super.init(channel: channel, server: server)
     }
 
@@ -57,6 +62,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         if session.isOver { return end(session.isBroken ? .protocolError : nil) }
         countFaults()
         boundFrames()
+        server.boundHeldBytes()
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
@@ -74,6 +80,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         // FIN or RST: the other side has said so.
         if !isClosing { lastReceivedAt = .now() }
         closeStreams()
+        dropStreams()
         server.remove(self)
         context.fireChannelInactive()
     }
@@ -96,7 +103,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     private func handle(_ event: HTTP2Session.Event) {
         switch event {
-        case .request(let slot): request(slot)
+        case .request(let slot):
+            hasRequested = true
+            if held.isEmpty, mayBegin { request(slot) } else { held.append(session.id(of: slot)) }
         case .closed(let slot, _, let error): closed(slot, error: error)
         case .overflow(let slot):
             guard !session.streams[slot].isOver else { return }
@@ -106,8 +115,24 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         }
     }
 
+    /// Whether the bytes of answers that wait allow another request.
+    private var mayBegin: Bool {
+        let limits = server.limits
+        let isScarce = server.sharedLimits.heldBytes > limits.heldBytesMax / 2
+        return session.waitingBytes <= (isScarce ? limits.waitingBytesMax / 16 : limits.waitingBytesMax)
+    }
+
+    /// Begins requests that waited, in order, as long as they may.
+    private func beginHeld() {
+        var begun = 0
+        while begun < held.count, mayBegin {
+            if let slot = session.slot(of: held[begun]), !session.streams[slot].isOver { request(slot) }
+            begun += 1
+        }
+        held.removeFirst(begun)
+    }
+
     private func request(_ slot: Int) {
-        hasRequested = true
         guard let delegate = server.delegate else { return session.reset(slot, error: UInt32(NGHTTP2_REFUSED_STREAM.rawValue)) }
         guard !session.streams[slot].isAnswered else { return }
         var refused: Int?
@@ -117,8 +142,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         }
         if session.streams[slot].isBodyTooLarge { (refused, _) = (413, delegate.violated(.bodyTooLarge)) }
         // Taken out of the place, because the answer, which may come inside the call, writes there.
-        let head = session.streams[slot].takeHead()
-        let body = session.streams[slot].takeBody()
+        let (head, body) = session.takeRequest(slot)
         head.withUnsafeBufferPointer { head in
             body.withUnsafeBufferPointer { body in
                 delegate.requestReceived(session.streams[slot].request(session.id(of: slot), head, body, refused: refused), on: self)
@@ -161,6 +185,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         var last = ByteBuffer()
         if let fault {
             session.sayGoodbye(for: fault, into: &last)
+            dropStreams()
             context.writeAndFlush(wrapOutboundOut(last), promise: nil)
             return linger(context)
         }
@@ -179,6 +204,18 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             self?.context?.close(promise: nil)
         }
     }
+
+    private func dropStreams() {
+        session.dropStreams()
+        held = []
+        fullSlots = []
+    }
+
+    override var heldBytes: Int { session.isTrusted ? 0 : session.heldBytes }
+
+    override func trust() { session.isTrusted = true }
+
+    override func endForHeldBytes() { end(.heldTooMuch) }
 
     // MARK: The application
 
@@ -284,6 +321,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         }
         session.takeEvents(handle)
         if !fullSlots.isEmpty { reportDrained() }
+        if !held.isEmpty { beginHeld() }
+        server.boundHeldBytes()
         guard mayBeOver else { return }
         mayBeOver = false
         if session.isOver { end(session.isBroken ? .protocolError : nil) }
@@ -298,8 +337,22 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         }
     }
 
+    /// Whether answers have waited for too long without a byte of any going out.
+    ///
+    /// A silent connection with an event stream is the heartbeat's to end: as long as nothing is heard, its network may be dead, not its window
+    /// shut.
+    private func isStalled(at now: NIODeadline) -> Bool {
+        if session.waitingBytes == 0 || session.takeProgress() {
+            progressAt = now
+            return false
+        }
+        let limit = server.limits.stallTimeout
+        return now - progressAt > limit && (lastReceivedAt - progressAt > limit || !session.hasEventStreams)
+    }
+
     override func sweep(at now: NIODeadline) {
         if !hasRequested, session.openCount == 0, now - openedAt > server.limits.headerTimeout { return end(.headerTimeout) }
+        if isStalled(at: now) { return end(.windowShut) }
         if session.openCount == 0, now - lastReceivedAt > server.limits.idleTimeout {
             session.goAway()
             return end(nil)

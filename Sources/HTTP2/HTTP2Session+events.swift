@@ -13,11 +13,15 @@ extension HTTP2Session {
     func openEvents(_ slot: Int, _ headers: UnsafeBufferPointer<nghttp2_nv>) {
         streams[slot].isAnswered = true
         streams[slot].isByHand = true
+        becameEventStream()
         hasFrames = true
         streams[slot].window = Int(nghttp2_session_get_stream_remote_window_size(raw, streams[slot].number))
         nghttp2_submit_headers(
             raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), streams[slot].number, nil, headers.baseAddress, headers.count, nil)
     }
+
+    /// Whether an event stream is open.
+    var hasEventStreams: Bool { streams.indices.contains { streams[$0].number != 0 && streams[$0].isEventStream } }
 
     /// Queues a payload. Returns the bytes that the stream has waiting.
     func push(_ payload: ByteBuffer, to slot: Int) -> Int {

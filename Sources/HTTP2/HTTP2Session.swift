@@ -36,14 +36,24 @@ final class HTTP2Session {
     private var free: [Int] = []
     /// Streams that are open.
     private(set) var openCount = 0
-    /// Bytes of request bodies that are not whole yet.
+    /// Bytes of requests that the application has not taken.
     private(set) var bufferedBytes = 0
+    /// Bytes of answers that have not gone out.
+    private(set) var waitingBytes = 0
+    /// Bytes that the ordinary streams take, counted in ``SharedLimits/heldBytes`` too.
+    private(set) var heldBytes = 0
     /// Streams that the peer has reset, or had nghttp2 reset, since the last ``takeResets()``.
     private var resetsCount = 0
     /// The stream that the peer has reset last.
     private var resetByPeer: Int32 = 0
     // Small fields stand side by side, because each connection pays for the gaps between them.
     private(set) var isGoingAway = false
+    /// What this connection holds does not count among what all hold.
+    var isTrusted = false {
+        didSet { if isTrusted, !oldValue { sharedLimits.heldBytes -= heldBytes } }
+    }
+    /// Part of an answer has gone out since ``takeProgress()``.
+    private var hasProgress = false
     private var hasSaidGoAway = false
     /// Which stream is the last one is found out when that is sent: nghttp2 cuts off later ones, which may have been taken meanwhile.
     private var mustSayLast = false
@@ -153,7 +163,8 @@ final class HTTP2Session {
             case .update(let update): return receive(update)
             case .oldHead(let number, let payloadBytes):
                 if slot(ofNumber: number) == nil { countUseless(headBytes: payloadBytes) }
-                return true
+                if resetsCount > limits.resetsMax { fault = .resetFlood }
+                return fault == nil
             case .blockTooLong:
                 fault = .headerFlood
                 return false
@@ -172,8 +183,8 @@ final class HTTP2Session {
         return false
     }
 
-    /// Counts a header block that no request comes of, which nghttp2 decodes all the same, as resets: one, and one for each KiB.
-    func countUseless(headBytes: Int) { resetsCount += 1 + headBytes >> 10 }
+    /// Counts a header block that no request comes of, which nghttp2 decodes all the same, as resets: one, and one for each 128 bytes.
+    func countUseless(headBytes: Int) { resetsCount += 1 + headBytes >> 7 }
 
     /// The peer may have changed the window that streams begin with; those that are open change by as much (RFC 9113 §6.9.2).
     private func takeSettings() {
@@ -263,6 +274,7 @@ final class HTTP2Session {
     /// Answers a request: header, then what is in the stream's queue; END_STREAM follows when it is finished.
     func respond(_ slot: Int, _ headers: UnsafeBufferPointer<nghttp2_nv>) {
         streams[slot].isAnswered = true
+        wait(for: streams[slot].queuedBytes)
         hasFrames = true
         var provider = cnghttp2_provider(Int32(slot), HTTP2Callbacks.read)
         nghttp2_submit_response(raw, streams[slot].number, headers.baseAddress, headers.count, &provider)
@@ -289,8 +301,12 @@ final class HTTP2Session {
         streams[slot].number = number
         streams[slot].token = token
         streams[slot].isFinished = true
-        if let body { streams[slot].append(body) }
+        if let body {
+            streams[slot].append(body)
+            wait(for: body.readableBytes)
+        }
         openCount += 1
+        hold(Self.streamBytes)
         return id(of: slot)
     }
 
@@ -361,11 +377,64 @@ final class HTTP2Session {
     }
 
     private func release(_ slot: Int) {
-        bufferedBytes -= streams[slot].isWhole ? 0 : streams[slot].body.count
+        buffer(-streams[slot].bufferedBytes)
+        if !streams[slot].isByHand {
+            wait(for: -streams[slot].queuedBytes)
+            hold(-Self.streamBytes)
+        }
         streams[slot].number = 0
-        streams[slot].dropQueue()
+        streams[slot].dropAll()
+        if slot >= Self.readyPlacesCount { streams[slot].slim() }
         free.append(slot)
         openCount -= 1
+    }
+
+    /// Places that keep some memory for the next stream.
+    private static let readyPlacesCount = 16
+    /// Bytes that a stream takes here and in nghttp2.
+    private static let streamBytes = 512
+
+    private func hold(_ bytesCount: Int) {
+        heldBytes += bytesCount
+        if !isTrusted { sharedLimits.heldBytes += bytesCount }
+    }
+
+    private func buffer(_ bytesCount: Int) {
+        bufferedBytes += bytesCount
+        hold(bytesCount)
+    }
+
+    private func wait(for bytesCount: Int) {
+        waitingBytes += bytesCount
+        hold(bytesCount)
+    }
+
+    /// Notes that a stream has become one whose queue the application bounds.
+    func becameEventStream() { hold(-Self.streamBytes) }
+
+    /// Takes a request's head and body out of its place.
+    func takeRequest(_ slot: Int) -> (head: [UInt8], body: [UInt8]) {
+        buffer(-streams[slot].bufferedBytes)
+        return (streams[slot].takeHead(), streams[slot].takeBody())
+    }
+
+    /// Whether part of an answer has gone out since the last call.
+    func takeProgress() -> Bool {
+        defer { hasProgress = false }
+        return hasProgress
+    }
+
+    /// Gives back what streams take, because nothing will be sent or received any more.
+    func dropStreams() {
+        for slot in streams.indices {
+            streams[slot].number = 0
+            streams[slot].dropAll()
+            streams[slot].slim()
+        }
+        streams.ready = []
+        (starved, cut, events) = ([], [], [])
+        hold(-heldBytes)
+        (openCount, bufferedBytes, waitingBytes) = (0, 0, 0)
     }
 
     /// Gives back what a connection without traffic does not need.
@@ -400,6 +469,7 @@ extension HTTP2Session {
         streams[slot].open(number, at: now)
         lastSlot = slot
         openCount += 1
+        hold(Self.streamBytes)
         nghttp2_session_set_stream_user_data(raw, number, Self.mark(slot))
     }
 
@@ -415,7 +485,7 @@ extension HTTP2Session {
         if isTrailer {
             streams[slot].count(name: name, value: value, limits: limits)
         } else {
-            streams[slot].receive(name: name, value: value, limits: limits)
+            buffer(streams[slot].receive(name: name, value: value, limits: limits))
         }
         guard streams[slot].isHeadTooLarge, streams[slot].isHeadFarTooLarge(limits) else { return true }
         fault = .headerFlood
@@ -431,10 +501,7 @@ extension HTTP2Session {
             let isEnd = UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
             if role == .client, type == NGHTTP2_HEADERS.rawValue { events.append(.head(slot: slot)) }
             guard role == .server else { return }
-            if isEnd, !streams[slot].isWhole {
-                streams[slot].isWhole = true
-                bufferedBytes -= streams[slot].body.count
-            }
+            if isEnd { streams[slot].isWhole = true }
             if isEnd || streams[slot].isHeadTooLarge { report(slot) }
         case NGHTTP2_SETTINGS.rawValue:
             guard UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_ACK.rawValue == 0 else { return }
@@ -461,19 +528,23 @@ extension HTTP2Session {
         guard !streams[slot].isBodyTooLarge, !streams[slot].isHeadTooLarge, !streams[slot].isOverflown else { return }
         if streams[slot].body.count + data.count > limits.bodyBytesMax {
             streams[slot].isBodyTooLarge = true
-            bufferedBytes -= streams[slot].body.count
+            buffer(-streams[slot].body.count)
             streams[slot].body = []
             report(slot)
         } else if bufferedBytes + data.count > limits.bufferedBytesMax {
-            // What is left of it is no request.
-            (streams[slot].isOverflown, streams[slot].isReported) = (true, true)
-            bufferedBytes -= streams[slot].body.count
-            streams[slot].body = []
-            events.append(.overflow(slot: slot))
+            overflow(slot)
         } else {
-            bufferedBytes += data.count
+            buffer(data.count)
             streams[slot].body.append(contentsOf: data)
         }
+    }
+
+    /// Drops a request that does not fit: what is left of it is none.
+    private func overflow(_ slot: Int) {
+        guard !streams[slot].isReported else { return }
+        (streams[slot].isOverflown, streams[slot].isReported) = (true, true)
+        _ = takeRequest(slot)
+        events.append(.overflow(slot: slot))
     }
 
     func closed(_ number: Int32, error: UInt32) {
@@ -503,5 +574,7 @@ extension HTTP2Session {
     func sendData(_ slot: Int, header: UnsafeRawBufferPointer, bytesCount: Int) {
         outgoing.writeBytes(header)
         streams[slot].take(bytesCount, into: &outgoing)
+        wait(for: -bytesCount)
+        hasProgress = true
     }
 }

@@ -94,10 +94,6 @@ struct HTTP2Stream {
         target = Field()
         authorization = Field()
         lastEventID = Field()
-        Self.empty(&head)
-        Self.empty(&body)
-        Self.empty(&answer)
-        answerSent = 0
     }
 
     /// Empties an array and keeps its memory, unless that is more than most requests need.
@@ -113,7 +109,19 @@ struct HTTP2Stream {
         answer = []
     }
 
+    /// Bytes of the request that are kept here.
+    var bufferedBytes: Int { head.count + body.count }
+
+    /// Empties the place of a stream that is over.
+    mutating func dropAll() {
+        dropQueue()
+        Self.empty(&head)
+        Self.empty(&body)
+    }
+
     mutating func dropQueue() {
+        Self.empty(&answer)
+        answerSent = 0
         if queuedBytes == 0 { return }
         first = nil
         (rest, restStart) = ([], 0)
@@ -150,19 +158,21 @@ struct HTTP2Stream {
         headersCount > 4 * limits.headersCountMax || Int(headBytesCount) > 4 * limits.headerBytesMax
     }
 
-    /// Takes one field of a request's head; only those that the application reads are kept.
-    mutating func receive(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, limits: HTTPLimits) {
+    /// Takes one field of a request's head; of those that the application reads the first is kept. Returns how many bytes that takes.
+    mutating func receive(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, limits: HTTPLimits) -> Int {
         count(name: name, value: value, limits: limits)
-        guard !isHeadTooLarge else { return }
+        guard !isHeadTooLarge else { return 0 }
+        let keptBytes = head.count
         switch name.count {
-        case 5 where name.equals(":path"): target = keep(value)
+        case 5 where name.equals(":path"): target = target.end == 0 ? keep(value) : target
         case 7 where name.equals(":method"):
             method = value.equals("POST") ? .post : value.equals("GET") ? .get : .other
             isHead = value.equals("HEAD")
-        case 13 where name.equals("authorization"): authorization = keep(value)
-        case 13 where name.equals("last-event-id"): lastEventID = keep(value)
-        default: break
+        case 13 where name.equals("authorization"): authorization = authorization.end == 0 ? keep(value) : authorization
+        case 13 where name.equals("last-event-id"): lastEventID = lastEventID.end == 0 ? keep(value) : lastEventID
+        default: return 0
         }
+        return head.count - keptBytes
     }
 
     private mutating func keep(_ value: UnsafeBufferPointer<UInt8>) -> Field {
@@ -197,6 +207,8 @@ struct HTTP2Stream {
         guard !isEventStream else { return }
         self.head = head
         self.body = body
+        Self.empty(&self.head)
+        Self.empty(&self.body)
     }
 
     /// Whether the request has taken too long to come.

@@ -1,8 +1,10 @@
 import NIOCore
 
-/// ``HTTPLimits`` that many connections share.
-final class SharedLimits: Sendable {
+/// What the connections of an event loop share. Used on that loop only.
+final class SharedLimits {
     let limits: HTTPLimits
+    /// Bytes that the ordinary streams of all HTTP/2 connections take.
+    var heldBytes = 0
 
     init(_ limits: HTTPLimits) { self.limits = limits }
 }
@@ -11,7 +13,8 @@ final class SharedLimits: Sendable {
 public struct HTTPLimits: Sendable, Equatable {
     /// Longest request body; a longer one is answered 413. Default 1 MiB.
     public var bodyBytesMax = 1 << 20
-    /// All the request bodies of a connection that are not whole yet; the stream that goes beyond it is reset. Default 4 MiB.
+    /// All the requests of a connection that are not whole or not begun, with the bodies alone; the stream that goes beyond it is reset. With the
+    /// heads it may be twice as much. Default 4 MiB.
     public var bufferedBytesMax = 4 << 20
     /// Most header fields of a request; more are answered 431. Default 100.
     public var headersCountMax = 100
@@ -41,13 +44,22 @@ public struct HTTPLimits: Sendable, Equatable {
     /// Queued bytes of one event stream from which on it counts as full, and below a quarter of which it counts as drained. Default 64 KiB.
     public var streamQueueBytesMax = 64 << 10
 
+    /// Bytes of answers that may wait on an HTTP/2 connection because its peer does not take them; beyond it no further request is begun there.
+    /// Default 1 MiB. A sixteenth of it while ``heldBytesMax`` is half used.
+    public var waitingBytesMax = 1 << 20
+    /// Bytes that the streams of all HTTP/2 connections of an event loop may take together, event streams aside: 512 for each, its request until
+    /// it is begun, and its answer until it has gone out. Then the connection that holds most is ended. Default 16 MiB.
+    public var heldBytesMax = 16 << 20
+    /// How long answers may wait on an HTTP/2 connection without a byte of any going out, before it is closed. Default 10 s.
+    public var stallTimeout = TimeAmount.seconds(10)
+
     public init() {}
 }
 
 /// What a peer did against the rules; for the metric.
 public enum HTTPViolation: String, Sendable, CaseIterable {
     case headerListTooLarge, bodyTooLarge, bufferedTooMuch, headerTimeout, bodyTimeout, protocolError, resetFlood, frameFlood, answerTimeout
-    case headerFlood
+    case headerFlood, windowShut, heldTooMuch
 }
 
 /// A stream of one connection. Stays distinct from later streams that use the same place.

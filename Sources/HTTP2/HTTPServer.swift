@@ -107,6 +107,8 @@ public final class HTTPServer: Sendable {
     private static let reusePort = ChannelOptions.Types.SocketOption(
         level: .socket, name: NIOBSDSocket.Option(rawValue: CInt(SO_REUSEPORT)))
     static let messagesPerRead: UInt = 4
+    /// Bytes that the kernel takes for a connection and has not sent yet.
+    private static let unsentInKernelMax = 128 << 10
     static var receiveAllocator: AdaptiveRecvByteBufferAllocator {
         AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 512, maximum: 65_536)
     }
@@ -134,6 +136,11 @@ public final class HTTPServer: Sendable {
                     try loop.loop.serve(channel)
                 }
             }
+        #if os(Linux)
+            // Otherwise a client that reads nothing has the kernel keep 4 MB for it.
+            bootstrap = bootstrap.childChannelOption(
+                ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_NOTSENT_LOWAT)), value: unsentInKernelMax)
+        #endif
         for option in retransmission.options { bootstrap = bootstrap.childChannelOption(option.name, value: option.value) }
         if isShared { bootstrap = bootstrap.serverChannelOption(reusePort, value: 1) }
         return try await bootstrap.bind(host: host, port: port).get()

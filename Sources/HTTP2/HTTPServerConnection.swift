@@ -245,6 +245,15 @@ open class HTTPServerConnection {
         } catch { return }  // As above.
     }
 
+    /// Exempts the connection from ``HTTPLimits/heldBytesMax``, because the application knows its peer.
+    open func trust() {}
+
+    /// Bytes that count towards ``HTTPLimits/heldBytesMax``.
+    var heldBytes: Int { 0 }
+
+    /// Ends the connection because it holds more than any other and all hold too much.
+    func endForHeldBytes() {}
+
     /// Cuts the connection.
     public func close() { channel.close(promise: nil) }
 
@@ -300,6 +309,15 @@ public final class HTTPLoop {
         }
         connection.place = -1
         delegate?.connectionClosed(connection)
+    }
+
+    /// Ends the connections that hold most until all together hold no more than they may.
+    func boundHeldBytes() {
+        while sharedLimits.heldBytes > limits.heldBytesMax {
+            let heldBytes = sharedLimits.heldBytes
+            connections.max { $0.heldBytes < $1.heldBytes }?.endForHeldBytes()
+            guard sharedLimits.heldBytes < heldBytes else { return }
+        }
     }
 
     /// Has the connection flushed at the end of this turn.

@@ -104,6 +104,7 @@ final class ClusterListener: HTTPServerDelegate {
         sender.proven = hello
         connection.applicationState = sender
         connection.setLimits(Self.membersLimits)
+        connection.trust()
         shell.update { $0.greeted(by: hello, at: $1) }
     }
 

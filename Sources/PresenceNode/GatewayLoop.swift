@@ -92,7 +92,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 return respond(.wrongMethod("the description is read with GET"), to: request.stream, on: connection, allow: "GET")
             }
             return connection.respond(
-                to: request.stream, HTTPResponse(status: 200, contentType: .json, body: ByteBuffer(bytes: OpenAPI.bytes)))
+                to: request.stream, HTTPResponse(status: 200, contentType: .json, body: OpenAPI.buffer))
         }
         guard let operation = API.operation(ofPath: path) else {
             let names = API.Operation.allCases.map(\.name).joined(separator: ", ")

@@ -1,3 +1,4 @@
+import NIOCore
 import PresenceWire
 
 /// The project's own description of the API, served as `GET /openapi.json` (contract, preamble).
@@ -63,11 +64,11 @@ enum OpenAPI {
         ],
     ]
 
-    /// ``document`` as it is sent.
-    static let bytes: [UInt8] = {
+    /// ``document`` as it is sent; all answers share its bytes.
+    static let buffer = {
         var json = JSONWriter(reserving: 32 << 10)
         json.value(document)
-        return json.bytes
+        return ByteBuffer(bytes: json.bytes)
     }()
 
     private static let info: JSONValue = [

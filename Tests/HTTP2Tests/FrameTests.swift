@@ -129,6 +129,8 @@ import Testing
             if case .overflow(let slot) = event { overflows.append(server.streams[slot].number) }
         }
         #expect(requests == [1] && overflows == [3])
+        #expect(server.bufferedBytes == server.streams[0].bufferedBytes && server.streams[0].body.count == 3)
+        _ = server.takeRequest(0)
         #expect(server.bufferedBytes == 0)
     }
 

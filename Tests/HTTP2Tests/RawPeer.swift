@@ -22,11 +22,16 @@ final class RawPeer: ChannelInboundHandler, @unchecked Sendable {
     private var received = ByteBuffer()
     private(set) var channel: (any Channel)!
 
-    /// Connects and sends `bytes`. Without `isReading` it leaves unread what the server sends.
-    static func connect(to port: Int, sending bytes: [UInt8], isReading: Bool = true) async throws -> RawPeer {
+    /// Connects and sends `bytes`. Without `isReading`, or with a receive buffer of `receiveBytes`, it leaves unread what the server sends.
+    static func connect(
+        to port: Int, sending bytes: [UInt8], isReading: Bool = true, receiveBytes: Int? = nil
+    ) async throws -> RawPeer {
         let peer = RawPeer()
-        peer.channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .channelOption(.autoRead, value: isReading)
+        var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelOption(.autoRead, value: isReading && receiveBytes == nil)
+        if let receiveBytes { bootstrap = bootstrap.channelOption(.socketOption(.so_rcvbuf), value: receiveBytes) }
+        peer.channel =
+            try await bootstrap
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(peer) }
             }
