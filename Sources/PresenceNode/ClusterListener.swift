@@ -8,9 +8,15 @@ import PresenceWire
 final class ClusterListener: HTTPServerDelegate {
     /// What a connection is known by: after its hello our random number, after its proof who it is.
     private final class Sender {
-        let nonce = ClusterSecret.nonce()
+        let nonce: [UInt8]
         var proven: Hello?
+        /// The number is good for one try.
+        var hasTried = false
+        /// Told what was wrong, and about to be closed: nothing is looked at that it has sent besides.
+        var isRejected = false
         var order = BatchOrder()
+
+        init(nonce: [UInt8]) { self.nonce = nonce }
     }
 
     /// Why streams were rejected.
@@ -39,6 +45,8 @@ final class ClusterListener: HTTPServerDelegate {
     init(shell: Shell) { self.shell = shell }
 
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
+        // A stranger has one try on a connection, so that what it costs is bounded by how often it can connect.
+        if (connection.applicationState as? Sender)?.isRejected == true { return }
         guard request.refusedStatus == nil else { return reject(.tooLarge, 413, "too large", request.stream, connection) }
         let (bytes, target) = (UnsafeRawBufferPointer(request.body), request.target)
         let isBatch = target.starts(with: Self.batchPath)
@@ -68,7 +76,8 @@ final class ClusterListener: HTTPServerDelegate {
             let reason = "the hello must be empty: this node speaks protocol version \(Hello.protocolVersion)"
             return reject(.junk, 400, reason, stream, connection)
         }
-        let sender = Sender()
+        guard connection.applicationState == nil else { return reject(.junk, 400, "say hello once", stream, connection) }
+        let sender = Sender(nonce: ClusterSecret.nonce())
         connection.applicationState = sender
         respond(200, sender.nonce, stream, connection)
     }
@@ -80,29 +89,27 @@ final class ClusterListener: HTTPServerDelegate {
         _ bytes: UnsafeRawBufferPointer, isTrial: Bool, _ stream: StreamID, _ connection: HTTPServerConnection
     ) {
         guard shell.isStarted else { return reject(.notStarted, 503, "starting", stream, connection) }
-        guard let sender = connection.applicationState as? Sender, sender.proven == nil else {
+        guard let sender = connection.applicationState as? Sender, !sender.hasTried else {
             return reject(.noHello, 409, "say hello first", stream, connection)
         }
-        // A number is good for one try.
-        connection.applicationState = nil
+        sender.hasTried = true
         let size = ClusterSecret.bytesCount
         let (nonce, proof) = (Array(bytes.prefix(size)), Array(bytes.dropFirst(size).prefix(size)))
         let card = Array(bytes.dropFirst(2 * size))
         guard shell.secret.isValid(proof, of: .caller, caller: nonce, listener: sender.nonce, hello: card) else {
-            log("a caller's cluster secret is not this node's", of: connection.remoteAddress, as: "secret")
+            log("a caller's cluster secret is not this node's", of: connection, as: "secret")
             return reject(.wrongSecret, 403, "the cluster secret is not this node's", stream, connection)
         }
         let hello: Hello
         do throws(DecodeError) { hello = try Hello(card) } catch { return reject(.junk, 400, "not a hello: \(error)", stream, connection) }
         if let refusal = shell.node.refusal(of: hello, at: Clock.now()) {
-            log(refusal, of: "\(hello.sender.id)", as: "\(hello.sender.id)")
+            log(refusal, of: connection, as: "\(hello.sender.id)")
             return reject(.refused, 409, refusal, stream, connection)
         }
         let own = shell.node.hello(at: Clock.now()).bytes
         respond(200, shell.secret.proof(.listener, caller: nonce, listener: sender.nonce, hello: own) + own, stream, connection)
         guard !isTrial else { return }
         sender.proven = hello
-        connection.applicationState = sender
         connection.setLimits(Self.membersLimits)
         connection.trust()
         shell.update { $0.greeted(by: hello, at: $1) }
@@ -135,12 +142,10 @@ final class ClusterListener: HTTPServerDelegate {
         } catch { reject(.junk, 400, "not a batch: \(error)", stream, connection) }
     }
 
-    /// - Parameters:
-    ///   - caller: whom it is about.
-    ///   - kind: of lines of the same kind and reason one is written a minute. A stranger must not choose it.
-    private func log(_ reason: String, of caller: String, as kind: String) {
+    /// - Parameter kind: of lines of the same kind and reason one is written a minute. A stranger must not choose it.
+    private func log(_ reason: String, of connection: HTTPServerConnection, as kind: String) {
         guard refusals.isDue(kind, reason, at: .now()) else { return }
-        shell.logger.warning("node refused", metadata: ["node": "\(caller)", "reason": "\(reason)"])
+        shell.logger.warning("node refused", metadata: ["address": "\(connection.remoteAddress)", "reason": "\(reason)"])
     }
 
     private func reject(
@@ -148,6 +153,16 @@ final class ClusterListener: HTTPServerDelegate {
     ) {
         rejections[rejection, default: 0] += 1
         respond(status, Array(reason.utf8), stream, connection)
+        endStranger(connection)
+    }
+
+    /// Closes the connection of a caller that has proved nothing, once the answer is out.
+    private func endStranger(_ connection: HTTPServerConnection) {
+        let sender = connection.applicationState as? Sender ?? Sender(nonce: [])
+        guard sender.proven == nil else { return }
+        sender.isRejected = true
+        connection.applicationState = sender
+        connection.eventLoop.assumeIsolated().execute { connection.close() }
     }
 
     /// Answers what is not a message of a node, but a client's error, as the other ports do.
@@ -157,6 +172,7 @@ final class ClusterListener: HTTPServerDelegate {
         rejections[rejection, default: 0] += 1
         let body = ByteBuffer(bytes: problem.json)
         connection.respond(to: stream, HTTPResponse(status: problem.status, contentType: .problem, body: body, allow: allow))
+        endStranger(connection)
     }
 
     private func respond(_ status: Int, _ body: [UInt8], _ stream: StreamID, _ connection: HTTPServerConnection) {
