@@ -43,8 +43,8 @@ final class HTTP2Callbacks: @unchecked Sendable {
         }
         nghttp2_session_callbacks_set_send_data_callback(raw) { _, _, header, count, source, user in
             let header = UnsafeRawBufferPointer(start: header, count: 9)
-            HTTP2Callbacks.record(user) { $0.sendData(Int(cnghttp2_slot(source)), header: header, bytesCount: count) }
-            return 0
+            let goesOn = HTTP2Callbacks.record(user) { $0.sendData(Int(cnghttp2_slot(source)), header: header, bytesCount: count) }
+            return goesOn ? 0 : Int32(NGHTTP2_ERR_PAUSE.rawValue)
         }
     }
 

@@ -281,7 +281,11 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     override func countReset() { resetsCount += 1 }
 
-    override func setLimits(_ limits: HTTPLimits) { session.sharedLimits = SharedLimits(limits) }
+    override func setLimits(_ limits: HTTPLimits) {
+        let limits = SharedLimits(limits)
+        (limits.heldBytes, session.sharedLimits.heldBytes) = (session.heldBytes, session.sharedLimits.heldBytes - session.heldBytes)
+        session.sharedLimits = limits
+    }
 
     override func ping() {
         session.ping()

@@ -74,8 +74,9 @@ final class HTTP2Session {
     /// Why the connection cannot go on.
     var fault: HTTP2Fault?
     private(set) var initialWindow = 65_535
-    /// Where `send(into:)` writes.
+    /// Where `send(into:)` writes, and how much.
     var outgoing: ByteBuffer
+    private var outgoingBytesMax = 0
     /// What a client begins with (RFC 9113 §3.4), until it is sent.
     private var preface: [UInt8] = []
     private var now = NIODeadline.distantPast
@@ -236,10 +237,12 @@ final class HTTP2Session {
             nghttp2_submit_goaway(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), last, UInt32(NGHTTP2_NO_ERROR.rawValue), nil, 0)
         }
         window = Int(nghttp2_session_get_remote_window_size(raw)) - bytesByHand
+        outgoingBytesMax = bytesMax
         while outgoing.readableBytes < bytesMax {
             var bytes: UnsafePointer<UInt8>?
             let count = nghttp2_session_mem_send(raw, &bytes)
             guard count > 0 else {
+                if outgoing.readableBytes >= bytesMax { return false }
                 if cut.isEmpty {
                     hasFrames = false
                     return true
@@ -571,10 +574,12 @@ extension HTTP2Session {
         return count
     }
 
-    func sendData(_ slot: Int, header: UnsafeRawBufferPointer, bytesCount: Int) {
+    /// Appends a DATA frame. Returns false when no other is to follow now: nghttp2 would go on as long as there is any.
+    func sendData(_ slot: Int, header: UnsafeRawBufferPointer, bytesCount: Int) -> Bool {
         outgoing.writeBytes(header)
         streams[slot].take(bytesCount, into: &outgoing)
         wait(for: -bytesCount)
         hasProgress = true
+        return outgoing.readableBytes < outgoingBytesMax
     }
 }

@@ -96,6 +96,22 @@ import Testing
         #expect(received == 900_000)
     }
 
+    @Test("A call hands out little more than it was asked for, however much waits")
+    func sendIsBounded() {
+        var counts: [Int] = []
+        _ = request()
+        exchange { slot in
+            answer(slot, bytes: 1 << 20)
+            var part = ByteBuffer()
+            while server.send(into: &part, bytesMax: 20_000) {
+                counts.append(part.readableBytes)
+                #expect(part.withUnsafeReadableBytes { client.receive($0, at: .distantPast) })
+                part.clear()
+            }
+        }
+        #expect(counts.count > 5 && counts.allSatisfy { $0 < 20_000 + 16_384 + 9 }, "\(counts)")
+    }
+
     @Test func aRequestUnderWayIsAnsweredThoughTheServerHasAnnouncedThatItLeaves() {
         _ = request()
         server.announceGoAway()

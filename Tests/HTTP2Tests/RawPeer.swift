@@ -141,7 +141,7 @@ final class RawServer: HTTPServerDelegate, @unchecked Sendable {
     func until(_ condition: @escaping @Sendable (RawServer) -> Bool) async throws {
         let deadline = NIODeadline.now() + .seconds(10)
         while try await !http.eventLoop.scheduleTask(in: .milliseconds(5), { condition(self) }).futureResult.get() {
-            try #require(.now() < deadline, "not within ten seconds")
+            try #require(.now() < deadline, "not within ten seconds: \(seen)")
         }
     }
 
