@@ -7,7 +7,7 @@ import NIOCore
     import Darwin
 #endif
 
-/// How many connections a port holds at a time, all in all and from one address. What is beyond is reset as soon as it is accepted, before
+/// How many connections a port holds at a time, all in all and from one address. A connection beyond it is reset as soon as it is accepted, before
 /// anything is spent on it. Shared by the loops that serve the port.
 public final class ConnectionLimits: Sendable {
     /// Why a connection was not taken.
@@ -79,7 +79,7 @@ public final class ConnectionLimits: Sendable {
         refused(refusal)
     }
 
-    /// What counts as one address.
+    /// One address, as the limits count it.
     public struct Address: Hashable, Sendable {
         private let isIPv6: Bool
         private let bits: UInt64

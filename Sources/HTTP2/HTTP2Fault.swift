@@ -2,7 +2,7 @@ import CNGHTTP2
 
 /// Why a server ends an HTTP/2 connection for its peer's fault; told in the last GOAWAY (RFC 9113 §5.4.1).
 enum HTTP2Fault: UInt8 {
-    /// What came is not HTTP/2.
+    /// The bytes that came are not HTTP/2.
     case protocolError
     /// A flow-control window grows beyond 2³¹ - 1 (RFC 9113 §6.9.1).
     case flowControl
@@ -38,7 +38,7 @@ enum HTTP2Fault: UInt8 {
         }
     }
 
-    /// What is counted.
+    /// The violation that the metrics count.
     var violation: HTTPViolation {
         switch self {
         case .protocolError, .flowControl: .protocolError

@@ -48,7 +48,7 @@ final class HTTP2Session {
     private var resetByPeer: Int32 = 0
     // Small fields stand side by side, because each connection pays for the gaps between them.
     private(set) var isGoingAway = false
-    /// What this connection holds does not count among what all hold.
+    /// The bytes that this connection holds do not count among those of all.
     var isTrusted = false {
         didSet { if isTrusted, !oldValue { sharedLimits.heldBytes -= heldBytes } }
     }

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// What the connections of an event loop share. Used on that loop only.
+/// State that the connections of an event loop share. Used on that loop only.
 final class SharedLimits {
     let limits: HTTPLimits
     /// Bytes that the ordinary streams of all HTTP/2 connections take.

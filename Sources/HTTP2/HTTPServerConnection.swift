@@ -257,7 +257,7 @@ open class HTTPServerConnection {
     /// Cuts the connection.
     public func close() { channel.close(promise: nil) }
 
-    /// What counts as the peer's address.
+    /// The peer's address, as the limits count it.
     public var origin: ConnectionLimits.Address { ConnectionLimits.Address(channel.remoteAddress) }
 
     /// The peer's address, for logs.

@@ -11,7 +11,7 @@ struct IncomingFrames {
         let increment: Int
     }
 
-    /// What the bytes consist of, in order.
+    /// The parts of the bytes, in order.
     enum Part {
         /// To be handed on. Valid inside the call only.
         case bytes(UnsafeRawBufferPointer)

@@ -3,7 +3,7 @@ import PresenceWire
 /// Who is in the cluster: what ``Membership`` says, obeyed. Every change gives a new ring, and whatever has a new owner is told to it
 /// (design §5).
 extension Node {
-    /// What this node says first on a connection that it has opened.
+    /// The first message of this node on a connection that it has opened.
     public mutating func greeting(at now: Now) -> Hello {
         connectionsCount += 1
         var hello = hello(at: now)
@@ -11,7 +11,7 @@ extension Node {
         return hello
     }
 
-    /// What this node answers to the hello of another one.
+    /// The answer of this node to the hello of another one.
     public func hello(at now: Now) -> Hello {
         Hello(cluster: cluster, sender: selfPeer, members: peers.lazy.filter(\.isAlive).map(\.peer), wall: now.wall)
     }
