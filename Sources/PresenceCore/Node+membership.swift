@@ -36,8 +36,9 @@ extension Node {
         return nil
     }
 
-    /// A node has introduced itself on its link to this one, and its earlier links are void. What we told it before it was restarted is void; it asks for all that we
-    /// know once it can answer (``PresenceWire/Message/requestSync``).
+    /// A node has introduced itself on its link to this one, and its earlier links are void.
+    ///
+    /// A restarted node has lost all that it was told. It asks for it again once it can answer (``PresenceWire/Message/requestSync``).
     public mutating func greeted(by hello: Hello, at now: Now) {
         guard hello.sender.id != selfPeer.id else { return }
         let peer = index(of: hello.sender, at: now)

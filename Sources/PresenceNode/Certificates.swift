@@ -38,7 +38,7 @@ final class Certificates: Sendable {
 struct CertificateSource {
     /// The setting that names the certificate, for errors.
     let setting: String
-    /// What the files held at the start.
+    /// The contents of the files at the start.
     let chain: [NIOSSLCertificateSource]
     let key: NIOSSLPrivateKeySource
     private let certificateFile: String

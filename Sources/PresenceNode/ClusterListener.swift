@@ -6,7 +6,7 @@ import PresenceWire
 
 /// The cluster port: takes the hellos and batches of other nodes. Junk costs its sender one stream, and is counted.
 final class ClusterListener: HTTPServerDelegate {
-    /// What a connection is known by: after its hello our random number, after its proof who it is.
+    /// The state of a connection: our random number after its hello, the hello of its node after its proof.
     private final class Sender {
         let nonce: [UInt8]
         var proven: Hello?

@@ -3,7 +3,9 @@ import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// How many connections each of a node's three ports takes. What is not taken is counted, and logged once a minute for each port and reason.
+/// How many connections each of a node's three ports takes.
+///
+/// A connection that is not taken is counted, and logged once a minute for each port and reason.
 struct ConnectionPorts: Sendable {
     let clients: ConnectionLimits
     let nodes: ConnectionLimits

@@ -24,7 +24,7 @@ struct DescriptorBudget: Equatable {
     /// Of this process.
     init(loopsCount: Int) { self.init(descriptorsMax: Self.descriptorsMax, loopsCount: loopsCount) }
 
-    /// What the system lets this process have.
+    /// The descriptors that the system lets this process have.
     static var descriptorsMax: Int {
         var limit = rlimit()
         #if canImport(Glibc)

@@ -134,10 +134,10 @@ final class OutgoingLink: HTTPClientDelegate {
 
     /// What a node says that has taken its port and nothing else yet.
     private static let startingStatus = 503
-    /// What a node says to one that does not know its secret.
+    /// The status by which a node refuses a caller that does not know its secret.
     private static let wrongSecretStatus = 403
     private static let wrongSecret = "its cluster secret is not this node's"
-    /// What a node answers whom it will not have: junk, anything else.
+    /// The statuses of its other refusals: for junk, and for a hello that does not fit.
     private static let refusalStatuses = [400, 409]
 
     private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2, proof: UInt32 = 3 }

@@ -32,7 +32,9 @@ public struct JSONLogHandler: LogHandler {
     }
 }
 
-/// What a line of text may hold: control characters would end the line, and begin one that nobody wrote, or steer the terminal that shows it.
+/// Escapes control characters in a line of the text log.
+///
+/// They would end the line and begin one that nobody wrote, or steer the terminal that shows it.
 enum LogText {
     static func needsEscape(_ text: some StringProtocol) -> Bool { text.unicodeScalars.contains(where: isControl) }
 

@@ -15,7 +15,7 @@ final class LoginRates: Sendable {
     /// a tenth of a second for one login of a hundred that are allowed.
     static let countedMax = 200_000
 
-    /// Who had too many.
+    /// The limit that a login exceeds.
     enum Reason: String, CaseIterable { case loginsPerUser, loginsPerAddress }
 
     private struct Limit<Key: Hashable & Sendable>: Sendable {

@@ -44,7 +44,7 @@ final class OpenFiles: Sendable {
 
     deinit { timer.cancel() }
 
-    /// What was wrong at the last look; nil if nothing was.
+    /// The fault that the last look found; nil for none.
     var problem: String? { state.withLockedValue { $0.problem } }
 
     /// Looks now: two system calls. Returns what is wrong, and nil again once the files are back.

@@ -3,7 +3,7 @@ import Foundation
 /// The rights of what a node keeps: its folder and files are for its own user only, whatever the process's umask, because the rows say who
 /// follows whom.
 ///
-/// What belongs to another user is left as it is, for instance a volume that Kubernetes gives to the pod's group.
+/// Files of another user stay as they are, for instance a volume that Kubernetes gives to the pod's group.
 enum PrivateFiles {
     private static let folderRights: mode_t = 0o700
     private static let fileRights: mode_t = 0o600

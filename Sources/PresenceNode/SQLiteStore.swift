@@ -432,7 +432,7 @@ public final class SQLiteStore: Store {
             try catchUp()
             try put(group)
             try removeMark()
-            // What was written to files that are gone is on no disk.
+            // Rows written to files that are gone are on no disk.
             try checkFiles()
             lastFailure = nil
             return .success(())

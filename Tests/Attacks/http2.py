@@ -1,27 +1,10 @@
 """Attacks over HTTP/2."""
 import select, struct
+from frames import END_HEADERS, END_STREAM, HEADERS, PREFACE, RESET, SETTINGS, UPDATE, frame, text
 from harness import attack
 
-DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
-END_STREAM, END_HEADERS = 1, 4
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+PING, CONTINUATION = 6, 9
 PATHS = {"client": "/openapi.json", "cluster": "/x", "ops": "/metrics"}
-
-
-def frame(kind, flags=0, stream=0, payload=b""):
-    return struct.pack(">I", len(payload) << 8 | kind) + struct.pack(">BI", flags, stream) + payload
-
-
-def text(value):
-    """A string of HPACK (RFC 7541 §5.2) as it is."""
-    value, rest = value.encode(), len(value) - 127
-    if rest < 0:
-        return bytes([len(value)]) + value
-    length = b"\x7f"
-    while rest >= 128:
-        length += bytes([rest % 128 | 128])
-        rest //= 128
-    return length + bytes([rest]) + value
 
 
 def get(path="/", method=0x82):

@@ -77,9 +77,12 @@ import Testing
 /// A connection that says nothing.
 private final class RawClient {
     private let descriptor: Int32
+    /// Whether the reset came before connect returned; it is reported once, and reads then find an end.
+    private let wasResetAtOnce: Bool
 
     init(port: Int) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        self.descriptor = descriptor
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = in_port_t(port).bigEndian
@@ -87,7 +90,7 @@ private final class RawClient {
         let status = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
         }
-        // A reset may come before connect returns.
+        wasResetAtOnce = status != 0
         try #require(status == 0 || errno == ECONNRESET)
     }
 
@@ -97,7 +100,7 @@ private final class RawClient {
         var byte: UInt8 = 0
         while true {
             let count = recv(descriptor, &byte, 1, Int32(MSG_DONTWAIT))
-            if count == 0 { return false }
+            if count == 0 { return wasResetAtOnce }
             if count < 0, errno != EAGAIN { return true }
             try #require(ContinuousClock.now < deadline)
             await Task.yield()
