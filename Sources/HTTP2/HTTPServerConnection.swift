@@ -332,6 +332,7 @@ public final class HTTPLoop {
     public func flush() {
         isScheduled = false
         while let connection = dirty.popLast() { connection.flush() }
+        boundHeldBytes()
     }
 
     /// Looks after all connections once a second, while there are any.

@@ -141,8 +141,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     /// The session of a user whose stream is on a connection, if there is one and no other.
     private func onlySession(of user: UserID, on connection: HTTPServerConnection) -> SessionID? {
-        let sessions = gateway.sessions(of: user).filter { seats[Int($0.index)]?.connection === connection }
-        return sessions.count == 1 ? sessions[0].id : nil
+        gateway.onlySession(of: user) { seats[Int($0)]?.connection === connection }
     }
 
     /// An operation is done.

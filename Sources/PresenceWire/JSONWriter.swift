@@ -6,7 +6,7 @@ public struct JSONWriter: Sendable {
 
     public init(reserving bytesCount: Int = 0) {
         bytes = []
-        bytes.reserveCapacity(bytesCount)
+        if bytesCount > 0 { bytes.reserveCapacity(bytesCount) }
     }
 
     /// Makes it empty again, and keeps its memory.

@@ -22,9 +22,6 @@ import Testing
         cluster.advance(.seconds(1))
     }
 
-    /// The sessions of ann on a node, in the order in which they were opened.
-    private func sessions(on node: Int) -> [SessionID] { cluster.processes[node].gateway.sessions(of: user("ann")).map(\.id) }
-
     /// Where the call enters another node, its answer may be lost without the stream's node knowing it: the stream tells, too.
     @Test(arguments: [(0, []), (1, ["bob"])])
     mutating func theOnlySessionIsTakenForTheOneThatAsksWhereverTheCallEnters(node: Int, told statuses: [String]) {
@@ -38,7 +35,7 @@ import Testing
         cluster.setStatus("bob", "hello", on: 0)
         let phone = cluster.login("ann", on: 0)
         let desk = cluster.login("ann", on: 0, platform: "web")
-        subscribe(on: 0, asker: sessions(on: 0)[0])
+        subscribe(on: 0, asker: cluster.clients[phone].session)
         #expect(told(desk).sorted() == ["bob", "onSubscriptionChangedOnOtherDevices"])
         #expect(!told(phone).contains("onSubscriptionChangedOnOtherDevices"))
     }
