@@ -76,7 +76,7 @@ public struct Plan: Sendable {
             Self.losing(options) + Self.splitting(options) + Self.shrinking(options) + Self.late(options) + Self.contested(options)
             + Self.halved(options)
         apart += Self.succeeding(options) + Self.hurrying(options) + Self.inheriting(options) + Self.rejoining(options)
-        apart += Self.outdated(options) + Self.overtaken(options) + Self.publishing(options)
+        apart += Self.outdated(options) + Self.overtaken(options) + Self.publishing(options) + Self.stopping(options)
         // After the end everything is healed, and nothing is disturbed any more.
         steps += apart.filter { (0...options.activeMilliseconds).contains($0.at) }
         self.steps = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)

@@ -72,6 +72,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public let isOutdated: Bool
     /// A change is lost with a link, and clients read a later position before that is found.
     public let isOvertaken: Bool
+    /// The last node that stays is told to stop, and so is one that has just begun.
+    public let isStopping: Bool
 
     /// - Parameter isHarder: see ``isHarder``.
     public init(seed: UInt64, isHarder: Bool = false) {
@@ -100,8 +102,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         isRejoining = isHarder && !isInheritance && latest.isOnce(in: 24)
         var lossy = SplitMix64(seed: seed).split(30)
         let kind = isHarder && !isInheritance && !isRejoining ? lossy.number(in: 0...23) : .max
-        (isOutdated, isOvertaken) = (kind == 2, kind == 3)
-        let isHarder = isHarder && !isInheritance && !isRejoining && !isOutdated && !isOvertaken
+        (isOutdated, isOvertaken, isStopping) = (kind == 2, kind == 3, kind == 4)
+        let isHarder = isHarder && !isInheritance && !isRejoining && !isOutdated && !isOvertaken && !isStopping
         var apart = SplitMix64(seed: seed).split(8)
         isDeparture = isHarder && apart.isOnce(in: 10) && nodesCount > 2
         isReturn = isHarder && !isDeparture && apart.isOnce(in: 10)
@@ -136,6 +138,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if isShrinking { activeMilliseconds = 24_000 }
         stageLatest(&latest)
         stageLossy(&lossy)
+        if isStopping { (nodesCount, faults, stepsCount, activeMilliseconds) = (4, [.drains], 0, 14_000) }
         guard isDeparture else { return }
         faults = [apart.isOnce(in: 2) ? .drains : .kills]
         activeMilliseconds = max(activeMilliseconds, 14_000)
@@ -172,7 +175,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     /// What goes wrong in this history is planned, and nothing else does.
     var isStaged: Bool {
         isDeparture || isLoss || isSplit || isShrinking || isLate || isContested || isHalved || isSuccession || isHurry
-            || isInheritance || isRejoining || isOutdated || isOvertaken
+            || isInheritance || isRejoining || isOutdated || isOvertaken || isStopping
     }
 
     /// One node alone is cut off: of what is asked while all know one another again it is known how new the answers must be.

@@ -108,15 +108,23 @@ extension Node {
         followMembership(at: now)
     }
 
-    /// Gives this node's slots to the others; it stays a gateway. Without others there is nobody to give them to: returns false.
+    /// Whether another node is alive and does not drain: it can take this node's slots and clients.
+    public var othersStay: Bool { peers.dropFirst().contains { $0.isAlive && !$0.isDraining } }
+
+    /// Marks this node as about to end: the nodes that stay take its slots; it stays a gateway.
+    ///
+    /// A node that is alone drains, too. Otherwise a node that joins and drains before this one ends gives its slots back to this one,
+    /// and nobody has what this one takes with it.
+    ///
+    /// - Returns: ``othersStay``.
     public mutating func drain(at now: Now) -> Bool {
-        if isDraining { return true }
-        guard peers.dropFirst().contains(where: { $0.isAlive && !$0.isDraining }) else { return false }
-        membership.drain(at: now)
-        followMembership(at: now)
-        membersChanged(at: now)
-        run(at: now)
-        return true
+        if !isDraining {
+            membership.drain(at: now)
+            followMembership(at: now)
+            membersChanged(at: now)
+            run(at: now)
+        }
+        return othersStay
     }
 
     /// The last word: this node is not to be missed.

@@ -126,7 +126,7 @@ public final class RollcallNode: @unchecked Sendable {
         let admin = AdminAPI(
             shell: shell, authenticator: authenticator,
             drain: { [shell] in
-                guard shell.update({ $0.drain(at: $1) }) else { return false }
+                guard shell.update({ node, now in node.isDraining || node.othersStay && node.drain(at: now) }) else { return false }
                 state.notReady = "draining"
                 for gateway in gateways { gateway.eventLoop.execute { gateway.askToLeave(spread: spread) } }
                 return true
@@ -290,13 +290,13 @@ public final class RollcallNode: @unchecked Sendable {
     /// Stops: gives its slots and its clients to the others, if there are any; then takes no more connections, finishes what is in
     /// flight, says goodbye, writes what waits.
     public func stop() async throws {
-        let isDraining = try await shell.eventLoop.submit { [shell, state] in
+        let othersStay = try await shell.eventLoop.submit { [shell, state] in
             state.notReady = "draining"
             return shell.update { $0.drain(at: $1) }
         }.get()
         for server in servers.prefix(1) { await server.stopListening() }
         let deadline = NIODeadline.now() + .nanoseconds(configuration.drainTimeout.wholeNanoseconds)
-        if isDraining { try await leaveClients(until: deadline) }
+        if othersStay { try await leaveClients(until: deadline) }
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.drain() }.get() }
         for gateway in gateways { try await gateway.whenIdle(until: deadline).get() }
         try await shell.eventLoop.flatSubmit { [shell] in shell.eventLoop.when({ shell.node.isHandedOver }, until: deadline) }.get()

@@ -189,4 +189,47 @@ import Testing
         #expect(!waits(1) && membersCount(1) == 2)
         #expect(cluster.processes[3].node.placement.slotsOwned == 0)
     }
+
+    /// Leaves node 0 alone with a user's list that node 1 has never kept, tells node 0 to stop, and starts node 1 again.
+    private mutating func stopTheLastNode(losing links: [(from: Int, to: Int)]) throws {
+        let settings = cluster.processes[0].node.settings
+        cluster = TestCluster(nodes: 2, settings: settings)
+        _ = cluster.processes[1].node.drain(at: cluster.now)
+        cluster.advance(.seconds(1))
+        cluster.leave(1)
+        cluster.advance(.seconds(1))
+        cluster.subscribe("ann", to: ["bob"], on: 0)
+        let othersStay = cluster.processes[0].node.drain(at: cluster.now)
+        #expect(!othersStay)
+        cluster.losing = links
+        try cluster.restart(1, settings: settings)
+        cluster.advance(.milliseconds(100))
+    }
+
+    /// Whom ann follows by what a node keeps.
+    private func followed(on index: Int) -> [UserID] {
+        cluster.processes[index].node.kept(user("ann")).subscriptions.filter { !$0.isRemoved }.map(\.target)
+    }
+
+    @Test mutating func aNodeToldToStopWhileAloneGivesItsSlotsToOneThatJoins() throws {
+        try stopTheLastNode(losing: [])
+        cluster.advance(.seconds(1))
+        #expect(cluster.processes.map(\.node.placement.slotsOwned) == [0, Ring.slotsCount])
+        #expect(followed(on: 1) == [user("bob")])
+        #expect(cluster.processes[0].node.isHandedOver)
+    }
+
+    @Test mutating func twoNodesToldToStopTakeOverFromOneAnotherBeforeEitherEnds() throws {
+        // Nothing of what node 0 holds reaches node 1 before node 1 drains, too.
+        try stopTheLastNode(losing: [(from: 0, to: 1)])
+        _ = cluster.processes[1].node.drain(at: cluster.now)
+        cluster.advance(.milliseconds(100))
+        #expect(!cluster.processes[0].node.isHandedOver)
+        cluster.losing = []
+        cluster.link(0, 1)
+        cluster.link(1, 0)
+        cluster.advance(.seconds(1))
+        #expect(cluster.processes[0].node.isHandedOver)
+        #expect(followed(on: 1) == [user("bob")])
+    }
 }

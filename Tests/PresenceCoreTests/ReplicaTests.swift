@@ -432,7 +432,11 @@ import Testing
     @Test mutating func aNodeAloneHasNobodyToGiveItsSlotsTo() {
         var alone = TestCluster(nodes: 1)
         let now = alone.now
-        let isDraining = alone.processes[0].node.drain(at: now)
-        #expect(!isDraining)
+        let othersStay = alone.processes[0].node.drain(at: now)
+        #expect(!othersStay)
+        #expect(alone.processes[0].node.isDraining)
+        alone.settle()
+        #expect(alone.processes[0].node.isHandedOver)
+        guard case .userStatus = alone.setStatus("ann", "goes on", on: 0) else { return #expect(Bool(false), "refused") }
     }
 }

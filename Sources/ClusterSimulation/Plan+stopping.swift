@@ -1,0 +1,35 @@
+import PresenceCore
+import PresenceWire
+
+extension Plan {
+    /// Two nodes of four leave, and then everybody follows some. One more node leaves, and the last one is told to stop. A second node starts, and is
+    /// told to stop before it can have heard what the last one holds. The last one ends; a third node starts, and all lists are emptied there.
+    static func stopping(_ options: SimulationOptions) -> [Step] {
+        guard options.isStopping else { return [] }
+        var random = SplitMix64(seed: options.seed).split(32)
+        var steps: [Step] = []
+        // A node ends so long after it was told to stop, at the earliest.
+        let stop = 1_500
+        let (secondStops, secondStarts) = (1_000, 5_000)
+        let lastStops = secondStarts - random.number(in: 300...1_200)
+        let thirdStarts = lastStops + stop + random.number(in: 60...200)
+        let first = random.number(in: 0...3)
+        let nodes = (0..<4).map { (first + $0) % 4 }
+        steps += [
+            Step(at: secondStops, action: .drain(node: nodes[2], downMilliseconds: thirdStarts - secondStops - stop)),
+            Step(at: secondStops, action: .drain(node: nodes[1], downMilliseconds: secondStarts - secondStops - stop)),
+            Step(at: 3_300, action: .drain(node: nodes[3], downMilliseconds: 6_000)),
+            Step(at: lastStops, action: .drain(node: nodes[0], downMilliseconds: 2_500)),
+            Step(at: secondStarts + random.number(in: 2...30), action: .drain(node: nodes[1], downMilliseconds: 2_500)),
+        ]
+        for user in 0..<options.stagedUsersCount {
+            let client = user * SimulatedClient.devicesPerUser
+            steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
+            let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
+            let at = random.number(in: 2_700...3_200)
+            steps.append(Step(at: at, action: .subscribe(user: user, targets: targets, seconds: nil, sync: false)))
+            steps.append(Step(at: thirdStarts + random.number(in: 60...200), action: .unsubscribe(user: user, targets: nil)))
+        }
+        return steps
+    }
+}
