@@ -53,17 +53,24 @@ struct Link {
     /// Makes the next batch go out even when nothing waits: a proof of life that carries the clock.
     mutating func beat() { needsBeat = true }
 
-    /// Queues a message; a record replaces an older one of its user.
-    mutating func append(_ message: Message) {
-        if case .delta(let record) = message { return append(record) }
-        if case .relay(let record, let targets) = message { return append(record, targets) }
+    /// Queues a message; a record replaces an older one of its user. Returns whether there was room; otherwise the queue is dropped.
+    @discardableResult mutating func append(_ message: Message) -> Bool {
+        if case .delta(let record) = message {
+            append(record)
+            return true
+        }
+        if case .relay(let record, let targets) = message {
+            append(record, targets)
+            return true
+        }
         guard control.count < messagesMax else {
             counters.overflows += 1
             drop()
             hasOverflowed = true
-            return
+            return false
         }
         control.append(message)
+        return true
     }
 
     private mutating func append(_ record: Record) {

@@ -101,10 +101,11 @@ extension Membership {
         let old = table[place]
         // Who lives after all is told that it was taken for dead: it may never have heard of it.
         if old.state == .dead, rumour.state.isLive, rumour.member.generation == old.card.generation {
+            table[place].deathRefuted = old.rumour
             effects.append(.send(MembershipMessage(.gossip, rumours: [old.rumour]), to: old.card.id))
         }
         let isOtherProcess = old.state == nil || rumour.member.generation > old.card.generation
-        if isOtherProcess { table[place].card = rumour.member }
+        if isOtherProcess { (table[place].card, table[place].deathRefuted) = (rumour.member, nil) }
         table[place].state = rumour.state
         table[place].incarnation = rumour.incarnation
         table[place].isDraining = rumour.isDraining

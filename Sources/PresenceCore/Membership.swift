@@ -64,6 +64,9 @@ public struct Membership: Sendable {
         /// The generation that was dead because its address refused. If it lives after all, something else refuses in its place, and it
         /// is not believed again before a link to it was up.
         var refusedGeneration: UInt64 = 0
+        /// The last rumor that this process is dead, if a newer one says that it lives. Until the process hears of it, it goes on as the owner of
+        /// what others have decided about since.
+        var deathRefuted: Rumour?
         var changedAt: Instant
         /// When something that it sent itself last arrived.
         var heardAt = Instant(nanoseconds: .min)
@@ -175,9 +178,16 @@ public struct Membership: Sendable {
         if let place = places[id] { table[place].heardAt = now.instant }
     }
 
+    /// Tells a member that it was taken for dead; nil if its present process never came back from that. The member counts each death once.
+    func deathNotice(to id: NodeID) -> MembershipMessage? {
+        places[id].flatMap { table[$0].deathRefuted }.map { MembershipMessage(.gossip, rumours: [$0]) }
+    }
+
     /// The member's address has answered: that it refuses is worth believing again.
     mutating func reached(_ id: NodeID) {
         if let place = places[id] { table[place].refusedGeneration = 0 }
+        // A notice that was sent on the link before may be lost.
+        if let notice = deathNotice(to: id) { effects.append(.send(notice, to: id)) }
         // A node that has just begun must not count on this one.
         if table[Self.ownPlace].isDraining { send(.gossip, to: id, first: [Self.ownPlace]) }
     }

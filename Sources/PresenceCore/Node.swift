@@ -317,7 +317,10 @@ public struct Node {
     mutating func send(_ message: Message, to peer: PeerIndex) {
         if peer == 0 { return local.append(message) }
         guard peers[peer].isLinked else { return }
-        peers[peer].link.append(message)
+        if !peers[peer].link.append(message), let notice = membership.deathNotice(to: peers[peer].peer.id) {
+            // Nothing else repeats it, and the peer must read it before it is asked anything.
+            peers[peer].link.append(.membership(notice))
+        }
         transmit(peer)
     }
 

@@ -150,6 +150,12 @@ import Testing
         hear(Self.rumour("b", .alive, 4), from: "c")
         let told = Self.sent(membership.takeEffects()).filter { $0.to == "b" }
         #expect(told.map(\.message.rumours) == [[Self.rumour("b", .dead, 3, by: "c")]])
+        membership.reached("b")
+        #expect(Self.sent(membership.takeEffects()).map(\.message.rumours) == [[Self.rumour("b", .dead, 3, by: "c")]], "the link is new")
+        hear(Self.rumour("b", .alive, 0, generation: 2), from: "c")
+        membership.effects = []
+        membership.reached("b")
+        #expect(Self.sent(membership.takeEffects()).isEmpty, "another process was not taken for dead")
     }
 
     @Test mutating func incarnationsBeyondBeliefAreIgnoredAndCounted() {

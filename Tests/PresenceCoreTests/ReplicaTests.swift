@@ -429,6 +429,30 @@ import Testing
         }
     }
 
+    @Test mutating func aNodeTakenForDeadIsToldSoAlthoughTheQueueToItOverflows() throws {
+        var settings = CoreSettings()
+        settings.linkMessagesMax = 64
+        cluster = TestCluster(nodes: 3, settings: settings)
+        let (missed, sender) = (cluster.processes[1].node.selfPeer, cluster.processes[2].node.selfPeer.id)
+        let peer = try #require(cluster.processes[0].node.peerIndex(missed.id))
+        let dead = Rumour(member: missed, incarnation: 0, state: .dead, isDraining: false, accuser: sender)
+        let alive = Rumour(member: missed, incarnation: 1, state: .alive, isDraining: false, accuser: nil)
+        for rumour in [dead, alive] {
+            var writer = WireWriter()
+            writer.message(.membership(MembershipMessage(.gossip, rumours: [rumour])))
+            try cluster.deliver(writer.bytes, from: sender, to: 0)
+        }
+        let overflows = cluster.processes[0].node.peers[peer].link.counters.overflows
+        while cluster.processes[0].node.peers[peer].link.counters.overflows < overflows + 2 {
+            cluster.processes[0].node.send(.requestSync, to: peer)
+        }
+        cluster.heard = []
+        cluster.settle()
+        let first = try #require(cluster.heard?.first { $0.from == 0 && $0.to == 1 })
+        #expect(first.message == .membership(MembershipMessage(.gossip, rumours: [dead])))
+        #expect(cluster.processes[1].node.membership.deathsHeard == 1)
+    }
+
     @Test mutating func aNodeAloneHasNobodyToGiveItsSlotsTo() {
         var alone = TestCluster(nodes: 1)
         let now = alone.now
