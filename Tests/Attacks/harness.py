@@ -2,7 +2,7 @@
 
 An attack is a function in a file of its topic beside this one, registered by `@attack`. It runs in a process of its own, gets a `Target`, and
 goes on until `target.is_over`. The node runs on core 0; the attacker and the honest client share core 1, because the machine is small."""
-import collections, json, math, multiprocessing, os, select, socket, sys, threading, time
+import collections, json, math, multiprocessing, os, select, socket, subprocess, sys, threading, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Chaos"))
 import cluster as chaos
@@ -127,6 +127,18 @@ class Connection:
                 break
         return self.is_open and not view
 
+    def send_some(self, data):
+        """Sends what goes at once. Returns how much did."""
+        try:
+            count = self.socket.send(data)
+            self.target.sent += count
+            return count
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self.lost()
+            return 0
+
     def receive(self, seconds=None):
         """What comes next, within `seconds` or before the attack is over; b"" when nothing does or the connection is closed."""
         end = self.target.end if seconds is None else min(self.target.end, time.monotonic() + seconds)
@@ -144,6 +156,14 @@ class Connection:
             except OSError:
                 self.lost()
         return b""
+
+    def finish(self):
+        """Closes this side."""
+        if self.is_open:
+            try:
+                self.socket.shutdown(socket.SHUT_WR)
+            except OSError:
+                self.lost()
 
     def wait_until_closed(self, seconds=None):
         """Reads nothing more, and waits until the node closes the connection. Returns whether it did."""
@@ -273,9 +293,11 @@ def beside_the_node():
 
 
 def at_the_node(attack):
-    """Puts the node on a core of its own, before others that use the core if that is allowed."""
+    """Puts the node on a core of its own, and before others that use the core, if that is allowed: their turns are not to be taken for its."""
     prefix = ("prlimit", f"--nofile={attack.descriptors}") if attack.descriptors else ()
-    prefix += ("nice", "-n", "-10") if os.geteuid() == 0 else ()
+    real_time = ("chrt", "--rr", "1")
+    is_allowed = subprocess.run([*real_time, "true"], stderr=subprocess.DEVNULL).returncode == 0
+    prefix += real_time if is_allowed else ()
     return prefix + (("taskset", "-c", "0") if len(os.sched_getaffinity(0)) > 1 else ())
 
 
