@@ -28,7 +28,7 @@ public final class ConnectionLimits: Sendable {
 
     /// How long nothing is accepted after a descriptor could not be had: what waits does so in the kernel's queue.
     static let pauseWithoutDescriptors = TimeAmount.milliseconds(100)
-    /// Connections that are refused before the others on the loop have their turn, and for how long.
+    /// Connections that are refused within ``pauseAfterRefusals`` before accepting pauses for as long, and the others on the loop have their turn.
     static let refusalsAtOnceMax = 32
     static let pauseAfterRefusals = TimeAmount.milliseconds(10)
 
@@ -110,7 +110,8 @@ final class ConnectionGate: ChannelInboundHandler {
     typealias InboundOut = any Channel
 
     private let limits: ConnectionLimits
-    private var refusedInTurn = 0
+    /// Connections refused since then.
+    private var refusals = (count: 0, since: NIODeadline.distantPast)
     private var isPaused = false
 
     init(_ limits: ConnectionLimits) { self.limits = limits }
@@ -119,7 +120,9 @@ final class ConnectionGate: ChannelInboundHandler {
         let connection = unwrapInboundIn(data)
         let address = ConnectionLimits.Address(connection.remoteAddress)
         guard limits.enter(address) else {
-            refusedInTurn += 1
+            let now = NIODeadline.now()
+            if now - refusals.since > ConnectionLimits.pauseAfterRefusals { refusals = (0, now) }
+            refusals.count += 1
             // A reset: thousands that wait for the end of a proper close would cost the kernel's memory.
             _ = (connection as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
             return connection.close(promise: nil)
@@ -130,8 +133,10 @@ final class ConnectionGate: ChannelInboundHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        if refusedInTurn >= ConnectionLimits.refusalsAtOnceMax { pause(context.channel, for: ConnectionLimits.pauseAfterRefusals) }
-        refusedInTurn = 0
+        if refusals.count >= ConnectionLimits.refusalsAtOnceMax {
+            refusals.count = 0
+            pause(context.channel, for: ConnectionLimits.pauseAfterRefusals)
+        }
         context.fireChannelReadComplete()
     }
 

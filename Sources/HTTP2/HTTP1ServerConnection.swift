@@ -1,28 +1,82 @@
 import NIOCore
-import NIOHTTP1
 
-/// An HTTP/1.1 connection, over NIO's codec; requests are served one after the other.
-final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
-    typealias InboundIn = HTTPServerRequestPart
-    typealias OutboundOut = HTTPServerResponsePart
+/// An HTTP/1.1 connection: serves one request after the other.
+///
+/// No request is begun, and nothing is read, while an answer is missing or the peer does not take those that it has: what it sends waits at the
+/// peer. So a connection holds one request, what came with it in one read, and one answer more than the channel's queue.
+final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private enum Phase {
+        /// Between two requests, or within a head.
+        case head
+        case body
+        /// The application has a request, and has not answered it.
+        case answering
+        /// An event stream is open.
+        case streaming(token: UInt32)
+        /// Nothing more is answered, and all that comes is thrown away.
+        case closing
+    }
+
+    /// Read without a turn of the others. Some eighty requests.
+    private static let readBytesMax = 16 << 10
+    /// As much as some requests without a body.
+    private static let littleBytes = 1 << 10
+    /// More than a read, and what a read before has left, that wait for the answer to another request.
+    private static let unworkedBytesMax = 3 * readBytesMax
+    /// Requests that are begun at a time, before others have their turn.
+    private static let requestsPerTurnMax = 16
+    /// Thrown away after the last answer of a peer that goes on sending, so that the answer reaches it (RFC 9112 §9.6).
+    private static let discardedBytesMax = 1 << 20
+    /// How long a peer that has its last answer may take to close.
+    private static let lingeringTime = TimeAmount.seconds(1)
 
     private var context: ChannelHandlerContext?
-    private var head: HTTPRequestHead?
-    private var body = ByteBuffer()
-    private var refusedStatus: Int?
+    private var phase = Phase.head
+    /// When the phase began; in ``Phase/head``, when the first byte of the head came.
+    private var phaseBeganAt = NIODeadline.distantPast
+    private var parser = HTTP1HeadParser()
+    private var head = HTTP1Head()
+    /// The bytes of a head whose body comes in chunks; otherwise they are those before the body.
+    private var headBytes = ByteBuffer()
+    private var chunks = HTTP1ChunkedBody()
+    private var form = HTTP1AnswerForm()
     private var number: Int32 = 0
-    private var isAnswered = true
-    private var startedAt = NIODeadline.distantPast
-    /// The open event stream's token.
-    private var token: UInt32?
-    /// Bytes handed to the socket's queue that it has not taken.
+    /// Received and not consumed.
+    private var received = ByteBuffer()
+    /// Bytes of requests that are not whole, or have to wait.
+    private(set) var requestBytes = 0
+    private var discardedBytesCount = 0
+    /// Answers and events that are not in the channel's queue yet.
+    private var outgoing = ByteBuffer()
+    /// Bytes of the event stream that the channel has and the socket has not taken.
     private var queuedBytes = 0
+    /// The application was told that the event stream is full.
     private var isFull = false
     private var needsFlush = false
+    private var isWorking = false
+    /// There may be whole requests among what was received, and they have to wait.
+    private var isHeldBack = false
+    /// The loop goes on with this connection after the others.
+    private var isContinuing = false
+    private var isReadWanted = false
+    private var isInputClosed = false
     /// The next answer is the last one.
     private var isLeaving = false
+    /// The last answer has gone, and the peer may close.
+    private var isAllSent = false
+    /// Bytes that the channel had last, and when they became fewer.
+    private var unsent = (bytesCount: -1, since: NIODeadline.distantPast)
 
     override var isHTTP2: Bool { false }
+    // The channel keeps a buffer of the size of a read.
+    override var messagesPerRead: UInt { 4 }
+    override var receiveAllocator: any RecvByteBufferAllocator {
+        AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 1_024, maximum: Self.readBytesMax / 4)
+    }
 
     private var stream: StreamID { StreamID(slot: 0, number: number) }
 
@@ -30,17 +84,52 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        do {
+            // Without the first, the end of what the peer sends would close the connection before its last request is answered.
+            try channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true)
+            try channel.syncOptions?.setOption(.maxMessagesPerRead, value: messagesPerRead)
+            try channel.syncOptions?.setOption(.recvAllocator, value: receiveAllocator)
+        } catch { return }  // The channel is closed already.
         server.add(self)
     }
 
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var bytes = unwrapInboundIn(data)
         lastReceivedAt = .now()
-        switch unwrapInboundIn(data) {
-        case .head(let head): begin(head)
-        case .body(let part): append(part)
-        case .end: if !isAnswered { deliver() }
+        server.date.refresh(at: lastReceivedAt)
+        guard !isDiscarding(bytes.readableBytes) else { return }
+        if received.readableBytes == 0 { received = bytes } else { received.writeBuffer(&bytes) }
+        let limits = server.limits
+        // Only a peer that has sent all this and then closed its side is read beyond what is worked on.
+        if received.readableBytes > limits.bodyBytesMax + limits.headerBytesMax + Self.unworkedBytesMax {
+            server.delegate?.violated(.bufferedTooMuch)
+            return close()
+        }
+        if isContinuing { return countBytes() }
+        // Some small requests are worked on in any case: a client that asks for little need not wait behind those that send much.
+        if received.readableBytes <= Self.littleBytes || server.mayWork(at: lastReceivedAt) { return work() }
+        continueLater()
+        countBytes()
+    }
+
+    private func continueLater() {
+        isHeldBack = true
+        isContinuing = true
+        server.continueLater(self)
+    }
+
+    /// Whether what comes is thrown away.
+    private func isDiscarding(_ bytesCount: Int) -> Bool {
+        switch phase {
+        case .head, .body, .answering: return false
+        case .streaming: return true
+        case .closing:
+            discardedBytesCount += bytesCount
+            if discardedBytesCount > Self.discardedBytesMax { close() }
+            if !isContinuing, !server.mayWork(at: lastReceivedAt) { continueLater() }
+            return true
         }
     }
 
@@ -49,153 +138,317 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         context.fireChannelReadComplete()
     }
 
+    /// The channel's wish to read waits until there is something to do with what comes.
+    func read(context: ChannelHandlerContext) {
+        if isReadingHeld { isReadWanted = true } else { context.read() }
+    }
+
+    private var isReadingHeld: Bool {
+        switch phase {
+        case .head, .body, .closing: isHeldBack
+        // That the peer leaves is noticed all the same.
+        case .answering, .streaming: true
+        }
+    }
+
+    private func readOn() {
+        guard isReadWanted, !isReadingHeld, !isReadingPaused else { return }
+        isReadWanted = false
+        context?.read()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable, isHeldBack, !isContinuing { continueLater() }
+        context.fireChannelWritabilityChanged()
+    }
+
     func channelInactive(context: ChannelHandlerContext) {
         closeStream(.peerLeft)
+        phase = .closing
+        outgoing = ByteBuffer()
+        forgetRequest()
         server.remove(self)
         context.fireChannelInactive()
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        server.delegate?.violated(.protocolError)
-        context.close(promise: nil)
-    }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case ChannelEvent.inputClosed? = event as? ChannelEvent, isAnswered { context.close(promise: nil) }
+        if case ChannelEvent.inputClosed? = event as? ChannelEvent {
+            isInputClosed = true
+            switch phase {
+            case .streaming, .closing: close()
+            case .head, .body: if !isHeldBack { closeAfterAnswers() }
+            case .answering: break
+            }
+        }
         context.fireUserInboundEventTriggered(event)
     }
 
     private func closeStream(_ reason: StreamEnd) {
-        guard let token else { return }
-        self.token = nil
+        guard case .streaming(let token) = phase else { return }
+        phase = .closing
         server.delegate?.eventStreamClosed(stream, token: token, on: self, reason: reason)
     }
 
     // MARK: Requests
 
-    private func begin(_ head: HTTPRequestHead) {
-        hasRequested = true
-        self.head = head
-        number += 1
-        startedAt = .now()
-        body.clear()
-        isAnswered = false
-        refusedStatus = nil
-        let bytesCount = head.headers.reduce(head.uri.utf8.count) { $0 + $1.name.utf8.count + $1.value.utf8.count + 32 }
-        if head.headers.count > server.limits.headersCountMax || bytesCount > server.limits.headerBytesMax {
-            server.delegate?.violated(.headerListTooLarge)
-            return refuse(431)
-        }
-        let length = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
-        if length > server.limits.bodyBytesMax {
-            server.delegate?.violated(.bodyTooLarge)
-            return refuse(413)
-        }
-        if head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" }) {
-            context?.writeAndFlush(wrapOutboundOut(.head(HTTPResponseHead(version: head.version, status: .continue))), promise: nil)
-        }
+    /// Goes on with what was received, as far as answers and fairness allow.
+    func work() {
+        guard !isWorking else { return }
+        isWorking = true
+        isContinuing = false
+        isHeldBack = false
+        var begun = 0
+        do throws(HTTP1Refusal) {
+            while try advance(&begun) {}
+        } catch { refuse(error) }
+        isWorking = false
+        keepLittle()
+        countBytes()
+        server.boundHeldBytes()
+        if isInputClosed, !isHeldBack { endAfterInput() }
+        readOn()
     }
 
-    private func append(_ part: ByteBuffer) {
-        guard !isAnswered else { return }
-        guard body.readableBytes + part.readableBytes <= server.limits.bodyBytesMax else {
-            server.delegate?.violated(.bodyTooLarge)
-            return refuse(413)
-        }
-        body.writeImmutableBuffer(part)
-    }
-
-    /// Answers before the request is whole; what still comes of it is thrown away, and the connection ends.
-    private func refuse(_ status: Int) {
-        refusedStatus = status
-        deliver()
-    }
-
-    private func deliver() {
-        guard let head else { return }
-        let target = Self.target(head.uri)
-        let authorization = Array((head.headers.first(name: "authorization") ?? "").utf8)
-        let lastEventID = Array((head.headers.first(name: "last-event-id") ?? "").utf8)
-        let method: HTTPRequest.Method = head.method == .POST ? .post : head.method == .GET ? .get : .other
-        target.withUnsafeBufferPointer { target in
-            authorization.withUnsafeBufferPointer { authorization in
-                lastEventID.withUnsafeBufferPointer { lastEventID in
-                    body.withUnsafeReadableBytes { body in
-                        let request = HTTPRequest(
-                            stream: stream, method: method, target: target, authorization: authorization, lastEventID: lastEventID,
-                            body: body.bindMemory(to: UInt8.self), refusedStatus: refusedStatus)
-                        server.delegate?.requestReceived(request, on: self)
-                    }
-                }
+    /// Does one step. Returns whether another may be possible.
+    private func advance(_ begun: inout Int) throws(HTTP1Refusal) -> Bool {
+        switch phase {
+        case .head:
+            guard received.readableBytes > 0, mayBegin(&begun) else { return false }
+            let isWhole = try received.withUnsafeReadableBytes { bytes throws(HTTP1Refusal) in
+                try parser.parse(bytes.bindMemory(to: UInt8.self), server.limits)
             }
+            guard isWhole else {
+                if phaseBeganAt == .distantPast { phaseBeganAt = .now() }
+                return false
+            }
+            beginBody()
+            return true
+        case .body where head.isChunked:
+            guard try chunks.read(&received, server.limits) else { return false }
+            let body = chunks.bytes
+            let bytes = headBytes
+            (headBytes, chunks) = (ByteBuffer(), HTTP1ChunkedBody())
+            bytes.withUnsafeReadableBytes { head in body.withUnsafeReadableBytes { deliver(head, body: $0) } }
+            return true
+        case .body:
+            let bytesCount = head.bytesCount + head.contentLength
+            guard let bytes = received.readSlice(length: bytesCount) else { return false }
+            bytes.withUnsafeReadableBytes { bytes in
+                deliver(bytes, body: UnsafeRawBufferPointer(rebasing: bytes[head.bytesCount...]))
+            }
+            return true
+        case .answering: return false
+        case .streaming, .closing:
+            received = ByteBuffer()
+            return false
         }
     }
 
-    /// Path and query, also of a request in the form that proxies get (RFC 9112 §3.2.2).
-    private static func target(_ uri: String) -> [UInt8] {
-        let target = Array(uri.utf8)
-        guard target.first != UInt8(ascii: "/"), let scheme = uri.firstRange(of: "://") else { return target }
-        let path = uri[scheme.upperBound...].utf8.drop { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
-        return path.first == UInt8(ascii: "/") ? Array(path) : Array("/".utf8) + path
+    /// Whether another request may be begun now.
+    private func mayBegin(_ begun: inout Int) -> Bool {
+        if outgoing.readableBytes >= server.limits.unsentBytesTarget { send() }
+        guard channel.isWritable else {
+            isHeldBack = true
+            return false
+        }
+        begun += 1
+        guard begun > Self.requestsPerTurnMax else { return true }
+        continueLater()
+        return false
     }
 
-    // MARK: Answers
-
-    override func isAwaitingAnswer(_ stream: StreamID) -> Bool {
-        stream == self.stream && !isAnswered && context != nil && channel.isActive
-    }
-
-    override func respond(to stream: StreamID, _ response: HTTPResponse) {
-        guard stream == self.stream, !isAnswered, let context, let head else { return }
-        isAnswered = true
-        var headers = HTTPHeaders()
-        headers.add(name: "content-type", value: response.contentType.name.description)
-        headers.add(name: "content-length", value: String(response.body.readableBytes))
-        if let retryAfter = response.retryAfter { headers.add(name: "retry-after", value: String(retryAfter)) }
-        if let allow = response.allow { headers.add(name: "allow", value: allow.description) }
-        let isLast = refusedStatus != nil || !head.isKeepAlive || isLeaving
-        if isLast { headers.add(name: "connection", value: "close") }
-        write(.head(HTTPResponseHead(version: head.version, status: .init(statusCode: response.status), headers: headers)))
-        if head.method != .HEAD { write(.body(.byteBuffer(response.body))) }
-        if isLast {
-            context.writeAndFlush(wrapOutboundOut(.end(nil))).assumeIsolated().whenComplete { _ in context.close(promise: nil) }
-        } else {
-            write(.end(nil))
+    /// A head is whole.
+    private func beginBody() {
+        head = parser.head
+        parser = HTTP1HeadParser()
+        hasRequested = true
+        number &+= 1
+        form = HTTP1AnswerForm(minorVersion: head.minorVersion, isHEAD: head.isHEAD, isKeptAlive: head.isKeptAlive)
+        phase = .body
+        let isBodyHere = !head.isChunked && received.readableBytes >= head.bytesCount + head.contentLength
+        if !isBodyHere { phaseBeganAt = .now() }
+        if head.isChunked, let bytes = received.readSlice(length: head.bytesCount) {
+            headBytes = ByteBuffer(bytes: bytes.readableBytesView)
+        }
+        if head.expectsContinue, !isBodyHere {
+            outgoing.writeStaticString("HTTP/1.1 100 Continue\r\n\r\n")
             markDirty()
         }
     }
 
-    override func openEventStream(_ stream: StreamID, token: UInt32) {
-        guard stream == self.stream, !isAnswered, let head else { return }
-        isAnswered = true
-        self.token = token
-        self.head = nil
-        let headers: HTTPHeaders = ["content-type": "text/event-stream", "cache-control": "no-store"]
-        write(.head(HTTPResponseHead(version: head.version, status: .ok, headers: headers)))
+    private func deliver(_ bytes: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) {
+        phase = .answering
+        phaseBeganAt = .now()
+        let bytes = bytes.bindMemory(to: UInt8.self)
+        let path = head.isPathLeftOut ? Array("/".utf8) + bytes.part(head.target) : []
+        path.withUnsafeBufferPointer { path in
+            let request = HTTPRequest(
+                stream: stream, method: head.method, target: head.isPathLeftOut ? path : bytes.part(head.target),
+                authorization: bytes.part(head.authorization), lastEventID: bytes.part(head.lastEventID),
+                body: body.bindMemory(to: UInt8.self), refusedStatus: nil)
+            server.delegate?.requestReceived(request, on: self)
+        }
+    }
+
+    /// Answers before the request is whole; what still comes of it is thrown away, and the connection ends.
+    private func refuse(_ refusal: HTTP1Refusal) {
+        server.delegate?.violated(refusal.violation)
+        if case .head = phase { number &+= 1 }
+        phase = .answering
+        form.isRefused = true
+        form.isKeptAlive = false
+        let empty = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
+        let request = HTTPRequest(
+            stream: stream, method: .other, target: empty, authorization: empty, lastEventID: empty, body: empty,
+            refusedStatus: refusal.status, refusedReason: refusal.reason)
+        server.delegate?.requestReceived(request, on: self)
+    }
+
+    /// Nothing more comes, and what has come is worked on.
+    private func endAfterInput() {
+        switch phase {
+        case .head, .body: closeAfterAnswers()
+        case .streaming: close()
+        case .answering, .closing: break
+        }
+    }
+
+    private func forgetRequest() {
+        received = ByteBuffer()
+        (headBytes, chunks) = (ByteBuffer(), HTTP1ChunkedBody())
+        countBytes()
+    }
+
+    /// Keeps only the bytes that are needed, and not the memory that they were read into.
+    private func keepLittle() {
+        let count = received.readableBytes
+        guard count > 0 else {
+            received = ByteBuffer()
+            return
+        }
+        if received.storageCapacity > 4 * count + 1_024 { received = ByteBuffer(bytes: received.readableBytesView) }
+    }
+
+    override var heldBytes: Int { requestBytes }
+
+    private func countBytes() {
+        let count = received.readableBytes + headBytes.readableBytes + chunks.bytes.readableBytes
+        server.sharedLimits.heldBytes += count - requestBytes
+        requestBytes = count
+    }
+
+    override func endForHeldBytes() {
+        switch phase {
+        case .head where !isHeldBack, .body:
+            refuse(HTTP1Refusal(503, "this node holds too much of requests that are not whole; retry after 1 s", .heldTooMuch))
+        case .head, .answering, .streaming, .closing:
+            server.delegate?.violated(.heldTooMuch)
+            forgetRequest()
+            close()
+        }
+    }
+
+    // MARK: Answers
+
+    override func isAwaitingAnswer(_ stream: StreamID) -> Bool { isAnswering(stream) && channel.isActive }
+
+    private func isAnswering(_ stream: StreamID) -> Bool {
+        guard case .answering = phase else { return false }
+        return stream == self.stream
+    }
+
+    override func respond(to stream: StreamID, _ response: HTTPResponse) {
+        guard isAnswering(stream) else { return }
+        writeHead(response.head)
+        if !form.isHEAD, response.status != 204 {
+            if response.body.readableBytes < Self.readBytesMax {
+                outgoing.writeImmutableBuffer(response.body)
+            } else {  // Its bytes may be those of many answers.
+                send()
+                context?.write(wrapOutboundOut(response.body), promise: nil)
+            }
+        }
+        answered()
+    }
+
+    override func respond(
+        to stream: StreamID, status: Int, contentType: HTTPResponse.ContentType, body: UnsafeBufferPointer<UInt8>
+    ) {
+        guard isAnswering(stream) else { return }
+        writeHead(HTTPAnswerHead(status: status, contentType: contentType, bodyBytesCount: body.count))
+        if !form.isHEAD { outgoing.writeBytes(body) }
+        answered()
+    }
+
+    private func writeHead(_ answer: HTTPAnswerHead) {
+        if isLeaving || (isInputClosed && received.readableBytes == 0) { form.isKeptAlive = false }
+        outgoing.reserveCapacity(minimumWritableBytes: 256 + min(answer.bodyBytesCount, Self.readBytesMax))
+        outgoing.write(answer, form, server.date)
+    }
+
+    private func answered() {
+        guard form.isKeptAlive else { return closeAfterAnswers() }
+        phase = .head
+        phaseBeganAt = .distantPast
+        // Until the flush has gone on with it.
+        isHeldBack = !isWorking
         markDirty()
+    }
+
+    /// Closes when all has been sent.
+    private func closeAfterAnswers() {
+        guard let context else { return }
+        // A peer that is still sending when the connection is closed gets a reset, and may lose the answer by it.
+        let isPeerSending = form.isRefused || received.readableBytes > 0
+        phase = .closing
+        isHeldBack = false
+        forgetRequest()
+        let bytes = outgoing
+        outgoing = ByteBuffer()
+        context.writeAndFlush(wrapOutboundOut(bytes)).assumeIsolated().whenComplete { _ in
+            self.isAllSent = true
+            self.phaseBeganAt = .now()
+            if isPeerSending, !self.isInputClosed { context.close(mode: .output, promise: nil) } else { context.close(promise: nil) }
+        }
+        if !isWorking { readOn() }
+    }
+
+    override func openEventStream(_ stream: StreamID, token: UInt32) {
+        guard isAnswering(stream) else { return }
+        phase = .streaming(token: token)
+        received = ByteBuffer()
+        outgoing.writeEventStreamHead(form, server.date)
+        markDirty()
+    }
+
+    private func isStreaming(_ stream: StreamID) -> Bool {
+        guard case .streaming = phase else { return false }
+        return stream == self.stream
     }
 
     override func push(_ payload: ByteBuffer, to stream: StreamID) -> Bool {
-        guard stream == self.stream, token != nil, let context else { return false }
-        let count = payload.readableBytes
-        queuedBytes += count
-        context.write(wrapOutboundOut(.body(.byteBuffer(payload)))).assumeIsolated().whenComplete { [weak self] _ in self?.written(count) }
+        guard isStreaming(stream) else { return false }
+        outgoing.write(chunk: payload, form)
         markDirty()
-        isFull = isFull || queuedBytes > server.limits.streamQueueBytesMax
+        isFull = isFull || queuedBytes + outgoing.readableBytes > server.limits.streamQueueBytesMax
         return isFull
     }
 
-    private func written(_ count: Int) {
+    private func sent(_ count: Int) {
         queuedBytes -= count
-        guard isFull, queuedBytes < server.limits.streamQueueBytesMax / 4, let token else { return }
+        guard isFull, queuedBytes + outgoing.readableBytes < server.limits.streamQueueBytesMax / 4, case .streaming(let token) = phase
+        else { return }
         isFull = false
         server.delegate?.eventStreamDrained(stream, token: token, on: self)
     }
 
     override func finish(_ stream: StreamID) {
-        guard stream == self.stream, token != nil, let context else { return }
+        guard isStreaming(stream) else { return }
         closeStream(.finished)
-        context.writeAndFlush(wrapOutboundOut(.end(nil))).assumeIsolated().whenComplete { _ in context.close(promise: nil) }
+        if form.minorVersion > 0 { outgoing.writeStaticString("0\r\n\r\n") }
+        closeAfterAnswers()
     }
 
     override func reset(_ stream: StreamID) {
@@ -204,8 +457,8 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     /// A comment of the event stream (contract §4).
     override func ping() {
-        guard token != nil else { return }
-        write(.body(.byteBuffer(ByteBuffer(string: ":\n\n"))))
+        guard case .streaming = phase else { return }
+        outgoing.write(chunk: ByteBuffer(staticString: ":\n\n"), form)
         markDirty()
     }
 
@@ -214,10 +467,10 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     override func goAway() {
         isLeaving = true
-        if isAnswered, token == nil { close() }
+        if case .head = phase, !isHeldBack { closeAfterAnswers() }
     }
 
-    private func write(_ part: HTTPServerResponsePart) { context?.write(wrapOutboundOut(part), promise: nil) }
+    // MARK: Sending
 
     private func markDirty() {
         guard !needsFlush else { return }
@@ -227,18 +480,60 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     override func flush() {
         needsFlush = false
+        send()
         context?.flush()
+        if case .streaming = phase, isInputClosed { return close() }
+        if isHeldBack, !isContinuing { work() }
     }
 
+    /// Hands all that waits to the channel.
+    private func send() {
+        guard outgoing.readableBytes > 0, let context else { return }
+        let bytes = outgoing
+        outgoing = ByteBuffer()
+        guard case .streaming = phase else {
+            return context.write(wrapOutboundOut(bytes), promise: nil)
+        }
+        let count = bytes.readableBytes
+        queuedBytes += count
+        context.write(wrapOutboundOut(bytes)).assumeIsolated().whenComplete { [weak self] _ in self?.sent(count) }
+    }
+
+    // MARK: Time
+
     override func sweep(at now: NIODeadline) {
-        if !isAnswered, now - startedAt > server.limits.bodyTimeout {
-            server.delegate?.violated(.bodyTimeout)
-            refuse(408)
-        } else if !hasRequested, now - openedAt > server.limits.headerTimeout {
+        let limits = server.limits
+        switch phase {
+        case .streaming: return
+        case .closing where isAllSent: if now - phaseBeganAt > Self.lingeringTime { close() }
+        case .closing: return endIfStalled(at: now)
+        case .answering where !channel.isWritable, .head where !channel.isWritable, .body where !channel.isWritable:
+            return endIfStalled(at: now)
+        case .answering:
+            guard now - phaseBeganAt > limits.idleTimeout else { return }
+            server.delegate?.violated(.answerTimeout)
+            close()
+        case .body where now - phaseBeganAt > limits.bodyTimeout:
+            refuse(HTTP1Refusal(408, "the body was not whole in time", .bodyTimeout))
+        case .head where isHeldBack || isReadingPaused, .body: return
+        case .head where received.readableBytes > 0:
+            guard now - phaseBeganAt > limits.headerTimeout else { return }
+            refuse(HTTP1Refusal(408, "the header was not whole in time", .headerTimeout))
+        case .head where !hasRequested:
+            guard now - openedAt > limits.headerTimeout else { return }
             server.delegate?.violated(.headerTimeout)
             close()
-        } else if isAnswered, token == nil, now - lastReceivedAt > server.limits.idleTimeout {
-            close()
+        case .head: if now - lastReceivedAt > limits.idleTimeout { close() }
         }
+        unsent.bytesCount = -1
+    }
+
+    /// Ends a connection whose peer has not taken a byte of its answers for a while.
+    private func endIfStalled(at now: NIODeadline) {
+        guard let bytesCount = try? channel.syncOptions?.getOption(.bufferedWritableBytes) else { return }
+        guard bytesCount == unsent.bytesCount else { return unsent = (bytesCount, now) }
+        guard now - unsent.since > server.limits.stallTimeout else { return }
+        server.delegate?.violated(.windowShut)
+        close()
     }
 }

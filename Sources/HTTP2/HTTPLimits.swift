@@ -3,7 +3,7 @@ import NIOCore
 /// State that the connections of an event loop share. Used on that loop only.
 final class SharedLimits {
     let limits: HTTPLimits
-    /// Bytes that the ordinary streams of all HTTP/2 connections take.
+    /// Bytes that the ordinary streams of all HTTP/2 connections take, and the requests on HTTP/1.1 that are not whole or not begun.
     var heldBytes = 0
 
     init(_ limits: HTTPLimits) { self.limits = limits }
@@ -26,7 +26,8 @@ public struct HTTPLimits: Sendable, Equatable {
     public var largeHeadersMax = 8
     /// Streams open at once on a connection, told as SETTINGS_MAX_CONCURRENT_STREAMS; one more is refused. Default 1,000.
     public var streamsMax = 1_000
-    /// How long a connection may take until its first request's header is whole. Default 10 s; then it is closed.
+    /// How long a connection may take until its first request's header is whole, and each header of HTTP/1.1 from its first byte. Default 10 s;
+    /// then it is closed.
     public var headerTimeout = TimeAmount.seconds(10)
     /// How long a request's body may take. Default 30 s; then 408, or a reset stream.
     public var bodyTimeout = TimeAmount.seconds(30)
@@ -48,9 +49,10 @@ public struct HTTPLimits: Sendable, Equatable {
     /// Default 1 MiB. A sixteenth of it while ``heldBytesMax`` is half used.
     public var waitingBytesMax = 1 << 20
     /// Bytes that the streams of all HTTP/2 connections of an event loop may take together, event streams aside: 512 for each, its request until
-    /// it is begun, and its answer until it has gone out. Then the connection that holds most is ended. Default 16 MiB.
+    /// it is begun, and its answer until it has gone out. Requests on HTTP/1.1 count until they are begun. Then the connection that holds most is
+    /// ended, after 503 on HTTP/1.1. Default 16 MiB.
     public var heldBytesMax = 16 << 20
-    /// How long answers may wait on an HTTP/2 connection without a byte of any going out, before it is closed. Default 10 s.
+    /// How long answers may wait on a connection without a byte of any going out, before it is closed. Default 10 s.
     public var stallTimeout = TimeAmount.seconds(10)
 
     public init() {}

@@ -1,5 +1,4 @@
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 import NIOSSL
 import NIOTLS
@@ -20,16 +19,28 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler {
     private var received = ByteBuffer()
     private var isDecided = false
     private let openedAt = NIODeadline.now()
+    private(set) var context: ChannelHandlerContext?
+    /// Where it stands in the loop's list of connections whose protocol is not known.
+    var place = -1
 
     init(server: HTTPLoop) { self.server = server }
 
     func handlerAdded(context: ChannelHandlerContext) {
-        let channel = context.channel
-        context.eventLoop.assumeIsolated().scheduleTask(in: server.limits.headerTimeout) { [weak self] in
-            guard let self, !self.isDecided else { return }
-            self.server.delegate?.violated(.headerTimeout)
-            channel.close(promise: nil)
-        }
+        self.context = context
+        server.add(self)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        server.remove(self)
+    }
+
+    /// Ends a connection that takes too long to say which protocol it speaks.
+    func sweep(at now: NIODeadline) {
+        guard now - openedAt > server.limits.headerTimeout, let context else { return }
+        server.delegate?.violated(.headerTimeout)
+        server.remove(self)
+        context.close(promise: nil)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -47,12 +58,12 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler {
             if isHTTP2 {
                 try pipeline.addHandler(HTTP2ServerConnection(channel: context.channel, server: server))
             } else {
-                try pipeline.configureHTTPServerPipeline(withErrorHandling: true)
                 try pipeline.addHandler(HTTP1ServerConnection(channel: context.channel, server: server))
             }
-            context.fireChannelRead(wrapInboundOut(received))
-            context.fireChannelReadComplete()
+            let bytes = received
             received = ByteBuffer()
+            context.fireChannelRead(wrapInboundOut(bytes))
+            context.fireChannelReadComplete()
             pipeline.removeHandler(self, promise: nil)
         } catch {
             context.close(promise: nil)
@@ -107,6 +118,8 @@ public final class HTTPServer: Sendable {
     private static let reusePort = ChannelOptions.Types.SocketOption(
         level: .socket, name: NIOBSDSocket.Option(rawValue: CInt(SO_REUSEPORT)))
     static let messagesPerRead: UInt = 4
+    /// Connections that are accepted in one turn of an event loop; those that are open have theirs in between.
+    private static let acceptsPerRead: UInt = 16
     /// Bytes that the kernel takes for a connection and has not sent yet.
     private static let unsentInKernelMax = 128 << 10
     static var receiveAllocator: AdaptiveRecvByteBufferAllocator {
@@ -121,7 +134,7 @@ public final class HTTPServer: Sendable {
         var bootstrap = ServerBootstrap(group: eventLoop, childGroup: eventLoop)
             .serverChannelOption(.backlog, value: 4_096)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .serverChannelOption(.maxMessagesPerRead, value: 64)
+            .serverChannelOption(.maxMessagesPerRead, value: acceptsPerRead)
             .serverChannelInitializer { listener in
                 listener.eventLoop.makeCompletedFuture {
                     if let limits { try listener.pipeline.syncOperations.addHandler(ConnectionGate(limits)) }

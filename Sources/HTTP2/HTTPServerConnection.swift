@@ -45,6 +45,8 @@ public struct HTTPRequest {
     public let body: UnsafeBufferPointer<UInt8>
     /// A limit that the request broke; it is to be answered with this status.
     public let refusedStatus: Int?
+    /// What was wrong and what would be right, where ``refusedStatus`` does not say it.
+    public var refusedReason: StaticString?
 }
 
 /// An answer with a body.
@@ -143,6 +145,18 @@ open class HTTPServerConnection {
 
     public var eventLoop: any EventLoop { channel.eventLoop }
 
+    /// Reads without a turn of the other connections.
+    var messagesPerRead: UInt { HTTPServer.messagesPerRead }
+
+    /// Decides how much is read at a time.
+    var receiveAllocator: any RecvByteBufferAllocator { HTTPServer.receiveAllocator }
+
+    /// The bounds on what the peer may ask for.
+    public var limits: HTTPLimits { server.limits }
+
+    /// Whether what the peer sends is left unread for a while.
+    var isReadingPaused: Bool { readingPausedUntil != nil }
+
     /// Whether it speaks HTTP/2.
     open var isHTTP2: Bool { preconditionFailure("a connection speaks HTTP/1.1 or HTTP/2") }
 
@@ -240,8 +254,8 @@ open class HTTPServerConnection {
         guard isReadingLittle, readingPausedUntil == nil, now - readingResumedAt > .seconds(1) else { return }
         isReadingLittle = false
         do {
-            try channel.syncOptions?.setOption(.maxMessagesPerRead, value: HTTPServer.messagesPerRead)
-            try channel.syncOptions?.setOption(.recvAllocator, value: HTTPServer.receiveAllocator)
+            try channel.syncOptions?.setOption(.maxMessagesPerRead, value: messagesPerRead)
+            try channel.syncOptions?.setOption(.recvAllocator, value: receiveAllocator)
         } catch { return }  // As above.
     }
 
@@ -276,11 +290,20 @@ public final class HTTPLoop {
     private var isScheduled = false
     /// The open connections, in no particular order.
     public private(set) var connections: [HTTPServerConnection] = []
+    /// New connections whose protocol is not known, in no particular order.
+    private(set) var undecided: [ProtocolDetector] = []
     private var isSweeping = false
     /// Connections that have had their last word and wait for the peer to read it.
     var lingeringCount = 0
     static let lingeringMax = 256
     static let lingeringTime = TimeAmount.milliseconds(250)
+    /// Connections with requests that are left for the next turn.
+    private var continuing: [HTTP1ServerConnection] = []
+    private var isContinuing = false
+    /// When the time of the turn is over, if one has begun.
+    private var turnEnd: NIODeadline?
+    /// For the answers of this loop.
+    let date = HTTPDate()
 
     public init(eventLoop: any EventLoop, limits: HTTPLimits, delegate: (any HTTPServerDelegate)?) {
         self.eventLoop = eventLoop
@@ -311,6 +334,23 @@ public final class HTTPLoop {
         delegate?.connectionClosed(connection)
     }
 
+    func add(_ detector: ProtocolDetector) {
+        detector.place = undecided.count
+        undecided.append(detector)
+        scheduleSweep()
+    }
+
+    /// A timer for each would keep what belongs to a closed connection, such as its buffer for reading, until it fires.
+    func remove(_ detector: ProtocolDetector) {
+        guard detector.place >= 0 else { return }
+        let last = undecided.removeLast()
+        if last !== detector {
+            undecided[detector.place] = last
+            last.place = detector.place
+        }
+        detector.place = -1
+    }
+
     /// Ends the connections that hold most until all together hold no more than they may.
     func boundHeldBytes() {
         while sharedLimits.heldBytes > limits.heldBytesMax {
@@ -335,13 +375,53 @@ public final class HTTPLoop {
         boundHeldBytes()
     }
 
+    /// Whether there is time left in this turn for what connections have received, one millisecond for all of them.
+    func mayWork(at now: NIODeadline) -> Bool {
+        if let turnEnd { return now < turnEnd }
+        turnEnd = now + .milliseconds(1)
+        eventLoop.assumeIsolated().execute { self.turnEnd = nil }
+        return true
+    }
+
+    /// Has the connection go on with its requests after the others have had their turn.
+    func continueLater(_ connection: HTTP1ServerConnection) {
+        continuing.append(connection)
+        if continuing.count == 1, !isContinuing { scheduleContinuation() }
+    }
+
+    /// Each of these may read again, which takes about as long as what it does.
+    private static let continuedAtOnceMax = 16
+
+    /// Lets those that wait longest go on, for half a millisecond, and the others later.
+    ///
+    /// An event loop runs its tasks until none is due, and only then reads. So the next time is a little after everything else is done.
+    private func scheduleContinuation() {
+        eventLoop.assumeIsolated().scheduleTask(in: .microseconds(200)) {
+            let connections = self.continuing
+            self.continuing = []
+            self.isContinuing = true
+            let end = NIODeadline.now() + .microseconds(500)
+            var count = 0
+            while count < min(connections.count, Self.continuedAtOnceMax), .now() < end {
+                connections[count].work()
+                count += 1
+            }
+            self.continuing.insert(contentsOf: connections.dropFirst(count), at: 0)
+            self.flush()
+            self.isContinuing = false
+            if !self.continuing.isEmpty { self.scheduleContinuation() }
+        }
+    }
+
     /// Looks after all connections once a second, while there are any.
     private func scheduleSweep() {
-        guard !isSweeping, !connections.isEmpty else { return }
+        guard !isSweeping, !connections.isEmpty || !undecided.isEmpty else { return }
         isSweeping = true
         eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {
             self.isSweeping = false
+            self.date.refresh(at: .now())
             let now = NIODeadline.now()
+            for detector in self.undecided { detector.sweep(at: now) }
             for connection in self.connections {
                 connection.sweep(at: now)
                 connection.readMuchAgain(at: now)

@@ -47,7 +47,14 @@ final class ClusterListener: HTTPServerDelegate {
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         // A stranger has one try on a connection, so that what it costs is bounded by how often it can connect.
         if (connection.applicationState as? Sender)?.isRejected == true { return }
-        guard request.refusedStatus == nil else { return reject(.tooLarge, 413, "too large", request.stream, connection) }
+        if let status = request.refusedStatus {
+            if status == 413 { rejections[.tooLarge, default: 0] += 1 }
+            let problem = Problem(refused: status, request.refusedReason, by: connection.limits)
+            return connection.respond(
+                to: request.stream,
+                HTTPResponse(
+                    status: status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter))
+        }
         let (bytes, target) = (UnsafeRawBufferPointer(request.body), request.target)
         let isBatch = target.starts(with: Self.batchPath)
         let isTrial = target.elementsEqual(Self.trialPath)

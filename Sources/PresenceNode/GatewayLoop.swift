@@ -83,7 +83,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         if let status = request.refusedStatus {
-            return respond(Problem(refused: status, by: http.limits), to: request.stream, on: connection)
+            return respond(Problem(refused: status, request.refusedReason, by: http.limits), to: request.stream, on: connection)
         }
         let path = request.target.prefix(before: UInt8(ascii: "?"))
         if path.equals(Self.eventsPath) { return eventStreamRequested(request, on: connection) }

@@ -51,9 +51,8 @@ final class OpsListener: HTTPServerDelegate {
         let path = String(decoding: request.target.prefix(before: UInt8(ascii: "?")), as: UTF8.self)
         let stream = request.stream
         if let status = request.refusedStatus {
-            let problem = Problem(refused: status, by: HTTPLimits())
-            return connection.respond(
-                to: stream, HTTPResponse(status: status, contentType: .problem, body: ByteBuffer(bytes: problem.json)))
+            let problem = Problem(refused: status, request.refusedReason, by: connection.limits)
+            return respond(problem, stream, connection)
         }
         switch (request.method, path) {
         case (.get, "/healthz"): life.next().assumeIsolated().whenSuccess { self.respond(200, "ok\n", stream, connection) }
@@ -83,7 +82,10 @@ final class OpsListener: HTTPServerDelegate {
 
     private func respond(_ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, allow: StaticString? = nil) {
         let body = ByteBuffer(bytes: problem.json)
-        connection.respond(to: stream, HTTPResponse(status: problem.status, contentType: .problem, body: body, allow: allow))
+        connection.respond(
+            to: stream,
+            HTTPResponse(
+                status: problem.status, contentType: .problem, body: body, retryAfter: problem.retryAfter, allow: allow))
     }
 
     func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {}

@@ -39,15 +39,17 @@ public struct Problem: Error, Equatable, Sendable {
         return problem
     }
 
-    /// What HTTP refused: a header or a body that is too long, or a body that does not come.
-    init(refused status: Int, by limits: HTTPLimits) {
+    /// A request that HTTP refused: bytes that are not HTTP, a header or a body that is too long, or one that does not come.
+    init(refused status: Int, _ reason: StaticString?, by limits: HTTPLimits) {
         let detail =
             switch status {
-            case 408: "the request was not whole within \(limits.bodyTimeout.nanoseconds / 1_000_000_000) s"
+            case 408: reason.map { "\($0)" } ?? "the request was not whole within \(limits.bodyTimeout.nanoseconds / 1_000_000_000) s"
             case 413: "the body is longer than \(limits.bodyBytesMax) bytes"
-            default: "the header is too large"
+            case 431: "the header has more than \(limits.headersCountMax) fields or \(limits.headerBytesMax) bytes"
+            default: reason.map { "\($0)" } ?? "the request was refused"
             }
-        self.init(status: status, code: 6017, detail: detail)
+        let isOverload = status == 503
+        self.init(status: status, code: isOverload ? Refusal.overloaded.code : 6017, detail: detail, retryAfter: isOverload ? 1 : nil)
     }
 
     /// 7003: a user ID breaks the rule of contract §2.

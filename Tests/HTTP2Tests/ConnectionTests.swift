@@ -70,7 +70,7 @@ import Testing
         var limits = HTTPLimits()
         limits.idleTimeout = .milliseconds(100)
         let server = try await Server.start(on: eventLoop, limits)
-        let answer = try await talk("GET /first HTTP/1.1\r\nHost: a\r\n\r\nGET /seco", to: server)
+        let answer = try await talk("GET /first HTTP/1.1\r\nHost: a\r\n\r\n", to: server)
         #expect(answer.hasPrefix("HTTP/1.1 200 OK") && answer.components(separatedBy: "HTTP/1.1 ").count == 2)
         let frames = try await talk(Self.http2("GET"), to: server)
         #expect(frames.count > 9 && Array(frames.suffix(17))[3] == 7, "the last frame is GOAWAY")
@@ -110,13 +110,6 @@ import Testing
             _ = try await talk("GET \(target) HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", to: server)
         }
         #expect(server.targets == ["/v1/logout", "/x?y=http://b/c", "/", "/?q", "/plain?u=http://b/c"])
-        await server.stop()
-    }
-
-    @Test(arguments: ["100-continue", "100-Continue"]) func whoExpectsToBeToldToGoOnIs(expectation: String) async throws {
-        let server = try await Server.start(on: eventLoop)
-        let head = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: \(expectation)\r\nContent-Length: 2\r\n\r\n"
-        #expect(try await talk(head + "{}", to: server).hasPrefix("HTTP/1.1 100 Continue\r\n"))
         await server.stop()
     }
 

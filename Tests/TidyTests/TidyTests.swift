@@ -30,7 +30,7 @@ import Testing
     static let allowedImports: [String: Set<String>] = [
         "PresenceWire": [], "PresenceCore": ["PresenceWire", "DequeModule", "HeapModule"],
         "ClusterSimulation": ["PresenceWire", "PresenceCore", "HeapModule"],
-        "HTTP2": ["CNGHTTP2", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOSSL", "NIOTLS", "Glibc", "Darwin"],
+        "HTTP2": ["CNGHTTP2", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix", "NIOSSL", "NIOTLS", "Glibc", "Darwin"],
         "PresenceClient": ["AsyncHTTPClient", "NIOSSL", "Synchronization", "FoundationEssentials", "Foundation"],
         "TencentStatus": ["PresenceClient"], "RongCloudStatus": ["PresenceClient", "Synchronization"],
         "CommsEaseStatus": ["PresenceClient", "Synchronization"], "ZIMStatus": ["PresenceClient", "Synchronization"],

@@ -1,0 +1,99 @@
+import NIOCore
+
+/// What the answer to a request depends on, besides its content.
+struct HTTP1AnswerForm {
+    /// As in the request.
+    var minorVersion = 1
+    /// The answer has no body.
+    var isHEAD = false
+    var isKeptAlive = true
+    /// The request did not come to its end.
+    var isRefused = false
+}
+
+extension ByteBuffer {
+    /// Writes the status line and the fields of an answer that are the same for all (RFC 9112 §4).
+    private mutating func writeStart(_ status: Int, _ form: HTTP1AnswerForm, _ date: HTTPDate) {
+        writeStaticString(form.minorVersion == 0 ? "HTTP/1.0 " : "HTTP/1.1 ")
+        writeString(String(status))
+        writeStaticString(Self.reason(status))
+        writeStaticString("\r\ndate: ")
+        writeBytes(date.bytes)
+    }
+
+    /// Writes what goes before the body of an answer.
+    mutating func write(_ answer: HTTPAnswerHead, _ form: HTTP1AnswerForm, _ date: HTTPDate) {
+        writeStart(answer.status, form, date)
+        if answer.status != 204 {
+            writeStaticString("\r\ncontent-type: ")
+            writeStaticString(answer.contentType.name)
+            writeStaticString("\r\ncontent-length: ")
+            writeString(String(answer.bodyBytesCount))
+        }
+        if let retryAfter = answer.retryAfter {
+            writeStaticString("\r\nretry-after: ")
+            writeString(String(retryAfter))
+        }
+        if let allow = answer.allow {
+            writeStaticString("\r\nallow: ")
+            writeStaticString(allow)
+        }
+        if answer.status == 401 { writeStaticString("\r\nwww-authenticate: Bearer") }
+        writeEnd(form)
+    }
+
+    /// Writes the head of an event stream; HTTP/1.0 has no chunks, and reads to the end of the connection.
+    mutating func writeEventStreamHead(_ form: HTTP1AnswerForm, _ date: HTTPDate) {
+        writeStart(200, form, date)
+        writeStaticString("\r\ncontent-type: text/event-stream\r\ncache-control: no-store")
+        if form.minorVersion == 0 {
+            writeStaticString("\r\nconnection: close\r\n\r\n")
+        } else {
+            writeStaticString("\r\ntransfer-encoding: chunked\r\n\r\n")
+        }
+    }
+
+    private mutating func writeEnd(_ form: HTTP1AnswerForm) {
+        if !form.isKeptAlive {
+            writeStaticString("\r\nconnection: close")
+        } else if form.minorVersion == 0 {
+            writeStaticString("\r\nconnection: keep-alive")
+        }
+        writeStaticString("\r\n\r\n")
+    }
+
+    /// Writes a part of an event stream.
+    mutating func write(chunk: ByteBuffer, _ form: HTTP1AnswerForm) {
+        guard form.minorVersion > 0 else {
+            writeImmutableBuffer(chunk)
+            return
+        }
+        writeString(String(chunk.readableBytes, radix: 16))
+        writeStaticString("\r\n")
+        writeImmutableBuffer(chunk)
+        writeStaticString("\r\n")
+    }
+
+    /// The reason phrase of a status, with the space before it, which is there in any case.
+    private static func reason(_ status: Int) -> StaticString {
+        switch status {
+        case 200: " OK"
+        case 204: " No Content"
+        case 400: " Bad Request"
+        case 401: " Unauthorized"
+        case 403: " Forbidden"
+        case 404: " Not Found"
+        case 405: " Method Not Allowed"
+        case 408: " Request Timeout"
+        case 409: " Conflict"
+        case 413: " Content Too Large"
+        case 429: " Too Many Requests"
+        case 431: " Request Header Fields Too Large"
+        case 500: " Internal Server Error"
+        case 501: " Not Implemented"
+        case 503: " Service Unavailable"
+        case 505: " HTTP Version Not Supported"
+        default: " "
+        }
+    }
+}

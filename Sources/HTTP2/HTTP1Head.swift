@@ -1,0 +1,305 @@
+import NIOCore
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// Why a request is refused before it is carried out. The end of such a request is not known for certain, so the connection ends with it.
+struct HTTP1Refusal: Error {
+    let status: Int
+    /// What is wrong and what would be right.
+    let reason: StaticString
+    let violation: HTTPViolation
+
+    init(_ status: Int, _ reason: StaticString, _ violation: HTTPViolation = .protocolError) {
+        self.status = status
+        self.reason = reason
+        self.violation = violation
+    }
+
+    static var headerTooLarge: HTTP1Refusal { HTTP1Refusal(431, "the header is too large", .headerListTooLarge) }
+    static var bodyTooLarge: HTTP1Refusal { HTTP1Refusal(413, "the body is too long", .bodyTooLarge) }
+}
+
+/// What the head of a request says: places among the bytes that it was read from, counted from the first of the request.
+struct HTTP1Head {
+    var method = HTTPRequest.Method.other
+    var isHEAD = false
+    /// The 1 of HTTP/1.1; higher ones are 1, too (RFC 9110 §2.5).
+    var minorVersion = 1
+    /// Path and query.
+    var target = 0..<0
+    /// The path is "/", and ``target`` the query.
+    var isPathLeftOut = false
+    var authorization = 0..<0
+    var lastEventID = 0..<0
+    /// The body's bytes; unknown, and 0 here, when ``isChunked``.
+    var contentLength = 0
+    var isChunked = false
+    var isKeptAlive = true
+    /// Whether the peer waits for 100 before it sends the body.
+    var expectsContinue = false
+    /// The bytes of the head, the empty line included.
+    var bytesCount = 0
+}
+
+/// Reads the head of an HTTP/1.1 request, as far as it has come (RFC 9112 §2–§6). Whatever two readers could understand differently is refused.
+///
+/// `Upgrade` is ignored, as a server may that speaks nothing else (RFC 9110 §7.8).
+struct HTTP1HeadParser {
+    private(set) var head = HTTP1Head()
+    private var lineStart = 0
+    /// Bytes in which the end of the line is not.
+    private var searchedCount = 0
+    private var hasRequestLine = false
+    private var fieldsCount = 0
+    private var fieldBytesCount = 0
+    private var hostsCount = 0
+    private var hasContentLength = false
+    private var hasAuthorization = false
+    private var hasLastEventID = false
+    /// `Connection: close` or `keep-alive`.
+    private var isCloseAsked = false
+    private var isKeepAliveAsked = false
+
+    /// Reads on in `bytes`, which begin with the request and have grown since. Returns whether the head is whole.
+    mutating func parse(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: HTTPLimits) throws(HTTP1Refusal) -> Bool {
+        if let first = bytes.first, !Self.isToken(first), first != Self.cr {
+            throw HTTP1Refusal(400, "these bytes are not HTTP/1.1: a request begins with its method")
+        }
+        while let end = Self.lineFeed(in: bytes, from: searchedCount) {
+            searchedCount = end + 1
+            guard end > lineStart, bytes[end - 1] == Self.cr else {
+                throw HTTP1Refusal(400, "a line of the header ends with LF; CRLF is right")
+            }
+            let line = lineStart..<end - 1
+            lineStart = end + 1
+            guard lineStart <= limits.headerBytesMax else { throw .headerTooLarge }
+            if hasRequestLine, line.isEmpty {
+                try finish(limits)
+                return true
+            }
+            if hasRequestLine {
+                try parseField(line, in: bytes, limits)
+            } else if !line.isEmpty {
+                try parseRequestLine(line, in: bytes)
+            } else if line.lowerBound > 0 {  // One empty line before a request is ignored (RFC 9112 §2.2).
+                throw HTTP1Refusal(400, "there are empty lines before the request")
+            }
+        }
+        searchedCount = bytes.count
+        guard bytes.count <= limits.headerBytesMax else { throw .headerTooLarge }
+        return false
+    }
+
+    // MARK: The request line
+
+    private mutating func parseRequestLine(_ line: Range<Int>, in bytes: UnsafeBufferPointer<UInt8>) throws(HTTP1Refusal) {
+        let methodEnd = bytes.end(in: line, while: Self.isToken)
+        let targetEnd = bytes.end(in: min(methodEnd + 1, line.upperBound)..<line.upperBound) { $0 != Self.space }
+        guard methodEnd > line.lowerBound, targetEnd < line.upperBound, bytes[methodEnd] == Self.space else {
+            throw HTTP1Refusal(400, "the request line is not \"METHOD TARGET HTTP/1.1\"")
+        }
+        try parseVersion(bytes.part(targetEnd + 1..<line.upperBound))
+        let method = bytes.part(line.lowerBound..<methodEnd)
+        let isConnect = method.equals("CONNECT")
+        head.isHEAD = method.equals("HEAD")
+        head.method = method.equals("POST") ? .post : method.equals("GET") ? .get : .other
+        if isConnect { isCloseAsked = true }
+        let target = bytes.part(methodEnd + 1..<targetEnd)
+        guard !target.isEmpty, target.allSatisfy({ $0 > Self.space && $0 != 0x7F }) else {
+            throw HTTP1Refusal(400, "the target of the request has a control character, or there is none")
+        }
+        if target[0] == Self.slash || (target.equals("*") && method.equals("OPTIONS")) || (isConnect && Self.isHost(target)) {
+            head.target = methodEnd + 1..<targetEnd
+        } else {
+            try parseAbsolute(methodEnd + 1..<targetEnd, in: bytes)
+        }
+        fieldBytesCount = target.count
+        hasRequestLine = true
+    }
+
+    private mutating func parseVersion(_ version: UnsafeBufferPointer<UInt8>) throws(HTTP1Refusal) {
+        guard version.count == 8, version.prefix(5).elementsEqual("HTTP/".utf8), version[6] == UInt8(ascii: "."),
+            let major = Self.digit(version[5]), let minor = Self.digit(version[7])
+        else { throw HTTP1Refusal(400, "the request line does not end with \"HTTP/1.1\"") }
+        guard major == 1 else { throw HTTP1Refusal(505, "the version is not HTTP/1.1; HTTP/2 begins with its preface (RFC 9113 3.4)") }
+        head.minorVersion = min(minor, 1)
+    }
+
+    /// The form that proxies get (RFC 9112 §3.2.2): path and query count, and the host is this node.
+    private mutating func parseAbsolute(_ target: Range<Int>, in bytes: UnsafeBufferPointer<UInt8>) throws(HTTP1Refusal) {
+        let end = target.upperBound
+        let schemeEnd = bytes.end(in: target, while: Self.isToken)
+        let hostStart = min(schemeEnd + 3, end)
+        let hostEnd = bytes.end(in: hostStart..<end) { $0 != Self.slash && $0 != UInt8(ascii: "?") }
+        guard schemeEnd > target.lowerBound, bytes.part(schemeEnd..<hostStart).equals("://"), hostEnd > hostStart,
+            Self.isHost(bytes.part(hostStart..<hostEnd))
+        else { throw HTTP1Refusal(400, "the target of the request is neither a path that begins with \"/\" nor a URL") }
+        head.target = hostEnd..<end
+        head.isPathLeftOut = hostEnd == end || bytes[hostEnd] != Self.slash
+    }
+
+    // MARK: Fields
+
+    private mutating func parseField(
+        _ line: Range<Int>, in bytes: UnsafeBufferPointer<UInt8>, _ limits: HTTPLimits
+    ) throws(HTTP1Refusal) {
+        let (name, value) = try Self.field(line, in: bytes)
+        fieldsCount += 1
+        fieldBytesCount += name.count + value.count + 32
+        guard fieldsCount <= limits.headersCountMax, fieldBytesCount <= limits.headerBytesMax else { throw .headerTooLarge }
+        let nameBytes = bytes.part(name), valueBytes = bytes.part(value)
+        switch name.count {
+        case 4 where nameBytes.equalsIgnoringCase("host"):
+            hostsCount += 1
+            guard hostsCount == 1, Self.isHost(valueBytes) else {
+                throw HTTP1Refusal(400, "there must be one Host field, with a name or address and a port if it is not the usual one")
+            }
+        case 6 where nameBytes.equalsIgnoringCase("expect"):
+            if valueBytes.equalsIgnoringCase("100-continue") { head.expectsContinue = true }
+        case 10 where nameBytes.equalsIgnoringCase("connection"): parseConnection(value, in: bytes)
+        case 13 where nameBytes.equalsIgnoringCase("authorization"):
+            if !hasAuthorization { (head.authorization, hasAuthorization) = (value, true) }
+        case 13 where nameBytes.equalsIgnoringCase("last-event-id"):
+            if !hasLastEventID { (head.lastEventID, hasLastEventID) = (value, true) }
+        case 14 where nameBytes.equalsIgnoringCase("content-length"): try parseContentLength(valueBytes)
+        case 17 where nameBytes.equalsIgnoringCase("transfer-encoding"): try parseTransferCoding(valueBytes)
+        default: break
+        }
+    }
+
+    /// The name and the value of a field's line (RFC 9112 §5). Also refuses a line that goes on with the field before.
+    static func field(
+        _ line: Range<Int>, in bytes: UnsafeBufferPointer<UInt8>
+    ) throws(HTTP1Refusal) -> (name: Range<Int>, value: Range<Int>) {
+        let nameEnd = bytes.end(in: line, while: isToken)
+        guard nameEnd > line.lowerBound, nameEnd < line.upperBound, bytes[nameEnd] == UInt8(ascii: ":") else {
+            throw HTTP1Refusal(400, "a line of the header is not \"name: value\"")
+        }
+        let value = bytes.trimmed(nameEnd + 1..<line.upperBound)
+        guard bytes.end(in: value, while: isText) == value.upperBound else {
+            throw HTTP1Refusal(400, "the value of a field has a control character")
+        }
+        return (line.lowerBound..<nameEnd, value)
+    }
+
+    private mutating func parseConnection(_ value: Range<Int>, in bytes: UnsafeBufferPointer<UInt8>) {
+        var start = value.lowerBound
+        while start < value.upperBound {
+            let end = bytes.end(in: start..<value.upperBound) { $0 != UInt8(ascii: ",") }
+            let option = bytes.part(bytes.trimmed(start..<end))
+            if option.equalsIgnoringCase("close") { isCloseAsked = true }
+            if option.equalsIgnoringCase("keep-alive") { isKeepAliveAsked = true }
+            start = end + 1
+        }
+    }
+
+    private mutating func parseContentLength(_ value: UnsafeBufferPointer<UInt8>) throws(HTTP1Refusal) {
+        guard !hasContentLength, !value.isEmpty, value.allSatisfy({ Self.digit($0) != nil }) else {
+            throw HTTP1Refusal(400, "there must be at most one Content-Length, and it is a number of bytes")
+        }
+        hasContentLength = true
+        for byte in value {
+            // Longer than any limit is as long as it gets.
+            head.contentLength = min(head.contentLength * 10 + Int(byte - 48), 1 << 48)
+        }
+    }
+
+    private mutating func parseTransferCoding(_ value: UnsafeBufferPointer<UInt8>) throws(HTTP1Refusal) {
+        guard !head.isChunked else { throw HTTP1Refusal(400, "there must be at most one Transfer-Encoding") }
+        guard value.equalsIgnoringCase("chunked") else {
+            let isLastChunked = UnsafeBufferPointer(rebasing: value.suffix(7)).equalsIgnoringCase("chunked")
+            throw isLastChunked
+                ? HTTP1Refusal(501, "no transfer coding but \"chunked\" is known here")
+                : HTTP1Refusal(400, "the last transfer coding of a request must be \"chunked\"")
+        }
+        head.isChunked = true
+    }
+
+    private mutating func finish(_ limits: HTTPLimits) throws(HTTP1Refusal) {
+        guard hostsCount == 1 || head.minorVersion == 0 else { throw HTTP1Refusal(400, "there is no Host field") }
+        guard !(head.isChunked && hasContentLength) else {
+            throw HTTP1Refusal(400, "there are both Content-Length and Transfer-Encoding; one of them is right")
+        }
+        guard head.contentLength <= limits.bodyBytesMax else { throw .bodyTooLarge }
+        if head.minorVersion == 0 {
+            head.expectsContinue = false
+            // HTTP/1.0 knows no chunks, and some intermediary may have taken them for something else (RFC 9112 §6.1).
+            head.isKeptAlive = isKeepAliveAsked && !isCloseAsked && !head.isChunked
+        } else {
+            head.isKeptAlive = !isCloseAsked
+        }
+        head.bytesCount = lineStart
+    }
+
+    // MARK: Bytes
+
+    static let cr = UInt8(ascii: "\r"), space = UInt8(ascii: " "), tab = UInt8(ascii: "\t"), slash = UInt8(ascii: "/")
+
+    static func isBlank(_ byte: UInt8) -> Bool { byte == space || byte == tab }
+
+    /// Whether a byte may be in the value of a field (RFC 9110 §5.5).
+    static func isText(_ byte: UInt8) -> Bool { byte >= space && byte != 0x7F || byte == tab }
+
+    static func digit(_ byte: UInt8) -> Int? { (48...57).contains(byte) ? Int(byte) - 48 : nil }
+
+    /// Whether a byte may be part of a method or of a field's name (RFC 9110 §5.6.2).
+    static func isToken(_ byte: UInt8) -> Bool { contains(byte, 0x03ff_6cfa_0000_0000, 0x57ff_ffff_c7ff_fffe) }
+
+    private static func contains(_ byte: UInt8, _ low: UInt64, _ high: UInt64) -> Bool {
+        byte < 128 && (byte < 64 ? low : high) >> UInt64(byte & 63) & 1 == 1
+    }
+
+    /// The place of the next LF.
+    static func lineFeed(in bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
+        guard start < bytes.count, let base = bytes.baseAddress, let end = memchr(base + start, 0x0A, bytes.count - start) else {
+            return nil
+        }
+        return UnsafeRawPointer(end) - UnsafeRawPointer(base)
+    }
+
+    /// Whether the bytes are a host with or without a port (RFC 3986 §3.2.2); they may be empty (RFC 9110 §7.2).
+    static func isHost(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
+        let isBracketed = value.first == UInt8(ascii: "[")
+        let name = value.prefix { isBracketed ? $0 != UInt8(ascii: "]") : $0 != UInt8(ascii: ":") }
+        let isName = name.dropFirst(isBracketed ? 1 : 0).allSatisfy {
+            contains($0, 0x2bff_7ff2_0000_0000, 0x47ff_fffe_87ff_fffe) || (isBracketed && $0 == UInt8(ascii: ":"))
+        }
+        guard isName, !isBracketed || name.count > 1 && name.endIndex < value.endIndex else { return false }
+        let port = value[(isBracketed ? name.endIndex + 1 : name.endIndex)...]
+        return port.isEmpty || port.first == UInt8(ascii: ":") && port.dropFirst().allSatisfy { digit($0) != nil }
+    }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    /// The first place in a range at which a byte is another kind; the range's end where there is none.
+    fileprivate func end(in range: Range<Int>, while isKind: (UInt8) -> Bool) -> Int {
+        var index = range.lowerBound
+        while index < range.upperBound, isKind(self[index]) { index += 1 }
+        return index
+    }
+
+    /// The range without blanks at its ends.
+    fileprivate func trimmed(_ range: Range<Int>) -> Range<Int> {
+        var (start, end) = (range.lowerBound, range.upperBound)
+        while start < end, HTTP1HeadParser.isBlank(self[start]) { start += 1 }
+        while end > start, HTTP1HeadParser.isBlank(self[end - 1]) { end -= 1 }
+        return start..<end
+    }
+
+    /// The bytes in a range.
+    func part(_ range: Range<Int>) -> UnsafeBufferPointer { UnsafeBufferPointer(rebasing: self[range]) }
+
+    /// Whether the bytes are those of `text`, which is in lower case, or the same in upper case.
+    func equalsIgnoringCase(_ text: StaticString) -> Bool {
+        guard count == text.utf8CodeUnitCount else { return false }
+        for index in indices {
+            let letter = text.utf8Start[index], byte = self[index]
+            guard byte == letter || (byte | 0x20 == letter && (97...122).contains(letter)) else { return false }
+        }
+        return true
+    }
+}
