@@ -36,24 +36,26 @@ extension UnsafeBufferPointer<UInt8> {
 
 extension HTTP2Headers {
     /// Calls `body` with the head of an event stream.
-    static func withEventStreamFields(_ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void) {
-        withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 3) { fields in
+    static func withEventStreamFields(_ date: HTTPDate, _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void) {
+        withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 4) { fields in
             fields[0] = status(200)
             fields[1] = field("content-type", "text/event-stream")
             fields[2] = field("cache-control", "no-store")
+            fields[3] = field(date)
             body(UnsafeBufferPointer(fields))
         }
     }
 
     /// Calls `body` with the fields of an answer; they live on the stack meanwhile.
-    static func withFields(of answer: HTTPAnswerHead, _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void) {
+    static func withFields(of answer: HTTPAnswerHead, _ date: HTTPDate, _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void) {
         withDecimal(answer.bodyBytesCount) { length in
             withDecimal(answer.retryAfter ?? 0) { seconds in
-                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 5) { fields in
+                withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: 7) { fields in
                     fields[0] = status(answer.status)
                     fields[1] = field("content-type", answer.contentType.name)
                     fields[2] = field("content-length", copying: length)
-                    var count = 3
+                    fields[3] = field(date)
+                    var count = 4
                     if answer.retryAfter != nil {
                         fields[count] = field("retry-after", copying: seconds)
                         count += 1
@@ -62,10 +64,22 @@ extension HTTP2Headers {
                         fields[count] = field("allow", allow)
                         count += 1
                     }
+                    if answer.status == 401 {
+                        fields[count] = field("www-authenticate", "Bearer")
+                        count += 1
+                    }
                     body(UnsafeBufferPointer(rebasing: fields[..<count]))
                 }
             }
         }
+    }
+
+    /// The `date` field, whose bytes stay where they are while the loop lives.
+    private static func field(_ date: HTTPDate) -> nghttp2_nv {
+        let name: StaticString = "date"
+        return nghttp2_nv(
+            name: UnsafeMutablePointer(mutating: name.utf8Start), value: date.bytes.baseAddress, namelen: name.utf8CodeUnitCount,
+            valuelen: HTTPDate.bytesCount, flags: UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue | NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue))
     }
 
     private static func withDecimal(_ value: Int, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {

@@ -50,6 +50,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         if isClosing { return }
         let buffer = unwrapInboundIn(data)
         lastReceivedAt = .now()
+        server.date.refresh(at: lastReceivedAt)
         isReading = true
         isSlim = false
         let isSound = buffer.withUnsafeReadableBytes { bytes in
@@ -241,7 +242,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     private func answer(_ slot: Int, _ head: HTTPAnswerHead) {
-        HTTP2Headers.withFields(of: head) { session.respond(slot, $0) }
+        HTTP2Headers.withFields(of: head, server.date) { session.respond(slot, $0) }
         if !session.streams[slot].isWhole { session.reset(afterAnswer: slot) }
         markDirty()
     }
@@ -250,7 +251,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         guard let slot = session.slot(of: stream), !session.streams[slot].isAnswered else { return }
         session.streams[slot].token = token
         session.streams[slot].isEventStream = true
-        HTTP2Headers.withEventStreamFields { session.openEvents(slot, $0) }
+        HTTP2Headers.withEventStreamFields(server.date) { session.openEvents(slot, $0) }
         session.streams[slot].slim()
         markDirty()
     }

@@ -29,6 +29,9 @@ import Testing
     private func paths(asked server: HTTP2Session, _ bytes: [UInt8]) -> [String] {
         #expect(bytes.withUnsafeBytes { server.receive($0, at: .distantPast) })
         var paths: [String] = []
+        // Its bytes are read when the answer is sent.
+        let date = HTTPDate()
+        defer { withExtendedLifetime(date) {} }
         server.takeEvents { event in
             guard case .request(let slot) = event else { return }
             let head = server.streams[slot].takeHead()
@@ -39,7 +42,7 @@ import Testing
             }
             server.streams[slot].isFinished = true
             let answer = HTTPAnswerHead(status: 299, contentType: .problem, bodyBytesCount: 0, retryAfter: 1_234, allow: "PATCH")
-            HTTP2Headers.withFields(of: answer) { server.respond(slot, $0) }
+            HTTP2Headers.withFields(of: answer, date) { server.respond(slot, $0) }
         }
         var buffer = ByteBuffer()
         _ = server.send(into: &buffer, bytesMax: 1 << 20)
