@@ -81,9 +81,9 @@ class Connection:
         try:
             self.socket.settimeout(5)
             self.socket.connect(("127.0.0.1", port))
+            self.socket.setblocking(False)
         except OSError:
             self.lost()
-        self.socket.setblocking(False)
 
     def lost(self):
         """The node has closed it."""

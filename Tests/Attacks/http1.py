@@ -59,7 +59,7 @@ def bytes_after_connect(target):
 def crowd(target, count, data):
     """`count` connections that each send `data`, as far as the node takes it, and read nothing."""
     poll, left = select.poll(), {}
-    while len(left) < count and not target.is_over:
+    for _ in range(count):
         connection = target.connect(receive_bytes=4_096)
         if connection.is_open:
             left[connection.socket.fileno()] = (connection, memoryview(data))
