@@ -108,8 +108,9 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
             return close()
         }
         if isContinuing { return countBytes() }
-        // Some small requests are worked on in any case: a client that asks for little need not wait behind those that send much.
-        if received.readableBytes <= Self.littleBytes || server.mayWork(at: lastReceivedAt) { return work() }
+        // A client that is here already and asks for little need not wait behind those that send much, and those that have just come.
+        let isLittle = hasRequested && received.readableBytes <= Self.littleBytes
+        if isLittle || server.mayWork(at: lastReceivedAt) { return work() }
         continueLater()
         countBytes()
     }
