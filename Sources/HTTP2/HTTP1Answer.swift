@@ -42,15 +42,12 @@ extension ByteBuffer {
         writeEnd(form)
     }
 
-    /// Writes the head of an event stream; HTTP/1.0 has no chunks, and reads to the end of the connection.
+    /// Writes the head of an event stream, which is a connection's last answer; HTTP/1.0 has no chunks, and reads to the end of the connection.
     mutating func writeEventStreamHead(_ form: HTTP1AnswerForm, _ date: HTTPDate) {
         writeStart(200, form, date)
         writeStaticString("\r\ncontent-type: text/event-stream\r\ncache-control: no-store")
-        if form.minorVersion == 0 {
-            writeStaticString("\r\nconnection: close\r\n\r\n")
-        } else {
-            writeStaticString("\r\ntransfer-encoding: chunked\r\n\r\n")
-        }
+        if form.minorVersion > 0 { writeStaticString("\r\ntransfer-encoding: chunked") }
+        writeStaticString("\r\nconnection: close\r\n\r\n")
     }
 
     private mutating func writeEnd(_ form: HTTP1AnswerForm) {

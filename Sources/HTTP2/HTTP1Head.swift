@@ -162,9 +162,11 @@ struct HTTP1HeadParser {
             if valueBytes.equalsIgnoringCase("100-continue") { head.expectsContinue = true }
         case 10 where nameBytes.equalsIgnoringCase("connection"): parseConnection(value, in: bytes)
         case 13 where nameBytes.equalsIgnoringCase("authorization"):
-            if !hasAuthorization { (head.authorization, hasAuthorization) = (value, true) }
+            guard !hasAuthorization else { throw HTTP1Refusal(400, "there must be at most one Authorization field") }
+            (head.authorization, hasAuthorization) = (value, true)
         case 13 where nameBytes.equalsIgnoringCase("last-event-id"):
-            if !hasLastEventID { (head.lastEventID, hasLastEventID) = (value, true) }
+            guard !hasLastEventID else { throw HTTP1Refusal(400, "there must be at most one Last-Event-ID field") }
+            (head.lastEventID, hasLastEventID) = (value, true)
         case 14 where nameBytes.equalsIgnoringCase("content-length"): try parseContentLength(valueBytes)
         case 17 where nameBytes.equalsIgnoringCase("transfer-encoding"): try parseTransferCoding(valueBytes)
         default: break

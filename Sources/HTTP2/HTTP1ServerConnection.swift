@@ -64,8 +64,6 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     private var isContinuing = false
     private var isReadWanted = false
     private var isInputClosed = false
-    /// The next answer is the last one.
-    private var isLeaving = false
     /// The last answer has gone, and the peer may close.
     private var isAllSent = false
     /// Bytes that the channel had last, and when they became fewer.
@@ -384,7 +382,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     }
 
     private func writeHead(_ answer: HTTPAnswerHead) {
-        if isLeaving || (isInputClosed && received.readableBytes == 0) { form.isKeptAlive = false }
+        if server.isLeaving || (isInputClosed && received.readableBytes == 0) { form.isKeptAlive = false }
         outgoing.reserveCapacity(minimumWritableBytes: 256 + min(answer.bodyBytesCount, Self.readBytesMax))
         outgoing.write(answer, form, server.date)
     }
@@ -463,12 +461,11 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         markDirty()
     }
 
-    /// What the client is sending at this moment is answered (RFC 9112 §9.6).
-    override func announceGoAway() { isLeaving = true }
+    /// Every answer says that it is the last one while the loop leaves (RFC 9112 §9.6); what the client is sending at this moment is answered.
+    override func announceGoAway() {}
 
     override func goAway() {
-        isLeaving = true
-        if case .head = phase, !isHeldBack { closeAfterAnswers() }
+        if case .head = phase, !isHeldBack, received.readableBytes == 0 { closeAfterAnswers() }
     }
 
     // MARK: Sending

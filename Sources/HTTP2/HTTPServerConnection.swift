@@ -293,6 +293,8 @@ public final class HTTPLoop {
     /// New connections whose protocol is not known, in no particular order.
     private(set) var undecided: [ProtocolDetector] = []
     private var isSweeping = false
+    /// Each answer over HTTP/1.1 ends its connection.
+    private(set) var isLeaving = false
     /// Connections that have had their last word and wait for the peer to read it.
     var lingeringCount = 0
     static let lingeringMax = 256

@@ -63,6 +63,8 @@ import Testing
         Case("No host (RFC 9112 3.2)", "GET /x HTTP/1.1\r\n\r\n", 400),
         Case("Two hosts", "GET /x HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
         Case("Two hosts in HTTP/1.0", "GET /x HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        Case("Two tokens", "GET /x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n", 400),
+        Case("Two places to go on from", "GET /x HTTP/1.1\r\nHost: a\r\nLast-Event-ID: 1\r\nLast-Event-ID: 2\r\n\r\n", 400),
         Case("A host with a path", "GET /x HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
         Case("A host with a blank", "GET /x HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
         Case("A host with a user", "GET /x HTTP/1.1\r\nHost: a@b\r\n\r\n", 400),
@@ -88,6 +90,14 @@ import Testing
         Case("A list of lengths", post("Content-Length: 2, 2\r\n", "ab"), 400),
         Case("A length with a sign", post("Content-Length: +2\r\n", "ab"), 400),
         Case("A length that no computer has", post("Content-Length: 99999999999999999999999\r\n"), 413),
+        Case("Chunks and a length (RFC 9112 6.1)", post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"), 400),
+        Case("A blank before the colon of a coding", post("Transfer-Encoding : chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"), 400),
+        Case("A coding over two lines", post("Transfer-Encoding:\r\n chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"), 400),
+        Case("A coding without a name", post("Transfer-Encoding:\r\n", "0\r\n\r\n"), 400),
+        Case("A coding behind a control character", post("Transfer-Encoding: \u{b}chunked\r\n", "0\r\n\r\n"), 400),
+        Case("An empty length", post("Content-Length:\r\n"), 400),
+        Case("A length in hexadecimal digits", post("Content-Length: 0x2\r\n", "ab"), 400),
+        Case("Chunks and a length in HTTP/1.0", "POST /x HTTP/1.0\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         Case("A length and chunks (RFC 9112 6.1)", post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), 400),
         Case("A coding that is not known", post("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n"), 501),
         Case("Chunks that are not last", post("Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n"), 400),
@@ -233,9 +243,39 @@ import Testing
         }
         let behind = "GET /behind HTTP/1.1\r\nHost: a\r\n\r\n"
         let text = try await HTTP1Peer.talk("GET /events HTTP/\(version)\r\nHost: a\r\n\r\n" + behind, to: server)
+        #expect(text.contains("\r\nconnection: close\r\n"), "what comes behind it is not answered")
         let body = version == "1.1" ? "12\r\ndata: 0123456789\n\n\r\n0\r\n\r\n" : "data: 0123456789\n\n"
         #expect(text.hasSuffix("\r\n\r\n" + body) && text.contains("transfer-encoding: chunked") == (version == "1.1"), "\(text)")
         #expect(server.seen.requests == ["/events"] && server.seen.streamsClosed == [.finished])
+        try await server.stop()
+    }
+
+    @Test("A node that leaves answers the request that it has begun to read, and says that it closes; a connection without one it closes")
+    func leaving() async throws {
+        let server = try await HTTP1Server.start()
+        let peers = try await [
+            HTTP1Peer.connect(to: server.port, sending: "GET /1 HTTP/1.1\r\nHost: a\r\n\r\n"),
+            HTTP1Peer.connect(to: server.port, sending: "GET /2 HTTP/1.1\r\n"), HTTP1Peer.connect(to: server.port, sending: "PRI"),
+        ]
+        try await peers[0].text { text, _ in text.hasSuffix("hello") }
+        try await server.until { server in
+            server.http.undecided.count == 1 && server.http.connections.count == 2
+                && server.http.connections.contains { $0.heldBytes > 0 }
+        }
+        try await server.onLoop { server in
+            server.http.announceGoAway()
+            server.http.goAway()
+        }
+        #expect(!(try await peers[0].textUntilClosed()).contains("connection: close"))
+        peers[1].send("Host: a\r\n\r\n")
+        // It has said only now that it does not speak HTTP/2.
+        peers[2].send("NT /3 HTTP/1.1\r\nHost: a\r\n\r\n")
+        for peer in peers.dropFirst() {
+            let text = try await peer.textUntilClosed()
+            #expect(statuses(text) == [200] && text.contains("\r\nconnection: close\r\n"), "\(text)")
+        }
+        #expect(server.seen.requests.sorted() == ["/1", "/2", "/3"])
+        for peer in peers { peer.close() }
         try await server.stop()
     }
 
