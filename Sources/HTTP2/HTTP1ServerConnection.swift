@@ -29,6 +29,8 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     private static let unworkedBytesMax = 3 * readBytesMax
     /// Requests that are begun at a time, before others have their turn.
     private static let requestsPerTurnMax = 16
+    /// Bytes of answers that the channel may get before those that the socket has not taken are counted, which takes a microsecond.
+    private static let uncountedBytesMax = 4 << 10
     /// Thrown away after the last answer of a peer that goes on sending, so that the answer reaches it (RFC 9112 §9.6).
     private static let discardedBytesMax = 1 << 20
     /// How long a peer that has its last answer may take to close.
@@ -48,7 +50,11 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     /// Received and not consumed.
     private var received = ByteBuffer()
     /// Bytes of requests that are not whole, or have to wait.
-    private(set) var requestBytes = 0
+    private var requestBytes = 0
+    /// Bytes of answers that the socket had not taken when they were last counted; those of an event stream are none.
+    private var unsentBytes = 0
+    /// Bytes of answers that the channel got since then.
+    private var uncountedBytes = 0
     private var discardedBytesCount = 0
     /// Answers and events that are not in the channel's queue yet.
     private var outgoing = ByteBuffer()
@@ -166,6 +172,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         phase = .closing
         outgoing = ByteBuffer()
         forgetRequest()
+        setUnsent(0)
         server.remove(self)
         context.fireChannelInactive()
     }
@@ -330,7 +337,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         if received.storageCapacity > 4 * count + 1_024 { received = ByteBuffer(bytes: received.readableBytesView) }
     }
 
-    override var heldBytes: Int { requestBytes }
+    override var heldBytes: Int { requestBytes + unsentBytes }
 
     private func countBytes() {
         let count = received.readableBytes + headBytes.readableBytes + chunks.bytes.readableBytes
@@ -338,13 +345,29 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         requestBytes = count
     }
 
+    private func setUnsent(_ count: Int) {
+        server.sharedLimits.heldBytes += count - unsentBytes
+        (unsentBytes, uncountedBytes) = (count, 0)
+    }
+
+    /// Counts what the socket has not taken, which the channel does not tell by itself.
+    private func countUnsent() {
+        if case .streaming = phase { return setUnsent(0) }
+        setUnsent(((try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? nil) ?? 0)
+    }
+
     override func endForHeldBytes() {
+        let countedBytes = unsentBytes
+        countUnsent()
+        // The peer has taken some since, and others may hold more.
+        if unsentBytes < countedBytes { return }
         switch phase {
-        case .head where !isHeldBack, .body:
+        case .head where !isHeldBack && unsentBytes < requestBytes, .body where unsentBytes < requestBytes:
             refuse(HTTP1Refusal(503, "this node holds too much of requests that are not whole; retry after 1 s", .heldTooMuch))
-        case .head, .answering, .streaming, .closing:
+        case .head, .body, .answering, .streaming, .closing:
             server.delegate?.violated(.heldTooMuch)
             forgetRequest()
+            setUnsent(0)
             close()
         }
     }
@@ -366,6 +389,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
                 outgoing.writeImmutableBuffer(response.body)
             } else {  // Its bytes may be those of many answers.
                 send()
+                uncountedBytes += response.body.readableBytes
                 context?.write(wrapOutboundOut(response.body), promise: nil)
             }
         }
@@ -406,8 +430,10 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         forgetRequest()
         let bytes = outgoing
         outgoing = ByteBuffer()
+        defer { countUnsent() }
         context.writeAndFlush(wrapOutboundOut(bytes)).assumeIsolated().whenComplete { _ in
             self.isAllSent = true
+            self.setUnsent(0)
             self.phaseBeganAt = .now()
             if isPeerSending, !self.isInputClosed { context.close(mode: .output, promise: nil) } else { context.close(promise: nil) }
         }
@@ -418,6 +444,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         guard isAnswering(stream) else { return }
         phase = .streaming(token: token)
         received = ByteBuffer()
+        setUnsent(0)
         outgoing.writeEventStreamHead(form, server.date)
         markDirty()
     }
@@ -480,6 +507,10 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         needsFlush = false
         send()
         context?.flush()
+        if unsentBytes > 0 || uncountedBytes > Self.uncountedBytesMax {
+            countUnsent()
+            server.boundHeldBytes()
+        }
         if case .streaming = phase, isInputClosed { return close() }
         if isHeldBack, !isContinuing { work() }
     }
@@ -490,6 +521,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         let bytes = outgoing
         outgoing = ByteBuffer()
         guard case .streaming = phase else {
+            uncountedBytes += bytes.readableBytes
             return context.write(wrapOutboundOut(bytes), promise: nil)
         }
         let count = bytes.readableBytes
@@ -501,6 +533,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
 
     override func sweep(at now: NIODeadline) {
         let limits = server.limits
+        if unsentBytes > 0 { countUnsent() }
         switch phase {
         case .streaming: return
         case .closing where isAllSent: if now - phaseBeganAt > Self.lingeringTime { close() }

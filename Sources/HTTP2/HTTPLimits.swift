@@ -3,7 +3,8 @@ import NIOCore
 /// State that the connections of an event loop share. Used on that loop only.
 final class SharedLimits {
     let limits: HTTPLimits
-    /// Bytes that the ordinary streams of all HTTP/2 connections take, and the requests on HTTP/1.1 that are not whole or not begun.
+    /// Bytes that the ordinary streams of all HTTP/2 connections take, the requests on HTTP/1.1 that are not whole or not begun, and the answers
+    /// there that have not gone out.
     var heldBytes = 0
 
     init(_ limits: HTTPLimits) { self.limits = limits }
@@ -49,8 +50,8 @@ public struct HTTPLimits: Sendable, Equatable {
     /// Default 1 MiB. A sixteenth of it while ``heldBytesMax`` is half used.
     public var waitingBytesMax = 1 << 20
     /// Bytes that the streams of all HTTP/2 connections of an event loop may take together, event streams aside: 512 for each, its request until
-    /// it is begun, and its answer until it has gone out. Requests on HTTP/1.1 count until they are begun. Then the connection that holds most is
-    /// ended, after 503 on HTTP/1.1. Default 16 MiB.
+    /// it is begun, and its answer until it has gone out. Requests on HTTP/1.1 count until they are begun, and their answers once there are 4 KiB
+    /// that have not gone out. Then the connection that holds most is ended, after 503 where that is part of a request on HTTP/1.1. Default 16 MiB.
     public var heldBytesMax = 16 << 20
     /// How long answers may wait on a connection without a byte of any going out, before it is closed. Default 10 s.
     public var stallTimeout = TimeAmount.seconds(10)

@@ -428,16 +428,26 @@ public final class HTTPLoop {
                 connection.sweep(at: now)
                 connection.readMuchAgain(at: now)
             }
+            self.boundHeldBytes()
             self.scheduleSweep()
         }
     }
 
     /// Asks on every connection for no more streams. What is under way to this node meanwhile is taken: call ``goAway()`` a round trip later.
-    public func announceGoAway() { for connection in connections { connection.announceGoAway() } }
+    public func announceGoAway() {
+        isLeaving = true
+        for connection in connections { connection.announceGoAway() }
+    }
 
     /// Lets every connection finish what is open, and takes no more.
-    public func goAway() { for connection in connections { connection.goAway() } }
+    public func goAway() {
+        isLeaving = true
+        for connection in connections { connection.goAway() }
+    }
 
     /// Cuts every connection.
-    public func closeAll() { for connection in connections { connection.close() } }
+    public func closeAll() {
+        for connection in connections { connection.close() }
+        for detector in undecided { detector.context?.close(promise: nil) }
+    }
 }

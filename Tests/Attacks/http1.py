@@ -85,6 +85,12 @@ def crowd_that_reads_nothing(target):
     crowd(target, 300, requests(target))
 
 
+@attack()
+def crowd_that_asks_for_little(target):
+    """Answers of some hundred bytes: none is the same as another, and the node holds each for itself."""
+    crowd(target, 1_500, b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n" * 2_000)
+
+
 @attack(ports=("client", "cluster", "ops"))
 def unfinished_bodies(target):
     crowd(target, 300, b"POST /v1/getUserStatus HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 990_000)

@@ -57,7 +57,7 @@ import Testing
         var limits = HTTPLimits()
         limits.stallTimeout = .milliseconds(500)
         let server = try await HTTP1Server.start(limits) { request, connection in
-            let body = ByteBuffer(repeating: 7, count: 20_000_000)
+            let body = ByteBuffer(repeating: 7, count: 10_000_000)
             connection.respond(to: request.stream, HTTPResponse(status: 200, contentType: .octets, body: body))
         }
         let last = "GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
@@ -193,6 +193,30 @@ import Testing
         for peer in [small, first, second, third] { peer.close() }
         try await server.until { $0.http.connectionsCount == 0 }
         #expect(try await server.onLoop { $0.http.sharedLimits.heldBytes } == 0)
+        try await server.stop()
+    }
+
+    @Test("Answers that are not read are bounded over all connections, and count no more once they are")
+    func unreadAnswers() async throws {
+        var limits = HTTPLimits()
+        limits.heldBytesMax = 120_000
+        let server = try await HTTP1Server.start(limits) { request, connection in
+            let body = ByteBuffer(repeating: 7, count: 10_000)
+            connection.respond(to: request.stream, HTTPResponse(status: 200, contentType: .octets, body: body))
+        }
+        var peers: [HTTP1Peer] = []
+        // Each holds 32 KiB at least, 64 KiB and an answer at most, and requests.
+        for _ in 0..<4 { peers.append(try await .connect(to: server.port, sending: Self.requests(1_500), isReading: false)) }
+        try await server.until { server in
+            let connections = server.http.connections
+            return !server.seen.violations.isEmpty && connections.allSatisfy { !$0.channel.isWritable && $0.heldBytes > 32 << 10 }
+        }
+        #expect(Set(server.seen.violations) == [.heldTooMuch])
+        #expect(try await server.onLoop { $0.http.sharedLimits.heldBytes } <= limits.heldBytesMax)
+        #expect(try await server.onLoop { $0.http.connectionsCount } > 0, "no more end than need be")
+        for peer in peers { peer.channel.setOption(.autoRead, value: true).whenFailure { _ in } }
+        try await server.until { $0.http.sharedLimits.heldBytes == 0 && $0.http.connectionsCount > 0 }
+        for peer in peers { peer.close() }
         try await server.stop()
     }
 
