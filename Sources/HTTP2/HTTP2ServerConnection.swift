@@ -104,7 +104,10 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private func handle(_ event: HTTP2Session.Event) {
         switch event {
         case .request(let slot):
-            hasRequested = true
+            if !hasRequested {
+                hasRequested = true
+                if !isReadingLittle { readMuch() }
+            }
             if held.isEmpty, mayBegin { request(slot) } else { held.append(session.id(of: slot)) }
         case .closed(let slot, _, let error): closed(slot, error: error)
         case .overflow(let slot):

@@ -20,16 +20,28 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler {
     private var received = ByteBuffer()
     private var isDecided = false
     private let openedAt = NIODeadline.now()
+    private var context: ChannelHandlerContext?
+    /// The index in the loop's list of connections whose protocol is not known.
+    var place = -1
 
     init(server: HTTPLoop) { self.server = server }
 
     func handlerAdded(context: ChannelHandlerContext) {
-        let channel = context.channel
-        context.eventLoop.assumeIsolated().scheduleTask(in: server.limits.headerTimeout) { [weak self] in
-            guard let self, !self.isDecided else { return }
-            self.server.delegate?.violated(.headerTimeout)
-            channel.close(promise: nil)
-        }
+        self.context = context
+        server.add(self)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        server.remove(self)
+    }
+
+    /// Ends a connection that takes too long to say which protocol it speaks.
+    func sweep(at now: NIODeadline) {
+        guard now - openedAt > server.limits.headerTimeout, let context else { return }
+        server.delegate?.violated(.headerTimeout)
+        server.remove(self)
+        context.close(promise: nil)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -48,7 +60,9 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler {
                 try pipeline.addHandler(HTTP2ServerConnection(channel: context.channel, server: server))
             } else {
                 try pipeline.configureHTTPServerPipeline(withErrorHandling: true)
-                try pipeline.addHandler(HTTP1ServerConnection(channel: context.channel, server: server))
+                let connection = HTTP1ServerConnection(channel: context.channel, server: server)
+                connection.readMuch()
+                try pipeline.addHandler(connection)
             }
             context.fireChannelRead(wrapInboundOut(received))
             context.fireChannelReadComplete()
@@ -107,6 +121,8 @@ public final class HTTPServer: Sendable {
     private static let reusePort = ChannelOptions.Types.SocketOption(
         level: .socket, name: NIOBSDSocket.Option(rawValue: CInt(SO_REUSEPORT)))
     static let messagesPerRead: UInt = 4
+    /// Connections that are accepted in one turn of an event loop; those that are open have theirs in between.
+    private static let acceptsPerRead: UInt = 16
     /// Bytes that the kernel takes for a connection and has not sent yet.
     private static let unsentInKernelMax = 128 << 10
     static var receiveAllocator: AdaptiveRecvByteBufferAllocator {
@@ -121,7 +137,7 @@ public final class HTTPServer: Sendable {
         var bootstrap = ServerBootstrap(group: eventLoop, childGroup: eventLoop)
             .serverChannelOption(.backlog, value: 4_096)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .serverChannelOption(.maxMessagesPerRead, value: 64)
+            .serverChannelOption(.maxMessagesPerRead, value: acceptsPerRead)
             .serverChannelInitializer { listener in
                 listener.eventLoop.makeCompletedFuture {
                     if let limits { try listener.pipeline.syncOperations.addHandler(ConnectionGate(limits)) }
@@ -129,7 +145,8 @@ public final class HTTPServer: Sendable {
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.recvAllocator, value: receiveAllocator)
-            .childChannelOption(.maxMessagesPerRead, value: messagesPerRead)
+            // Little is read of a stranger at a time: see `readMuch()`.
+            .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }

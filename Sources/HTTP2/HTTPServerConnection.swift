@@ -131,7 +131,7 @@ open class HTTPServerConnection {
     private var readingResumedAt = NIODeadline.distantPast
     private var readingPausedUntil: NIODeadline?
     // Behind the byte that says whether there is a pause: each connection pays for the gaps between its fields.
-    private var isReadingLittle = false
+    private(set) var isReadingLittle = false
     var hasRequested = false
 
     init(channel: any Channel, server: HTTPLoop) {
@@ -239,10 +239,14 @@ open class HTTPServerConnection {
     func readMuchAgain(at now: NIODeadline) {
         guard isReadingLittle, readingPausedUntil == nil, now - readingResumedAt > .seconds(1) else { return }
         isReadingLittle = false
-        do {
-            try channel.syncOptions?.setOption(.maxMessagesPerRead, value: HTTPServer.messagesPerRead)
-            try channel.syncOptions?.setOption(.recvAllocator, value: HTTPServer.receiveAllocator)
-        } catch { return }  // As above.
+        readMuch()
+        do { try channel.syncOptions?.setOption(.recvAllocator, value: HTTPServer.receiveAllocator) } catch { return }  // As above.
+    }
+
+    /// Reads several times in a turn of the loop, for a client that has sent a request. Until then a connection has one read in each turn, so that
+    /// a flood of connections without requests leaves the turns short.
+    func readMuch() {
+        do { try channel.syncOptions?.setOption(.maxMessagesPerRead, value: HTTPServer.messagesPerRead) } catch { return }  // As above.
     }
 
     /// Exempts the connection from ``HTTPLimits/heldBytesMax``, because the application knows its peer.
@@ -276,6 +280,8 @@ public final class HTTPLoop {
     private var isScheduled = false
     /// The open connections, in no particular order.
     public private(set) var connections: [HTTPServerConnection] = []
+    /// New connections whose protocol is not known, in no particular order.
+    private var undecided: [ProtocolDetector] = []
     private var isSweeping = false
     /// Connections that have had their last word and wait for the peer to read it.
     var lingeringCount = 0
@@ -311,6 +317,25 @@ public final class HTTPLoop {
         delegate?.connectionClosed(connection)
     }
 
+    func add(_ detector: ProtocolDetector) {
+        detector.place = undecided.count
+        undecided.append(detector)
+        scheduleSweep()
+    }
+
+    /// Forgets a connection that has closed, or whose protocol is known now.
+    ///
+    /// The list replaces a timer for each: that kept a closed connection's memory, such as its buffer for reading, until it fired.
+    func remove(_ detector: ProtocolDetector) {
+        guard detector.place >= 0 else { return }
+        let last = undecided.removeLast()
+        if last !== detector {
+            undecided[detector.place] = last
+            last.place = detector.place
+        }
+        detector.place = -1
+    }
+
     /// Ends the connections that hold most until all together hold no more than they may.
     func boundHeldBytes() {
         while sharedLimits.heldBytes > limits.heldBytesMax {
@@ -336,11 +361,12 @@ public final class HTTPLoop {
 
     /// Looks after all connections once a second, while there are any.
     private func scheduleSweep() {
-        guard !isSweeping, !connections.isEmpty else { return }
+        guard !isSweeping, !connections.isEmpty || !undecided.isEmpty else { return }
         isSweeping = true
         eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {
             self.isSweeping = false
             let now = NIODeadline.now()
+            for detector in self.undecided { detector.sweep(at: now) }
             for connection in self.connections {
                 connection.sweep(at: now)
                 connection.readMuchAgain(at: now)
