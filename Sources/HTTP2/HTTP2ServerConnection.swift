@@ -357,8 +357,14 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         return now - progressAt > limit && (lastReceivedAt - progressAt > limit || !session.hasEventStreams)
     }
 
+    /// Whether the first request's header, or any header block or frame since, takes too long to come.
+    private func isHeaderLate(at now: NIODeadline) -> Bool {
+        let since = session.hasHead ? session.midwaySince : openedAt
+        return since != .distantPast && now - since > server.limits.headerTimeout
+    }
+
     override func sweep(at now: NIODeadline) {
-        if !hasRequested, session.openCount == 0, now - openedAt > server.limits.headerTimeout { return end(.headerTimeout) }
+        if isHeaderLate(at: now) { return end(.headerTimeout) }
         if isStalled(at: now) { return end(.windowShut) }
         if session.openCount == 0, now - lastReceivedAt > server.limits.idleTimeout {
             session.goAway()

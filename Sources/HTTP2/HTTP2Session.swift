@@ -48,6 +48,8 @@ final class HTTP2Session {
     private var resetByPeer: Int32 = 0
     // Small fields stand side by side, because each connection pays for the gaps between them.
     private(set) var isGoingAway = false
+    /// The head of a request was whole.
+    private(set) var hasHead = false
     /// The bytes that this connection holds do not count among those of all.
     var isTrusted = false {
         didSet { if isTrusted, !oldValue { sharedLimits.heldBytes -= heldBytes } }
@@ -70,6 +72,8 @@ final class HTTP2Session {
     /// nghttp2 may have something to send. A push touches it only then: among thousands of connections its memory is never in the cache.
     var hasFrames = true
     private var incoming = IncomingFrames()
+    /// When the header block or frame began that is not whole yet; ``NIODeadline/distantPast`` when there is none. Bodies do not count.
+    private(set) var midwaySince = NIODeadline.distantPast
     private var hasNewSettings = false
     /// Why the connection cannot go on.
     var fault: HTTP2Fault?
@@ -170,6 +174,12 @@ final class HTTP2Session {
                 fault = .headerFlood
                 return false
             }
+        }
+        let hasBegun = frames.takeBeginning()
+        if !frames.isMidway {
+            midwaySince = .distantPast
+        } else if hasBegun || midwaySince == .distantPast {
+            midwaySince = now
         }
         swap(&frames, &incoming)
         if hasNewSettings { takeSettings() }
@@ -504,6 +514,7 @@ extension HTTP2Session {
             let isEnd = UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
             if role == .client, type == NGHTTP2_HEADERS.rawValue { events.append(.head(slot: slot)) }
             guard role == .server else { return }
+            hasHead = true
             if isEnd { streams[slot].isWhole = true }
             if isEnd || streams[slot].isHeadTooLarge { report(slot) }
         case NGHTTP2_SETTINGS.rawValue:

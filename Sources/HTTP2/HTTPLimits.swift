@@ -26,7 +26,8 @@ public struct HTTPLimits: Sendable, Equatable {
     public var largeHeadersMax = 8
     /// Streams open at once on a connection, told as SETTINGS_MAX_CONCURRENT_STREAMS; one more is refused. Default 1,000.
     public var streamsMax = 1_000
-    /// How long a connection may take until its first request's header is whole. Default 10 s; then it is closed.
+    /// How long a connection may take until its first request's header is whole; with HTTP/2 also any header block, and any frame other than
+    /// DATA. Default 10 s; then it is closed.
     public var headerTimeout = TimeAmount.seconds(10)
     /// How long a request's body may take. Default 30 s; then 408, or a reset stream.
     public var bodyTimeout = TimeAmount.seconds(30)

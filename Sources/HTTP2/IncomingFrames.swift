@@ -24,7 +24,7 @@ struct IncomingFrames {
 
     private static let headerBytes = 9
     private static let updateBytes = 13
-    private static let (headers, windowUpdate, continuation): (UInt8, UInt8, UInt8) = (1, 8, 9)
+    private static let (data, headers, windowUpdate, continuation): (UInt8, UInt8, UInt8, UInt8) = (0, 1, 8, 9)
     private static let endHeaders: UInt8 = 4
 
     /// The beginning of a frame that is not whole enough to know what it is.
@@ -37,6 +37,19 @@ struct IncomingFrames {
     private var lastNumber: Int32 = 0
     /// The header block that is not whole yet is an old head.
     private var isOldBlock = false
+    /// The bytes that ``skip`` counts are of a body.
+    private var isBody = false
+    /// A frame has begun since ``takeBeginning()``, outside of a header block.
+    private var hasBegun = false
+
+    /// A header block, or a frame other than DATA, has begun and is not whole.
+    var isMidway: Bool { blockBytes >= 0 || !partial.isEmpty || (skip > 0 && !isBody) }
+
+    /// Whether a frame has begun since the last call, outside of a header block.
+    mutating func takeBeginning() -> Bool {
+        defer { hasBegun = false }
+        return hasBegun
+    }
 
     /// Calls `body` with each part of `bytes` until it returns false.
     ///
@@ -54,6 +67,7 @@ struct IncomingFrames {
             let frame = UnsafeRawBufferPointer(rebasing: bytes[next...])
             if frame.count < Self.headerBytes || (isUpdate(frame) && frame.count < Self.updateBytes) {
                 partial = Array(frame)
+                hasBegun = hasBegun || blockBytes < 0
                 break
             }
             if isUpdate(frame) {
@@ -85,6 +99,8 @@ struct IncomingFrames {
             let goesOn = frame.withUnsafeBytes { frame in
                 isUpdate(frame) ? body(.update(Self.update(frame))) : begin(frame, limits, body) && body(.bytes(frame))
             }
+            // It began in an earlier call.
+            hasBegun = false
             return goesOn ? taken + 1 : nil
         }
         swap(&frame, &partial)
@@ -95,6 +111,8 @@ struct IncomingFrames {
     private mutating func begin(_ frame: UnsafeRawBufferPointer, _ limits: HTTPLimits, _ body: (Part) -> Bool) -> Bool {
         let payloadBytes = Self.payloadBytes(frame)
         skip = Int32(payloadBytes)
+        isBody = frame[3] == Self.data
+        hasBegun = hasBegun || blockBytes < 0
         switch frame[3] {
         case Self.headers:
             isOldBlock = isOldHead(frame)

@@ -50,4 +50,81 @@ import Testing
             context.fireChannelRead(data)
         }
     }
+
+    private static let unfinished: [[UInt8]] = [
+        RawFrame(.headers, stream: 3, payload: RawFrame.get).bytes,
+        Array(RawFrame.head(3, RawFrame.get).bytes.dropLast()),
+        Array(RawFrame.head(3, RawFrame.get).bytes.prefix(5)),
+        Array(RawFrame(.ping, payload: Array(0..<8)).bytes.dropLast()),
+    ]
+
+    @Test("A header block or frame that does not come to its end ends the connection, also after a request", arguments: unfinished)
+    func unfinishedHeaderEndsTheConnection(unfinished: [UInt8]) async throws {
+        for isFirst in [true, false] {
+            var limits = HTTPLimits()
+            limits.headerTimeout = .milliseconds(500)
+            let server = try await RawServer.start(limits)
+            let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
+            if !isFirst {
+                peer.send([.head(1, RawFrame.get)])
+                try await peer.frames { frames, _ in frames.contains { $0.isEnd } }
+            }
+            peer.send(unfinished)
+            let frames = try await peer.framesUntilClosed()
+            #expect(frames.last?.kind == .goAway, "\(frames)")
+            #expect(server.seen.violations == [.headerTimeout])
+            try await server.stop()
+        }
+    }
+
+    @Test("A header block that comes byte by byte has no longer time than one that stops")
+    func drippingHeaderEndsTheConnection() async throws {
+        var limits = HTTPLimits()
+        limits.headerTimeout = .milliseconds(1_500)
+        let server = try await RawServer.start(limits)
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + RawFrame.head(1, RawFrame.get).bytes)
+        peer.send([RawFrame(.headers, stream: 3, payload: RawFrame.get)])
+        let drip = peer.channel.eventLoop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(400)) { _ in
+            peer.send(Array(RawFrame(.continuation, stream: 3, payload: RawFrame.field("a", "b")).bytes))
+        }
+        let start = NIODeadline.now()
+        let frames = try await peer.framesUntilClosed()
+        drip.cancel()
+        #expect(frames.last?.kind == .goAway && .now() - start < .seconds(5), "\(frames)")
+        #expect(server.seen.violations == [.headerTimeout])
+        try await server.stop()
+    }
+
+    @Test("A connection whose reads all end within a frame goes on as long as the frames come to their end")
+    func readsThatEndWithinAFrame() async throws {
+        var limits = HTTPLimits()
+        limits.headerTimeout = .milliseconds(500)
+        let server = try await RawServer.start(limits)
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + RawFrame.head(1, RawFrame.get).bytes)
+        let ping = RawFrame(.ping, payload: Array(0..<8)).bytes
+        peer.send(Array(ping.prefix(10)))
+        let pings = peer.channel.eventLoop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(100)) { _ in
+            peer.send(Array(ping.dropFirst(10) + ping.prefix(10)))
+        }
+        try await peer.frames { frames, _ in frames.count { $0.kind == .ping } == 30 }
+        pings.cancel()
+        #expect(server.seen.violations == [])
+        try await server.stop()
+    }
+
+    @Test("A body has the time for a body, not that for a header")
+    func bodyHasItsOwnTime() async throws {
+        var limits = HTTPLimits()
+        limits.headerTimeout = .milliseconds(500)
+        let server = try await RawServer.start(limits)
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
+        let start = NIODeadline.now()
+        let body = RawFrame(.data, flags: RawFrame.endStream, stream: 1, payload: [1, 2, 3]).bytes
+        peer.send(RawFrame.head(1, RawFrame.post, isEnd: false).bytes + body.dropLast())
+        try await server.until { _ in .now() - start > .milliseconds(2_500) }
+        peer.send(Array(body.suffix(1)))
+        try await peer.frames { frames, _ in frames.contains { $0.isEnd } }
+        #expect(server.seen.violations == [])
+        try await server.stop()
+    }
 }
