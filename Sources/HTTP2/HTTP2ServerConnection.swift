@@ -16,6 +16,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private var mayBeOver = false
     private var needsFlush = false
     private var isClosing = false
+    /// The peer has sent FIN.
+    private var isInputClosed = false
     /// Slots whose queue the application was told to be full.
     private var fullSlots: [Int] = []
     /// Requests that wait, in order, because too many bytes of answers do.
@@ -40,6 +42,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        do { try channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true) } catch { return context.close(promise: nil) }
         server.add(self)
         markDirty()
     }
@@ -88,8 +91,23 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case ChannelEvent.inputClosed? = event as? ChannelEvent { context.close(promise: nil) }
+        if case ChannelEvent.inputClosed? = event as? ChannelEvent {
+            isInputClosed = true
+            flush()
+        }
         context.fireUserInboundEventTriggered(event)
+    }
+
+    /// Ends what is of no use to a peer that has sent FIN: it has left its event streams, and the rest of a request will not come. Requests that
+    /// are whole are answered.
+    private func endWithoutInput() {
+        let open = session.streams.indices.filter { session.streams[$0].number != 0 }
+        for slot in open where session.streams[slot].isOfNoUseWithoutInput {
+            session.reset(slot, error: UInt32(NGHTTP2_CANCEL.rawValue))
+            markDirty()
+        }
+        closeStreams()
+        if open.isEmpty { end(nil) }
     }
 
     private func closeStreams() {
@@ -330,6 +348,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         if !fullSlots.isEmpty { reportDrained() }
         if !held.isEmpty { beginHeld() }
         server.boundHeldBytes()
+        if isInputClosed { endWithoutInput() }
         guard mayBeOver else { return }
         mayBeOver = false
         if session.isOver { end(session.isBroken ? .protocolError : nil) }
@@ -366,6 +385,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     override func sweep(at now: NIODeadline) {
         if isHeaderLate(at: now) { return end(.headerTimeout) }
         if isStalled(at: now) { return end(.windowShut) }
+        if isInputClosed, now - lastReceivedAt > server.limits.stallTimeout { return end(nil) }
         if session.openCount == 0, now - lastReceivedAt > server.limits.idleTimeout {
             session.goAway()
             return end(nil)

@@ -211,6 +211,9 @@ struct HTTP2Stream {
         Self.empty(&self.body)
     }
 
+    /// Whether it is to be reset when its peer sends no more: an event stream, or a request that will not become whole.
+    var isOfNoUseWithoutInput: Bool { !isReset && (isByHand || (!isWhole && !isAnswered)) }
+
     /// Whether the request has taken too long to come.
     func isLate(at now: NIODeadline, _ limits: HTTPLimits) -> Bool {
         !isWhole && !isAnswered && now - startedAt > limits.bodyTimeout

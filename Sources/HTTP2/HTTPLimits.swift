@@ -51,7 +51,8 @@ public struct HTTPLimits: Sendable, Equatable {
     /// Bytes that the streams of all HTTP/2 connections of an event loop may take together, event streams aside: 512 for each, its request until
     /// it is begun, and its answer until it has gone out. Then the connection that holds most is ended. Default 16 MiB.
     public var heldBytesMax = 16 << 20
-    /// How long answers may wait on an HTTP/2 connection without a byte of any going out, before it is closed. Default 10 s.
+    /// How long answers may wait on an HTTP/2 connection without a byte of any going out, before it is closed; and how long a peer that has sent
+    /// FIN may wait for its last answers. Default 10 s.
     public var stallTimeout = TimeAmount.seconds(10)
 
     public init() {}

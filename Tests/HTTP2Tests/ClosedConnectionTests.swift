@@ -127,4 +127,57 @@ import Testing
         #expect(server.seen.violations == [])
         try await server.stop()
     }
+
+    // MARK: A peer that sends no more
+
+    @Test("A request followed by FIN is answered", arguments: [0, 200])
+    func requestBeforeFINIsAnswered(milliseconds: Int64) async throws {
+        let server = try await RawServer.start { request, connection in
+            let stream = request.stream
+            let answer = {
+                connection.respond(to: stream, HTTPResponse(status: 200, contentType: .text, body: ByteBuffer(string: "hello")))
+            }
+            if milliseconds == 0 { return answer() }
+            connection.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(milliseconds)) { answer() }
+        }
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + RawFrame.head(1, RawFrame.get).bytes)
+        try await peer.finish()
+        let frames = try await peer.framesUntilClosed()
+        #expect(frames.contains { $0.kind == .data && $0.isEnd && $0.payload == Array("hello".utf8) }, "\(frames)")
+        #expect(server.seen.violations == [])
+        try await server.stop()
+    }
+
+    @Test("An event stream ends with the FIN of its peer, also while a request of the connection waits for its answer")
+    func eventStreamEndsWithFIN() async throws {
+        let server = try await RawServer.start { request, connection in
+            if request.stream.number == 1 { RawServer.openStream(request, connection) }
+        }
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
+        peer.send([.head(1, RawFrame.get), .head(3, RawFrame.get)])
+        try await server.until { $0.seen.requests.count == 2 }
+        try await peer.finish()
+        try await server.until { $0.seen.streamsClosed == [.peerLeft] }
+        #expect(server.seen.connections == 1)
+        try await server.onLoop {
+            $0.http.connections.first?.respond(
+                to: StreamID(slot: 1, number: 3), HTTPResponse(status: 200, contentType: .text, body: ByteBuffer()))
+        }
+        let frames = try await peer.framesUntilClosed()
+        #expect(frames.contains { $0.stream == 3 && $0.isEnd }, "\(frames)")
+        try await server.stop()
+    }
+
+    @Test("A connection whose peer has sent FIN closes when its last request is not answered in time")
+    func unansweredRequestAfterFINIsCutOff() async throws {
+        var limits = HTTPLimits()
+        limits.stallTimeout = .milliseconds(500)
+        let server = try await RawServer.start(limits) { _, _ in }
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + RawFrame.head(1, RawFrame.get).bytes)
+        try await server.until { $0.seen.requests.count == 1 }
+        try await peer.finish()
+        try await peer.framesUntilClosed()
+        try await server.until { $0.seen.connections == 0 }
+        try await server.stop()
+    }
 }
