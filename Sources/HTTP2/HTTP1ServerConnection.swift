@@ -210,7 +210,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     /// What the client is sending at this moment is answered (RFC 9112 §9.6).
-    override func announceGoAway() { isLeaving = true }
+    override func leave() { isLeaving = true }
 
     override func goAway() {
         isLeaving = true

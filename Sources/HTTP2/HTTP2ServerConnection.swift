@@ -16,6 +16,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private var mayBeOver = false
     private var needsFlush = false
     private var isClosing = false
+    private var leaving = Leaving.no
     /// The peer has sent FIN.
     private var isInputClosed = false
     /// Slots whose queue the application was told to be full.
@@ -28,6 +29,15 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private var resetsCount = 0
     private var largeHeadersCount = 0
     private var countsSince: NIODeadline
+
+    /// Whether and when the peer is asked to go elsewhere, by GOAWAY.
+    private enum Leaving {
+        case no
+        /// When a stream ends, and no other is open.
+        case afterStream
+        /// As soon as no stream is open.
+        case whenEmpty
+    }
 
     override init(channel: any Channel, server: HTTPLoop) {
         session = HTTP2Session(.server, limits: server.sharedLimits, chunk: server.chunk)
@@ -93,6 +103,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case ChannelEvent.inputClosed? = event as? ChannelEvent {
             isInputClosed = true
+            if isClosing {
+                context.writeAndFlush(wrapOutboundOut(ByteBuffer())).assumeIsolated().whenComplete { _ in context.close(promise: nil) }
+            }
             flush()
         }
         context.fireUserInboundEventTriggered(event)
@@ -174,6 +187,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     private func closed(_ slot: Int, error: UInt32) {
         mayBeOver = true
+        if leaving == .afterStream { leaving = .whenEmpty }
         if !fullSlots.isEmpty { fullSlots.removeAll { $0 == slot } }
         guard session.streams[slot].isEventStream else { return }
         session.streams[slot].isEventStream = false
@@ -211,8 +225,19 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             return linger(context)
         }
         _ = session.send(into: &last, bytesMax: .max)
-        context.writeAndFlush(wrapOutboundOut(last)).assumeIsolated().whenComplete { [weak self] _ in self?.context?.close(promise: nil) }
-        eventLoop.assumeIsolated().scheduleTask(in: server.limits.headerTimeout) { [weak self] in self?.context?.close(promise: nil) }
+        let written = context.writeAndFlush(wrapOutboundOut(last)).assumeIsolated()
+        written.whenComplete { [weak self] _ in self?.closeAfterPeer() }
+        closeLater(server.limits.headerTimeout)
+    }
+
+    /// Closes when the peer does, or after a while, once the last answers have gone out. After an earlier close the kernel would answer a request
+    /// that crosses GOAWAY with a reset, and the peer may lose an answer that it has not read.
+    private func closeAfterPeer() {
+        if isInputClosed { context?.close(promise: nil) } else { closeLater(HTTPLoop.farewellTime) }
+    }
+
+    private func closeLater(_ time: TimeAmount) {
+        eventLoop.assumeIsolated().scheduleTask(in: time) { [weak self] in self?.context?.close(promise: nil) }
     }
 
     /// Closes a little later, and reads nothing until then: to close with unread bytes has the kernel send a reset, which can overtake
@@ -313,15 +338,17 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         markDirty()
     }
 
-    override func announceGoAway() {
-        session.announceGoAway()
+    override func leave() { leaving = .afterStream }
+
+    override func goAway() {
+        leaving = .whenEmpty
         markDirty()
     }
 
-    override func goAway() {
+    override func cutOff() {
         session.goAway()
-        mayBeOver = true
-        markDirty()
+        flush()
+        close()
     }
 
     // MARK: Sending
@@ -335,6 +362,24 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     override func flush() {
         needsFlush = false
         guard let context, !isReading, !isClosing else { return }
+        send(context)
+        session.takeEvents(handle)
+        // Not while a stream is open: some clients drop all streams of a connection at GOAWAY, also those that it lets go on.
+        if leaving == .whenEmpty, session.openCount == 0, !session.hasSaidGoAway {
+            session.goAway()
+            mayBeOver = true
+            send(context)
+        }
+        if !fullSlots.isEmpty { reportDrained() }
+        if !held.isEmpty { beginHeld() }
+        server.boundHeldBytes()
+        if isInputClosed { endWithoutInput() }
+        guard mayBeOver else { return }
+        mayBeOver = false
+        if session.isOver { end(session.isBroken ? .protocolError : nil) }
+    }
+
+    private func send(_ context: ChannelHandlerContext) {
         var hasMore = true
         while hasMore, isWritable {
             var buffer = ByteBuffer()
@@ -344,14 +389,6 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             if buffer.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(buffer), promise: nil) }
             swap(&buffer, &server.scratch)
         }
-        session.takeEvents(handle)
-        if !fullSlots.isEmpty { reportDrained() }
-        if !held.isEmpty { beginHeld() }
-        server.boundHeldBytes()
-        if isInputClosed { endWithoutInput() }
-        guard mayBeOver else { return }
-        mayBeOver = false
-        if session.isOver { end(session.isBroken ? .protocolError : nil) }
     }
 
     private func reportDrained() {

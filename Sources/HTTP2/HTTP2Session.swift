@@ -56,7 +56,7 @@ final class HTTP2Session {
     }
     /// Part of an answer has gone out since ``takeProgress()``.
     private var hasProgress = false
-    private var hasSaidGoAway = false
+    private(set) var hasSaidGoAway = false
     /// Which stream is the last one is found out when that is sent: nghttp2 cuts off later ones, which may have been taken meanwhile.
     private var mustSayLast = false
     private(set) var raw: OpaquePointer
@@ -320,14 +320,9 @@ final class HTTP2Session {
         nghttp2_submit_ping(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
     }
 
-    /// Tells the peer to open no more streams here, and takes those that it opened before it heard of that (RFC 9113 §6.8).
-    func announceGoAway() {
-        hasFrames = true
-        nghttp2_submit_shutdown_notice(raw)
-    }
-
     /// Takes no more streams, and tells the peer which the last one is; those that are open go on.
     func goAway() {
+        if hasSaidGoAway { return }
         hasFrames = true
         hasSaidGoAway = true
         mustSayLast = true

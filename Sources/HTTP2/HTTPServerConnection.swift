@@ -180,11 +180,15 @@ open class HTTPServerConnection {
     /// Asks for a sign of life.
     open func ping() { preconditionFailure("to be overridden") }
 
-    /// Asks the peer to open no more streams, and still takes them.
-    open func announceGoAway() { preconditionFailure("to be overridden") }
+    /// Asks the peer to go elsewhere as soon as that can cost it nothing: with the end of the last answer or event stream that is open. Until then
+    /// requests are served.
+    open func leave() { preconditionFailure("to be overridden") }
 
-    /// Takes no more streams; closes when the last one is over.
+    /// As ``leave()``, but its time is over: where nothing is open, the peer is asked at once. Event streams are to be finished before.
     open func goAway() { preconditionFailure("to be overridden") }
+
+    /// Closes the connection, and says goodbye where that was not done.
+    open func cutOff() { close() }
 
     /// Has TCP give up when what was sent has not been acknowledged for so long (RFC 5482), on Linux; without it that takes some 15 minutes.
     public func boundUnacknowledged(_ time: TimeAmount) {
@@ -283,10 +287,13 @@ public final class HTTPLoop {
     /// New connections whose protocol is not known, in no particular order.
     private var undecided: [ProtocolDetector] = []
     private var isSweeping = false
+    private var isLeaving = false
     /// Connections that have had their last word and wait for the peer to read it.
     var lingeringCount = 0
     static let lingeringMax = 256
     static let lingeringTime = TimeAmount.milliseconds(250)
+    /// How long a connection that ends in good order waits for its peer to close, so that nothing of what was sent is lost.
+    static let farewellTime = TimeAmount.seconds(1)
 
     public init(eventLoop: any EventLoop, limits: HTTPLimits, delegate: (any HTTPServerDelegate)?) {
         self.eventLoop = eventLoop
@@ -302,6 +309,7 @@ public final class HTTPLoop {
     func add(_ connection: HTTPServerConnection) {
         connection.place = connections.count
         connections.append(connection)
+        if isLeaving { connection.leave() }
         scheduleSweep()
         delegate?.connectionOpened(connection)
     }
@@ -375,12 +383,15 @@ public final class HTTPLoop {
         }
     }
 
-    /// Asks on every connection for no more streams. What is under way to this node meanwhile is taken: call ``goAway()`` a round trip later.
-    public func announceGoAway() { for connection in connections { connection.announceGoAway() } }
+    /// Has every connection end once nothing is open there, those too that are accepted from now on. See ``HTTPServerConnection/leave()``.
+    public func leave() {
+        isLeaving = true
+        for connection in connections { connection.leave() }
+    }
 
-    /// Lets every connection finish what is open, and takes no more.
+    /// As ``leave()``, but those on which nothing is open end now.
     public func goAway() { for connection in connections { connection.goAway() } }
 
     /// Cuts every connection.
-    public func closeAll() { for connection in connections { connection.close() } }
+    public func closeAll() { for connection in connections { connection.cutOff() } }
 }
