@@ -23,6 +23,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private var fullSlots: [Int] = []
     /// Requests that wait, in order, because too many bytes of answers do.
     private var held: [StreamID] = []
+    /// Whether ``held`` has any. Each push looks at this alone.
+    private var isHolding = false
     /// The last time that no answer waited, or part of one had just gone out.
     private var progressAt: NIODeadline
     /// Since ``countsSince``, as is the next.
@@ -139,7 +141,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
                 hasRequested = true
                 if !isReadingLittle { readMuch() }
             }
-            if held.isEmpty, mayBegin { request(slot) } else { held.append(session.id(of: slot)) }
+            if !isHolding, mayBegin { return request(slot) }
+            held.append(session.id(of: slot))
+            isHolding = true
         case .closed(let slot, _, let error): closed(slot, error: error)
         case .overflow(let slot):
             guard !session.streams[slot].isOver else { return }
@@ -164,6 +168,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             begun += 1
         }
         held.removeFirst(begun)
+        isHolding = !held.isEmpty
     }
 
     private func request(_ slot: Int) {
@@ -176,13 +181,13 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         }
         if session.streams[slot].isBodyTooLarge { (refused, _) = (413, delegate.violated(.bodyTooLarge)) }
         // Taken out of the place, because the answer, which may come inside the call, writes there.
-        let (head, body) = session.takeRequest(slot)
+        var (head, body) = session.takeRequest(slot)
         head.withUnsafeBufferPointer { head in
             body.withUnsafeBufferPointer { body in
                 delegate.requestReceived(session.streams[slot].request(session.id(of: slot), head, body, refused: refused), on: self)
             }
         }
-        session.streams[slot].giveBack(head: head, body: body)
+        session.streams[slot].giveBack(head: &head, body: &body)
     }
 
     private func closed(_ slot: Int, error: UInt32) {
@@ -253,13 +258,11 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     private func dropStreams() {
         session.dropStreams()
-        held = []
+        (held, isHolding) = ([], false)
         fullSlots = []
     }
 
-    override var heldBytes: Int { session.isTrusted ? 0 : session.heldBytes }
-
-    override func trust() { session.isTrusted = true }
+    override var heldBytes: Int { session.sharedLimits === server.sharedLimits ? session.heldBytes : 0 }
 
     override func endForHeldBytes() { end(.heldTooMuch) }
 
@@ -371,7 +374,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             send(context)
         }
         if !fullSlots.isEmpty { reportDrained() }
-        if !held.isEmpty { beginHeld() }
+        if isHolding { beginHeld() }
         server.boundHeldBytes()
         if isInputClosed { endWithoutInput() }
         guard mayBeOver else { return }

@@ -50,10 +50,6 @@ final class HTTP2Session {
     private(set) var isGoingAway = false
     /// The head of a request was whole.
     private(set) var hasHead = false
-    /// The bytes that this connection holds do not count among those of all.
-    var isTrusted = false {
-        didSet { if isTrusted, !oldValue { sharedLimits.heldBytes -= heldBytes } }
-    }
     /// Part of an answer has gone out since ``takeProgress()``.
     private var hasProgress = false
     private(set) var hasSaidGoAway = false
@@ -377,7 +373,7 @@ final class HTTP2Session {
 
     private func hold(_ bytesCount: Int) {
         heldBytes += bytesCount
-        if !isTrusted { sharedLimits.heldBytes += bytesCount }
+        sharedLimits.heldBytes += bytesCount
     }
 
     private func buffer(_ bytesCount: Int) {
@@ -466,7 +462,8 @@ extension HTTP2Session {
         if isTrailer {
             streams[slot].count(name: name, value: value, limits: limits)
         } else {
-            buffer(streams[slot].receive(name: name, value: value, limits: limits))
+            let keptBytes = streams[slot].receive(name: name, value: value, limits: limits)
+            if keptBytes > 0 { buffer(keptBytes) }
         }
         guard streams[slot].isHeadTooLarge, streams[slot].isHeadFarTooLarge(limits) else { return true }
         fault = .headerFlood

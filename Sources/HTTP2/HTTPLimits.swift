@@ -3,10 +3,21 @@ import NIOCore
 /// State that the connections of an event loop share. Used on that loop only.
 final class SharedLimits {
     let limits: HTTPLimits
-    /// Bytes that the ordinary streams of all HTTP/2 connections take.
-    var heldBytes = 0
+    private let held: UnsafeMutablePointer<Int>
 
-    init(_ limits: HTTPLimits) { self.limits = limits }
+    init(_ limits: HTTPLimits) {
+        self.limits = limits
+        held = .allocate(capacity: 1)
+        held.initialize(to: 0)
+    }
+
+    deinit { held.deallocate() }
+
+    /// Bytes that the ordinary streams of all HTTP/2 connections take. In plain memory, because each request and each push looks at it.
+    var heldBytes: Int {
+        @inline(__always) get { held.pointee }
+        @inline(__always) set { held.pointee = newValue }
+    }
 }
 
 /// The bounds on what one connection may ask for; each has an answer (design §7: libnghttp2 1.52 enforces none of the first five).

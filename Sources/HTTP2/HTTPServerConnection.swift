@@ -171,7 +171,8 @@ open class HTTPServerConnection {
     /// Ends a stream at once.
     open func reset(_ stream: StreamID) { preconditionFailure("to be overridden") }
 
-    /// Bounds what the peer may send from now on by other limits than those of its loop, over HTTP/2: for one that has proved who it is.
+    /// Bounds what the peer may send from now on by other limits than those of its loop, over HTTP/2: for one that has proved who it is. Its
+    /// bytes no longer count among those that the loop's connections hold together.
     open func setLimits(_ limits: HTTPLimits) {}
 
     /// Counts a request that the application refused as a stream that the peer has reset: see ``HTTPLimits/resetsMax``.
@@ -252,9 +253,6 @@ open class HTTPServerConnection {
     func readMuch() {
         do { try channel.syncOptions?.setOption(.maxMessagesPerRead, value: HTTPServer.messagesPerRead) } catch { return }  // As above.
     }
-
-    /// Exempts the connection from ``HTTPLimits/heldBytesMax``, because the application knows its peer.
-    open func trust() {}
 
     /// Bytes that count towards ``HTTPLimits/heldBytesMax``.
     var heldBytes: Int { 0 }

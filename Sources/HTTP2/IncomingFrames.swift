@@ -76,6 +76,12 @@ struct IncomingFrames {
                 continue
             }
             let frame = UnsafeRawBufferPointer(rebasing: bytes[next...])
+            if frame.count >= Self.headerBytes, frame[3] == Self.data, blockBytes < 0 {
+                // The most usual frame, and nothing is to be done about it.
+                (isBody, hasBegun) = (true, true)
+                skip = Int32(Self.headerBytes + Self.payloadBytes(frame))
+                continue
+            }
             if frame.count < neededBytes(frame) {
                 partial = Array(frame)
                 hasBegun = hasBegun || blockBytes < 0
