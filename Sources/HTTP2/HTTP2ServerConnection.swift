@@ -250,7 +250,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private func linger(_ context: ChannelHandlerContext) {
         guard server.lingeringCount < HTTPLoop.lingeringMax, leaveUnread() else { return context.close(promise: nil) }
         server.lingeringCount += 1
-        eventLoop.assumeIsolated().scheduleTask(in: HTTPLoop.lingeringTime) { [weak self, server] in
+        eventLoop.assumeIsolated().scheduleTask(in: server.lingeringTime) { [weak self, server] in
             server.lingeringCount -= 1
             self?.context?.close(promise: nil)
         }

@@ -289,7 +289,8 @@ public final class HTTPLoop {
     /// Connections that have had their last word and wait for the peer to read it.
     var lingeringCount = 0
     static let lingeringMax = 256
-    static let lingeringTime = TimeAmount.milliseconds(250)
+    /// How long such a connection waits. A variable for tests on a busy machine alone.
+    var lingeringTime = TimeAmount.milliseconds(250)
     /// How long a connection that ends in good order waits for its peer to close, so that nothing of what was sent is lost.
     static let farewellTime = TimeAmount.seconds(1)
 

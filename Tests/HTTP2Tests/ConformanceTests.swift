@@ -188,6 +188,7 @@ import Testing
         var limits = HTTPLimits()
         (limits.streamsMax, limits.waitingFramesMax) = (1, 20)
         let server = try await RawServer.start(limits)
+        try await server.onLoop { $0.http.lingeringTime = .seconds(10) }
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello, isReading: false)
         peer.send((0..<5_000).map { .head(2 * $0 + 1, RawFrame.get) })
         try await server.until { !$0.seen.violations.isEmpty }
