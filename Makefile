@@ -59,6 +59,7 @@ test: deps test-deps lint
 # dead network and the full disk need root.
 chaos: build
 	Tests/Chaos/rolling-restart
+	Tests/Chaos/drain-clients
 	Tests/Chaos/random-kills
 	Tests/Chaos/join-leave
 	Tests/Chaos/replace
@@ -73,7 +74,7 @@ chaos: build
 	Tests/Chaos/bad-network
 	for fault in split one-way loss delay; do Tests/Chaos/partition $$fault || exit; done
 
-# The same with the debug binary and few users, within a minute: part of `make test`.
+# The same with the debug binary and few users, within two minutes: part of `make test`.
 chaos-short: export ROLLCALL := .build/debug/rollcall
 # The debug binary shares two cores with everything else here: what a death may take is shown by `make chaos`.
 chaos-short: export DEATH_SECONDS := 4
@@ -81,6 +82,7 @@ chaos-short: export FOLLOW_SECONDS := 4
 chaos-short: export NOTICE_SECONDS := 4
 chaos-short:
 	Tests/Chaos/rolling-restart 3 200 2
+	Tests/Chaos/drain-clients
 	Tests/Chaos/random-kills 3 200
 	Tests/Chaos/policy-change 1 30 60
 	Tests/Chaos/hidden 30 rollcall
@@ -116,4 +118,4 @@ deps:
 	@Benchmarks/install libnghttp2-dev libsqlite3-dev libjemalloc-dev pkg-config
 
 test-deps:
-	@Benchmarks/install curl nghttp2-client nghttp2-server openssl python3 python3-yaml prometheus valgrind binutils
+	@Benchmarks/install curl nghttp2-client nghttp2-server openssl python3 python3-yaml prometheus valgrind binutils nodejs

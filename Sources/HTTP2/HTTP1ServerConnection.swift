@@ -489,7 +489,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     }
 
     /// Every answer says that it is the last one while the loop leaves (RFC 9112 §9.6); what the client is sending at this moment is answered.
-    override func announceGoAway() {}
+    override func leave() {}
 
     override func goAway() {
         if case .head = phase, !isHeldBack, received.readableBytes == 0 { closeAfterAnswers() }

@@ -16,16 +16,30 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private var mayBeOver = false
     private var needsFlush = false
     private var isClosing = false
+    private var leaving = Leaving.no
+    /// The peer has sent FIN.
+    private var isInputClosed = false
     /// Slots whose queue the application was told to be full.
     private var fullSlots: [Int] = []
     /// Requests that wait, in order, because too many bytes of answers do.
     private var held: [StreamID] = []
+    /// Whether ``held`` has any. Each push looks at this alone.
+    private var isHolding = false
     /// The last time that no answer waited, or part of one had just gone out.
     private var progressAt: NIODeadline
     /// Since ``countsSince``, as is the next.
     private var resetsCount = 0
     private var largeHeadersCount = 0
     private var countsSince: NIODeadline
+
+    /// Whether and when the peer is asked to go elsewhere, by GOAWAY.
+    private enum Leaving {
+        case no
+        /// When a stream ends, and no other is open.
+        case afterStream
+        /// As soon as no stream is open.
+        case whenEmpty
+    }
 
     override init(channel: any Channel, server: HTTPLoop) {
         session = HTTP2Session(.server, limits: server.sharedLimits, chunk: server.chunk)
@@ -40,6 +54,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        do { try channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true) } catch { return context.close(promise: nil) }
         server.add(self)
         markDirty()
     }
@@ -89,8 +104,26 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case ChannelEvent.inputClosed? = event as? ChannelEvent { context.close(promise: nil) }
+        if case ChannelEvent.inputClosed? = event as? ChannelEvent {
+            isInputClosed = true
+            if isClosing {
+                context.writeAndFlush(wrapOutboundOut(ByteBuffer())).assumeIsolated().whenComplete { _ in context.close(promise: nil) }
+            }
+            flush()
+        }
         context.fireUserInboundEventTriggered(event)
+    }
+
+    /// Ends what is of no use to a peer that has sent FIN: it has left its event streams, and the rest of a request will not come. Requests that
+    /// are whole are answered.
+    private func endWithoutInput() {
+        let open = session.streams.indices.filter { session.streams[$0].number != 0 }
+        for slot in open where session.streams[slot].isOfNoUseWithoutInput {
+            session.reset(slot, error: UInt32(NGHTTP2_CANCEL.rawValue))
+            markDirty()
+        }
+        closeStreams()
+        if open.isEmpty { end(nil) }
     }
 
     private func closeStreams() {
@@ -105,8 +138,13 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private func handle(_ event: HTTP2Session.Event) {
         switch event {
         case .request(let slot):
-            hasRequested = true
-            if held.isEmpty, mayBegin { request(slot) } else { held.append(session.id(of: slot)) }
+            if !hasRequested {
+                hasRequested = true
+                if !isReadingLittle { readMuch() }
+            }
+            if !isHolding, mayBegin { return request(slot) }
+            held.append(session.id(of: slot))
+            isHolding = true
         case .closed(let slot, _, let error): closed(slot, error: error)
         case .overflow(let slot):
             guard !session.streams[slot].isOver else { return }
@@ -131,6 +169,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             begun += 1
         }
         held.removeFirst(begun)
+        isHolding = !held.isEmpty
     }
 
     private func request(_ slot: Int) {
@@ -143,17 +182,18 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         }
         if session.streams[slot].isBodyTooLarge { (refused, _) = (413, delegate.violated(.bodyTooLarge)) }
         // Taken out of the place, because the answer, which may come inside the call, writes there.
-        let (head, body) = session.takeRequest(slot)
+        var (head, body) = session.takeRequest(slot)
         head.withUnsafeBufferPointer { head in
             body.withUnsafeBufferPointer { body in
                 delegate.requestReceived(session.streams[slot].request(session.id(of: slot), head, body, refused: refused), on: self)
             }
         }
-        session.streams[slot].giveBack(head: head, body: body)
+        session.streams[slot].giveBack(head: &head, body: &body)
     }
 
     private func closed(_ slot: Int, error: UInt32) {
         mayBeOver = true
+        if leaving == .afterStream { leaving = .whenEmpty }
         if !fullSlots.isEmpty { fullSlots.removeAll { $0 == slot } }
         guard session.streams[slot].isEventStream else { return }
         session.streams[slot].isEventStream = false
@@ -191,8 +231,19 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             return linger(context)
         }
         _ = session.send(into: &last, bytesMax: .max)
-        context.writeAndFlush(wrapOutboundOut(last)).assumeIsolated().whenComplete { [weak self] _ in self?.context?.close(promise: nil) }
-        eventLoop.assumeIsolated().scheduleTask(in: server.limits.headerTimeout) { [weak self] in self?.context?.close(promise: nil) }
+        let written = context.writeAndFlush(wrapOutboundOut(last)).assumeIsolated()
+        written.whenComplete { [weak self] _ in self?.closeAfterPeer() }
+        closeLater(server.limits.headerTimeout)
+    }
+
+    /// Closes when the peer does, or after a while, once the last answers have gone out. After an earlier close the kernel would answer a request
+    /// that crosses GOAWAY with a reset, and the peer may lose an answer that it has not read.
+    private func closeAfterPeer() {
+        if isInputClosed { context?.close(promise: nil) } else { closeLater(HTTPLoop.farewellTime) }
+    }
+
+    private func closeLater(_ time: TimeAmount) {
+        eventLoop.assumeIsolated().scheduleTask(in: time) { [weak self] in self?.context?.close(promise: nil) }
     }
 
     /// Closes a little later, and reads nothing until then: to close with unread bytes has the kernel send a reset, which can overtake
@@ -200,7 +251,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private func linger(_ context: ChannelHandlerContext) {
         guard server.lingeringCount < HTTPLoop.lingeringMax, leaveUnread() else { return context.close(promise: nil) }
         server.lingeringCount += 1
-        eventLoop.assumeIsolated().scheduleTask(in: HTTPLoop.lingeringTime) { [weak self, server] in
+        eventLoop.assumeIsolated().scheduleTask(in: server.lingeringTime) { [weak self, server] in
             server.lingeringCount -= 1
             self?.context?.close(promise: nil)
         }
@@ -208,13 +259,11 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     private func dropStreams() {
         session.dropStreams()
-        held = []
+        (held, isHolding) = ([], false)
         fullSlots = []
     }
 
-    override var heldBytes: Int { session.isTrusted ? 0 : session.heldBytes }
-
-    override func trust() { session.isTrusted = true }
+    override var heldBytes: Int { session.sharedLimits === server.sharedLimits ? session.heldBytes : 0 }
 
     override func endForHeldBytes() { end(.heldTooMuch) }
 
@@ -293,15 +342,17 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         markDirty()
     }
 
-    override func announceGoAway() {
-        session.announceGoAway()
+    override func leave() { leaving = .afterStream }
+
+    override func goAway() {
+        leaving = .whenEmpty
         markDirty()
     }
 
-    override func goAway() {
+    override func cutOff() {
         session.goAway()
-        mayBeOver = true
-        markDirty()
+        flush()
+        close()
     }
 
     // MARK: Sending
@@ -315,6 +366,24 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     override func flush() {
         needsFlush = false
         guard let context, !isReading, !isClosing else { return }
+        send(context)
+        session.takeEvents(handle)
+        // Not while a stream is open: some clients drop all streams of a connection at GOAWAY, also those that it lets go on.
+        if leaving == .whenEmpty, session.openCount == 0, !session.hasSaidGoAway {
+            session.goAway()
+            mayBeOver = true
+            send(context)
+        }
+        if !fullSlots.isEmpty { reportDrained() }
+        if isHolding { beginHeld() }
+        server.boundHeldBytes()
+        if isInputClosed { endWithoutInput() }
+        guard mayBeOver else { return }
+        mayBeOver = false
+        if session.isOver { end(session.isBroken ? .protocolError : nil) }
+    }
+
+    private func send(_ context: ChannelHandlerContext) {
         var hasMore = true
         while hasMore, isWritable {
             var buffer = ByteBuffer()
@@ -324,13 +393,6 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             if buffer.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(buffer), promise: nil) }
             swap(&buffer, &server.scratch)
         }
-        session.takeEvents(handle)
-        if !fullSlots.isEmpty { reportDrained() }
-        if !held.isEmpty { beginHeld() }
-        server.boundHeldBytes()
-        guard mayBeOver else { return }
-        mayBeOver = false
-        if session.isOver { end(session.isBroken ? .protocolError : nil) }
     }
 
     private func reportDrained() {
@@ -355,9 +417,16 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         return now - progressAt > limit && (lastReceivedAt - progressAt > limit || !session.hasEventStreams)
     }
 
+    /// Whether the first request's header, or any header block or frame since, takes too long to come.
+    private func isHeaderLate(at now: NIODeadline) -> Bool {
+        let since = session.hasHead ? session.midwaySince : openedAt
+        return since != .distantPast && now - since > server.limits.headerTimeout
+    }
+
     override func sweep(at now: NIODeadline) {
-        if !hasRequested, session.openCount == 0, now - openedAt > server.limits.headerTimeout { return end(.headerTimeout) }
+        if isHeaderLate(at: now) { return end(.headerTimeout) }
         if isStalled(at: now) { return end(.windowShut) }
+        if isInputClosed, now - lastReceivedAt > server.limits.stallTimeout { return end(nil) }
         if session.openCount == 0, now - lastReceivedAt > server.limits.idleTimeout {
             session.goAway()
             return end(nil)

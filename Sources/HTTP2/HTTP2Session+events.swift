@@ -15,7 +15,8 @@ extension HTTP2Session {
         streams[slot].isByHand = true
         becameEventStream()
         hasFrames = true
-        streams[slot].window = Int(nghttp2_session_get_stream_remote_window_size(raw, streams[slot].number))
+        streams[slot].window =
+            Int(nghttp2_session_get_stream_remote_window_size(raw, streams[slot].number)) + initialWindow - toldInitialWindow
         nghttp2_submit_headers(
             raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), streams[slot].number, nil, headers.baseAddress, headers.count, nil)
     }
@@ -65,17 +66,54 @@ extension HTTP2Session {
         return !hasMore
     }
 
-    /// Sends END_STREAM by way of nghttp2, so that it knows. To one that began the stream with a window of 0 nghttp2, which does not know what
-    /// the window has become since, would send nothing: by hand then, and it is told that the stream is over.
+    /// Sends END_STREAM by hand, because nghttp2, which does not know what the stream's window has become, might not; then tells nghttp2 that the
+    /// stream is over.
     private func end(_ slot: Int) {
-        guard nghttp2_session_get_stream_remote_window_size(raw, streams[slot].number) > 0 else {
-            streams[slot].writeEnd(into: &outgoing)
-            return reset(slot, error: UInt32(NGHTTP2_NO_ERROR.rawValue))
-        }
-        var provider = cnghttp2_provider(Int32(slot), HTTP2Callbacks.read)
-        nghttp2_submit_data(raw, UInt8(NGHTTP2_FLAG_END_STREAM.rawValue), streams[slot].number, &provider)
-        hasFrames = true
+        streams[slot].writeEnd(into: &outgoing)
+        if streams[slot].isWhole { endedByHand.append(streams[slot].number) }
+        reset(slot, error: UInt32(NGHTTP2_NO_ERROR.rawValue))
     }
+
+    /// Takes a SETTINGS frame. A new window for streams changes those that are open by as much (RFC 9113 §6.9.2); one that is too large for any of
+    /// them is an error of the connection, where nghttp2 resets the stream.
+    func receive(settings frame: UnsafeRawBufferPointer) -> Bool {
+        var frame = Array(frame)
+        var changed = initialWindow
+        // nghttp2 takes the windows of ordinary streams for smaller by this, because it was told of less than the peer said: see below.
+        let untold = initialWindow - toldInitialWindow
+        for entry in stride(from: 9, to: frame.count, by: 6) {
+            let (name, value) = frame.withUnsafeBytes { frame in
+                (
+                    frame.loadUnaligned(fromByteOffset: entry, as: UInt16.self).bigEndian,
+                    Int(frame.loadUnaligned(fromByteOffset: entry + 2, as: UInt32.self).bigEndian)
+                )
+            }
+            guard name == NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue, value <= Self.windowMax else { continue }
+            changed = value
+            var told = value
+            for slot in streams.indices where streams[slot].number != 0 && !streams[slot].isOver {
+                let known = Int(nghttp2_session_get_stream_remote_window_size(raw, streams[slot].number))
+                let window = streams[slot].isByHand ? streams[slot].window : known + untold
+                if window + value - initialWindow > Self.windowMax {
+                    fault = .flowControl
+                    return false
+                }
+                // nghttp2 does not know what was sent on an event stream, takes its window for larger, and would reset it: it is told of less.
+                told = min(told, Self.windowMax - known + toldInitialWindow)
+            }
+            withUnsafeBytes(of: UInt32(told).bigEndian) { frame.replaceSubrange(entry + 2..<entry + 6, with: $0) }
+        }
+        guard frame.withUnsafeBytes({ pass($0) }) else { return false }
+        for slot in streams.indices where streams[slot].isByHand {
+            streams[slot].window += changed - initialWindow
+            if streams[slot].queuedBytes > 0 { setReady(slot) }
+        }
+        initialWindow = changed
+        return true
+    }
+
+    /// The value that nghttp2 has for ``initialWindow``.
+    private var toldInitialWindow: Int { Int(nghttp2_session_get_remote_settings(raw, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE)) }
 
     /// Takes a WINDOW_UPDATE: that of an event stream is ours, that of the connection is ours up to what was sent by hand.
     func receive(_ update: IncomingFrames.Update) -> Bool {

@@ -48,13 +48,11 @@ final class HTTP2Session {
     private var resetByPeer: Int32 = 0
     // Small fields stand side by side, because each connection pays for the gaps between them.
     private(set) var isGoingAway = false
-    /// The bytes that this connection holds do not count among those of all.
-    var isTrusted = false {
-        didSet { if isTrusted, !oldValue { sharedLimits.heldBytes -= heldBytes } }
-    }
+    /// The head of a request was whole.
+    private(set) var hasHead = false
     /// Part of an answer has gone out since ``takeProgress()``.
     private var hasProgress = false
-    private var hasSaidGoAway = false
+    private(set) var hasSaidGoAway = false
     /// Which stream is the last one is found out when that is sent: nghttp2 cuts off later ones, which may have been taken meanwhile.
     private var mustSayLast = false
     private(set) var raw: OpaquePointer
@@ -70,15 +68,19 @@ final class HTTP2Session {
     /// nghttp2 may have something to send. A push touches it only then: among thousands of connections its memory is never in the cache.
     var hasFrames = true
     private var incoming = IncomingFrames()
-    private var hasNewSettings = false
+    /// When the header block or frame began that is not whole yet; ``NIODeadline/distantPast`` when there is none. Bodies do not count.
+    private(set) var midwaySince = NIODeadline.distantPast
     /// Why the connection cannot go on.
     var fault: HTTP2Fault?
-    private(set) var initialWindow = 65_535
+    /// The window that the peer's streams begin with.
+    var initialWindow = 65_535
+    /// Event streams whose END_STREAM was written by hand; nghttp2 is told by a RST_STREAM that nobody sees.
+    var endedByHand: [Int32] = []
     /// Where `send(into:)` writes, and how much.
     var outgoing: ByteBuffer
     private var outgoingBytesMax = 0
     /// What a client begins with (RFC 9113 §3.4), until it is sent.
-    private var preface: [UInt8] = []
+    var preface: [UInt8] = []
     private var now = NIODeadline.distantPast
 
     var limits: HTTPLimits { sharedLimits.limits }
@@ -112,43 +114,6 @@ final class HTTP2Session {
         streams.deallocate()
     }
 
-    /// A new client's preface lies in the frame buffer already; it is taken out at once, because the next session borrows that memory.
-    private func takePreface() {
-        var bytes: UnsafePointer<UInt8>?
-        let count = nghttp2_session_mem_send(raw, &bytes)
-        preface = Array(UnsafeBufferPointer(start: bytes, count: max(count, 0)))
-    }
-
-    private static func withOptions<Result>(_ body: (OpaquePointer) -> Result) -> Result {
-        var options: OpaquePointer?
-        nghttp2_option_new(&options)
-        defer { nghttp2_option_del(options) }
-        nghttp2_option_set_no_closed_streams(options, 1)
-        nghttp2_option_set_max_deflate_dynamic_table_size(options, 0)
-        nghttp2_option_set_max_outbound_ack(options, 1_000)
-        // HTTPLimits.resetsMax says how many: nghttp2's own limit is lower, and says nothing when it cuts off.
-        nghttp2_option_set_stream_reset_rate_limit(options, 1 << 40, 1 << 20)
-        return body(options!)
-    }
-
-    private func submitSettings() {
-        let entry = { (id: nghttp2_settings_id, value: Int) in nghttp2_settings_entry(settings_id: Int32(id.rawValue), value: UInt32(value))
-        }
-        var settings: [nghttp2_settings_entry]
-        switch role {
-        case .server:
-            settings = [
-                entry(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.streamsMax),
-                entry(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.headerBytesMax),
-            ]
-            nghttp2_session_set_local_window_size(raw, 0, 0, 1 << 20)
-        case .client:
-            settings = [entry(NGHTTP2_SETTINGS_ENABLE_PUSH, 0), entry(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 256 << 10)]
-        }
-        nghttp2_submit_settings(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), &settings, settings.count)
-        if role == .client { nghttp2_session_set_local_window_size(raw, 0, 0, 16 << 20) }
-    }
-
     // MARK: Bytes
 
     /// Takes bytes from the peer. Returns false when the connection is beyond repair, for the reason in ``fault``.
@@ -162,17 +127,26 @@ final class HTTP2Session {
             switch part {
             case .bytes(let bytes): return pass(bytes)
             case .update(let update): return receive(update)
+            case .settings(let frame): return receive(settings: frame)
             case .oldHead(let number, let payloadBytes):
                 if slot(ofNumber: number) == nil { countUseless(headBytes: payloadBytes) }
                 if resetsCount > limits.resetsMax { fault = .resetFlood }
                 return fault == nil
+            case .passedOver:
+                fault = .protocolError
+                return false
             case .blockTooLong:
                 fault = .headerFlood
                 return false
             }
         }
+        let hasBegun = frames.takeBeginning()
+        if !frames.isMidway {
+            midwaySince = .distantPast
+        } else if hasBegun || midwaySince == .distantPast {
+            midwaySince = now
+        }
         swap(&frames, &incoming)
-        if hasNewSettings { takeSettings() }
         return fault == nil
     }
 
@@ -186,17 +160,6 @@ final class HTTP2Session {
 
     /// Counts a header block that no request comes of, which nghttp2 decodes all the same, as resets: one, and one for each 128 bytes.
     func countUseless(headBytes: Int) { resetsCount += 1 + headBytes >> 7 }
-
-    /// The peer may have changed the window that streams begin with; those that are open change by as much (RFC 9113 §6.9.2).
-    private func takeSettings() {
-        hasNewSettings = false
-        let changed = Int(nghttp2_session_get_remote_settings(raw, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE))
-        for slot in streams.indices where streams[slot].isByHand {
-            streams[slot].window += changed - initialWindow
-            if streams[slot].queuedBytes > 0 { setReady(slot) }
-        }
-        initialWindow = changed
-    }
 
     /// Answers that waited for the connection's window may go on.
     func resumeStarved() {
@@ -247,15 +210,31 @@ final class HTTP2Session {
                     hasFrames = false
                     return true
                 }
-                for number in cut {
-                    nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, UInt32(NGHTTP2_NO_ERROR.rawValue))
-                }
-                cut.removeAll()
+                cutRest()
                 continue
             }
+            if !endedByHand.isEmpty, takeEnd(UnsafeRawBufferPointer(start: bytes, count: count)) { continue }
             outgoing.writeBytes(UnsafeBufferPointer(start: bytes, count: count))
         }
         return false
+    }
+
+    /// Resets streams whose answer is out and whose request is not whole (RFC 9113 §8.1).
+    private func cutRest() {
+        for number in cut {
+            guard let slot = slot(ofNumber: number), !streams[slot].isWhole else { continue }
+            nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, UInt32(NGHTTP2_NO_ERROR.rawValue))
+        }
+        cut.removeAll()
+    }
+
+    /// Whether a frame is the RST_STREAM of a stream that was ended by hand; that is not to be sent (RFC 9113 §5.1).
+    private func takeEnd(_ frame: UnsafeRawBufferPointer) -> Bool {
+        guard frame[3] == NGHTTP2_RST_STREAM.rawValue else { return false }
+        let number = Int32(bitPattern: frame.loadUnaligned(fromByteOffset: 5, as: UInt32.self).bigEndian)
+        guard let place = endedByHand.firstIndex(of: number) else { return false }
+        endedByHand.remove(at: place)
+        return true
     }
 
     /// The connection has nothing more to say or to hear.
@@ -337,14 +316,9 @@ final class HTTP2Session {
         nghttp2_submit_ping(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
     }
 
-    /// Tells the peer to open no more streams here, and takes those that it opened before it heard of that (RFC 9113 §6.8).
-    func announceGoAway() {
-        hasFrames = true
-        nghttp2_submit_shutdown_notice(raw)
-    }
-
     /// Takes no more streams, and tells the peer which the last one is; those that are open go on.
     func goAway() {
+        if hasSaidGoAway { return }
         hasFrames = true
         hasSaidGoAway = true
         mustSayLast = true
@@ -399,7 +373,7 @@ final class HTTP2Session {
 
     private func hold(_ bytesCount: Int) {
         heldBytes += bytesCount
-        if !isTrusted { sharedLimits.heldBytes += bytesCount }
+        sharedLimits.heldBytes += bytesCount
     }
 
     private func buffer(_ bytesCount: Int) {
@@ -488,7 +462,8 @@ extension HTTP2Session {
         if isTrailer {
             streams[slot].count(name: name, value: value, limits: limits)
         } else {
-            buffer(streams[slot].receive(name: name, value: value, limits: limits))
+            let keptBytes = streams[slot].receive(name: name, value: value, limits: limits)
+            if keptBytes > 0 { buffer(keptBytes) }
         }
         guard streams[slot].isHeadTooLarge, streams[slot].isHeadFarTooLarge(limits) else { return true }
         fault = .headerFlood
@@ -504,11 +479,11 @@ extension HTTP2Session {
             let isEnd = UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
             if role == .client, type == NGHTTP2_HEADERS.rawValue { events.append(.head(slot: slot)) }
             guard role == .server else { return }
+            hasHead = true
             if isEnd { streams[slot].isWhole = true }
             if isEnd || streams[slot].isHeadTooLarge { report(slot) }
         case NGHTTP2_SETTINGS.rawValue:
             guard UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_ACK.rawValue == 0 else { return }
-            hasNewSettings = true
             events.append(.settings)
         case NGHTTP2_RST_STREAM.rawValue: (resetsCount, resetByPeer) = (resetsCount + 1, number)
         case NGHTTP2_GOAWAY.rawValue:

@@ -203,13 +203,16 @@ struct HTTP2Stream {
     }
 
     /// Puts the memory back for the next request; not for an event stream, which has none.
-    mutating func giveBack(head: [UInt8], body: [UInt8]) {
+    mutating func giveBack(head: inout [UInt8], body: inout [UInt8]) {
         guard !isEventStream else { return }
-        self.head = head
-        self.body = body
+        swap(&self.head, &head)
+        swap(&self.body, &body)
         Self.empty(&self.head)
         Self.empty(&self.body)
     }
+
+    /// Whether it is to be reset when its peer sends no more: an event stream, or a request that will not become whole.
+    var isOfNoUseWithoutInput: Bool { !isReset && (isByHand || (!isWhole && !isAnswered)) }
 
     /// Whether the request has taken too long to come.
     func isLate(at now: NIODeadline, _ limits: HTTPLimits) -> Bool {

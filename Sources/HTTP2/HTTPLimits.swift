@@ -3,11 +3,22 @@ import NIOCore
 /// State that the connections of an event loop share. Used on that loop only.
 final class SharedLimits {
     let limits: HTTPLimits
-    /// Bytes that the ordinary streams of all HTTP/2 connections take, the requests on HTTP/1.1 that are not whole or not begun, and the answers
-    /// there that have not gone out.
-    var heldBytes = 0
+    private let held: UnsafeMutablePointer<Int>
 
-    init(_ limits: HTTPLimits) { self.limits = limits }
+    init(_ limits: HTTPLimits) {
+        self.limits = limits
+        held = .allocate(capacity: 1)
+        held.initialize(to: 0)
+    }
+
+    deinit { held.deallocate() }
+
+    /// Bytes that the ordinary streams of all HTTP/2 connections take, the requests on HTTP/1.1 that are not whole or not begun, and the answers
+    /// there that have not gone out. In plain memory, because each request and each push looks at it.
+    var heldBytes: Int {
+        @inline(__always) get { held.pointee }
+        @inline(__always) set { held.pointee = newValue }
+    }
 }
 
 /// The bounds on what one connection may ask for; each has an answer (design §7: libnghttp2 1.52 enforces none of the first five).
@@ -27,8 +38,8 @@ public struct HTTPLimits: Sendable, Equatable {
     public var largeHeadersMax = 8
     /// Streams open at once on a connection, told as SETTINGS_MAX_CONCURRENT_STREAMS; one more is refused. Default 1,000.
     public var streamsMax = 1_000
-    /// How long a connection may take until its first request's header is whole, and each header of HTTP/1.1 from its first byte. Default 10 s;
-    /// then it is closed.
+    /// How long a connection may take until its first request's header is whole, and each header from its first byte; with HTTP/2 any frame
+    /// other than DATA, too. Default 10 s; then it is closed.
     public var headerTimeout = TimeAmount.seconds(10)
     /// How long a request's body may take. Default 30 s; then 408, or a reset stream.
     public var bodyTimeout = TimeAmount.seconds(30)
@@ -53,7 +64,8 @@ public struct HTTPLimits: Sendable, Equatable {
     /// it is begun, and its answer until it has gone out. Requests on HTTP/1.1 count until they are begun, and their answers once there are 4 KiB
     /// that have not gone out. Then the connection that holds most is ended, after 503 where that is part of a request on HTTP/1.1. Default 16 MiB.
     public var heldBytesMax = 16 << 20
-    /// How long answers may wait on a connection without a byte of any going out, before it is closed. Default 10 s.
+    /// How long answers may wait on a connection without a byte of any going out, before it is closed; and how long a peer that has sent FIN over
+    /// HTTP/2 may wait for its last answers. Default 10 s.
     public var stallTimeout = TimeAmount.seconds(10)
 
     public init() {}

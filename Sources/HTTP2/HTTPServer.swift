@@ -20,7 +20,7 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler {
     private var isDecided = false
     private let openedAt = NIODeadline.now()
     private(set) var context: ChannelHandlerContext?
-    /// Where it stands in the loop's list of connections whose protocol is not known.
+    /// The index in the loop's list of connections whose protocol is not known.
     var place = -1
 
     init(server: HTTPLoop) { self.server = server }
@@ -142,7 +142,8 @@ public final class HTTPServer: Sendable {
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.recvAllocator, value: receiveAllocator)
-            .childChannelOption(.maxMessagesPerRead, value: messagesPerRead)
+            // Little is read of a stranger at a time: see `readMuch()`.
+            .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }

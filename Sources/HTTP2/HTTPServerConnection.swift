@@ -133,7 +133,7 @@ open class HTTPServerConnection {
     private var readingResumedAt = NIODeadline.distantPast
     private var readingPausedUntil: NIODeadline?
     // Behind the byte that says whether there is a pause: each connection pays for the gaps between its fields.
-    private var isReadingLittle = false
+    private(set) var isReadingLittle = false
     var hasRequested = false
 
     init(channel: any Channel, server: HTTPLoop) {
@@ -185,7 +185,8 @@ open class HTTPServerConnection {
     /// Ends a stream at once.
     open func reset(_ stream: StreamID) { preconditionFailure("to be overridden") }
 
-    /// Bounds what the peer may send from now on by other limits than those of its loop, over HTTP/2: for one that has proved who it is.
+    /// Bounds what the peer may send from now on by other limits than those of its loop, over HTTP/2: for one that has proved who it is. Its
+    /// bytes no longer count among those that the loop's connections hold together.
     open func setLimits(_ limits: HTTPLimits) {}
 
     /// Counts a request that the application refused as a stream that the peer has reset: see ``HTTPLimits/resetsMax``.
@@ -194,11 +195,15 @@ open class HTTPServerConnection {
     /// Asks for a sign of life.
     open func ping() { preconditionFailure("to be overridden") }
 
-    /// Asks the peer to open no more streams, and still takes them.
-    open func announceGoAway() { preconditionFailure("to be overridden") }
+    /// Asks the peer to go elsewhere as soon as that can cost it nothing: with the end of the last answer or event stream that is open. Until then
+    /// requests are served.
+    open func leave() { preconditionFailure("to be overridden") }
 
-    /// Takes no more streams; closes when the last one is over.
+    /// As ``leave()``, but its time is over: where nothing is open, the peer is asked at once. Event streams are to be finished before.
     open func goAway() { preconditionFailure("to be overridden") }
+
+    /// Closes the connection, and says goodbye where that was not done.
+    open func cutOff() { close() }
 
     /// Has TCP give up when what was sent has not been acknowledged for so long (RFC 5482), on Linux; without it that takes some 15 minutes.
     public func boundUnacknowledged(_ time: TimeAmount) {
@@ -253,14 +258,15 @@ open class HTTPServerConnection {
     func readMuchAgain(at now: NIODeadline) {
         guard isReadingLittle, readingPausedUntil == nil, now - readingResumedAt > .seconds(1) else { return }
         isReadingLittle = false
-        do {
-            try channel.syncOptions?.setOption(.maxMessagesPerRead, value: messagesPerRead)
-            try channel.syncOptions?.setOption(.recvAllocator, value: receiveAllocator)
-        } catch { return }  // As above.
+        readMuch()
+        do { try channel.syncOptions?.setOption(.recvAllocator, value: receiveAllocator) } catch { return }  // As above.
     }
 
-    /// Exempts the connection from ``HTTPLimits/heldBytesMax``, because the application knows its peer.
-    open func trust() {}
+    /// Reads several times in a turn of the loop, for a client that has sent a request. Until then a connection has one read in each turn, so that
+    /// a flood of connections without requests leaves the turns short.
+    func readMuch() {
+        do { try channel.syncOptions?.setOption(.maxMessagesPerRead, value: messagesPerRead) } catch { return }  // As above.
+    }
 
     /// Bytes that count towards ``HTTPLimits/heldBytesMax``.
     var heldBytes: Int { 0 }
@@ -298,7 +304,10 @@ public final class HTTPLoop {
     /// Connections that have had their last word and wait for the peer to read it.
     var lingeringCount = 0
     static let lingeringMax = 256
-    static let lingeringTime = TimeAmount.milliseconds(250)
+    /// How long such a connection waits. A variable for tests on a busy machine alone.
+    var lingeringTime = TimeAmount.milliseconds(250)
+    /// How long a connection that ends in good order waits for its peer to close, so that nothing of what was sent is lost.
+    static let farewellTime = TimeAmount.seconds(1)
     /// Connections with requests that are left for the next turn.
     private var continuing: [HTTP1ServerConnection] = []
     private var isContinuing = false
@@ -321,6 +330,7 @@ public final class HTTPLoop {
     func add(_ connection: HTTPServerConnection) {
         connection.place = connections.count
         connections.append(connection)
+        if isLeaving { connection.leave() }
         scheduleSweep()
         delegate?.connectionOpened(connection)
     }
@@ -342,7 +352,9 @@ public final class HTTPLoop {
         scheduleSweep()
     }
 
-    /// A timer for each would keep what belongs to a closed connection, such as its buffer for reading, until it fires.
+    /// Forgets a connection that has closed, or whose protocol is known now.
+    ///
+    /// The list replaces a timer for each: that kept a closed connection's memory, such as its buffer for reading, until it fired.
     func remove(_ detector: ProtocolDetector) {
         guard detector.place >= 0 else { return }
         let last = undecided.removeLast()
@@ -422,24 +434,28 @@ public final class HTTPLoop {
         eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {
             self.isSweeping = false
             self.date.refresh(at: .now())
-            let now = NIODeadline.now()
-            for detector in self.undecided { detector.sweep(at: now) }
-            for connection in self.connections {
-                connection.sweep(at: now)
-                connection.readMuchAgain(at: now)
-            }
-            self.boundHeldBytes()
+            self.sweep(at: .now())
             self.scheduleSweep()
         }
     }
 
-    /// Asks on every connection for no more streams. What is under way to this node meanwhile is taken: call ``goAway()`` a round trip later.
-    public func announceGoAway() {
-        isLeaving = true
-        for connection in connections { connection.announceGoAway() }
+    /// Ends connections and streams whose time is over.
+    func sweep(at now: NIODeadline) {
+        for detector in undecided { detector.sweep(at: now) }
+        for connection in connections {
+            connection.sweep(at: now)
+            connection.readMuchAgain(at: now)
+        }
+        boundHeldBytes()
     }
 
-    /// Lets every connection finish what is open, and takes no more.
+    /// Has every connection end once nothing is open there, those too that are accepted from now on. See ``HTTPServerConnection/leave()``.
+    public func leave() {
+        isLeaving = true
+        for connection in connections { connection.leave() }
+    }
+
+    /// As ``leave()``, but those on which nothing is open end now.
     public func goAway() {
         isLeaving = true
         for connection in connections { connection.goAway() }
@@ -447,7 +463,7 @@ public final class HTTPLoop {
 
     /// Cuts every connection.
     public func closeAll() {
-        for connection in connections { connection.close() }
+        for connection in connections { connection.cutOff() }
         for detector in undecided { detector.context?.close(promise: nil) }
     }
 }

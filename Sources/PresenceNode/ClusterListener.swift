@@ -118,7 +118,6 @@ final class ClusterListener: HTTPServerDelegate {
         guard !isTrial else { return }
         sender.proven = hello
         connection.setLimits(Self.membersLimits)
-        connection.trust()
         shell.update { $0.greeted(by: hello, at: $1) }
     }
 

@@ -538,11 +538,12 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
 
     // MARK: Stopping
 
-    /// Asks the clients to open no more streams here, and one elsewhere within `spread`; those that are open go on, and calls are answered.
+    /// Asks the clients to open their streams elsewhere within `spread`. Open streams go on and calls are answered. A connection gets GOAWAY once
+    /// nothing is open there, because some clients drop all streams of a connection at GOAWAY.
     func askToLeave(spread: Duration) {
         gateway.hintReconnect(reason: "draining", spread: spread)
         flush()
-        http.announceGoAway()
+        http.leave()
     }
 
     /// Succeeds once no session is left, or at `deadline`.
@@ -550,11 +551,17 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         eventLoop.flatSubmit { self.eventLoop.when({ self.gateway.sessionsCount == 0 }, until: deadline) }
     }
 
-    /// Opens no more streams, and forgets its sessions without a word: the owners keep them for the reconnect grace, so that a client
+    /// Ends the streams that are left, and forgets their sessions without a word: the owners keep them for the reconnect grace, so that a client
     /// that comes back elsewhere is not shown to have left (design §5).
     func drain() {
         isDraining = true
+        for seat in seats { if let seat { seat.connection.finish(seat.stream) } }
         http.goAway()
+    }
+
+    /// Succeeds once the clients have closed their connections, or at `deadline`.
+    func whenClosed(until deadline: NIODeadline) -> EventLoopFuture<Void> {
+        eventLoop.flatSubmit { self.eventLoop.when({ self.http.connectionsCount == 0 }, until: deadline) }
     }
 
     /// Succeeds once nothing waits for an answer, or at `deadline`.

@@ -294,9 +294,10 @@ public final class RollcallNode: @unchecked Sendable {
             state.notReady = "draining"
             return shell.update { $0.drain(at: $1) }
         }.get()
-        for server in servers.prefix(1) { await server.stopListening() }
         let deadline = NIODeadline.now() + .nanoseconds(configuration.drainTimeout.wholeNanoseconds)
+        // The port stays open meanwhile: a load balancer may still send clients here. They are served, and asked to leave at once.
         if othersStay { try await leaveClients(until: deadline) }
+        for server in servers.prefix(1) { await server.stopListening() }
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.drain() }.get() }
         for gateway in gateways { try await gateway.whenIdle(until: deadline).get() }
         try await shell.eventLoop.flatSubmit { [shell] in shell.eventLoop.when({ shell.node.isHandedOver }, until: deadline) }.get()
@@ -313,6 +314,8 @@ public final class RollcallNode: @unchecked Sendable {
             opsListener.stop()
             opsHTTP.closeAll()
         }.get()
+        let allIsRead = NIODeadline.now() + Self.roundTrip
+        for gateway in gateways { try await gateway.whenClosed(until: allIsRead).get() }
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.http.closeAll() }.get() }
         for server in servers.dropFirst() { await server.stopListening() }
         store.close()
@@ -320,7 +323,7 @@ public final class RollcallNode: @unchecked Sendable {
         try await group.shutdownGracefully()
     }
 
-    /// What a client sent before it heard that the node leaves is here by then.
+    /// By then a client's requests that crossed the hint are here, and the client has read the last answers.
     private static let roundTrip = TimeAmount.milliseconds(500)
 
     /// Asks the clients to go, over half of the time that there is, and waits for them, and for the calls that are under way.

@@ -40,7 +40,7 @@ import Testing
         let channel = try await ClientBootstrap(group: eventLoop)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(Asker(all: received) { server.http.announceGoAway() })
+                    try channel.pipeline.syncOperations.addHandler(Asker(all: received) { server.http.leave() })
                 }
             }
             .connect(host: "127.0.0.1", port: server.port).get()

@@ -263,7 +263,7 @@ import Testing
                 && server.http.connections.contains { $0.heldBytes > 0 }
         }
         try await server.onLoop { server in
-            server.http.announceGoAway()
+            server.http.leave()
             server.http.goAway()
         }
         #expect(!(try await peers[0].textUntilClosed()).contains("connection: close"))

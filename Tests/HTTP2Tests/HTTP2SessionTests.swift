@@ -112,18 +112,6 @@ import Testing
         #expect(counts.count > 5 && counts.allSatisfy { $0 < 20_000 + 16_384 + 9 }, "\(counts)")
     }
 
-    @Test func aRequestUnderWayIsAnsweredThoughTheServerHasAnnouncedThatItLeaves() {
-        _ = request()
-        server.announceGoAway()
-        let seen = exchange { answer($0, bytes: 5) }
-        #expect(seen.client == ["goAway", "head", "data 5", "closed 0"])
-        #expect(request() == nil)
-        #expect(!server.isOver)
-        server.goAway()
-        exchange()
-        #expect(server.isOver)
-    }
-
     @Test func aRequestThatComesBeforeTheServerHasSaidWhichIsTheLastIsAnswered() {
         _ = request()
         server.goAway()

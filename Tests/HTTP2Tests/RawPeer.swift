@@ -5,7 +5,8 @@ import Testing
 
 @testable import HTTP2
 
-/// An HTTP/2 client on a real socket that sends any bytes and keeps the frames that come. A wait ends after ten seconds.
+/// An HTTP/2 client on a real socket that sends any bytes and keeps the frames that come. A wait ends after a minute: the loops are shared
+/// with all other tests.
 final class RawPeer: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
 
@@ -60,7 +61,7 @@ final class RawPeer: ChannelInboundHandler, @unchecked Sendable {
             return false
         }
         if isTrue { promise.succeed() }
-        let deadline = channel.eventLoop.scheduleTask(in: .seconds(10)) { promise.fail(TooLate(frames: self.frames)) }
+        let deadline = channel.eventLoop.scheduleTask(in: .seconds(60)) { promise.fail(TooLate(frames: self.frames)) }
         defer { deadline.cancel() }
         try await promise.futureResult.get()
         return frames
@@ -137,11 +138,11 @@ final class RawServer: HTTPServerDelegate, @unchecked Sendable {
         try await http.eventLoop.submit { body(self) }.get()
     }
 
-    /// Waits until `condition` holds on the server's loop, at most ten seconds.
+    /// Waits until `condition` holds on the server's loop, at most a minute.
     func until(_ condition: @escaping @Sendable (RawServer) -> Bool) async throws {
-        let deadline = NIODeadline.now() + .seconds(10)
+        let deadline = NIODeadline.now() + .seconds(60)
         while try await !http.eventLoop.scheduleTask(in: .milliseconds(5), { condition(self) }).futureResult.get() {
-            try #require(.now() < deadline, "not within ten seconds: \(seen)")
+            try #require(.now() < deadline, "not within a minute: \(seen)")
         }
     }
 

@@ -172,7 +172,7 @@ import Testing
         var limits = HTTPLimits()
         limits.heldBytesMax = 200_000
         let server = try await RawServer.start(limits) { request, connection in
-            if request.stream.number == 1 { connection.trust() }
+            if request.stream.number == 1 { connection.setLimits(limits) }
         }
         let trusted = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + RawFrame.head(1, RawFrame.get).bytes)
         trusted.send(Self.beginnings(400).dropFirst() + [Self.ping])

@@ -1,0 +1,120 @@
+import NIOCore
+import Testing
+
+@testable import HTTP2
+
+/// A server that leaves costs its clients nothing that is open (RFC 9113 §6.8), over real sockets.
+///
+/// Python's h2 and httpx lose every stream of a connection with GOAWAY, whatever it says of the last one.
+@Suite(.timeLimit(.minutes(1))) struct LeavingTests {
+    private static let ping = RawFrame(.ping, payload: Array(0..<8))
+
+    /// A server that opens an event stream for the request of stream 1 and answers all others, with a client that has it open.
+    private func start() async throws -> (RawServer, RawPeer) {
+        let server = try await RawServer.start { request, connection in
+            if request.stream.number == 1 { RawServer.openStream(request, connection) } else { RawServer.sayHello(request, connection) }
+        }
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + RawFrame.head(1, RawFrame.get).bytes)
+        try await peer.frames { frames, _ in frames.contains { $0.kind == .headers } }
+        return (server, peer)
+    }
+
+    private static let stream = StreamID(slot: 0, number: 1)
+
+    @Test("The hint arrives without GOAWAY, requests are served, and GOAWAY comes when the event stream is gone")
+    func goAwayAfterTheLastStream() async throws {
+        let (server, peer) = try await start()
+        try await server.onLoop { server in
+            _ = server.http.connections.first?.push(ByteBuffer(string: "hint"), to: Self.stream)
+            server.http.leave()
+        }
+        try await peer.frames { frames, _ in frames.contains { $0.payload == Array("hint".utf8) } }
+        peer.send([.head(3, RawFrame.get)])
+        try await peer.frames { frames, _ in frames.contains { $0.stream == 3 && $0.isEnd } }
+        peer.send([Self.ping])
+        let before = try await peer.frames { frames, _ in frames.contains { $0.kind == .ping } }
+        #expect(!before.contains { $0.kind == .goAway }, "\(before)")
+        peer.send([RawFrame(.reset, stream: 1, payload: RawFrame.big(8))])
+        let frames = try await peer.framesUntilClosed()
+        #expect(frames.last?.kind == .goAway && frames.last?.payload == RawFrame.big(3) + RawFrame.big(0), "\(frames)")
+        #expect(server.seen.violations == [] && server.seen.streamsClosed == [.peerLeft])
+        try await server.stop()
+    }
+
+    @Test("A connection on which nothing is open is left alone until its next answer")
+    func goAwayFollowsAnAnswer() async throws {
+        let server = try await RawServer.start()
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
+        try await server.until { $0.seen.connections == 1 }
+        try await server.onLoop { $0.http.leave() }
+        peer.send([Self.ping])
+        let before = try await peer.frames { frames, _ in frames.contains { $0.kind == .ping } }
+        #expect(!before.contains { $0.kind == .goAway }, "\(before)")
+        peer.send([.head(1, RawFrame.get)])
+        let frames = try await peer.framesUntilClosed()
+        #expect(frames.last?.payload == RawFrame.big(1) + RawFrame.big(0) && frames.dropLast().last?.isEnd == true, "\(frames)")
+        try await server.stop()
+    }
+
+    @Test("A connection that is accepted while the server leaves is served, and asked to end after its answer")
+    func newConnectionIsServed() async throws {
+        let server = try await RawServer.start()
+        try await server.onLoop { $0.http.leave() }
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + RawFrame.head(1, RawFrame.get).bytes)
+        let frames = try await peer.framesUntilClosed()
+        #expect(frames.last?.kind == .goAway && frames.contains { $0.stream == 1 && $0.isEnd }, "\(frames)")
+        try await server.stop()
+    }
+
+    @Test("At the end of its time an event stream gets END_STREAM before GOAWAY, and a request that waits its answer")
+    func streamEndsBeforeGoAway() async throws {
+        let server = try await RawServer.start { request, connection in
+            if request.stream.number == 1 { RawServer.openStream(request, connection) }
+        }
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
+        peer.send([.head(1, RawFrame.get), .head(3, RawFrame.get)])
+        try await server.until { $0.seen.requests.count == 2 }
+        try await server.onLoop { server in
+            server.http.leave()
+            server.http.connections.first?.finish(Self.stream)
+            server.http.goAway()
+        }
+        let before = try await peer.frames { frames, _ in frames.contains { $0.stream == 1 && $0.isEnd } }
+        #expect(!before.contains { $0.kind == .goAway }, "\(before)")
+        try await server.onLoop { server in
+            let answer = HTTPResponse(status: 200, contentType: .text, body: ByteBuffer(string: "late"))
+            server.http.connections.first?.respond(to: StreamID(slot: 1, number: 3), answer)
+        }
+        let frames = try await peer.framesUntilClosed()
+        #expect(frames.suffix(2).map(\.kind) == [.data, .goAway] && frames.dropLast().last?.payload == Array("late".utf8), "\(frames)")
+        #expect(server.seen.streamsClosed == [.finished])
+        try await server.stop()
+    }
+
+    @Test("A request that crosses GOAWAY costs nothing that was sent before")
+    func requestCrossesGoAway() async throws {
+        let server = try await RawServer.start()
+        let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello, isReading: false)
+        try await server.until { $0.seen.connections == 1 }
+        try await server.onLoop { $0.http.leave() }
+        peer.send([.head(1, RawFrame.get)])
+        try await server.until { $0.seen.requests.count == 1 }
+        for stream in 1..<50 { peer.send([.head(UInt32(2 * stream + 1), RawFrame.get)]) }
+        try await peer.channel.setOption(.autoRead, value: true).get()
+        let frames = try await peer.framesUntilClosed()
+        #expect(frames.contains { $0.stream == 1 && $0.isEnd }, "\(frames)")
+        let last = try #require(frames.last { $0.kind == .goAway }).payload.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+        let answered = Set(frames.filter(\.isEnd).map(\.stream))
+        #expect(answered == Set(stride(from: 1, through: last, by: 2)), "what is at most the last stream is answered, and nothing else")
+        try await server.stop()
+    }
+
+    @Test("A connection that is cut off is told GOAWAY")
+    func cutOffSaysGoAway() async throws {
+        let (server, peer) = try await start()
+        try await server.onLoop { $0.http.closeAll() }
+        let frames = try await peer.framesUntilClosed()
+        #expect(frames.last?.kind == .goAway && frames.last?.error == 0, "\(frames)")
+        try await server.stop()
+    }
+}
