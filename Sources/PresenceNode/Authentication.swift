@@ -195,6 +195,8 @@ public struct TokenMint: Sendable {
 final class VerifiedToken {
     let header: [UInt8]
     let caller: Caller
+    /// Why a login of the user was refused last, and up to when the next one is.
+    var loginRefusal: LoginRates.Refusal?
 
     init(header: [UInt8], caller: Caller) {
         self.header = header

@@ -97,8 +97,8 @@ public struct NodeConfiguration: Sendable {
     /// Logins of one user within 10 s at this node, at once or one after another; 0 for no limit. Default 100: a user may have 64 sessions, and
     /// all of them may come back at once.
     public var loginsPerUserMax = 100
-    /// Logins from one address within 10 s; 0 for no limit. Default 100,000, because a proxy or a provider stands for many users: no single loop
-    /// takes so many, so a smaller number is for nodes that their clients reach directly.
+    /// Logins from one address within 10 s; 0 for no limit. Default 100,000, which is what one loop carries: a proxy, a provider or a load test is
+    /// one address for many users. For a node that clients reach directly, 1,000 keeps somebody who has many tokens from using up a tenth of a loop.
     public var loginsPerAddressMax = 100_000
     /// How long a node that was told to stop waits for its clients to go elsewhere, where there are other nodes, and for what is in
     /// flight. Default 30 s.

@@ -18,27 +18,6 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         var login: Work?
     }
 
-    /// What this loop counts; copied for the metrics.
-    struct Counters: Sendable {
-        /// Operations carried out, by ``API/Operation/rawValue``.
-        var successes = [UInt64](repeating: 0, count: API.Operation.allCases.count)
-        /// Operations refused, by operation and code.
-        var refusals: [API.Operation: [Int: UInt64]] = [:]
-        var rejections = PolicyRejections()
-        var violations: [HTTPViolation: UInt64] = [:]
-        var silentSessions: UInt64 = 0
-        var connections = 0
-        var sessions = 0
-        var users = 0
-        var gateway = Gateway.Counters()
-        var pushSeconds = LatencyHistogram()
-        var loginSeconds = LatencyHistogram()
-        var operationSeconds = LatencyHistogram()
-        /// By ``Admission/Kind/rawValue``.
-        var admission: [Admission.Gauges] = []
-        var delay = Duration.zero
-    }
-
     let index: Int
     let eventLoop: any EventLoop
     private(set) var http: HTTPLoop!
@@ -116,6 +95,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             }
         }
     }
+
+    /// How long a connection is left unread when a login on it came too often.
+    private static let pauseAfterLogins = TimeAmount.milliseconds(20)
 
     private static let eventsPath = Array("/v1/events".utf8)
     private static let openAPIPath = Array("/openapi.json".utf8)
@@ -340,6 +322,11 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
             return respond(.wrongMethod("the event stream is opened with GET"), to: request.stream, on: connection, allow: "GET")
         }
         let now = Clock.now()
+        let known = knownCaller(request.authorization, on: connection, at: now)
+        if known != nil, let refusal = (connection.applicationState as? VerifiedToken)?.loginRefusal, refusal.until > now.instant {
+            logins.count(refusal.reason)
+            return refuseLogin(refusal.response, stream: request.stream, on: connection)
+        }
         guard let work = admit(request.lastEventID.isEmpty ? .login : .resume, nil, stream: request.stream, on: connection, at: now) else {
             return
         }
@@ -350,9 +337,10 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 let query = try EventStreamQuery(query)
                 let user = try API.subject(asUser: query.asUser, caller: caller)
                 try query.check(by: gateway.policies.policy(of: user))
-                if let problem = logins.refusal(of: user, from: connection.origin, at: Clock.now().instant) {
-                    connection.countReset()
-                    throw problem
+                if let refusal = logins.refusal(of: user, from: connection.origin, at: Clock.now().instant) {
+                    if user == caller.user, refusal.reason == .loginsPerUser { remember(refusal, of: caller, on: connection) }
+                    ended(work)
+                    return refuseLogin(refusal.response, stream: stream, on: connection)
                 }
                 openSession(of: user, query, resumeFrom: lastEventID, work: work, stream: stream, on: connection)
             } catch {
@@ -360,8 +348,21 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
                 respond(error, to: stream, on: connection)
             }
         }
-        if let caller = knownCaller(request.authorization, on: connection, at: now) { return open(caller, request.stream) }
+        if let known { return open(known, request.stream) }
         authenticate(request, on: connection, operation: nil, work: work, then: open)
+    }
+
+    /// Until then, the user's next logins with this token are refused before anything else is looked at.
+    private func remember(_ refusal: LoginRates.Refusal, of caller: Caller, on connection: HTTPServerConnection) {
+        guard let token = connection.applicationState as? VerifiedToken, token.caller == caller else { return }
+        token.loginRefusal = refusal
+    }
+
+    private func refuseLogin(_ response: HTTPResponse, stream: StreamID, on connection: HTTPServerConnection) {
+        connection.respond(to: stream, response)
+        connection.countReset()
+        // What else it has sent waits where it costs nothing; it is read 4 KiB at a time for a second after that.
+        connection.pauseReading(for: Self.pauseAfterLogins)
     }
 
     private func openSession(

@@ -1,5 +1,6 @@
 import HTTP2
 import NIOConcurrencyHelpers
+import NIOCore
 import PresenceCore
 import PresenceWire
 
@@ -11,6 +12,7 @@ import PresenceWire
 final class LoginRates: Sendable {
     /// The time in which as many logins as are allowed become allowed again.
     static let window = Duration.seconds(10)
+    private static let windowNanoseconds: Int64 = 10_000_000_000
     /// Users or addresses that are counted at a time; with one more all are forgotten. One is counted for as long as it takes to pay for its logins:
     /// a tenth of a second for one login of a hundred that are allowed.
     static let countedMax = 200_000
@@ -18,26 +20,55 @@ final class LoginRates: Sendable {
     /// The limit that a login exceeds.
     enum Reason: String, CaseIterable { case loginsPerUser, loginsPerAddress }
 
+    /// Why a login is refused. A class, because each verified token has room for one.
+    final class Refusal {
+        let reason: Reason
+        /// When the next one is allowed, if there is none before.
+        let until: Instant
+        let problem: Problem
+        let response: HTTPResponse
+
+        init(_ reason: Reason, loginsMax: Int, wait: Int64, at now: Instant) {
+            self.reason = reason
+            until = now + .nanoseconds(wait)
+            let seconds = Int((wait + 999_999_999) / 1_000_000_000)
+            let who = reason == .loginsPerUser ? "this user" : "this address"
+            let window = LoginRates.window.components.seconds
+            problem = Problem(
+                status: 429, code: 7008,
+                detail: "\(who) may log in \(loginsMax) times in \(window) s at a node; retry after \(seconds) s", retryAfter: seconds)
+            response = HTTPResponse(
+                status: problem.status, contentType: .problem, body: ByteBuffer(bytes: problem.json), retryAfter: problem.retryAfter)
+        }
+    }
+
     private struct Limit<Key: Hashable & Sendable>: Sendable {
         let loginsMax: Int
+        private let spacing: Int64
         private var paidUntil: [Key: Int64] = [:]
         private var sweepAt = 1_024
 
-        init(_ loginsMax: Int) { self.loginsMax = loginsMax }
-
-        private var spacing: Int64 { LoginRates.window.wholeNanoseconds / Int64(loginsMax) }
-
-        /// Nanoseconds until the next login is allowed; 0 or less if it is now.
-        func wait(_ key: Key, at now: Int64) -> Int64 {
-            guard loginsMax > 0, let paid = paidUntil[key], paid > now else { return 0 }
-            return paid + spacing - now - LoginRates.window.wholeNanoseconds
+        init(_ loginsMax: Int) {
+            self.loginsMax = loginsMax
+            spacing = loginsMax > 0 ? LoginRates.windowNanoseconds / Int64(loginsMax) : 0
         }
 
-        mutating func count(_ key: Key, at now: Int64) {
-            guard loginsMax > 0 else { return }
+        /// Counts a login, unless it is too much: then it returns the nanoseconds until the next one is allowed.
+        mutating func pay(_ key: Key, at now: Int64) -> Int64? {
+            guard loginsMax > 0 else { return nil }
             if paidUntil.count >= sweepAt { sweep(at: now) }
-            paidUntil[key] = max(paidUntil[key] ?? now, now) + spacing
+            return Self.pay(&paidUntil[key, default: now], spacing, at: now)
         }
+
+        private static func pay(_ paid: inout Int64, _ spacing: Int64, at now: Int64) -> Int64? {
+            let next = max(paid, now) + spacing
+            guard next <= now + LoginRates.windowNanoseconds else { return next - now - LoginRates.windowNanoseconds }
+            paid = next
+            return nil
+        }
+
+        /// A login that was counted does not take place.
+        mutating func payBack(_ key: Key) { paidUntil[key]? -= spacing }
 
         private mutating func sweep(at now: Int64) {
             paidUntil = paidUntil.filter { $0.value > now }
@@ -62,26 +93,21 @@ final class LoginRates: Sendable {
     /// Logins refused so far.
     var refusedCounts: [Reason: UInt64] { state.withLockedValue { $0.refused } }
 
+    /// Counts a login that is refused for a reason that was given before.
+    func count(_ reason: Reason) { state.withLockedValue { $0.refused[reason, default: 0] += 1 } }
+
     /// Counts a login, or says why it is too much.
-    func refusal(of user: UserID, from address: ConnectionLimits.Address, at now: Instant) -> Problem? {
-        let refusal = state.withLockedValue { state -> (reason: Reason, loginsMax: Int, wait: Int64)? in
-            let waits = (state.users.wait(user, at: now.nanoseconds), state.addresses.wait(address, at: now.nanoseconds))
-            if waits.0 <= 0, waits.1 <= 0 {
-                state.users.count(user, at: now.nanoseconds)
-                state.addresses.count(address, at: now.nanoseconds)
-                return nil
+    func refusal(of user: UserID, from address: ConnectionLimits.Address, at now: Instant) -> Refusal? {
+        let wait = state.withLockedValue { state -> (reason: Reason, loginsMax: Int, nanoseconds: Int64)? in
+            if let wait = state.users.pay(user, at: now.nanoseconds) {
+                state.refused[.loginsPerUser, default: 0] += 1
+                return (.loginsPerUser, state.users.loginsMax, wait)
             }
-            let reason = waits.0 > 0 ? Reason.loginsPerUser : .loginsPerAddress
-            state.refused[reason, default: 0] += 1
-            return (reason, waits.0 > 0 ? state.users.loginsMax : state.addresses.loginsMax, max(waits.0, waits.1))
+            guard let wait = state.addresses.pay(address, at: now.nanoseconds) else { return nil }
+            state.users.payBack(user)
+            state.refused[.loginsPerAddress, default: 0] += 1
+            return (.loginsPerAddress, state.addresses.loginsMax, wait)
         }
-        guard let refusal else { return nil }
-        let seconds = Int((refusal.wait + 999_999_999) / 1_000_000_000)
-        let who = refusal.reason == .loginsPerUser ? "this user" : "this address"
-        return Problem(
-            status: 429, code: 7008,
-            detail:
-                "\(who) may log in \(refusal.loginsMax) times in \(Self.window.components.seconds) s at a node; retry after \(seconds) s",
-            retryAfter: seconds)
+        return wait.map { Refusal($0.reason, loginsMax: $0.loginsMax, wait: $0.nanoseconds, at: now) }
     }
 }

@@ -97,7 +97,9 @@ import Testing
         Case("A coding behind a control character", post("Transfer-Encoding: \u{b}chunked\r\n", "0\r\n\r\n"), 400),
         Case("An empty length", post("Content-Length:\r\n"), 400),
         Case("A length in hexadecimal digits", post("Content-Length: 0x2\r\n", "ab"), 400),
-        Case("Chunks and a length in HTTP/1.0", "POST /x HTTP/1.0\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        Case(
+            "Chunks and a length in HTTP/1.0",
+            "POST /x HTTP/1.0\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         Case("A length and chunks (RFC 9112 6.1)", post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), 400),
         Case("A coding that is not known", post("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n"), 501),
         Case("Chunks that are not last", post("Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n"), 400),

@@ -17,8 +17,9 @@ import Testing
         let here = try address("192.0.2.1")
         for _ in 0..<10 { #expect(rates.refusal(of: ann, from: here, at: start) == nil) }
         let refusal = try #require(rates.refusal(of: ann, from: here, at: start))
-        #expect(refusal.status == 429 && refusal.code == 7008 && refusal.retryAfter == 1)
-        #expect(refusal.detail == "this user may log in 10 times in 10 s at a node; retry after 1 s")
+        #expect(refusal.problem.status == 429 && refusal.problem.code == 7008 && refusal.problem.retryAfter == 1)
+        #expect(refusal.until == start + .seconds(1))
+        #expect(refusal.problem.detail == "this user may log in 10 times in 10 s at a node; retry after 1 s")
         #expect(rates.refusal(of: ann, from: here, at: start + .milliseconds(999)) != nil)
         #expect(rates.refusal(of: ann, from: here, at: start + .milliseconds(1_000)) == nil)
         #expect(rates.refusal(of: ann, from: here, at: start + .milliseconds(1_001)) != nil)
@@ -32,7 +33,8 @@ import Testing
         let (here, elsewhere) = (try address("192.0.2.1"), try address("192.0.2.2"))
         for number in 0..<5 { #expect(rates.refusal(of: UserID(app: "a", id: "u\(number)"), from: here, at: start) == nil) }
         let refusal = try #require(rates.refusal(of: ann, from: here, at: start))
-        #expect(refusal.detail == "this address may log in 5 times in 10 s at a node; retry after 2 s" && refusal.retryAfter == 2)
+        #expect(refusal.problem.detail == "this address may log in 5 times in 10 s at a node; retry after 2 s")
+        #expect(refusal.problem.retryAfter == 2)
         #expect(rates.refusal(of: ann, from: elsewhere, at: start) == nil)
         #expect(rates.refusedCounts == [.loginsPerAddress: 1])
     }
