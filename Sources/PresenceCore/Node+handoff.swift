@@ -128,9 +128,10 @@ extension Node {
     mutating func advanceHandoff(at now: Now) {
         handoff.measure(at: now.instant)
         let isHeard = peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isHeard(from: $0) }
-        // With two of three keepers somewhere else nobody here may know what was acknowledged.
+        // With two of three keepers somewhere else nobody here may know what was acknowledged, also where this node has decided before: both may
+        // have gone before anybody else had heard of it.
         let isMissingMuch = missedCount >= Ring.replicasMax - 1
-        if isHeard, !isMissingMuch { owners.noteHeard(into: &outbox) }
+        if isMissingMuch { owners.isUnheard = true } else if isHeard { owners.noteHeard(into: &outbox) }
         if isHeard, handoff.coldCount > 0, hasMet, isRenewed || !isMissingMuch { warmUp(at: now) }
         let isComplete = peers.indices.dropFirst().allSatisfy { !peers[$0].isAlive || handoff.isTaken(from: $0) }
         if isComplete, !handoff.isSettled {
@@ -138,7 +139,7 @@ extension Node {
             unheardSince = nil
         }
         guard handoff.coldCount > 0, now.instant >= handoff.deadline else { return }
-        owners.isUnheard = !isHeard || !isRenewed && isMissingMuch
+        if !isHeard { owners.isUnheard = true }
         warmUp(at: now)
     }
 

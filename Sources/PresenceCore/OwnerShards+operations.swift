@@ -171,13 +171,14 @@ extension OwnerShards {
     ) {
         let user = index(of: id)
         let version = clock.next(at: now.wall)
-        var removed = users[user].subscriptions.remove(targets, of: type, version: version)
-        // Nodes that were not heard may hold a subscription that is not known here: it ends there as well.
-        if isUnheard { removed += users[user].subscriptions.removeUnknown(targets ?? [], at: now.wall, version: version) }
-        drop(removed, of: user, by: .some(session), into: &outbox)
-        // Those removed before may be so on this disk alone, because an earlier attempt failed.
-        let earlier = users[user].subscriptions.tombstones(of: targets).filter { $0.version != version && $0.isOf(type) }
-        outbox.rows += earlier.map { Row($0, of: id) }
+        let (ended, others) = users[user].subscriptions.unsubscribe(
+            targets, of: type, version: version, unknownAt: isUnheard ? now.wall : nil)
+        // The gateways may follow whom this node does not know: nodes that were not heard may have told them.
+        let isDoubtful = isUnheard && targets != nil
+        drop(isDoubtful ? ended + others : ended, of: user, by: .some(session), into: &outbox)
+        guard !isDoubtful, !others.isEmpty else { return }
+        noteFacts(of: user)
+        outbox.rows += others.map { Row($0, of: id) }
     }
 
     private mutating func logout(_ id: UserID, _ session: SessionID?, at now: Now, into outbox: inout Outbox) {

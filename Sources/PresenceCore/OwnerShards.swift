@@ -45,7 +45,8 @@ struct OwnerShards {
     var isCutOff = false {
         didSet { if oldValue, !isCutOff { reviewAll = true } }
     }
-    /// This node has begun to decide without having heard what all others hold, also those that are gone: they were waited for long enough.
+    /// This node decides without having heard what all others hold, also those that are gone: they were waited for long enough, or two of three
+    /// keepers are missed. A list may lack some, and an unsubscribe of a target that is not known is remembered.
     var isUnheard = false
     /// Who went OFFLINE meanwhile is to be looked at again: see ``reviewOutlived(at:)``.
     var reviewAll = false

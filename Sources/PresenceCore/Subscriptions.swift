@@ -131,14 +131,26 @@ struct Subscriptions {
         return found.filter { $0.isOf(type) }.map { remove($0, version: version) }
     }
 
-    /// Remembers the removal of those of `targets` of whom nothing is known. Returns the new tombstones.
-    mutating func removeUnknown(_ targets: [UserID], at wall: Milliseconds, version: Version) -> [Subscription] {
-        let tombstones = targets.map { Subscription(target: $0, subscribedAt: wall, expiresAt: nil, version: version, isRemoved: true) }
-        return tombstones.filter { tombstone in
-            let place = place(of: tombstone.target)
-            let isKnown = place < entries.count && entries[place].target == tombstone.target
-            return !isKnown && merge(tombstone)
+    /// Ends the subscriptions to `targets`, or to everybody with nil, and renews what is remembered of earlier removals: nodes that are gone may
+    /// hold a newer subscription. Of a type, or with nil of any.
+    ///
+    /// - Parameter unknownAt: the wall clock where other nodes may hold subscriptions that are not known here: then removals of unknown targets
+    ///   are remembered, too; nil where nothing else can be known.
+    /// - Returns: the new tombstones: `ended` of those that were followed by what is known here, `others` of the rest.
+    mutating func unsubscribe(
+        _ targets: [UserID]?, of type: UInt8?, version: Version, unknownAt: Milliseconds?
+    ) -> (ended: [Subscription], others: [Subscription]) {
+        let ended = remove(targets, of: type, version: version)
+        var others: [Subscription] = []
+        for target in targets ?? entries.map(\.target) {
+            let place = place(of: target)
+            let known = place < entries.count && entries[place].target == target ? entries[place] : nil
+            let unknown = unknownAt.map { Subscription(of: target, type, removedAt: $0, version: version) }
+            guard var tombstone = known ?? unknown, tombstone.isRemoved, tombstone.isOf(type) else { continue }
+            tombstone.version = version
+            if merge(tombstone) { others.append(tombstone) }
         }
+        return (ended, others)
     }
 
     /// What is remembered of removals, of `targets` or, with nil, of everybody.
@@ -193,6 +205,12 @@ struct Subscriptions {
 }
 
 extension Subscription {
+    /// A tombstone of one that is not known.
+    fileprivate init(of target: UserID, _ type: UInt8?, removedAt wall: Milliseconds, version: Version) {
+        self.init(
+            target: target, subscribeType: type ?? Self.onlineStatus, subscribedAt: wall, expiresAt: nil, version: version, isRemoved: true)
+    }
+
     /// Whether it is of a type; with nil, of any.
     func isOf(_ type: UInt8?) -> Bool { type == nil || type == subscribeType }
 }

@@ -429,6 +429,41 @@ import Testing
         }
     }
 
+    /// Two of the three keepers of a list were killed before the third had heard of the last change.
+    @Test(arguments: [false, true]) mutating func anUnsubscribeHoldsAgainstASubscriptionThatOnlyNodesThatAreGoneKnow(
+        knowsAnEarlierOne: Bool
+    ) throws {
+        cluster = TestCluster(nodes: 4)
+        let ann = cluster.user(ownedBy: 0)
+        let unsubscribe = Call.unsubscribeUserStatus([user("bob")])
+        if knowsAnEarlierOne {
+            cluster.subscribe(ann, to: ["bob"], on: 0)
+            cluster.call(unsubscribe, by: ann, on: 0)
+        }
+        let keepers = cluster.processes[0].node.keeperIDs(of: [user(ann)])[0].map { id in
+            cluster.processes.firstIndex { $0.node.selfPeer.id == id }!
+        }
+        let (gone, third) = (Array(keepers.prefix(2)), keepers[2])
+        cluster.losing = (1..<4).filter { $0 != gone[1] }.map { (from: 0, to: $0) }
+        cluster.subscribe(ann, to: ["bob"], on: 0)
+        for node in gone.reversed() { cluster.kill(node) }
+        cluster.losing = []
+        cluster.advance(.seconds(1))
+        #expect(entries(of: ann, on: third).map(\.isRemoved) == (knowsAnEarlierOne ? [true] : []), "it has not heard of the last change")
+        #expect(cluster.processes[third].node.owners.list(of: user(ann)).mayLackSome)
+        let answer = cluster.call(unsubscribe, by: ann, on: third)
+        guard case .done = answer else { return #expect(Bool(false), "\(String(describing: answer))") }
+        for node in gone { try cluster.restart(node) }
+        cluster.advance(.seconds(5))
+        for node in keepers { #expect(entries(of: ann, on: node).map(\.isRemoved) == [true], "\(node) of \(keepers)") }
+        #expect(!cluster.processes[third].node.isUnheard, "all that were missed have been heard")
+    }
+
+    private func entries(of name: String, on node: Int) -> [Subscription] {
+        let owners = cluster.processes[node].node.owners
+        return owners.index(ofKnown: user(name)).map { owners.users[$0].subscriptions.entries } ?? []
+    }
+
     @Test mutating func aNodeTakenForDeadIsToldSoAlthoughTheQueueToItOverflows() throws {
         var settings = CoreSettings()
         settings.linkMessagesMax = 64

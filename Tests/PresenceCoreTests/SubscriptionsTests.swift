@@ -6,9 +6,10 @@ import Testing
 @Suite struct SubscriptionsTests {
     var list = Subscriptions()
 
-    private func entry(_ target: String, at time: Milliseconds, expiresAt: Milliseconds? = nil) -> Subscription {
+    private func entry(_ target: String, at time: Milliseconds, expiresAt: Milliseconds? = nil, type: UInt8 = 1) -> Subscription {
         Subscription(
-            target: user(target), subscribedAt: time, expiresAt: expiresAt, version: Version(milliseconds: time, counter: 0, node: 1))
+            target: user(target), subscribeType: type, subscribedAt: time, expiresAt: expiresAt,
+            version: Version(milliseconds: time, counter: 0, node: 1))
     }
 
     @Test mutating func beyondTheQuotaTheEarliestSubscribedAreRemoved() {
@@ -30,13 +31,33 @@ import Testing
     }
 
     /// The nodes that hold the subscription are down when it ends.
-    @Test mutating func aRemovalOfSomebodyUnknownOutlivesTheSubscriptionThatComesLater() {
-        _ = list.merge(entry("known", at: 1))
-        let time = Version(milliseconds: 5, counter: 0, node: 1)
-        #expect(list.removeUnknown([user("known"), user("unknown")], at: 5, version: time).map(\.target) == [user("unknown")])
-        #expect(list.liveCount == 1)
-        let merged = list.merge(entry("unknown", at: 2))
-        #expect(!merged && list.entry(for: user("unknown")) == nil)
+    @Test mutating func anUnsubscribeOutlivesTheSubscriptionThatComesLater() {
+        for target in ["friend", "known"] { _ = list.merge(entry(target, at: 1, type: target == "friend" ? 3 : 1)) }
+        _ = list.merge(entry("removed", at: 1))
+        _ = list.remove([user("removed")], version: Version(milliseconds: 2, counter: 0, node: 1))
+        let targets = ["known", "unknown", "removed", "unknown", "friend"].map { user($0) }
+        let result = list.unsubscribe(targets, of: 1, version: Version(milliseconds: 5, counter: 0, node: 1), unknownAt: 5)
+        #expect(result.ended.map(\.target) == [user("known")])
+        #expect(result.others.map(\.target) == [user("unknown"), user("removed")])
+        for target in ["known", "unknown", "removed"] {
+            let isNew = list.merge(entry(target, at: 4))
+            #expect(!isNew && list.entry(for: user(target)) == nil, "\(target)")
+        }
+        #expect(list.live.map(\.target) == [user("friend")], "it is of another type")
+    }
+
+    @Test mutating func anUnsubscribeOfAllRenewsEachRemovalThatIsKnown() {
+        for target in ["known", "removed"] { _ = list.merge(entry(target, at: 1)) }
+        _ = list.remove([user("removed")], version: Version(milliseconds: 2, counter: 0, node: 1))
+        let result = list.unsubscribe(nil, of: nil, version: Version(milliseconds: 5, counter: 0, node: 1), unknownAt: nil)
+        #expect(result.ended.map(\.target) == [user("known")] && result.others.map(\.target) == [user("removed")])
+        let isNew = list.merge(entry("removed", at: 4))
+        #expect(!isNew && list.liveCount == 0)
+    }
+
+    @Test mutating func whereNothingElseIsKnownAnUnsubscribeOfSomebodyUnknownLeavesNothing() {
+        let result = list.unsubscribe([user("unknown")], of: nil, version: Version(milliseconds: 5, counter: 0, node: 1), unknownAt: nil)
+        #expect(result.ended.isEmpty && result.others.isEmpty && list.isEmpty)
     }
 
     /// The answer to the first attempt was lost: the second says whom the first has evicted.
