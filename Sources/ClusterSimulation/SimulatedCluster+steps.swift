@@ -254,16 +254,15 @@ extension SimulatedCluster {
         truth.books[call.user].isBusy = false
         // The expiry counts from when the owner took it: between the question and the answer.
         let expiresAt = seconds.map { time + $0 * 1_000_000_000 }
-        if seconds != nil || nodes.contains(where: { $0.isUp && $0.look { $0.isUnheard } }) {
-            truth.books[call.user].doubt()
-        }
+        if seconds != nil { truth.books[call.user].doubt() }
         let wasCertain = truth.books[call.user].isCertain
         let expected = truth.books[call.user].subscribe(targets.compactMap { userIndex($0.id) }, at: time, expiresAt: expiresAt)
         guard wasCertain, truth.books[call.user].isCertain else { return }
         if expected.sorted() != evicted.compactMap({ userIndex($0.id) }).sorted() {
             // An owner that does not know the whole list evicts others than it would have: the two that had it on their disks may have been killed
             // (seed 8028874).
-            if time - manyKilledAt < .milliseconds(12_000) { return truth.books[call.user].doubt() }
+            let isUnheard = nodes.contains { $0.isUp && $0.look { $0.isUnheard } }
+            if isUnheard || time - manyKilledAt < .milliseconds(12_000) { return truth.books[call.user].doubt() }
             violate(.listsAreExact, "user-\(call.user) subscribes to \(targets): evicted are \(evicted), right would be \(expected)")
         }
     }
