@@ -32,6 +32,8 @@ extension Message {
             "replicate \(ticket): " + rows.map { "\($0.user.id) \($0.kind) \($0.key) \($0.version.text)" }.joined(separator: ", ")
         case .replicated(let ticket): "replicated \(ticket)"
         case .digest: "digest"
+        case .askFollowed(let id, _, let users): "askFollowed \(id): \(Self.names(users))"
+        case .areFollowed(let id, let users): "areFollowed \(id): \(Self.names(users))"
         case .offer(_, _, let slots, _, let isLast): "offer of \(slots.count) slots\(isLast ? "" : ", more follow")"
         case .requestOffer: "requestOffer"
         case .want(_, let slots): "want \(slots.count) slots"

@@ -20,7 +20,8 @@ extension Plan {
     /// A separate generator draws these steps: the other steps stay what they are, and so do the histories without these.
     static func publishing(_ options: SimulationOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(50)
-        guard random.isOnce(in: 3) else { return [] }
+        // A policy that is set would switch the removal of users off.
+        guard random.isOnce(in: 3), !options.isRemoval else { return [] }
         let count = max(options.stepsCount / 4, 12)
         var steps = viewers(options, &random) + events(count, options, &random)
         let (isReachable, changesPolicy) = (random.isOnce(in: 3), random.isOnce(in: 2))

@@ -8,7 +8,7 @@ extension Plan {
     static func returning(_ options: SimulationOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(6)
         // Where links are slow up to the end, what was asked for last is seen later than it is looked after.
-        guard !options.isInheritance, !options.isOvertaken, random.isOnce(in: 3) || options.isReturn else { return [] }
+        guard !options.isInheritance, !options.isOvertaken, !options.isRemoval, random.isOnce(in: 3) || options.isReturn else { return [] }
         var steps: [Step] = []
         for user in 0..<options.stagedUsersCount {
             let client = user * SimulatedClient.devicesPerUser

@@ -77,6 +77,7 @@ public struct Plan: Sendable {
             + Self.halved(options)
         apart += Self.succeeding(options) + Self.hurrying(options) + Self.inheriting(options) + Self.rejoining(options)
         apart += Self.outdated(options) + Self.overtaken(options) + Self.publishing(options) + Self.stopping(options)
+        apart += Self.removing(options)
         // After the end everything is healed, and nothing is disturbed any more.
         steps += apart.filter { (0...options.activeMilliseconds).contains($0.at) }
         self.steps = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)

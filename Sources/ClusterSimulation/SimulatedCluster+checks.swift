@@ -82,6 +82,7 @@ extension SimulatedCluster {
             guard let view = clients[client].view[target], let newest = truth.newestAcknowledged(target, before: moment),
                 let version = newest.version, view.version < version.text
             else { continue }
+            if let owner = owner(of: target), endedWithRemoval(of: target, nodes[owner].kept(userID(target)).record) { continue }
             // A user's own devices are not told of a rule alone.
             if truth.sights[target].hasHidden, view.lastUpdateTime >= newest.changedAt { continue }
             violate(
@@ -104,7 +105,7 @@ extension SimulatedCluster {
         // cut off it has taken no changes, and gives way before it decides again.
         guard options.faults.isDisjoint(with: [.partitions, .pauses]) || call.isOfKnownMembers, isSound else { return }
         for record in records.compactMap({ $0 }) {
-            guard let user = userIndex(record.user.id), !truth.sights[user].hasHidden,
+            guard let user = userIndex(record.user.id), !truth.sights[user].hasHidden, !isRemoved(record),
                 let newest = truth.newestAcknowledged(user)?.version
             else { continue }
             if newest.milliseconds < asOf, record.version < newest {
@@ -226,9 +227,12 @@ extension SimulatedCluster {
         checkWhatAllKeep()
         let users = truth.concerned
         let rest = Rest(nodes, users, users.map(userID))
+        let followed = Set(
+            users.indices.flatMap { place in rest.owners[place].map { rest.kept[$0][place].subscriptions } ?? [] }.map(\.target))
         for (place, user) in users.enumerated() where violation == nil {
             guard let owner = rest.owners[place] else { continue }
             let (record, subscriptions) = rest.kept[owner][place]
+            checkRemoved(user, record, follows: !subscriptions.isEmpty, isFollowed: followed.contains(userID(user)), owner: owner)
             checkRecord(user, record)
             checkCustomStatus(user, record)
             checkEnd(user, record)
@@ -369,7 +373,7 @@ extension SimulatedCluster {
             violate(.offlineEndsCustomStatus, "user-\(user) still has \(record.words), which was to end at \(endsBy.milliseconds) ms")
         }
         guard checksHowSessionsEnd, truth.presences[user].openCount == 0, !mayBeReached(user),
-            let byLogout = truth.presences[user].endedByLogout,
+            let byLogout = truth.presences[user].endedByLogout, !isRemoved(record),
             !byLogout || truth.unheardLogouts[user] == nil
         else { return }
         if record.statusType != (byLogout ? .unlogined : .offline) {
@@ -379,6 +383,7 @@ extension SimulatedCluster {
 
     private mutating func checkAcknowledged(_ user: Int, _ record: Record) {
         guard let newest = truth.newestAcknowledged(user), let version = newest.version else { return }
+        if endedWithRemoval(of: user, record) { return }
         guard record.version >= version else {
             return violate(
                 .nothingAcknowledgedIsLost, "user-\(user) was told \(version.text) \"\(newest.text)\", its record is \(record.words)")
@@ -427,6 +432,9 @@ extension SimulatedCluster {
                     .replicasAgree,
                     "\(nodes[node].id) keeps \(kept.record.words), \(kept.subscriptions.count) subscriptions, of user-\(user), its owner \(nodes[owner].id) \(right.record.words), \(right.subscriptions.count)"
                 )
+            }
+            if right.record.version == .zero, let row = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .status, key: "")] {
+                violate(.nothingIsLeftOver, "the disk of \(nodes[node].id) has \(row.version.text) of user-\(user), of whom no node knows")
             }
             guard kept.record.version > .zero else { continue }
             let rule = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .visibility, key: "")]

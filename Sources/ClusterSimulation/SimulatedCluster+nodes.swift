@@ -484,11 +484,14 @@ extension SimulatedCluster {
             case .answer(_, let token, let answer): answered(node, token, answer)
             case .persist(let rows, let ticket, let isUrgent):
                 noteOffline(rows, by: node, in: effects)
+                if options.isRemoval { checkRemoval(in: rows, by: node) }
                 nodes[node].disk.write(rows, ticket: ticket, isUrgent: isUrgent)
             case .discard(let slots):
                 note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")
                 nodes[node].disk.discard(Set(slots))
-            case .forget(let rows): nodes[node].disk.forget(rows)
+            case .forget(let rows):
+                countForgotten(rows, by: node)
+                nodes[node].disk.forget(rows)
             case .connect(let peer): if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
             case .transmit(let peer): transmit(from: node, to: peer)
             case .place(let members): plan(.placed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))

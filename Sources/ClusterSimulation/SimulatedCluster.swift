@@ -96,6 +96,8 @@ public struct SimulatedCluster {
         public var tokensRefused = 0
         /// Acknowledged changes of the app's policy.
         public var policyChanges = 0
+        /// Users removed, by each node that kept them.
+        public var removals = 0
         /// Logins of devices that vendor push reaches, and users that were ONLINE by such a device alone at the end.
         public var reachableLogins = 0
         public var onlineByPush = 0
@@ -122,6 +124,7 @@ public struct SimulatedCluster {
             left.streamsKicked += right.streamsKicked
             left.tokensRefused += right.tokensRefused
             left.policyChanges += right.policyChanges
+            left.removals += right.removals
             left.reachableLogins += right.reachableLogins
             left.onlineByPush += right.onlineByPush
         }

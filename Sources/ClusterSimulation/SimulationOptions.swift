@@ -74,6 +74,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     public let isOvertaken: Bool
     /// The last node that stays is told to stop, and so is one that has just begun.
     public let isStopping: Bool
+    /// The policy removes users who have been away for seven seconds.
+    public let isRemoval: Bool
 
     /// - Parameter isHarder: see ``isHarder``.
     public init(seed: UInt64, isHarder: Bool = false) {
@@ -103,7 +105,10 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         var lossy = SplitMix64(seed: seed).split(30)
         let kind = isHarder && !isInheritance && !isRejoining ? lossy.number(in: 0...23) : .max
         (isOutdated, isOvertaken, isStopping) = (kind == 2, kind == 3, kind == 4)
-        let isHarder = isHarder && !isInheritance && !isRejoining && !isOutdated && !isOvertaken && !isStopping
+        var removing = SplitMix64(seed: seed).split(341)
+        let isLeft = isHarder && !isInheritance && !isRejoining && !isOutdated && !isOvertaken && !isStopping
+        isRemoval = isLeft && removing.isOnce(in: 12)
+        let isHarder = isLeft && !isRemoval
         var apart = SplitMix64(seed: seed).split(8)
         isDeparture = isHarder && apart.isOnce(in: 10) && nodesCount > 2
         isReturn = isHarder && !isDeparture && apart.isOnce(in: 10)
@@ -139,6 +144,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         stageLatest(&latest)
         stageLossy(&lossy)
         if isStopping { (nodesCount, faults, stepsCount, activeMilliseconds) = (4, [.drains], 0, 14_000) }
+        stageRemoval(&removing)
         guard isDeparture else { return }
         faults = [apart.isOnce(in: 2) ? .drains : .kills]
         activeMilliseconds = max(activeMilliseconds, 14_000)
@@ -155,6 +161,15 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
             (nodesCount, usersCount, faults) = (3, 14, [.partitions, .kills, .delays])
             (activeMilliseconds, stepsCount) = (37_000, 20)
         }
+    }
+
+    private mutating func stageRemoval(_ random: inout SplitMix64) {
+        guard isRemoval else { return }
+        (nodesCount, usersCount, faults) = (random.number(in: 1...4), random.number(in: 4...9), [.kills, .resets, .disks])
+        (activeMilliseconds, stepsCount) = (36_000, random.number(in: 0...10))
+        settings.digestInterval = .seconds(random.isOnce(in: 2) ? 3 : 30)
+        settings.policy.forgetAfterSeconds = 7
+        (settings.blankHorizon, settings.watchLinger) = (.seconds(6), .seconds(random.number(in: 1...3)))
     }
 
     /// Links break, and nothing else happens but what is staged.
@@ -175,7 +190,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     /// What goes wrong in this history is planned, and nothing else does.
     var isStaged: Bool {
         isDeparture || isLoss || isSplit || isShrinking || isLate || isContested || isHalved || isSuccession || isHurry
-            || isInheritance || isRejoining || isOutdated || isOvertaken || isStopping
+            || isInheritance || isRejoining || isOutdated || isOvertaken || isStopping || isRemoval
     }
 
     /// One node alone is cut off: of what is asked while all know one another again it is known how new the answers must be.

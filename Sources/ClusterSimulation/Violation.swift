@@ -50,6 +50,10 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case kicksHold
         /// Nobody is told what the app's policy forbids, and all nodes follow one policy (contract §6).
         case policiesHold
+        /// After quiet no node keeps a user who was away for `users.forgetAfter` and of whom nothing of value is kept.
+        case theUnusedAreRemoved
+        /// No other user is removed.
+        case nobodyIsRemovedEarly
     }
 
     public let promise: Promise

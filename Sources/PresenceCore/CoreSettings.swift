@@ -32,6 +32,11 @@ public struct CoreSettings: Sendable, Equatable {
     /// How often this node compares digests with one other node, and how long it takes to compare all that others watch. Default 30 s: a
     /// comparison walks all users.
     public var digestInterval: Duration = .seconds(30)
+    /// How long the blank record of a removed user is kept (`users.forgetAfter`): a node that was away for less does not bring the user back.
+    /// Default 7 days, as for ended subscriptions.
+    public var blankHorizon: Duration = .milliseconds(Subscriptions.tombstoneHorizon)
+    /// How long the owner takes to look once at all its users for those that may be removed. Default 1 h: a user is away for days.
+    public var removalInterval: Duration = .seconds(3_600)
     /// A record that more other nodes watch than this is sent to so many of them, each of which passes it on to its share. Default 32.
     public var relayAbove = 32
     /// How many other nodes get a beat at a time, and what is compared with it; more take turns. Default 256: with four beats a second

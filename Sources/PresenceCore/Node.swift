@@ -118,6 +118,9 @@ public struct Node {
     var rates = RateLimits()
     var kicks = Kicks()
     var nextForgetting = Instant(nanoseconds: 0)
+    /// See ``askFollowed(at:)``.
+    var followedQuestion: FollowedQuestion?
+    var nextQuestionAt = Instant(nanoseconds: 0)
     var lease = ClockLease()
     var nextTicket: UInt64
     var disk = Disk()
@@ -248,6 +251,7 @@ public struct Node {
         followMembership(at: now)
         owners.tick(at: now, into: &outbox)
         owners.forgetTombstones(at: now, into: &outbox)
+        askFollowed(at: now)
         writeInBulk { owners, outbox in owners.writeRenewed(into: &outbox) }
         let dropped = fanOut.sweep(at: now)
         for (peer, users) in placement.grouped(dropped) { send(.unwatch(users), to: peer) }
@@ -375,6 +379,8 @@ public struct Node {
             followMembership(at: now)
         case .replicate(let ticket, let rows): receive(rows, ticket: ticket, from: peer, at: now)
         case .replicated(let ticket): receiveReplicated(ticket, from: peer)
+        case .askFollowed(let id, let ring, let users): receive(askFollowed: users, id: id, ring: ring, from: peer)
+        case .areFollowed(let id, let users): receive(areFollowed: users, id: id, from: peer, at: now)
         case .digest(let hashes, let wantsAnswer): receive(digest: hashes, wantsAnswer: wantsAnswer, from: peer)
         // Also where nothing can be said to it yet: what it told is not complete before all has been said.
         case .requestSync: resync(peer, at: now)

@@ -47,6 +47,8 @@ public struct NodeStatistics: Equatable, Sendable {
     public let evictions: UInt64
     /// Ended subscriptions that are remembered no longer, of users owned here or kept for others.
     public let tombstonesForgotten: UInt64
+    /// Users whose blank records are kept no longer, owned here or kept for others.
+    public let usersRemoved: UInt64
     public let clocksRefused: UInt64
     public let usersWatched: Int
     public let slotsOwned: Int
@@ -93,6 +95,7 @@ extension Node {
             usersOnline: owners.counters.usersOnline, usersOwned: owners.users.count - kept, usersKept: kept,
             writesWaiting: writes.count, digestDifferences: digestDifferences, rowsRefused: rowsRefusedCount, isDraining: isDraining,
             evictions: owners.counters.evictions, tombstonesForgotten: owners.counters.tombstonesForgotten,
+            usersRemoved: owners.counters.usersRemoved,
             clocksRefused: owners.counters.clocksRefused, usersWatched: fanOut.count,
             slotsOwned: placement.slotsOwned, slotsCold: handoff.coldCount, handoffDuration: handoff.duration,
             handoffBytes: handoff.bytesReceived, replicaLag: writes.replicaLag(timeout: settings.replicationTimeout),

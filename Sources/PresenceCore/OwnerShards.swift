@@ -15,6 +15,7 @@ struct OwnerShards {
         var sessionsSurplus: UInt64 = 0
         var evictions: UInt64 = 0
         var tombstonesForgotten: UInt64 = 0
+        var usersRemoved: UInt64 = 0
         var clocksRefused: UInt64 = 0
         var usersOnline = 0
     }
@@ -55,6 +56,8 @@ struct OwnerShards {
     var followers = Followers()
     /// Members of the ring.
     var nodesCount = 1
+    /// The next place to look at for a user that may be removed.
+    var removalPlace: Index = 0
 
     init(clock: VersionClock, settings: CoreSettings) {
         policies = Policies(standard: settings.policy, configured: settings.policies)
@@ -363,8 +366,8 @@ struct OwnerShards {
     /// Users looked at in one tick because something of their lists is to be forgotten: after a long stop that may be very many.
     static let forgettingsMax = 1_000
 
-    /// Forgets the removals whose time is up, of all that are kept here: all nodes that keep a user do so at the same time, and their
-    /// digests stay equal.
+    /// Forgets the removals whose time is up, of subscriptions and of whole users, of all that are kept here: all nodes that keep a user do so
+    /// at the same time, and their digests stay equal.
     mutating func forgetTombstones(at now: Now, into outbox: inout Outbox) {
         for _ in 0..<Self.forgettingsMax {
             guard let next = forgettings.first, next.at <= now.wall else { return }
@@ -372,12 +375,12 @@ struct OwnerShards {
             let forgotten = users[next.index].subscriptions.forgetTombstones(at: now.wall)
             counters.tombstonesForgotten += UInt64(forgotten.count)
             outbox.forgotten += forgotten.map { Row($0, of: users.user(at: next.index)) }
-            noteFacts(of: next.index)
+            if !forgetBlank(next.index, at: now, into: &outbox) { noteFacts(of: next.index) }
         }
     }
 
     private mutating func scheduleForgetting(of user: Index) {
-        let next = users[user].subscriptions.forgetsAt
+        let next = min(users[user].subscriptions.forgetsAt, blankEnd(of: user))
         if next < forgettings.deadline(of: user) ?? .max { forgettings.set(user, at: next) }
     }
 
@@ -488,6 +491,7 @@ struct OwnerShards {
     mutating func countClocksRefused() { counters.clocksRefused += 1 }
     mutating func countKicked(_ sessions: [OwnedSession]) { counters.sessionsKicked += UInt64(sessions.count { !$0.isCounted }) }
     mutating func countLogouts(_ sessions: [OwnedSession]) { counters.logouts += UInt64(sessions.count { !$0.isCounted }) }
+    mutating func countRemoved() { counters.usersRemoved += 1 }
     mutating func countEvictions(_ count: Int) { counters.evictions += UInt64(count) }
 
     /// The session at `place` is lost, whatever becomes of it within its grace.

@@ -28,6 +28,9 @@ struct Policies {
     /// The policy for a user's app.
     func policy(of user: UserID) -> Policy { followed.isEmpty ? standard : followed[String(user.app)] ?? standard }
 
+    /// Whether users of any app are removed (`users.forgetAfter`).
+    var removesUsers: Bool { standard.removesUsers || followed.contains { $0.value.removesUsers } }
+
     /// What was said about an app.
     func entry(_ app: String) -> Entry? { entries[app] }
 

@@ -57,6 +57,9 @@ struct MetricsSnapshot {
             "rollcall_subscription_tombstones_forgotten_total",
             "Ended subscriptions that are remembered no longer, counted by every node that keeps the user.",
             node.tombstonesForgotten)
+        metrics.counter(
+            "rollcall_users_removed_total",
+            "Users of whom nothing is kept any more (users.forgetAfter), counted by every node that kept the user.", node.usersRemoved)
     }
 
     private func describeConnections(_ metrics: inout MetricsText) {

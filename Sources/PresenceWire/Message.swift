@@ -54,6 +54,11 @@ public enum Message: Hashable, Sendable {
     /// What the sender holds of the slots that both keep: one hash for each of ``digestRangesCount`` ranges of slots.
     /// The receiver sends its rows of the ranges that differ, and with `wantsAnswer` its own hashes.
     case digest([UInt64], wantsAnswer: Bool)
+    /// Which of these users are followed by users that the receiver owns by this ring? They may be removed (`users.forgetAfter`). A node that
+    /// goes by another ring, or does not know all that it owns, does not answer.
+    case askFollowed(id: UInt64, ring: UInt64, [UserID])
+    /// The answer to ``askFollowed(id:ring:_:)``: those who are followed.
+    case areFollowed(id: UInt64, [UserID])
 
     // When the members have changed (design §5, warming).
     /// What the sender holds of the slots that the receiver is to keep by this ring; in pages of ``offerSlotsMax``. The sender counts its
@@ -112,7 +117,7 @@ public struct Peer: Hashable, Sendable {
 /// What two nodes say of themselves on a link, once the caller has proved that it knows the cluster's secret.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol; nodes with another one refuse the link.
-    public static let protocolVersion: UInt64 = 14
+    public static let protocolVersion: UInt64 = 15
 
     public var protocolVersion: UInt64
     /// Nodes of another cluster refuse the link.

@@ -60,7 +60,9 @@ extension Policy {
     /// All settings, in the order in which they are told.
     static let settings: [Setting] = [
         Setting("plan", \.plan), Setting("plan.covers", \.planScope), Setting("userStatus.enabled", \.statusEnabled),
-        Setting("users.mustBeRegistered", \.mustBeRegistered), Setting("login.multiClient", \.multiClient),
+        Setting("users.mustBeRegistered", \.mustBeRegistered),
+        Setting("users.forgetAfter", \.forgetAfterSeconds, 0...Policy.forgetSeconds.upperBound),
+        Setting("login.multiClient", \.multiClient),
         Setting("subscription.maxPerSubscriber", \.subscriptionsMax, 1...Int64(Limits.subscriptionsMax)),
         Setting("subscription.maxPerTarget", \.followersMax, 1...1_000_000), Setting("subscription.overflow", \.overflow),
         Setting("subscription.batchMax", \.subscribeUsersMax, 1...Int64(Limits.subscribeUsersMax)),
@@ -109,6 +111,12 @@ extension Policy {
 
     /// Throws for settings that do not fit together.
     public func validate() throws(PolicyError) {
+        guard forgetAfterSeconds == 0 || Self.forgetSeconds.contains(forgetAfterSeconds) else {
+            throw PolicyError(
+                setting: "users.forgetAfter",
+                problem: "\(forgetAfterSeconds) is less than a day; must be 0 for never, or an integer in "
+                    + "\(Self.forgetSeconds.lowerBound)...\(Self.forgetSeconds.upperBound)")
+        }
         guard subscriptionSecondsMin <= subscriptionSecondsMax else {
             throw PolicyError(
                 setting: "subscription.ttlMin",

@@ -102,6 +102,13 @@ public struct Policy: Equatable, Sendable {
     public var planScope = PlanScope.others
     /// Calls that name somebody who was not imported and has never logged in are answered 70107 for that user. Setting `users.mustBeRegistered`.
     public var mustBeRegistered = false
+    /// How many seconds after a user was last online, and anything of the user last changed, the cluster removes the user if nothing of value is
+    /// kept; 0 for never, else ``forgetSeconds``. Setting `users.forgetAfter`.
+    public var forgetAfterSeconds: Int64 = 0
+    /// One day to ten years: a night's absence must not change what others are shown.
+    public static let forgetSeconds: ClosedRange<Int64> = 86_400...315_360_000
+    /// Whether users are removed. Where they must be registered nobody is: who has logged in counts as registered.
+    public var removesUsers: Bool { forgetAfterSeconds > 0 && !mustBeRegistered }
     /// The console switch of T16, T19, R1 and N25: asking about others and being told of them. Off answers 72001. Setting `userStatus.enabled`.
     public var statusEnabled = true
     /// Whether one may ask about others and is told of them: the switch is on, and the plan covers it (T16, T19, T36, Z1).

@@ -99,6 +99,12 @@ public struct Record: Hashable, Sendable {
     /// Whether there is such a user: the app has said so, or the user has logged in with a token of the app.
     public var isOfKnownUser: Bool { isRegistered || lastSeenTime > 0 }
 
+    /// Whether the record says, under whatever version, what is true of a user of whom nothing is known.
+    public var isBlank: Bool {
+        guard lastUpdateTime == 0, lastSeenTime == 0, statusType == .unlogined else { return false }
+        return customStatus.isEmpty && !hasEvents && !hasPrivacy && !isRegistered && pushDevices.isEmpty
+    }
+
     /// What of the record the policy of its app lets others see (T8).
     public consuming func shown(by policy: Policy) -> Record {
         if !policy.exposesPlatforms { onlinePlatforms = [] }

@@ -54,6 +54,13 @@ extension WireWriter {
             tag(16)
             self.version(version)
         case .requestSync: tag(17)
+        case .replicate, .replicated, .digest, .askFollowed, .areFollowed: keeping(message)
+        }
+    }
+
+    /// One of the messages between nodes that keep the same users.
+    private mutating func keeping(_ message: Message) {
+        switch message {
         case .replicate(let ticket, let rows):
             tag(18)
             unsigned(ticket)
@@ -65,6 +72,16 @@ extension WireWriter {
             tag(20)
             list(hashes) { $0.unsigned($1) }
             tag(wantsAnswer ? 1 : 0)
+        case .askFollowed(let id, let ring, let users):
+            tag(31)
+            unsigned(id)
+            unsigned(ring)
+            self.users(users)
+        case .areFollowed(let id, let users):
+            tag(32)
+            unsigned(id)
+            self.users(users)
+        default: preconditionFailure("not about what is kept: \(message)")
         }
     }
 
@@ -357,6 +374,8 @@ extension WireReader {
         case 19: return .replicated(ticket: try unsigned())
         case 20:
             return .digest(try list { reader throws(DecodeError) in try reader.unsigned() }, wantsAnswer: try flag())
+        case 31: return .askFollowed(id: try unsigned(), ring: try unsigned(), try users())
+        case 32: return .areFollowed(id: try unsigned(), try users())
         case let other: throw .unknownTag(other)
         }
     }

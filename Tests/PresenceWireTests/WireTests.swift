@@ -107,7 +107,8 @@ import Testing
                 Row(user: ann, kind: .status, key: "", version: version, value: Array("{}".utf8), expiresAt: 3),
                 Row(user: ann, kind: .subscription, key: "bob", version: version, value: nil),
             ]),
-        .replicated(ticket: 3), .digest([0, .max, 7], wantsAnswer: true),
+        .replicated(ticket: 3), .digest([0, .max, 7], wantsAnswer: true), .askFollowed(id: 9, ring: .max, [ann]),
+        .areFollowed(id: 9, []),
     ]
 
     private func decode(_ bytes: [UInt8]) throws(DecodeError) -> Message {

@@ -1,0 +1,79 @@
+import PresenceCore
+import PresenceWire
+
+extension Plan {
+    /// Users come, are followed for a while, go, and come back about when they are removed (`users.forgetAfter`), or when their blank records
+    /// are forgotten. Nodes are killed for less than these are kept, links break, and disks are slow.
+    static func removing(_ options: SimulationOptions) -> [Step] {
+        guard options.isRemoval else { return [] }
+        var random = SplitMix64(seed: options.seed).split(340)
+        var steps: [Step] = []
+        for user in 0..<options.usersCount { steps += visits(of: user, options, &random) }
+        return steps + disturbances(options, &random)
+    }
+
+    private static func visits(of user: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let removalMilliseconds = Int(options.settings.policy.forgetAfterSeconds) * 1_000
+        let client = user * SimulatedClient.devicesPerUser
+        var steps: [Step] = []
+        var at = random.number(in: 0...3_000)
+        while at < options.activeMilliseconds {
+            let node = random.number(in: 0...options.nodesCount - 1)
+            switch random.number(in: 0...5) {
+            case 0: steps.append(Step(at: at, action: .setStatus(user: user, text: random.isOnce(in: 2) ? "" : "text \(at)", seconds: 1)))
+            case 1: steps += follow(user, at: at, options, &random)
+            default:
+                steps.append(Step(at: at, action: .login(client: client, node: node, resumes: random.isOnce(in: 2))))
+                if random.isOnce(in: 2) { steps += follow(user, at: at + random.number(in: 0...400), options, &random) }
+                let end = at + random.number(in: 50...2_000)
+                let isLogout = random.isOnce(in: 3)
+                steps.append(Step(at: end, action: isLogout ? .logout(client: client) : .drop(client: client, comesBackAfter: nil)))
+            }
+            // Most come back about when they are removed, or about when their blank records are forgotten.
+            let keptMilliseconds = random.isOnce(in: 2) ? 0 : Int(options.settings.blankHorizon.wholeMilliseconds)
+            let removedAt = at + removalMilliseconds
+            at = random.isOnce(in: 4)
+                ? at + random.number(in: 500...5_000) : removedAt + keptMilliseconds + random.number(in: -2_000...4_000)
+            if keptMilliseconds > 0, random.isOnce(in: 2) {
+                steps += watch(user, at: removedAt + random.number(in: 1_500...keptMilliseconds + 1_000), until: at + 3_000, options, &random)
+            }
+        }
+        return steps
+    }
+
+    /// Somebody follows the user, with a session or without, and mostly not for long.
+    private static func follow(_ user: Int, at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let follower = random.number(in: 0...options.usersCount - 1)
+        var steps = [Step(at: at, action: .subscribe(user: follower, targets: [user], seconds: nil, sync: random.isOnce(in: 2)))]
+        guard !random.isOnce(in: 4) else { return steps }
+        steps.append(Step(at: at + random.number(in: 100...6_000), action: .unsubscribe(user: follower, targets: nil)))
+        return steps
+    }
+
+    /// Somebody with a session follows the user, of whom only a blank record is kept, and may still do so when it comes back.
+    private static func watch(
+        _ user: Int, at: Int, until end: Int, _ options: SimulationOptions, _ random: inout SplitMix64
+    ) -> [Step] {
+        let follower = random.number(in: 0...options.usersCount - 1)
+        let (client, node) = (follower * SimulatedClient.devicesPerUser + 1, random.number(in: 0...options.nodesCount - 1))
+        return [
+            Step(at: at, action: .login(client: client, node: node, resumes: false)),
+            Step(at: at + 50, action: .subscribe(user: follower, targets: [user], seconds: nil, sync: false)),
+            Step(at: end, action: .unsubscribe(user: follower, targets: [user])),
+            Step(at: end, action: .drop(client: client, comesBackAfter: nil)),
+        ]
+    }
+
+    private static func disturbances(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        guard random.isOnce(in: 2) else { return [] }
+        return (0..<random.number(in: 1...5)).map { _ in
+            let at = random.number(in: 0...options.activeMilliseconds)
+            let node = random.number(in: 0...options.nodesCount - 1)
+            switch random.number(in: 0...3) {
+            case 0: return Step(at: at, action: .reset(from: node, to: random.number(in: 0...options.nodesCount - 1)))
+            case 1: return Step(at: at, action: .slowDisk(node: node, milliseconds: random.number(in: 100...1_500)))
+            default: return Step(at: at, action: .kill(node: node, downMilliseconds: random.number(in: 10...1_500)))
+            }
+        }
+    }
+}

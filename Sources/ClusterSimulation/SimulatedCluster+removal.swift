@@ -1,0 +1,84 @@
+import PresenceCore
+import PresenceWire
+
+/// Checks that all nodes remove the users who have been away for long, and no others (`users.forgetAfter`).
+extension SimulatedCluster {
+    private var forgetAfterMilliseconds: Milliseconds { options.settings.policy.forgetAfterSeconds * 1_000 }
+
+    /// Whether the user was removed, or never written about.
+    func isRemoved(_ record: Record) -> Bool { options.isRemoval && record.isBlank }
+
+    /// Whether the user was removed, and the newest custom status that was acknowledged had ended by then, or was none.
+    func endedWithRemoval(of user: Int, _ record: Record) -> Bool {
+        guard isRemoved(record), let newest = truth.newestAcknowledged(user), let version = newest.version else { return false }
+        return newest.text.isEmpty || truth.wishes[user].contains(where: \.expires) || truth.presences[user].offlineVersion > version
+    }
+
+    /// A node has its disk forget rows.
+    mutating func countForgotten(_ rows: [Row], by node: Int) {
+        for row in rows where row.kind == .status {
+            counts.removals += 1
+            note(50, node, Int(row.version.stamp & 0xFFFF), "\(nodes[node].id) forgets \(row.user.id), \(row.version.text)")
+            if !isBlank(row) {
+                violate(.nobodyIsRemovedEarly, "\(nodes[node].id) forgets \(row.user.id), \(String(decoding: row.value ?? [], as: UTF8.self))")
+            }
+        }
+    }
+
+    /// A node writes rows: a blank record in place of one that says something removes its user.
+    mutating func checkRemoval(in rows: [Row], by node: Int) {
+        for row in rows where row.kind == .status && isBlank(row) {
+            guard let user = userIndex(row.user.id), owner(of: user) == node,
+                let old = nodes[node].disk.rows[SimulatedDisk.Key(user: row.user, kind: .status, key: "")], !isBlank(old)
+            else { continue }
+            note(51, node, Int(row.version.stamp & 0xFFFF), "\(nodes[node].id) removes \(row.user.id), \(row.version.text)")
+            checkRemoval(of: user, by: node)
+        }
+    }
+
+    private func isBlank(_ row: Row) -> Bool {
+        guard let value = row.value, value.starts(with: Self.blankBegin) else { return false }
+        let text = String(decoding: value, as: UTF8.self)
+        return text.contains("\"lastUpdateTime\":0,") && text.hasSuffix("\"lastSeenTime\":0}")
+    }
+
+    private static let blankBegin = Array("{\"statusType\":\"\(StatusType.unlogined.name)\",\"customStatus\":\"\"".utf8)
+
+    private mutating func checkRemoval(of user: Int, by node: Int) {
+        let presence = truth.presences[user]
+        let words = "\(nodes[node].id) removes user-\(user)"
+        let least = Nanoseconds.milliseconds(Int(forgetAfterMilliseconds) - 500)
+        // What has just begun has not reached every node that keeps the user.
+        let isSettled = time - presence.lastOpenedAt > .milliseconds(2_000)
+        if presence.openCount > 0, isSettled {
+            return violate(.nobodyIsRemovedEarly, "\(words), who has \(presence.openCount) sessions")
+        }
+        if presence.openCount == 0, time - presence.absentSince < least, isSettled {
+            return violate(.nobodyIsRemovedEarly, "\(words), who went \((time - presence.absentSince).milliseconds) ms ago")
+        }
+        let since = time - .milliseconds(3_000)
+        for follower in truth.books.indices where truth.books[follower].isCertain && !truth.books[follower].isBusy {
+            let book = truth.books[follower]
+            guard book.changedAt < since, follower == user ? !book.targets(at: time).isEmpty : book.targets(at: time).contains(user) else {
+                continue
+            }
+            return violate(.nobodyIsRemovedEarly, "\(words), whom user-\(follower) follows, or who follows somebody")
+        }
+    }
+
+    /// After quiet nothing is left of a user who is to be removed.
+    mutating func checkRemoved(_ user: Int, _ record: Record, follows: Bool, isFollowed: Bool, owner: Int) {
+        guard options.isRemoval, record.version > .zero, truth.presences[user].openCount == 0, record.statusType != .online else { return }
+        guard !follows, !isFollowed, record.customStatus.isEmpty, !record.hasEvents, !record.hasPrivacy, !record.isRegistered else {
+            return
+        }
+        // Subscriptions that have ended since, of this user or to this user, put it off.
+        guard truth.books.allSatisfy({ time - $0.changedAt > .milliseconds(Int(forgetAfterMilliseconds)) }) else { return }
+        let wall = nodes[owner].now(time).wall
+        let since = record.isBlank ? record.version.milliseconds : max(record.lastUpdateTime, record.lastSeenTime)
+        let kept = record.isBlank ? options.settings.blankHorizon.wholeMilliseconds + 1_500 : forgetAfterMilliseconds + 5_000
+        if since + kept < wall {
+            violate(.theUnusedAreRemoved, "user-\(user) last changed \(wall - since) ms ago, its record is \(record.words)")
+        }
+    }
+}
