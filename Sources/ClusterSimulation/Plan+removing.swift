@@ -32,10 +32,12 @@ extension Plan {
             // Most come back about when they are removed, or about when their blank records are forgotten.
             let keptMilliseconds = random.isOnce(in: 2) ? 0 : Int(options.settings.blankHorizon.wholeMilliseconds)
             let removedAt = at + removalMilliseconds
-            at = random.isOnce(in: 4)
+            at =
+                random.isOnce(in: 4)
                 ? at + random.number(in: 500...5_000) : removedAt + keptMilliseconds + random.number(in: -2_000...4_000)
             if keptMilliseconds > 0, random.isOnce(in: 2) {
-                steps += watch(user, at: removedAt + random.number(in: 1_500...keptMilliseconds + 1_000), until: at + 3_000, options, &random)
+                steps += watch(
+                    user, at: removedAt + random.number(in: 1_500...keptMilliseconds + 1_000), until: at + 3_000, options, &random)
             }
         }
         return steps

@@ -20,7 +20,8 @@ extension SimulatedCluster {
             counts.removals += 1
             note(50, node, Int(row.version.stamp & 0xFFFF), "\(nodes[node].id) forgets \(row.user.id), \(row.version.text)")
             if !isBlank(row) {
-                violate(.nobodyIsRemovedEarly, "\(nodes[node].id) forgets \(row.user.id), \(String(decoding: row.value ?? [], as: UTF8.self))")
+                violate(
+                    .nobodyIsRemovedEarly, "\(nodes[node].id) forgets \(row.user.id), \(String(decoding: row.value ?? [], as: UTF8.self))")
             }
         }
     }
