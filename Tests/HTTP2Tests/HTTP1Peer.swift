@@ -5,7 +5,7 @@ import Testing
 
 @testable import HTTP2
 
-/// A client on a real socket that sends any text and keeps what comes. A wait ends after twenty seconds.
+/// A client on a real socket that sends any text and keeps what comes. A wait ends after a minute.
 final class HTTP1Peer: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
     typealias Condition = @Sendable (_ text: String, _ isClosed: Bool) -> Bool
@@ -51,7 +51,7 @@ final class HTTP1Peer: ChannelInboundHandler, @unchecked Sendable {
             return false
         }
         if isTrue { promise.succeed() }
-        let deadline = channel.eventLoop.scheduleTask(in: .seconds(20)) {
+        let deadline = channel.eventLoop.scheduleTask(in: .seconds(60)) {
             promise.fail(TooLate(text: self.state.withLock { $0.text }))
         }
         defer { deadline.cancel() }
@@ -137,11 +137,11 @@ final class HTTP1Server: HTTPServerDelegate, @unchecked Sendable {
         try await http.eventLoop.submit { body(self) }.get()
     }
 
-    /// Waits until `condition` holds on the server's loop, at most twenty seconds.
+    /// Waits until `condition` holds on the server's loop, at most a minute.
     func until(_ condition: @escaping @Sendable (HTTP1Server) -> Bool) async throws {
-        let deadline = NIODeadline.now() + .seconds(20)
+        let deadline = NIODeadline.now() + .seconds(60)
         while try await !http.eventLoop.scheduleTask(in: .milliseconds(5), { condition(self) }).futureResult.get() {
-            try #require(.now() < deadline, "not within twenty seconds")
+            try #require(.now() < deadline, "not within a minute")
         }
     }
 

@@ -51,6 +51,7 @@ import Testing
         var limits = HTTPLimits()
         limits.stallTimeout = .milliseconds(500)
         let server = try await RawServer.start(limits, answering: Self.answer)
+        server.http.lingeringTime = .seconds(5)
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.preface + RawFrame.initialWindow(100).bytes)
         peer.send(Self.requests(3))
         let frames = try await peer.framesUntilClosed()
@@ -62,11 +63,12 @@ import Testing
     @Test("A connection that takes its answers slowly goes on")
     func slowReaderGoesOn() async throws {
         var limits = HTTPLimits()
-        limits.stallTimeout = .milliseconds(1_500)
+        // Longer than a busy machine holds up a loop, and shorter than the whole answer takes.
+        limits.stallTimeout = .seconds(6)
         let server = try await RawServer.start(limits, answering: Self.answer)
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.preface + RawFrame.initialWindow(0).bytes)
         peer.send(Self.requests(1))
-        let updates = peer.channel.eventLoop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(500)) { _ in
+        let updates = peer.channel.eventLoop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(1_000)) { _ in
             peer.send([.update(1, by: UInt32(Self.answerBytes / 8))])
         }
         try await peer.frames { frames, _ in frames.contains { $0.isEnd } }
