@@ -72,6 +72,7 @@ extension OpenAPI {
         switch shape {
         case .bool: Schema.bool
         case .integer(let range): Schema.integer(range)
+        case .integerOrZero(let range): ["anyOf": [["type": "integer", "const": 0], Schema.integer(range)]]
         case .rate:
             [
                 "anyOf": [

@@ -21,6 +21,8 @@ extension Policy {
         enum Kind: Sendable {
             case bool(any WritableKeyPath<Policy, Bool> & Sendable)
             case integer(any WritableKeyPath<Policy, Int64> & Sendable, ClosedRange<Int64>)
+            /// 0 for never, or what is in the range.
+            case integerOrZero(any WritableKeyPath<Policy, Int64> & Sendable, ClosedRange<Int64>)
             /// A duration of whole seconds.
             case seconds(any WritableKeyPath<Policy, Duration> & Sendable, ClosedRange<Int64>)
             case rate(any WritableKeyPath<Policy, Rate?> & Sendable)
@@ -35,6 +37,10 @@ extension Policy {
 
         init(_ name: String, _ path: any WritableKeyPath<Policy, Int64> & Sendable, _ range: ClosedRange<Int64>) {
             (self.name, kind) = (name, .integer(path, range))
+        }
+
+        init(_ name: String, _ path: any WritableKeyPath<Policy, Int64> & Sendable, orZero range: ClosedRange<Int64>) {
+            (self.name, kind) = (name, .integerOrZero(path, range))
         }
 
         init(_ name: String, _ path: any WritableKeyPath<Policy, Duration> & Sendable, _ range: ClosedRange<Int64>) {
@@ -61,7 +67,7 @@ extension Policy {
     static let settings: [Setting] = [
         Setting("plan", \.plan), Setting("plan.covers", \.planScope), Setting("userStatus.enabled", \.statusEnabled),
         Setting("users.mustBeRegistered", \.mustBeRegistered),
-        Setting("users.forgetAfter", \.forgetAfterSeconds, 0...Policy.forgetSeconds.upperBound),
+        Setting("users.forgetAfter", \.forgetAfterSeconds, orZero: Policy.forgetSeconds),
         Setting("login.multiClient", \.multiClient),
         Setting("subscription.maxPerSubscriber", \.subscriptionsMax, 1...Int64(Limits.subscriptionsMax)),
         Setting("subscription.maxPerTarget", \.followersMax, 1...1_000_000), Setting("subscription.overflow", \.overflow),
@@ -99,6 +105,11 @@ extension Policy {
         case (.bool(let path), .bool(let value)): self[keyPath: path] = value
         case (.bool, _): throw PolicyError(setting: name, problem: "must be true or false")
         case (.integer(let path, let range), .integer(let value)) where range.contains(value): self[keyPath: path] = value
+        case (.integerOrZero(let path, let range), .integer(let value)) where value == 0 || range.contains(value):
+            self[keyPath: path] = value
+        case (.integerOrZero(_, let range), _):
+            throw PolicyError(
+                setting: name, problem: "must be 0 for never, or an integer in \(range.lowerBound)...\(range.upperBound)")
         case (.seconds(let path, let range), .integer(let value)) where range.contains(value): self[keyPath: path] = .seconds(value)
         case (.integer(_, let range), _), (.seconds(_, let range), _):
             throw PolicyError(setting: name, problem: "must be an integer in \(range.lowerBound)...\(range.upperBound)")
@@ -111,12 +122,6 @@ extension Policy {
 
     /// Throws for settings that do not fit together.
     public func validate() throws(PolicyError) {
-        guard forgetAfterSeconds == 0 || Self.forgetSeconds.contains(forgetAfterSeconds) else {
-            throw PolicyError(
-                setting: "users.forgetAfter",
-                problem: "\(forgetAfterSeconds) is less than a day; must be 0 for never, or an integer in "
-                    + "\(Self.forgetSeconds.lowerBound)...\(Self.forgetSeconds.upperBound)")
-        }
         guard subscriptionSecondsMin <= subscriptionSecondsMax else {
             throw PolicyError(
                 setting: "subscription.ttlMin",
@@ -129,7 +134,7 @@ extension Policy {
         json.key(text: setting.name)
         switch setting.kind {
         case .bool(let path): json.bool(self[keyPath: path])
-        case .integer(let path, _): json.integer(self[keyPath: path])
+        case .integer(let path, _), .integerOrZero(let path, _): json.integer(self[keyPath: path])
         case .seconds(let path, _): json.integer(self[keyPath: path].components.seconds)
         case .word(_, let read, _): json.string(read(self))
         case .platforms(let path):

@@ -3,6 +3,8 @@ extension Policy {
     public enum SettingShape: Equatable, Sendable {
         case bool
         case integer(ClosedRange<Int64>)
+        /// 0, or what is in the range.
+        case integerOrZero(ClosedRange<Int64>)
         /// ``Policy/Rate``, or false for none.
         case rate
         case word([String])
@@ -15,6 +17,7 @@ extension Policy {
         switch setting.kind {
         case .bool: (setting.name, .bool)
         case .integer(_, let range), .seconds(_, let range): (setting.name, .integer(range))
+        case .integerOrZero(_, let range): (setting.name, .integerOrZero(range))
         case .rate: (setting.name, .rate)
         case .platforms: (setting.name, .platforms)
         case .word(let words, _, _): (setting.name, .word(words))
