@@ -49,7 +49,7 @@ extension SimulatedCluster {
         let presence = truth.presences[user]
         let words = "\(nodes[node].id) removes user-\(user)"
         let least = Nanoseconds.milliseconds(Int(forgetAfterMilliseconds) - 500)
-        // What has just begun has not reached every node that keeps the user.
+        // A change that has just begun has not reached every node that keeps the user.
         let isSettled = time - presence.lastOpenedAt > .milliseconds(2_000)
         if presence.openCount > 0, isSettled {
             return violate(.nobodyIsRemovedEarly, "\(words), who has \(presence.openCount) sessions")

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// What the answer to a request depends on, besides its content.
+/// The facts of a request that its answer depends on, besides its content.
 struct HTTP1AnswerForm {
     /// As in the request.
     var minorVersion = 1

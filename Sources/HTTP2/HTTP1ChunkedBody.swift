@@ -15,7 +15,7 @@ struct HTTP1ChunkedBody {
     private var state = State.size
     private var trailersCount = 0
     private var trailerBytesCount = 0
-    /// What the chunks have brought.
+    /// The body, as far as the chunks have brought it.
     private(set) var bytes = ByteBuffer()
 
     /// Reads on, and consumes what it has read. Returns whether the body is whole.

@@ -9,7 +9,7 @@ import NIOCore
 /// Why a request is refused before it is carried out. The end of such a request is not known for certain, so the connection ends with it.
 struct HTTP1Refusal: Error {
     let status: Int
-    /// What is wrong and what would be right.
+    /// Says what is wrong and what would be right.
     let reason: StaticString
     let violation: HTTPViolation
 
@@ -23,7 +23,7 @@ struct HTTP1Refusal: Error {
     static var bodyTooLarge: HTTP1Refusal { HTTP1Refusal(413, "the body is too long", .bodyTooLarge) }
 }
 
-/// What the head of a request says: places among the bytes that it was read from, counted from the first of the request.
+/// The contents of a request's head: places among the bytes that it was read from, counted from the first of the request.
 struct HTTP1Head {
     var method = HTTPRequest.Method.other
     var isHEAD = false
@@ -45,7 +45,7 @@ struct HTTP1Head {
     var bytesCount = 0
 }
 
-/// Reads the head of an HTTP/1.1 request, as far as it has come (RFC 9112 §2–§6). Whatever two readers could understand differently is refused.
+/// Reads the head of an HTTP/1.1 request, as far as it has come (RFC 9112 §2–§6). A head that two readers could understand differently is refused.
 ///
 /// `Upgrade` is ignored, as a server may that speaks nothing else (RFC 9110 §7.8).
 struct HTTP1HeadParser {

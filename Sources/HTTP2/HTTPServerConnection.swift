@@ -45,7 +45,7 @@ public struct HTTPRequest {
     public let body: UnsafeBufferPointer<UInt8>
     /// A limit that the request broke; it is to be answered with this status.
     public let refusedStatus: Int?
-    /// What was wrong and what would be right, where ``refusedStatus`` does not say it.
+    /// Says what was wrong and what would be right, where ``refusedStatus`` does not say it.
     public var refusedReason: StaticString?
 }
 

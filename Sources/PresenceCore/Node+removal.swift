@@ -11,7 +11,7 @@ extension Node {
         let ring: UInt64
         let users: [UserID]
         let deadline: Instant
-        /// Who has not answered; sorted.
+        /// The nodes that have not answered; sorted.
         var missing: [PeerIndex]
         var followed: Set<UserID>
     }
