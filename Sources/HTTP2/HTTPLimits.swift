@@ -75,6 +75,8 @@ public struct HTTPLimits: Sendable, Equatable {
 public enum HTTPViolation: String, Sendable, CaseIterable {
     case headerListTooLarge, bodyTooLarge, bufferedTooMuch, headerTimeout, bodyTimeout, protocolError, resetFlood, frameFlood, answerTimeout
     case headerFlood, windowShut, heldTooMuch
+    /// A new connection was left unread for a while, because its address asks again for what it was just refused: see ``PacedAddresses``.
+    case pacedAddress
 }
 
 /// A stream of one connection. Stays distinct from later streams that use the same place.

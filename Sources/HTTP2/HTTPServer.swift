@@ -10,7 +10,7 @@ import NIOTLS
 #endif
 
 /// Tells HTTP/2 from HTTP/1.1 by the connection preface (RFC 9113 §3.4), and makes the connection.
-final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler {
+final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler, UnorderedListElement {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
@@ -21,13 +21,26 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler {
     private let openedAt = NIODeadline.now()
     private(set) var context: ChannelHandlerContext?
     /// The index in the loop's list of connections whose protocol is not known.
-    var place = -1
+    var listIndex = -1
 
     init(server: HTTPLoop) { self.server = server }
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         server.add(self)
+        if !server.pacedAddresses.isEmpty { waitForTurn(context.channel) }
+    }
+
+    /// Leaves a connection of a paced address unread until its turn.
+    private func waitForTurn(_ channel: any Channel) {
+        let address = ConnectionLimits.Address(channel.remoteAddress)
+        guard let beginning = server.pacedAddresses.beginning(of: address, at: .now()), let options = channel.syncOptions else { return }
+        // Setting the option fails on a closed channel alone, which reads nothing any more.
+        do { try options.setOption(.autoRead, value: false) } catch { return }
+        server.delegate?.violated(.pacedAddress)
+        channel.eventLoop.assumeIsolated().scheduleTask(deadline: beginning) { [weak self] in
+            do { try self?.context?.channel.syncOptions?.setOption(.autoRead, value: true) } catch { return }
+        }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {

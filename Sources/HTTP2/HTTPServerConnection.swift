@@ -101,7 +101,7 @@ extension HTTPResponse.ContentType {
 }
 
 /// One client's connection, HTTP/2 or HTTP/1.1: to the application they look the same. Used on its event loop only.
-open class HTTPServerConnection {
+open class HTTPServerConnection: UnorderedListElement {
     /// How long a peer may say nothing.
     public struct SilenceLimits: Sendable {
         /// Then it is asked for a sign of life.
@@ -127,8 +127,8 @@ open class HTTPServerConnection {
     /// The application's; nil while it has opened nothing here.
     public var silenceLimits: SilenceLimits?
     let server: HTTPLoop
-    /// Where the connection stands in ``HTTPLoop/connections``.
-    var place = -1
+    /// The index in ``HTTPLoop/connections``.
+    var listIndex = -1
     let openedAt: NIODeadline
     private var readingResumedAt = NIODeadline.distantPast
     private var readingPausedUntil: NIODeadline?
@@ -191,6 +191,10 @@ open class HTTPServerConnection {
 
     /// Counts a request that the application refused as a stream that the peer has reset: see ``HTTPLimits/resetsMax``.
     open func countReset() {}
+
+    /// Has the next connections of the peer's address begin one after the other, because it asked again for what it was just refused. Each begins
+    /// 5 ms after the one before, until the peer has not asked so for a second.
+    public func paceAddress() { server.pacedAddresses.pace(origin, at: .now()) }
 
     /// Asks for a sign of life.
     open func ping() { preconditionFailure("to be overridden") }
@@ -295,9 +299,11 @@ public final class HTTPLoop {
     private var dirty: [HTTPServerConnection] = []
     private var isScheduled = false
     /// The open connections, in no particular order.
-    public private(set) var connections: [HTTPServerConnection] = []
-    /// New connections whose protocol is not known, in no particular order.
-    private(set) var undecided: [ProtocolDetector] = []
+    public var connections: [HTTPServerConnection] { openConnections.elements }
+    private var openConnections = UnorderedList<HTTPServerConnection>()
+    /// New connections whose protocol is not known. The list replaces a timer for each, which kept a closed connection's memory until it fired.
+    private(set) var undecided = UnorderedList<ProtocolDetector>()
+    var pacedAddresses = PacedAddresses()
     private var isSweeping = false
     /// Each answer over HTTP/1.1 ends its connection.
     private(set) var isLeaving = false
@@ -328,42 +334,23 @@ public final class HTTPLoop {
     public var connectionsCount: Int { connections.count }
 
     func add(_ connection: HTTPServerConnection) {
-        connection.place = connections.count
-        connections.append(connection)
+        openConnections.add(connection)
         if isLeaving { connection.leave() }
         scheduleSweep()
         delegate?.connectionOpened(connection)
     }
 
     func remove(_ connection: HTTPServerConnection) {
-        guard connection.place >= 0 else { return }
-        let last = connections.removeLast()
-        if last !== connection {
-            connections[connection.place] = last
-            last.place = connection.place
-        }
-        connection.place = -1
-        delegate?.connectionClosed(connection)
+        if openConnections.remove(connection) { delegate?.connectionClosed(connection) }
     }
 
     func add(_ detector: ProtocolDetector) {
-        detector.place = undecided.count
-        undecided.append(detector)
+        undecided.add(detector)
         scheduleSweep()
     }
 
-    /// Forgets a connection that has closed, or whose protocol is known now.
-    ///
-    /// The list replaces a timer for each: that kept a closed connection's memory, such as its buffer for reading, until it fired.
-    func remove(_ detector: ProtocolDetector) {
-        guard detector.place >= 0 else { return }
-        let last = undecided.removeLast()
-        if last !== detector {
-            undecided[detector.place] = last
-            last.place = detector.place
-        }
-        detector.place = -1
-    }
+    /// Removes a connection that has closed, or whose protocol is known now.
+    func remove(_ detector: ProtocolDetector) { _ = undecided.remove(detector) }
 
     /// Ends the connections that hold most until all together hold no more than they may.
     func boundHeldBytes() {
@@ -429,7 +416,7 @@ public final class HTTPLoop {
 
     /// Looks after all connections once a second, while there are any.
     private func scheduleSweep() {
-        guard !isSweeping, !connections.isEmpty || !undecided.isEmpty else { return }
+        guard !isSweeping, !connections.isEmpty || !undecided.elements.isEmpty else { return }
         isSweeping = true
         eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) {
             self.isSweeping = false
@@ -441,7 +428,8 @@ public final class HTTPLoop {
 
     /// Ends connections and streams whose time is over.
     func sweep(at now: NIODeadline) {
-        for detector in undecided { detector.sweep(at: now) }
+        for detector in undecided.elements { detector.sweep(at: now) }
+        pacedAddresses.sweep(at: now)
         for connection in connections {
             connection.sweep(at: now)
             connection.readMuchAgain(at: now)
@@ -464,6 +452,6 @@ public final class HTTPLoop {
     /// Cuts every connection.
     public func closeAll() {
         for connection in connections { connection.cutOff() }
-        for detector in undecided { detector.context?.close(promise: nil) }
+        for detector in undecided.elements { detector.context?.close(promise: nil) }
     }
 }

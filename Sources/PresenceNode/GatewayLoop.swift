@@ -325,6 +325,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let known = knownCaller(request.authorization, on: connection, at: now)
         if known != nil, let refusal = (connection.applicationState as? VerifiedToken)?.loginRefusal, refusal.until > now.instant {
             logins.count(refusal.reason)
+            connection.paceAddress()
             return refuseLogin(refusal.response, stream: request.stream, on: connection)
         }
         guard let work = admit(request.lastEventID.isEmpty ? .login : .resume, nil, stream: request.stream, on: connection, at: now) else {

@@ -241,13 +241,15 @@ import Testing
         let peer = try await HTTP1Peer.connect(to: server.port, sending: text)
         let channel = Mutex(Weak())
         try await server.until { server in
-            guard let found = server.http.connections.first?.channel ?? server.http.undecided.first?.context?.channel else { return false }
+            guard let found = server.http.connections.first?.channel ?? server.http.undecided.elements.first?.context?.channel else {
+                return false
+            }
             channel.withLock { $0.channel = found }
             return true
         }
         peer.close()
         try await server.until { _ in channel.withLock { $0.channel == nil } }
-        #expect(try await server.onLoop { $0.http.connectionsCount + $0.http.undecided.count } == 0)
+        #expect(try await server.onLoop { $0.http.connectionsCount + $0.http.undecided.elements.count } == 0)
         try await server.stop()
     }
 

@@ -261,7 +261,7 @@ import Testing
         ]
         try await peers[0].text { text, _ in text.hasSuffix("hello") }
         try await server.until { server in
-            server.http.undecided.count == 1 && server.http.connections.count == 2
+            server.http.undecided.elements.count == 1 && server.http.connections.count == 2
                 && server.http.connections.contains { $0.heldBytes > 0 }
         }
         try await server.onLoop { server in
