@@ -13,7 +13,7 @@ SIMULATION := --configuration release --scratch-path .build-simulation --static-
 # The tests without a socket and a clock.
 COMPUTING := ^(PresenceCoreTests|PresenceWireTests|ClusterSimulationTests|LoadSimulatorTests)\.
 
-.PHONY: run demo test bench gate chaos chaos-short attacks attacks-short lint build simulation deps test-deps
+.PHONY: run demo test bench gate chaos chaos-short attacks attacks-short lint build simulation same-histories deps test-deps
 
 # A node on loopback with development keys.
 run: build
@@ -31,6 +31,10 @@ build: deps
 simulation: deps
 	@echo "== build (simulation)"
 	swift build $(SIMULATION) --product cluster-simulation
+
+# Compares what the work tree and the commit BASE do in the same histories, byte by byte. HISTORIES="--seeds 1..50000" runs more of them.
+same-histories: deps
+	Tests/Simulation/same-histories $(BASE) $(HISTORIES)
 
 test: deps test-deps lint
 	@echo "== build (debug)"

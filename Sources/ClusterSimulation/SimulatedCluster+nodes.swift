@@ -84,7 +84,9 @@ extension SimulatedCluster {
         guard !nodes[node].isUp else { return }
         // Who has nothing but a full disk makes room before it starts: it could not remember what it tells.
         if nodes.count == 1 { nodes[node].disk.isFull = false }
-        do { try nodes[node].start(at: nodes[node].now(time)) } catch { return violate(.messagesAreReadable, "\(error)") }
+        do {
+            try nodes[node].start(at: nodes[node].now(time)) { row in note(.firstRow, node, 0) { $0.row(row) } }
+        } catch { return violate(.messagesAreReadable, "\(error)") }
         if nodes.count(where: \.isUp) < nodes.count { cripple() }
         (disturbedAt, nodes[node].startedAt) = (time, time)
         note(1, node, 0, "\(nodes[node].id) starts")
@@ -276,6 +278,8 @@ extension SimulatedCluster {
         let (here, there) = (nodes[from].now(time), nodes[to].now(time))
         let hello = nodes[from].look { $0.greeting(at: here) }
         let answer = nodes[to].look { $0.hello(at: there) }
+        note(.hello, from, to) { $0.hello(hello) }
+        note(.hello, to, from) { $0.hello(answer) }
         if nodes[to].look({ $0.refusal(of: hello, at: there) }) != nil || nodes[from].look({ $0.refusal(of: answer, at: here) }) != nil {
             return plan(.refused(link: index, attempt: attempt), after: links[index].latency(at: time))
         }
@@ -387,6 +391,7 @@ extension SimulatedCluster {
         let now = nodes[from].now(time)
         checkQueue(from: from, to: peer)
         while let batch = nodes[from].core.nextBatch(for: peer, at: now) {
+            note(.batch, from, target, batch)
             if links[index].inFlightCount == 0 {
                 links[index].heardAt = time
                 if links[index].watched != links[index].attempt {
@@ -447,6 +452,7 @@ extension SimulatedCluster {
             guard let client = nodes[node].clients[gateway][Int(push.session)] else { continue }
             checkSights(of: output.payloads[Int(push.payload)], for: client)
             checkPolicy(of: output.payloads[Int(push.payload)], for: client, on: node)
+            note(.event, node, client, output.payloads[Int(push.payload)])
             self.push(output.payloads[Int(push.payload)], to: client)
         }
         for session in output.ended + output.cutOff {
@@ -483,13 +489,16 @@ extension SimulatedCluster {
                 crossing[gateway].append(message)
             case .answer(_, let token, let answer): answered(node, token, answer)
             case .persist(let rows, let ticket, let isUrgent):
+                for row in rows { note(.row, node, isUrgent ? 1 : 0) { $0.row(row) } }
                 noteOffline(rows, by: node, in: effects)
                 if options.isRemoval { checkRemoval(in: rows, by: node) }
                 nodes[node].disk.write(rows, ticket: ticket, isUrgent: isUrgent)
             case .discard(let slots):
                 note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")
+                note(.deletedSlots, node, slots.count) { writer in writer.list(slots) { $0.unsigned(UInt64($1)) } }
                 nodes[node].disk.discard(Set(slots))
             case .forget(let rows):
+                for row in rows { note(.deletedRow, node, 0) { $0.row(row) } }
                 countForgotten(rows, by: node)
                 nodes[node].disk.forget(rows)
             case .connect(let peer): if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }

@@ -184,6 +184,7 @@ extension SimulatedCluster {
             return violate(.everyCallIsAnswered, "\(nodes[node].id) answers token \(token), which nobody waits for: \(answer)")
         }
         note(22, node, Int(token), "\(nodes[node].id) answers user-\(call.user) \(call.call): \(answer)")
+        note(.answer, node, Int(token)) { $0.answer(answer) }
         let limit = Nanoseconds(options.settings.callTimeout.wholeNanoseconds) + .milliseconds(500)
         if options.faults.isDisjoint(with: [.pauses]), time - call.at > limit {
             violate(.everyCallIsAnswered, "\(call.call) is answered after \((time - call.at).milliseconds) ms")

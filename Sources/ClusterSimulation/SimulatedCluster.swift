@@ -35,11 +35,13 @@ public struct SimulatedCluster {
     public var violation: Violation? { journal.violation }
     /// Whether there is a ``violation``, without a copy of it.
     var isBroken: Bool { journal.isBroken }
-    /// A hash of everything that happened, in order: equal for equal runs.
-    public var trace: UInt64 { journal.trace }
+    /// A hash of everything that happened, and of every byte that crossed the boundary of a node, in order: equal for equal runs.
+    public var trace: UInt64 { journal.trace.hash }
+    /// ``trace`` as 16 hexadecimal digits.
+    public var traceText: String { journal.trace.text }
     /// How much virtual time has passed.
     public var elapsedMilliseconds: Int { time.milliseconds }
-    /// What happened, in words; kept only when asked for.
+    /// What happened, in words or by ``trace``; kept only when asked for.
     public var log: [String] { journal.log ?? [] }
     /// Counts of what the history did, to see that faults really happen.
     public internal(set) var counts = Counts()
@@ -64,10 +66,15 @@ public struct SimulatedCluster {
     private final class Journal {
         var violation: Violation? { didSet { isBroken = violation != nil } }
         private(set) var isBroken = false
-        var trace: UInt64 = 0
+        var trace = Trace()
         var log: [String]?
+        /// The log has what the trace is made of, instead of words.
+        let isOfTrace: Bool
 
-        init(isLogging: Bool) { log = isLogging ? [] : nil }
+        init(isLogging: Bool, isOfTrace: Bool) {
+            log = isLogging ? [] : nil
+            self.isOfTrace = isOfTrace
+        }
     }
 
     /// What a history did.
@@ -133,8 +140,12 @@ public struct SimulatedCluster {
     /// - Parameters:
     ///   - plan: what happens; drawn from the seed when it is not given.
     ///   - isLogging: whether to keep a log in words, for a person to read.
+    ///   - isLoggingTrace: whether the log has what the trace is made of instead, to find where two builds differ.
     ///   - rings: shared by histories of one thread, it saves most of the time of each.
-    public init(_ options: SimulationOptions, plan: Plan? = nil, isLogging: Bool = false, rings: RingCache = RingCache()) {
+    public init(
+        _ options: SimulationOptions, plan: Plan? = nil, isLogging: Bool = false, isLoggingTrace: Bool = false,
+        rings: RingCache = RingCache()
+    ) {
         self.options = options
         self.rings = rings
         self.plan = plan ?? Plan(options)
@@ -153,7 +164,7 @@ public struct SimulatedCluster {
         truth = Truth(usersCount: options.usersCount, settings: options.settings)
         // Each side of a split of four nodes or more takes changes of lists; together they are merged, not exact.
         if !options.faults.isDisjoint(with: [.partitions, .pauses]) { for user in truth.books.indices { truth.books[user].doubt() } }
-        journal = Journal(isLogging: isLogging)
+        journal = Journal(isLogging: isLogging || isLoggingTrace, isOfTrace: isLoggingTrace)
     }
 
     /// Runs the whole history, or up to the first broken promise.
@@ -243,9 +254,30 @@ public struct SimulatedCluster {
 
     /// Notes something for the trace, and in words if there is a log.
     func note(_ kind: UInt64, _ first: Int, _ second: Int, _ words: @autoclosure () -> String) {
-        let numbers = StableHash.mix(UInt64(bitPattern: Int64(first)), UInt64(bitPattern: Int64(second) ^ time))
-        journal.trace = StableHash.mix(journal.trace ^ kind, numbers)
-        if journal.log != nil { journal.log?.append("\(time.milliseconds) ms  \(words())") }
+        journal.trace.add(kind, first, second, at: time)
+        guard journal.log != nil else { return }
+        if journal.isOfTrace { logTrace("\(kind) \(first) \(second)") } else { journal.log?.append("\(time.milliseconds) ms  \(words())") }
+    }
+
+    /// Notes bytes that cross the boundary of a node, for the trace.
+    func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, _ bytes: [UInt8]) {
+        journal.trace.add(boundary.rawValue, first, second, at: time)
+        journal.trace.add(bytes)
+        if journal.isOfTrace { logTrace("\(boundary) \(first) \(second) \(Self.readable(bytes))") }
+    }
+
+    /// Notes what crosses the boundary of a node as the cluster's codec writes it, for the trace.
+    func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, _ write: (inout WireWriter) -> Void) {
+        journal.trace.add(boundary.rawValue, first, second, at: time)
+        let bytes = journal.trace.add(write)
+        if journal.isOfTrace { logTrace("\(boundary) \(first) \(second) \(Self.readable(bytes))") }
+    }
+
+    private func logTrace(_ what: String) { journal.log?.append("\(time) ns  \(journal.trace.text)  \(what)") }
+
+    /// Bytes on one line: those of printable ASCII as they are, the others in hexadecimal.
+    private static func readable(_ bytes: [UInt8]) -> String {
+        bytes.map { (0x20..<0x7F).contains($0) && $0 != 0x5C ? String(UnicodeScalar($0)) : "\\" + String($0, radix: 16) + ";" }.joined()
     }
 
     // MARK: Names

@@ -73,8 +73,8 @@ final class SimulatedNode {
         return Node(selfPeer: peer, cluster: cluster, gatewaysCount: gatewaysCount, joins: true, settings: settings)
     }
 
-    /// Begins with nothing but what is on the disk.
-    func start(at now: Now) throws(RowError) {
+    /// Begins with nothing but what is on the disk; `noteWrite` is told what is written there at once.
+    func start(at now: Now, noteWrite: (Row) -> Void) throws(RowError) {
         run += 1
         isUp = true
         (ring, owners) = (0, [])
@@ -87,7 +87,10 @@ final class SimulatedNode {
         gateways = (0..<gatewaysCount).map { _ in Gateway(node: id, settings: GatewaySettings()) }
         clients = Array(repeating: [], count: gatewaysCount)
         for row in disk.sortedRows() { try core.load(row, at: now) }
-        core.loaded(at: now) { disk.writesAtOnce($0) }
+        core.loaded(at: now) { row in
+            noteWrite(row)
+            return disk.writesAtOnce(row)
+        }
     }
 
     /// Dies with everything but its disk. Returns the operations that nobody will answer.

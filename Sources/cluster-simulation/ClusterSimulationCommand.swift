@@ -21,6 +21,9 @@ struct ClusterSimulationCommand: ParsableCommand {
 
     @Flag(help: "Go on after a violation: one line for each, and how many there were.") var keepGoing = false
 
+    @Flag(help: "One line for each history and nothing else: its seed, and its trace in hexadecimal; with --log all that the trace is of.")
+    var hashes = false
+
     func validate() throws {
         if (seed == nil) == (seeds == nil) { throw ValidationError("give --seed N or --seeds FROM..TO") }
         if let nodes, !(1...50).contains(nodes) { throw ValidationError("--nodes \(nodes): 1 to 50 are right") }
@@ -28,6 +31,7 @@ struct ClusterSimulationCommand: ParsableCommand {
     }
 
     func run() throws {
+        if hashes { return try printHashes() }
         let range = seeds?.range ?? seed!...seed!
         let rings = RingCache()
         var total = SimulatedCluster.Counts()
@@ -55,6 +59,19 @@ struct ClusterSimulationCommand: ParsableCommand {
             throw ExitCode(1)
         }
         print("\(range.count) histories, every promise kept; \(total)")
+    }
+
+    /// Goes on after a broken promise, and exits with 0: a history that breaks one can be compared, too.
+    private func printHashes() throws {
+        let rings = RingCache()
+        for seed in seeds?.range ?? seed!...seed! {
+            let options = options(seed)
+            var cluster = SimulatedCluster(options, isLoggingTrace: log, rings: rings)
+            cluster.run()
+            for line in cluster.log { print(line) }
+            print("\(seed) \(cluster.traceText)\(cluster.violation == nil ? "" : " broken")")
+            if twice { try repeated(options, cluster.trace, rings) }
+        }
     }
 
     private func options(_ seed: UInt64) -> SimulationOptions {

@@ -1,0 +1,123 @@
+import PresenceCore
+import PresenceWire
+
+/// A hash of a history: of what happened, and of every byte that crossed the boundary of a node.
+///
+/// Only integers, wire bytes and JSON text go into it, and never the name of a type or of a case: renaming those keeps the hash.
+struct Trace {
+    /// What crosses the boundary of a node. The raw values go into the hash.
+    enum Boundary: UInt64 {
+        /// The first bytes of a connection, in either direction.
+        case hello = 60
+        /// A batch of messages from one node to another, when it is sent.
+        case batch = 61
+        /// A row that the disk is to write; the row that it writes while the node starts.
+        case row = 62
+        case firstRow = 63
+        /// A row that the disk is to delete.
+        case deletedRow = 64
+        /// The slots whose rows the disk is to delete.
+        case deletedSlots = 65
+        /// An event that is pushed to a client.
+        case event = 66
+        /// The answer to a call.
+        case answer = 67
+    }
+
+    private(set) var hash: UInt64 = 0
+    private var writer = WireWriter()
+
+    /// The hash as 16 hexadecimal digits.
+    var text: String {
+        var digits: [UInt8] = []
+        Hex.append(hash, digits: 16, to: &digits)
+        return String(decoding: digits, as: UTF8.self)
+    }
+
+    /// Adds that something happened, and when.
+    mutating func add(_ kind: UInt64, _ first: Int, _ second: Int, at time: Nanoseconds) {
+        let numbers = StableHash.mix(UInt64(bitPattern: Int64(first)), UInt64(bitPattern: Int64(second) ^ time))
+        hash = StableHash.mix(hash ^ kind, numbers)
+    }
+
+    /// Adds bytes, eight at a time: each step is a bijection, so two hashes that differ in one word stay different.
+    mutating func add(_ bytes: [UInt8]) {
+        var hash = StableHash.mix(hash, UInt64(bytes.count))
+        bytes.withUnsafeBytes { bytes in
+            let wordsEnd = bytes.count & ~7
+            for offset in stride(from: 0, to: wordsEnd, by: 8) {
+                hash = (hash ^ UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))) &* 0x9E37_79B9_7F4A_7C15
+                hash ^= hash >> 32
+            }
+            hash = StableHash.mix(hash, bytes[wordsEnd...].reduce(0) { $0 << 8 | UInt64($1) })
+        }
+        self.hash = hash
+    }
+
+    /// Adds what the cluster's codec writes, and returns it.
+    mutating func add(_ write: (inout WireWriter) -> Void) -> [UInt8] {
+        writer.bytes.removeAll(keepingCapacity: true)
+        write(&writer)
+        add(writer.bytes)
+        return writer.bytes
+    }
+}
+
+extension WireWriter {
+    /// The answer to a call. It stays in its node, so the codec between nodes has no form for it.
+    mutating func answer(_ answer: CallAnswer) {
+        switch answer {
+        case .userStatus(let record):
+            tag(1)
+            self.record(record)
+        case .userStatusList(let records, let users, let asOf):
+            tag(2)
+            self.records(records)
+            self.users(users)
+            signed(asOf)
+        case .subscribed(let evicted, let refused, let crowded, let strangers, let unknown, let records, let users):
+            tag(3)
+            for list in [evicted, refused, crowded, strangers, unknown, users] { self.users(list) }
+            optional(records) { $0.records($1) }
+        case .imported(let failed):
+            tag(4)
+            users(failed)
+        case .subscriptions(let page, let records, let total):
+            tag(5)
+            message(.answer(id: 0, .subscriptions(page, total: total)))
+            self.records(records)
+        case .done: tag(6)
+        case .refused(let refusal):
+            tag(7)
+            self.refusal(refusal)
+        case .visibility(let visibility):
+            tag(8)
+            text(visibility.mode.rawValue)
+            tag(visibility.isInvisible ? 1 : 0)
+            for list in [visibility.listed, visibility.friends, visibility.blocked] { users(list) }
+        case .explained(let explanations):
+            tag(9)
+            list(explanations) { writer, explanation in
+                writer.tag(explanation.part.rawValue)
+                writer.text(String(decoding: explanation.json, as: UTF8.self))
+            }
+        case .tooOften(let retryAfter):
+            tag(10)
+            signed(Int64(retryAfter))
+        }
+    }
+
+    private mutating func records(_ records: [Record?]) { list(records) { $0.optional($1) { $0.record($1) } } }
+
+    private mutating func refusal(_ refusal: Refusal) {
+        signed(Int64(refusal.code))
+        text(refusal.detail)
+        tag(refusal.mayTakeEffect ? 1 : 0)
+        users(refusal.users)
+        switch refusal.limit {
+        case nil: tag(0)
+        case .subscriptions: tag(1)
+        case .followers: tag(2)
+        }
+    }
+}
