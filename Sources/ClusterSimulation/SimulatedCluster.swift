@@ -218,8 +218,15 @@ public struct SimulatedCluster {
             time = max(time, next.at)
             counts.occurrences += 1
             happen(next.what)
+            checkInvariants()
         }
         time = max(time, end)
+    }
+
+    /// Checks the machines of one node, another one after each occurrence.
+    private func checkInvariants() {
+        let node = nodes[counts.occurrences % nodes.count]
+        if node.isUp { node.look { $0.checkInvariants() } }
     }
 
     /// What was held up on its way by a fault that has ended arrives now, in its order.

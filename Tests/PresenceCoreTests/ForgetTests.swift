@@ -36,10 +36,10 @@ import Testing
     @Test mutating func allWhoAreAliveMissItNoLonger() {
         cluster.kill(2)
         cluster.advance(.seconds(4))
-        #expect(cluster.processes[0...1].allSatisfy { $0.node.missedCount == 1 })
+        #expect(cluster.processes[0...1].allSatisfy { $0.node.missingCount == 1 })
         #expect(forget(2, on: 1) == .forgotten)
         cluster.advance(.seconds(1))
-        #expect(cluster.processes[0...1].allSatisfy { $0.node.missedCount == 0 })
+        #expect(cluster.processes[0...1].allSatisfy { $0.node.missingCount == 0 })
     }
 
     @Test mutating func aNodeThatWasDownMeanwhileHearsOfIt() throws {
@@ -49,11 +49,11 @@ import Testing
         cluster.advance(.seconds(4))
         #expect(forget(2, on: 0) == .forgotten)
         try cluster.revive(1)
-        #expect(cluster.processes[1].node.missedCount == 2)
+        #expect(cluster.processes[1].node.missingCount == 2)
         cluster.link(1, 0)
         cluster.link(0, 1)
         cluster.advance(.seconds(1))
-        #expect(cluster.processes[1].node.missedCount == 0)
+        #expect(cluster.processes[1].node.missingCount == 0)
     }
 
     @Test mutating func theLivingAndTheUnknownAreNotForgotten() {
@@ -61,7 +61,7 @@ import Testing
         #expect(forget(0, on: 0) == .alive)
         #expect(cluster.processes[0].node.forget("nobody", at: cluster.now) == .unknown)
         cluster.advance(.seconds(1))
-        #expect(cluster.processes.allSatisfy { $0.node.missedCount == 0 && $0.node.hello(at: cluster.now).members.count == 3 })
+        #expect(cluster.processes.allSatisfy { $0.node.missingCount == 0 && $0.node.hello(at: cluster.now).members.count == 3 })
     }
 
     @Test mutating func oneThatComesBackAllTheSameIsAMemberAgain() throws {

@@ -7,7 +7,7 @@ import Testing
 @Suite struct HandoffTests {
     var handoff = Handoff(generation: 0)
 
-    init() { handoff.begin(ring: 7, isChilled: true, deadline: .farFuture, isOwned: SlotSet { $0 < 100 }) }
+    init() { handoff.begin(ring: 7, isDemoted: true, deadline: .farFuture, isOwned: SlotSet { $0 < 100 }) }
 
     mutating func ask(_ peer: PeerIndex) -> [Slot] {
         handoff.next(from: peer, isPaced: false, isOwned: { $0 < 100 }, isWanted: { _ in true })
@@ -18,12 +18,12 @@ import Testing
     @Test mutating func ownedSlotsAreAskedForFirst() {
         handoff.offered(Self.offer([500, 5, 600, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [5, 6, 500, 600])
-        #expect(!handoff.isHeard(from: 1))
+        #expect(!handoff.isOwnedReceived(from: 1))
         #expect(handoff.sent(2, ring: 7, by: 1) == [500, 600], "what there was no room for is asked for again")
-        #expect(handoff.isHeard(from: 1))
-        #expect(!handoff.isTaken(from: 1))
+        #expect(handoff.isOwnedReceived(from: 1))
+        #expect(!handoff.isReceived(from: 1))
         #expect(handoff.sent(2, ring: 7, by: 1) == [])
-        #expect(handoff.isTaken(from: 1))
+        #expect(handoff.isReceived(from: 1))
     }
 
     @Test mutating func aLaterPageMayHoldMoreThatIsOwned() {
@@ -40,8 +40,8 @@ import Testing
         handoff.offered(Self.offer([6]), ring: 7, round: 2, isFirst: false, isLast: true, by: 1)
         #expect(ask(1) == [5, 6])
         #expect(handoff.sent(2, ring: 7, by: 1) == [])
-        #expect(handoff.isTaken(from: 1))
-        #expect(handoff.settled(to: 1) == .settled(ring: 7, round: 2))
+        #expect(handoff.isReceived(from: 1))
+        #expect(handoff.transferComplete(to: 1) == .settled(ring: 7, round: 2))
         handoff.lose(1)
         handoff.offered(Self.offer([7]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [7], "nothing counts that was said by one who is gone")
@@ -59,9 +59,9 @@ import Testing
         #expect(ask(1) == [5, 6])
         #expect(ask(2) == [6], "it holds something else of that one")
         #expect(handoff.sent(1, ring: 7, by: 2) == [])
-        #expect(handoff.isTaken(from: 2))
+        #expect(handoff.isReceived(from: 2))
         handoff.lose(1)
-        #expect(!handoff.isTaken(from: 2), "the one that was asked is gone")
+        #expect(!handoff.isReceived(from: 2), "the one that was asked is gone")
         #expect(ask(2) == [5, 6])
     }
 
@@ -75,13 +75,13 @@ import Testing
         #expect(ask(2) == [6], "5 has come")
         #expect(handoff.sent(1, ring: 7, by: 2) == [])
         handoff.lose(3)
-        #expect(handoff.isTaken(from: 2))
+        #expect(handoff.isReceived(from: 2))
     }
 
     @Test mutating func whatIsNotUrgentIsAskedForAShareAtATime() {
         handoff.offered(Self.offer((0..<3_000).map { Slot($0) }), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         var pages: [Int] = []
-        while !handoff.isTaken(from: 1), pages.count < 1_000 {
+        while !handoff.isReceived(from: 1), pages.count < 1_000 {
             let asked = handoff.next(from: 1, isPaced: true, isOwned: { _ in true }, isWanted: { _ in true })
             pages.append(asked.count)
             _ = handoff.sent(asked.count, ring: 7, by: 1)
@@ -101,35 +101,35 @@ import Testing
     @Test mutating func whatWasSaidOfAnotherRingIsVoid() {
         handoff.offered(Self.offer([5]), ring: 6, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [])
-        #expect(!handoff.isHeard(from: 1))
+        #expect(!handoff.isOwnedReceived(from: 1))
         handoff.offered(Self.offer([5]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [5])
         #expect(handoff.sent(1, ring: 6, by: 1) == [])
-        #expect(!handoff.isHeard(from: 1))
+        #expect(!handoff.isOwnedReceived(from: 1))
     }
 
     /// The same members may be there again, and hold what was written by the ring between.
     @Test mutating func whoHadAllByARingBeforeItWasLeftSaysSoAnewWhenItComesBack() {
         let first = handoff.round
-        handoff.settled(7, round: first, peer: 1)
-        #expect(handoff.isSettled(1))
-        handoff.begin(ring: 8, isChilled: false, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
-        handoff.begin(ring: 7, isChilled: false, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
-        handoff.settled(7, round: first, peer: 1)
-        #expect(!handoff.isSettled(1))
-        handoff.settled(7, round: handoff.round, peer: 1)
-        #expect(handoff.isSettled(1))
+        handoff.completed(7, round: first, peer: 1)
+        #expect(handoff.isComplete(at: 1))
+        handoff.begin(ring: 8, isDemoted: false, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
+        handoff.begin(ring: 7, isDemoted: false, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
+        handoff.completed(7, round: first, peer: 1)
+        #expect(!handoff.isComplete(at: 1))
+        handoff.completed(7, round: handoff.round, peer: 1)
+        #expect(handoff.isComplete(at: 1))
     }
 
     @Test mutating func whoOffersAnewIsToldAnewThatAllHasCome() {
-        handoff.settle()
+        handoff.complete()
         handoff.write(with: 1)
         let isWritten = handoff.written(1, isDurable: true)
         #expect(isWritten && handoff.isWritten)
         handoff.offered(Self.offer([500]), ring: 8, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(handoff.isWritten, "by another ring, which may be the next one")
         handoff.offered(Self.offer([500]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
-        #expect(!handoff.isSettled && !handoff.isWritten)
+        #expect(!handoff.isComplete && !handoff.isWritten)
     }
 
     @Test mutating func aHandoffLastsUntilNoSlotIsColdAlsoWhereTheMembersChangeMeanwhile() {
@@ -138,13 +138,13 @@ import Testing
         #expect(handoff.duration == .zero)
         handoff.measure(at: start + .seconds(1))
         #expect(handoff.duration == .seconds(1), "so far")
-        handoff.begin(ring: 8, isChilled: true, deadline: .farFuture, isOwned: SlotSet { $0 < 50 })
+        handoff.begin(ring: 8, isDemoted: true, deadline: .farFuture, isOwned: SlotSet { $0 < 50 })
         handoff.measure(at: start + .seconds(2))
-        handoff.warm(isOwned: SlotSet { $0 < 50 })
+        handoff.activate(isOwned: SlotSet { $0 < 50 })
         handoff.measure(at: start + .seconds(3))
         handoff.measure(at: start + .seconds(9))
         #expect(handoff.duration == .seconds(3))
-        handoff.begin(ring: 9, isChilled: true, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
+        handoff.begin(ring: 9, isDemoted: true, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
         handoff.measure(at: start + .seconds(20))
         #expect(handoff.duration == .zero, "another one")
     }
@@ -171,6 +171,6 @@ import Testing
             _ = handoff.sent(asked.count, ring: 7, by: 1)
         }
         #expect(heard == 2_000)
-        #expect(handoff.isTaken(from: 1))
+        #expect(handoff.isReceived(from: 1))
     }
 }

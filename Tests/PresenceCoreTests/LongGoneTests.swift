@@ -48,7 +48,7 @@ import Testing
         cluster.advance(.seconds(20))
         cluster.now.wall += Subscriptions.tombstoneHorizon
         cluster.advance(.seconds(3_600), step: .seconds(1))
-        #expect(cluster.processes[0].node.missedCount == 1)
+        #expect(cluster.processes[0].node.missingCount == 1)
         #expect(memberRows(on: 0, of: cluster) == ["node-1", "node-2"])
         // Nor by one that knows it from its disk alone.
         cluster.kill(0)
@@ -56,7 +56,7 @@ import Testing
         cluster.now.wall += Subscriptions.tombstoneHorizon
         try cluster.restart(0)
         cluster.advance(.seconds(2))
-        #expect(cluster.processes[0].node.missedCount == 2)
+        #expect(cluster.processes[0].node.missingCount == 2)
         #expect(memberRows(on: 0, of: cluster) == ["node-1", "node-2"])
     }
 

@@ -37,8 +37,8 @@ struct RelayCluster {
                 let link = Link(messagesMax: settings.linkMessagesMax)
                 node.peers.append(Node.PeerState(peer: cards[other], link: link, isLinked: true, state: .alive))
             }
-            node.placement = Placement(ring: ring) { [known = node.peerIndices] in known[$0]! }
-            node.handoff.warm(isOwned: node.placement.isOwn)
+            let placement = Placement(ring: ring) { [known = node.peerIndices] in known[$0]! }
+            node.ownership = Ownership(placement: placement, generation: 1, joins: false, settings: node.settings)
             nodes.append(node)
         }
     }

@@ -132,7 +132,7 @@ import Testing
         cluster.login(ann, on: 2)
         let watcher = cluster.login(ben, on: node)
         cluster.subscribe(ben, to: [ann], on: node)
-        cluster.processes[0].node.beginHandoff(isChilled: true, at: cluster.now)
+        cluster.processes[0].node.beginTransfer(isDemoted: true, at: cluster.now)
         cluster.processes[0].node.run(at: cluster.now)
         cluster.settle()
         cluster.setStatus(ann, "here", on: 2)
@@ -242,11 +242,11 @@ import Testing
         cluster.advance(.seconds(1))
         let node = cluster.processes[0].node
         #expect(node.owners.record(of: user(ann)).customStatus == "written elsewhere")
-        let fetched = node.handoff.bytesReceived
+        let fetched = node.ownership.transfer.bytesReceived
         #expect(fetched > 0)
         cluster.setStatus(ann, "written here", on: 1)
         cluster.advance(.seconds(1))
-        #expect(cluster.processes[0].node.handoff.bytesReceived == fetched, "what is written since is no part of it")
+        #expect(cluster.processes[0].node.ownership.transfer.bytesReceived == fetched, "what is written since is no part of it")
     }
 
     @Test mutating func whatALinkLostBetweenReplicasIsFoundByDigests() {
@@ -356,7 +356,7 @@ import Testing
         cluster.advance(.seconds(2))
         let keeper = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
         let row = try #require(cluster.processes[keeper].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
-        let (sender, handoff) = (cluster.processes[keeper].node.selfPeer.id, cluster.processes[former].node.handoff)
+        let (sender, handoff) = (cluster.processes[keeper].node.selfPeer.id, cluster.processes[former].node.ownership.transfer)
         cluster.processes[former].node.writtenSlots = .all
         var writer = WireWriter()
         writer.message(.settled(ring: handoff.ring, round: handoff.round))
@@ -419,13 +419,14 @@ import Testing
         let row = Row(cluster.record(of: name))
         cluster.processes[3].node.receive([row], ticket: 0, from: 1, at: cluster.now)
         cluster.processes[3].node.offerStrays()
-        let (ring, round) = (cluster.processes[3].node.handoff.ring, cluster.processes[3].node.handoff.round)
-        for awaited: UInt64? in [1, nil] {
-            cluster.processes[3].node.awaitedRing = awaited
+        let (ring, round) = (cluster.processes[3].node.ownership.transfer.ring, cluster.processes[3].node.ownership.transfer.round)
+        let present = cluster.processes[3].node.ownership.placement.id
+        for members in [1, present] {
+            _ = cluster.processes[3].node.ownership.membersChanged(to: members, clock: .zero)
             for peer in 1...3 {
-                cluster.processes[3].node.receive(settled: ring, round: round, from: peer, at: cluster.now)
+                cluster.processes[3].node.onTransferComplete(ring: ring, round: round, from: peer)
             }
-            #expect(cluster.processes[3].node.kept(user(name)).record.version == (awaited == nil ? .zero : row.version))
+            #expect(cluster.processes[3].node.kept(user(name)).record.version == (members == present ? .zero : row.version))
         }
     }
 

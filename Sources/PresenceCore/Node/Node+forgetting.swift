@@ -27,7 +27,7 @@ extension Node {
     private func isForgettable(_ peer: PeerIndex) -> Bool {
         let state = peers[peer]
         guard peer != 0, !state.isVacant, state.hasLeft, !state.isLinked else { return false }
-        guard !placement.members.contains(peer), preparation?.placement.members.contains(peer) != true else { return false }
+        guard !ownership.isMember(peer) else { return false }
         return membership.rumour(about: state.peer.id) == nil
     }
 
@@ -42,8 +42,7 @@ extension Node {
             peers[peer].isVacant = true
             vacantPeers.append(peer)
             waiting.drop(from: peer)
-            handoff.lose(peer)
-            prefetch.lose(peer)
+            ownership.lose(peer)
             owners.rounds[peer] = nil
         }
         owners.peersLost(Set(gone), at: now, into: &outbox)

@@ -44,6 +44,9 @@ extension Node {
     /// This node is the owner of a user, and waits whether there are sessions of which it has not heard.
     package func doubts(_ user: UserID) -> Bool { owners.index(ofKnown: user).map { owners.users[$0].doubtDeadline != nil } ?? false }
 
+    /// Traps when a machine of this node is in a state that cannot be. Mutating, as ``isAlone``.
+    package mutating func checkInvariants() { ownership.checkInvariants() }
+
     /// The ring that this node goes by.
     package var ringID: UInt64 { placement.id }
 

@@ -63,7 +63,7 @@ extension Node {
         resync(peer, at: now)
         renewOffers(to: peer)
         // What was asked while there was no link is lost.
-        if !handoff.isTaken(from: peer) { send(.requestOffer, to: peer) }
+        if !ownership.transfer.isReceived(from: peer) { send(.requestOffer, to: peer) }
         run(at: now)
     }
 
@@ -101,7 +101,7 @@ extension Node {
     }
 
     private mutating func meet(_ hello: Hello, at now: Now) {
-        isChilled = isChilled || givesWay(to: hello)
+        if givesWay(to: hello) { ownership.demote(.smallerSide) }
         membership.learn(hello.sender, at: now)
         for member in hello.members { membership.learn(member, at: now) }
         membership.linked(hello.sender, at: now)
@@ -166,7 +166,7 @@ extension Node {
             case .connect(let card):
                 _ = index(of: card, at: now)
                 effects.append(.connect(card))
-            case .wasMissed: isMissed = true
+            case .wasMissed: ownership.demote(.declaredDead)
             case .superseded(let card): effects.append(.superseded(by: card))
             }
         }
@@ -187,20 +187,20 @@ extension Node {
         if state.isLive, peers[peer].wasMember, !wasAlive || wasRestarted { owners.relearn(at: now) }
         // Where this node was alone, others that had left may have gone on together: nothing is complete before they are heard, also where the
         // ring stays the same, because they drain (seed 7014622).
-        hasMetAlone = hasMetAlone || state.isLive && !wasAlive && peers[peer].wasMember && !peers.hasAlive
+        if state.isLive, !wasAlive, peers[peer].wasMember, !peers.hasAlive { ownership.metWhileAlone() }
         // Whatever way it heals: links may have held, and a node that refuted a suspicion never hears that it was taken for dead.
-        isChilled = isChilled || isOvertaken
-        let isInRing = placement.members.contains(peer) || preparation?.placement.members.contains(peer) == true
-        isAbrupt = isAbrupt || comesBack || wasMissed || (isInRing && wasAlive && (wasRestarted || !state.isLive))
+        if isOvertaken { ownership.demote(.smallerSide) }
+        if comesBack || wasMissed || (wasAlive && (wasRestarted || !state.isLive) && ownership.isMember(peer)) {
+            ownership.demote(.abruptChange)
+        }
         peers[peer].peer = card
         peers[peer].state = state
         peers[peer].isDraining = isDraining
         if wasAlive, wasRestarted || !state.isLive {
             owners.peersLost([peer], at: now, into: &outbox)
             waiting.drop(from: peer)
-            handoff.lose(peer)
-            prefetch.lose(peer)
-            for other in peers.indices.dropFirst() { ask(other) }
+            ownership.lose(peer)
+            for other in peers.indices.dropFirst() { request(from: other) }
             peers[peer].knownUpTo = 0
             peers[peer].relays = Relays()
             retryRequests(at: now) { $0.peer == peer }
@@ -256,67 +256,16 @@ extension Node {
         let (alive, staying) = peers.ringIDs(isDraining: isDraining)
         let (isReplicated, members) = (peers.isReplicated, staying.count == 0 ? alive : staying)
         owners.isCutOff = isReplicated && alive.count <= 1
-        let id = members.id
-        guard id == placement.id else {
-            // Up to the handoff of the next ring.
-            if hasMetAlone, unheardSince == nil { unheardSince = owners.clock.current(at: now.wall) }
-            if awaitedRing != id { effects.append(.place(ringMembers)) }
-            return awaitedRing = id
-        }
-        awaitedRing = nil
-        if preparation?.placement.id != id { preparation = nil }
-        if isMissed {
-            changePlacement(to: placement, at: now)
-        } else if hasMetAlone {
-            hasMetAlone = false
-            beginHandoff(isChilled: false, at: now)
-        }
+        let clock = owners.clock.current(at: now.wall)
+        if let output = ownership.membersChanged(to: members.id, clock: clock) { perform(output, at: now) }
     }
 
     /// Those who are to hold slots. When all are about to end they go on together: each for itself would take the same users, and write to
     /// one disk.
-    private var ringMembers: [Ring.Member] {
+    var ringMembers: [Ring.Member] {
         let alive = peers.indices.filter { $0 == 0 || peers[$0].isAlive }
         let staying = alive.filter { $0 == 0 ? !isDraining : !peers[$0].isDraining }
         return (staying.isEmpty ? alive : staying).map { Ring.Member(id: peers[$0].peer.id, weight: Int(peers[$0].peer.weight)) }
-    }
-
-    /// The ring of the effect ``Effect/place(_:)``. If the members have changed meanwhile nothing happens: another one is on its way.
-    public mutating func placed(_ ring: Ring, at now: Now) {
-        guard Placement.id(of: ring.members) == awaitedRing else { return }
-        let next = Placement(ring: ring) { peerIndices[$0] ?? 0 }
-        if prepares(next, at: now) {
-            advancePreparation(at: now)
-        } else {
-            awaitedRing = nil
-            changePlacement(to: next, at: now)
-            joinPreparation(at: now)
-        }
-        run(at: now)
-    }
-
-    mutating func changePlacement(to new: Placement, at now: Now) {
-        let old = placement
-        placement = new
-        owners.nodesCount = max(new.ring.members.count, 1)
-        if isMissed {
-            // Whatever was offered was offered before.
-            for peer in peers.indices { handoff.lose(peer) }
-            for peer in peers.indices.dropFirst() { send(.requestOffer, to: peer) }
-        }
-        beginHandoff(isChilled: isChilled || isMissed, at: now)
-        (isChilled, isMissed, isAbrupt, hasMetAlone) = (false, false, false, false)
-        var ticket = nextTicket
-        for write in writes.replan(nextTicket: &ticket, { [self] in keepers(of: $0) }) {
-            replicate(write.rows, ticket: write.replicaTicket)
-        }
-        nextTicket = ticket
-        for outcome in writes.forget(where: { [peers] in !peers[$0].isAlive }) { carryOut(outcome) }
-        resumeWaiting(at: now)
-        let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
-        misrouted.removeAll(where: isMoved)
-        reregister(where: isMoved)
-        retryRequests(at: now) { isMoved($0.request.user) }
     }
 
     /// Whether `hello` comes from another side of a split, and a larger one: then what this side has decided about gives way. Of two equal

@@ -114,7 +114,7 @@ extension Node {
 
     /// Whether a peer has not said yet that all is on its disk that this node has offered it: what this node keeps, and told when it was the
     /// owner, may be newer than what the peer would answer (seed 17019091).
-    private func mayKnowLess(_ peer: PeerIndex) -> Bool { peer != 0 && !handoff.isSettled(peer) }
+    private func mayKnowLess(_ peer: PeerIndex) -> Bool { peer != 0 && !ownership.transfer.isComplete(at: peer) }
 
     /// Registers users that this node begins to watch with their owners, one message an owner.
     mutating func register(_ users: [UserID]) {

@@ -24,7 +24,8 @@ extension Node {
 
     /// Whether this node, and all others as far as it knows, can say who is followed.
     private var knowsFollowers: Bool {
-        handoff.coldCount == 0 && handoff.isSettled && !owners.isUnheard && awaitedRing == nil && peers.missedCount == 0 && peers.isMajority
+        ownership.acquiringCount == 0 && ownership.transfer.isComplete && !owners.isUnheard && ownership.isStable && peers.missedCount == 0
+            && peers.isMajority
     }
 
     /// Asks about the next users that may be removed. Called at every tick.

@@ -57,9 +57,9 @@ extension Node {
     }
 
     private mutating func persistBulk() {
-        guard !outbox.rowsInBulk.isEmpty || handoff.writing == .due else { return }
+        guard !outbox.rowsInBulk.isEmpty || ownership.transfer.writing == .due else { return }
         nextTicket += 1
-        if handoff.writing == .due { handoff.write(with: nextTicket) }
+        if ownership.transfer.writing == .due { ownership.withTransfer(.present) { [nextTicket] in $0.write(with: nextTicket) } }
         replicate(outbox.rowsInBulk.filter { $0.kind.isOfUser && owner(of: $0.user) == 0 }, ticket: 0)
         noteWritten(outbox.rowsInBulk)
         effects.append(.persist(outbox.rowsInBulk, ticket: nextTicket, isUrgent: false))
@@ -91,7 +91,7 @@ extension Node {
 
     /// Who is to keep a user by the ring that is prepared hears of what is written meanwhile: then nothing is left to fetch when that holds.
     private mutating func replicateAhead(_ rows: [Row]) {
-        guard isPreparing, let next = preparation?.placement else { return }
+        guard let next = ownership.next else { return }
         var groups: [[Row]] = Array(repeating: [], count: peers.count)
         for row in rows where row.kind.isOfUser {
             for peer in next.replicas(of: row.user) where !placement.isKept(row.user.slot, by: peer) { groups[peer].append(row) }
@@ -103,7 +103,7 @@ extension Node {
     public mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
         noteDisk(isDurable: isDurable, at: now)
         noteLease(ticket, isDurable: isDurable)
-        noteHandoff(ticket, isDurable: isDurable)
+        onTransferWritten(ticket, isDurable: isDurable)
         if let outcome = writes.stored(ticket, isDurable: isDurable) { carryOut(outcome) }
         run(at: now)
     }
@@ -144,7 +144,7 @@ extension Node {
         // What cannot be read or believed is not acknowledged: the sender is not told that its rows are safe here.
         do throws(RowError) {
             try receive(rowsForAll: rows.filter(\.kind.isForAll), at: now)
-            let isOwned = { [placement, handoff] (user: UserID) in placement.owner(of: user) == 0 && handoff.isWarm(user.slot) }
+            let isOwned = { [ownership] (user: UserID) in ownership.decides(user.slot) }
             let facts = rows.filter { $0.kind.isOfUser }
             noteStrays(among: facts, from: peer)
             guard ticket != 0 else {
@@ -165,11 +165,11 @@ extension Node {
     /// Who has this node keep what it is not to keep goes by another ring, perhaps the next one: it counts on it, until those who are to keep
     /// it by this one have it (``offerStrays()``).
     private mutating func noteStrays(among facts: [Row], from peer: PeerIndex) {
-        let isNotKept = isNotKept
+        let isNotKept = ownership.isNotKept
         guard peer != 0, facts.contains(where: { isNotKept($0.user.slot) }) else { return }
         // The disk may be about to forget what moved: what comes after that was decided stays.
         outbox.discarded.removeAll { slot in facts.contains { $0.user.slot == slot } }
-        handoff.noteStrays()
+        ownership.withTransfer(.present) { $0.noteStrays() }
     }
 
     /// Beyond it the oldest call of which nothing is known here is answered 50001.
@@ -208,7 +208,7 @@ extension Node {
     mutating func receive(digest: [UInt64], wantsAnswer: Bool, from peer: PeerIndex) {
         let own = owners.digest { placement.isShared($0, with: peer) }
         // While slots change hands much differs, and is on its way.
-        guard digest.count == own.count, digest != own, handoff.isSettled else { return }
+        guard digest.count == own.count, digest != own, ownership.transfer.isComplete else { return }
         digestDifferences += 1
         let slotsInRange = Ring.slotsCount / Message.digestRangesCount
         let start = nextRepairRange

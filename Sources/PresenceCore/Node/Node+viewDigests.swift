@@ -18,7 +18,7 @@ extension Node {
     /// Tells every peer what this node knows that it watches and hosts of the next ranges of slots. One walk over the users of a range serves
     /// all peers. A digest leaves after all deltas that were queued before it.
     mutating func compareViews(at now: Now) {
-        guard let ranges = nextRanges(at: now), handoff.coldCount == 0 else { return }
+        guard let ranges = nextRanges(at: now), ownership.acquiringCount == 0 else { return }
         let linked = peers.indices.dropFirst().filter { peers[$0].isLinked && peers[$0].isAlive }
         guard !linked.isEmpty else { return }
         let hashes = owners.viewHashes(of: ranges, peersCount: peers.count)
@@ -103,7 +103,7 @@ extension Node {
 
     /// A peer asks what this node knows that it watches and hosts. The answer leaves after all that has been told to it before.
     mutating func receive(requestRegistered epoch: UInt64, ring: UInt64, from peer: PeerIndex) {
-        let isComparable = ring == placement.id && handoff.coldCount == 0
+        let isComparable = ring == placement.id && ownership.acquiringCount == 0
         outbox.send(.registered(epoch: epoch, isComparable ? owners.registeredHashes(of: peer) : []), to: peer)
     }
 }

@@ -75,12 +75,8 @@ extension Node {
         owners.unwatch(users, from: peer)
     }
 
-    /// Whether this node does not decide about a user yet, and will soon: it waits to hear what others hold, or to change to the ring that is
-    /// prepared.
-    func mustWait(_ user: UserID) -> Bool {
-        guard owner(of: user) != 0 else { return !handoff.isWarm(user.slot) }
-        return isPreparing && preparation?.placement.owner(of: user) == 0
-    }
+    /// Whether this node does not decide about a user yet, and will soon: its slot is acquiring, or the ring that is prepared gives it to this node.
+    func mustWait(_ user: UserID) -> Bool { ownership.decidesSoon(user) }
 
     /// Keeps a message about a user about whom this node does not decide yet. What was kept before and is too much is sent back.
     mutating func postpone(_ message: Message, from peer: PeerIndex) {

@@ -89,7 +89,9 @@ public struct Node {
     var peerNumbers: [UInt32: PeerIndex]
     /// Places in ``peers`` where nobody is.
     var vacantPeers: [PeerIndex] = []
-    var placement: Placement
+    /// Which slots this node may decide about, and by which ring.
+    var ownership: Ownership
+    var placement: Placement { ownership.placement }
     var gatewaysCount: Int
     var outbox = Outbox()
     /// Messages of this node to itself.
@@ -99,19 +101,12 @@ public struct Node {
     /// Users whose owner said that it is not: registered again soon.
     var misrouted: [UserID] = []
     var misroutedRetryAt = Instant.farFuture
-    /// Slots that come to this node, and what the others hold of them.
-    var handoff: Handoff
     /// The disk may have something of the users of these.
     var writtenSlots = SlotSet()
     /// Who asked whether this node has heard of a rule, while it could not say so (``PendingWrites/Write/witnessTicket``).
     var witnessed: [(peer: PeerIndex, ticket: UInt64)] = []
     /// See ``Node/postpone(_:from:)``.
     var waiting = Waiting()
-    /// See ``Preparation``.
-    var preparation: Preparation?
-    var prefetch: Handoff
-    /// A member is gone, or has come back from another side of a split, since the ring changed last.
-    var isAbrupt = false
     /// This node has contact points: it waits for them before it believes that it knows all.
     let joins: Bool
     var writes = PendingWrites()
@@ -128,20 +123,8 @@ public struct Node {
     var nextDigestPeer = 0
     /// Where the next answer to a digest begins: it has room for a part of what differs.
     var nextRepairRange = 0
-    /// The ``Placement/id`` of the ring that is being computed.
-    var awaitedRing: UInt64?
     /// This node gives its slots away and will end.
     public var isDraining: Bool { membership.isDraining }
-    /// What was on disk when this node began has been its own to decide about once.
-    var isRenewed = false
-    /// Since then this node may decide without having heard what the others hold: it claims nothing later to be complete.
-    var unheardSince: Version?
-    /// What this node has decided about gives way to others at the next change of the ring.
-    var isChilled = false
-    /// This node was taken for dead, as after standing still for long: what it knows of its slots may be old.
-    var isMissed = false
-    /// A member has come back to this node, which was alone.
-    var hasMetAlone = false
     /// Rows of other nodes that could not be read.
     public internal(set) var rowsRefusedCount: UInt64 = 0
     /// Digests of another node that were not like this node's.
@@ -176,14 +159,10 @@ public struct Node {
         peerNumbers = [selfPeer.versionNode: 0]
         // An answer to the process before this one must not pass for one to this.
         nextTicket = selfPeer.generation &<< 20
-        handoff = Handoff(generation: selfPeer.generation)
-        prefetch = handoff
         calls = PendingCalls(after: nextTicket)
         let seed = StableHash.mix(UInt64(selfPeer.versionNode), selfPeer.generation)
         membership = Membership(own: selfPeer, settings: settings.membership, seed: seed)
-        placement = Placement([(Ring.Member(id: selfPeer.id, weight: Int(selfPeer.weight)), 0)])
-        handoff.begin(ring: placement.id, isChilled: joins, deadline: .farFuture, isOwned: placement.isOwn)
-        if !joins { handoff.warm(isOwned: placement.isOwn) }
+        ownership = Ownership(own: selfPeer, joins: joins, settings: settings)
     }
 
     // MARK: Inputs
@@ -257,7 +236,7 @@ public struct Node {
         for (peer, users) in placement.grouped(dropped) { send(.unwatch(users), to: peer) }
         forgetOld(at: now)
         retryMisrouted(at: now)
-        advanceHandoff(at: now)
+        advanceTransfer(at: now)
         fetchPrepared()
         offerStrays()
         tickCalls(at: now)
@@ -331,7 +310,7 @@ public struct Node {
     mutating func send(_ message: Message, toOwnerOf user: UserID) { send(message, to: owner(of: user)) }
 
     /// The peer that owns a user by this node's ring.
-    func owner(of user: UserID) -> PeerIndex { placement.owner(of: user) }
+    func owner(of user: UserID) -> PeerIndex { ownership.owner(of: user) }
 
     private mutating func transmit(_ peer: PeerIndex) {
         guard !peers[peer].isTransmitting, peers[peer].link.isReady else { return }
@@ -369,11 +348,11 @@ public struct Node {
         case .answer(let id, let answer): receive(answer, to: id, from: peer, at: now)
         case .misrouted(let users): receiveMisrouted(users, from: peer, at: now)
         case .offer(let ring, let round, let slots, let isFirst, let isLast):
-            receive(offer: slots, ring: ring, round: round, isFirst: isFirst, isLast: isLast, from: peer, at: now)
-        case .want(let ring, let slots): receive(want: slots, ring: ring, from: peer)
-        case .sent(let ring, let slotsCount): receive(sent: slotsCount, ring: ring, from: peer, at: now)
-        case .settled(let ring, let round): receive(settled: ring, round: round, from: peer, at: now)
-        case .requestOffer: receiveRequestOffer(from: peer)
+            onOffer(slots, ring: ring, round: round, isFirst: isFirst, isLast: isLast, from: peer, at: now)
+        case .want(let ring, let slots): onWant(slots, ring: ring, from: peer)
+        case .sent(let ring, let slotsCount): onSent(slotsCount: slotsCount, ring: ring, from: peer, at: now)
+        case .settled(let ring, let round): onTransferComplete(ring: ring, round: round, from: peer)
+        case .requestOffer: onRequestOffer(from: peer)
         case .membership(let message):
             membership.receive(message, from: peers[peer].peer.id, at: now)
             followMembership(at: now)
@@ -396,7 +375,7 @@ public struct Node {
         }
         if case .followers(let targets) = request.operation {
             // Some of those whom it owns may not be here yet.
-            guard handoff.coldCount == 0 else { return send(.misrouted([request.user]), to: peer) }
+            guard ownership.acquiringCount == 0 else { return send(.misrouted([request.user]), to: peer) }
             return send(.answer(id: request.id, .followers(targets.map { UInt64(owners.followers.ask($0)) })), to: peer)
         }
         // A count needs nothing that is known of the user.
@@ -447,8 +426,8 @@ public struct Node {
     /// registrations are open (design §1.7). Events carry it as their id, so that a resumed stream misses nothing.
     private mutating func updatePosition(at now: Now) {
         // While a ring is being computed, nobody has been asked yet for what a member that is gone had written.
-        guard awaitedRing == nil || isPreparing else { return }
-        guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, unheardSince == nil, peers.isMajority else { return }
+        guard ownership.isInForce, ownership.incompleteSince == nil else { return }
+        guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, peers.isMajority else { return }
         var oldest: Milliseconds?
         for peer in peers.indices.dropFirst() where peers[peer].isAlive { oldest = min(oldest ?? .max, peers[peer].knownUpTo) }
         let reached = min(oldest ?? now.wall, now.wall, lease.durable)
@@ -473,7 +452,7 @@ public struct Node {
         peers[peer].isTransmitting = false
         fill(peer)
         peers[peer].isTransmitting = false
-        var claim = unheardSince
+        var claim = ownership.incompleteSince
         if let named = peers[peer].relays.namedFrom { claim = min(claim ?? named, named) }
         return peers[peer].link.nextBatch(clock: claim ?? owners.clock.current(at: now.wall))
     }

@@ -59,6 +59,8 @@ struct SlotSet: Equatable, Sendable {
         return taken
     }
 
+    func isSubset(of other: SlotSet) -> Bool { words.indices.allSatisfy { words[$0] & ~other.words[$0] == 0 } }
+
     /// Keeps only what is in `other` too.
     mutating func formIntersection(_ other: SlotSet) { for word in words.indices { words[word] &= other.words[word] } }
 }

@@ -1,0 +1,434 @@
+import PresenceWire
+
+/// Which slots this node may decide about: by the present ring, the next one, and what this node still has to receive.
+///
+/// The only place that knows that a ring is changing. Each node offers each other one what it holds of the slots that the other keeps (``Handoff``).
+/// A slot that is new to its owner is ``Slot/acquiring`` until all members have been asked: what was acknowledged may be where nobody has asked yet.
+/// The Architecture page has the table of the transitions; `OwnershipTests` has a test for each.
+struct Ownership {
+    /// What this node may do with a slot.
+    enum Slot: Equatable {
+        /// Another node keeps it.
+        case none
+        /// Another node owns it; this one keeps its rows.
+        case replica
+        /// This node owns it, and has not received yet what the others hold: nothing is said or written about its users.
+        case acquiring
+        /// This node owns it and decides.
+        case active
+    }
+
+    /// A ring that is prepared while the present one holds: each node fetches what it is to keep, and all change when all have it.
+    struct Preparation {
+        let placement: Placement
+        /// Then the ring holds, whoever is missing.
+        fileprivate(set) var deadline: Instant
+    }
+
+    /// How the ring of the members relates to the present one.
+    enum RingState {
+        /// The members are those of the present ring. `joined` is the present ring when other nodes still prepare it.
+        case stable(joined: Preparation?)
+        /// The members have changed, and the ring with this ID is being computed. `other` is a preparation of another ring, which goes on.
+        case computing(id: UInt64, other: Preparation?)
+        /// The next ring is known and prepared.
+        case preparing(Preparation)
+
+        /// The ID of the ring of the members; nil when it is the present one.
+        var awaitedID: UInt64? {
+            switch self {
+            case .stable: nil
+            case .computing(let id, _): id
+            case .preparing(let preparation): preparation.placement.id
+            }
+        }
+
+        var preparation: Preparation? {
+            switch self {
+            case .stable(let preparation), .computing(_, let preparation): preparation
+            case .preparing(let preparation): preparation
+            }
+        }
+
+        fileprivate init(awaitedID: UInt64?, _ preparation: Preparation?) {
+            switch (awaitedID, preparation) {
+            case (nil, let preparation): self = .stable(joined: preparation)
+            case (let id?, let preparation?) where preparation.placement.id == id: self = .preparing(preparation)
+            case (let id?, let preparation): self = .computing(id: id, other: preparation)
+            }
+        }
+    }
+
+    /// Why the present ring cannot hold until the next one is prepared. A later case includes those before it.
+    enum Demotion: Int, Comparable {
+        case none
+        /// A member has died, restarted, or come back.
+        case abruptChange
+        /// This node was on the smaller side of a split: what it decided gives way at the next change of the ring.
+        case smallerSide
+        /// The other members declared this node dead: what it knows of its slots may be old, also where the ring stays the same.
+        case declaredDead
+
+        static func < (left: Demotion, right: Demotion) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// Whether this node may claim that its views are complete.
+    enum Completeness: Equatable {
+        case complete
+        /// Since then this node may decide without having received what the others hold.
+        case incomplete(since: Version)
+        /// A member has come back to this node while it was alone. Other nodes may have gone on together: all are asked again, also where the
+        /// ring stays the same.
+        case contacted(incompleteSince: Version?)
+
+        var incompleteSince: Version? {
+            switch self {
+            case .complete: nil
+            case .incomplete(let since): since
+            case .contacted(let since): since
+            }
+        }
+    }
+
+    /// What this process has done with the slots that it loaded from its disk.
+    private enum Start {
+        /// Nothing yet; there are no contact points.
+        case alone
+        /// Nothing yet; another node may be found through a contact point.
+        case joining
+        /// It has owned them once.
+        case finished
+    }
+
+    /// What the node is to do, in order.
+    enum Output {
+        /// Compute the ring of the members.
+        case computeRing
+        /// The present ring is another one from now on: begin its transfer with ``change(to:at:)``.
+        case change(to: Placement)
+        /// All members are asked again by the present ring: ``beginTransfer(isDemoted:at:)``.
+        case beginTransfer
+        /// Offer each linked peer what it is to keep by the ring that is prepared.
+        case offerPrepared
+        /// Tell each member that this node has all that it is to keep by the ring that is prepared.
+        case announcePrepared
+        /// A subscription list may lack entries: members are gone that may have known more.
+        case listsMayLackEntries
+        /// All that the members hold has been received.
+        case listsAreComplete
+        /// The acquiring slots are active. `isFirst` the first time in this process.
+        case activated(isFirst: Bool)
+    }
+
+    /// The present ring, as this node sees it.
+    private(set) var placement: Placement
+    private(set) var ring = RingState.stable(joined: nil)
+    private(set) var demotion = Demotion.none
+    private(set) var completeness = Completeness.complete
+    /// The transfer by the present ring.
+    private(set) var transfer: Handoff
+    /// The transfer by the ring that is prepared.
+    private(set) var prefetch: Handoff
+    private var start: Start
+    private let settings: CoreSettings
+
+    /// A node before its first input: it owns all slots, and has yet to join others if `joins` holds.
+    init(own: Peer, joins: Bool, settings: CoreSettings) {
+        self.init(
+            placement: Placement([(Ring.Member(id: own.id, weight: Int(own.weight)), 0)]), generation: own.generation, joins: joins,
+            settings: settings)
+    }
+
+    init(placement: Placement, generation: UInt64, joins: Bool, settings: CoreSettings) {
+        self.placement = placement
+        self.settings = settings
+        start = joins ? .joining : .alone
+        transfer = Handoff(generation: generation)
+        prefetch = transfer
+        transfer.begin(ring: placement.id, isDemoted: joins, deadline: .farFuture, isOwned: placement.isOwn)
+        if !joins { transfer.activate(isOwned: placement.isOwn) }
+    }
+
+    // MARK: Reading
+
+    /// The peer that owns a user by the present ring.
+    func owner(of user: UserID) -> PeerIndex { placement.owner(of: user) }
+
+    /// Whether this node decides about a slot now.
+    func decides(_ slot: PresenceWire.Slot) -> Bool { placement.owner(of: slot) == 0 && transfer.isActive(slot) }
+
+    /// What this node may do with a slot now.
+    func state(of slot: PresenceWire.Slot) -> Slot {
+        if placement.owner(of: slot) == 0 { return transfer.isActive(slot) ? .active : .acquiring }
+        return placement.isKept(slot, by: 0) ? .replica : .none
+    }
+
+    /// Whether the members are those of the present ring.
+    var isStable: Bool { ring.awaitedID == nil }
+
+    /// Whether the present ring holds, with all its members, while the next one is prepared.
+    var isPreparing: Bool {
+        if case .preparing = ring { demotion == .none } else { false }
+    }
+
+    /// Whether the present ring is the one by which all decide.
+    var isInForce: Bool { isStable || isPreparing }
+
+    /// Slots of this node that are acquiring.
+    var acquiringCount: Int { transfer.acquiringCount }
+
+    /// Since when this node may decide without having received what the others hold; nil when its views are complete.
+    var incompleteSince: Version? { completeness.incompleteSince }
+
+    /// The ring that holds next, while the present one still does.
+    var next: Placement? { isPreparing ? ring.preparation?.placement : nil }
+
+    /// Whether this node does not decide about a user yet, and will soon.
+    func decidesSoon(_ user: UserID) -> Bool {
+        guard owner(of: user) != 0 else { return !transfer.isActive(user.slot) }
+        return next?.owner(of: user) == 0
+    }
+
+    /// Whether a peer is a member of the present ring or of the one that is prepared.
+    func isMember(_ peer: PeerIndex) -> Bool {
+        placement.members.contains(peer) || ring.preparation?.placement.members.contains(peer) == true
+    }
+
+    /// Which slots this node is to keep neither by the present ring nor by the one that is prepared.
+    var isNotKept: (PresenceWire.Slot) -> Bool {
+        let (placement, next) = (placement, ring.preparation?.placement)
+        return { !placement.isKept($0, by: 0) && next?.isKept($0, by: 0) != true }
+    }
+
+    // MARK: Members
+
+    /// A reason why the present ring cannot hold until the next one is prepared.
+    mutating func demote(_ reason: Demotion) { demotion = max(demotion, reason) }
+
+    /// A former member has come back to this node, which was alone.
+    mutating func metWhileAlone() { completeness = .contacted(incompleteSince: completeness.incompleteSince) }
+
+    /// The ring of the members has this ID. Called after every input, so also where nothing has changed.
+    mutating func membersChanged(to id: UInt64, clock: Version) -> Output? {
+        guard id == placement.id else {
+            if completeness == .contacted(incompleteSince: nil) { completeness = .contacted(incompleteSince: clock) }
+            let isNew = ring.awaitedID != id
+            ring = RingState(awaitedID: id, ring.preparation)
+            return isNew ? .computeRing : nil
+        }
+        let joined = ring.preparation.flatMap { $0.placement.id == id ? $0 : nil }
+        ring = .stable(joined: joined)
+        if demotion == .declaredDead { return .change(to: placement) }
+        guard case .contacted(let since) = completeness else { return nil }
+        completeness = since.map { .incomplete(since: $0) } ?? .complete
+        return .beginTransfer
+    }
+
+    /// Whether the ring with this ID is the one that is awaited.
+    func awaits(_ id: UInt64) -> Bool { ring.awaitedID == id }
+
+    /// The awaited ring is known: it is prepared where the present one is at rest, and holds at once otherwise.
+    mutating func ringComputed(_ next: Placement, peersCount: Int, isAlive: (PeerIndex) -> Bool, at now: Now) -> Output {
+        guard canPrepare(next, peersCount: peersCount, isAlive: isAlive) else {
+            ring = .stable(joined: nil)
+            return .change(to: next)
+        }
+        prepare(next, at: now)
+        return .offerPrepared
+    }
+
+    /// Begins the present ring anew, or another one. Returns whether what the peers have offered before is void.
+    mutating func change(to new: Placement, clock: Version, at now: Now) -> Bool {
+        let wasDeclaredDead = demotion == .declaredDead
+        placement = new
+        if wasDeclaredDead { transfer.loseAll() }
+        beginTransfer(isDemoted: demotion >= .smallerSide, clock: clock, at: now)
+        demotion = .none
+        return wasDeclaredDead
+    }
+
+    /// Asks the members again by the present ring; with `isDemoted` nothing that this node has decided counts.
+    mutating func beginTransfer(isDemoted: Bool, clock: Version, at now: Now) {
+        let deadline = now.instant + settings.takeoverTimeout
+        transfer.begin(ring: placement.id, isDemoted: isDemoted, deadline: deadline, isOwned: placement.isOwn)
+        completeness = .incomplete(since: incompleteSince ?? clock)
+    }
+
+    // MARK: Receiving
+
+    /// No contact point leads to another node. Where no former member is missing, this node knows all that there is.
+    mutating func foundNobody(missingCount: Int, at now: Now) -> Output? {
+        guard missingCount == 0 else {
+            transfer.wait(until: now.instant + settings.takeoverTimeout)
+            return nil
+        }
+        return activate(at: now)
+    }
+
+    /// Completes what can be completed: called when something was received, and at every tick.
+    ///
+    /// - Parameters:
+    ///   - alive: the other members.
+    ///   - missingCount: former members that are dead.
+    mutating func advance(alive: some Sequence<PeerIndex>, hasAlive: Bool, missingCount: Int, at now: Now) -> [Output] {
+        transfer.measure(at: now.instant)
+        var outputs: [Output] = []
+        let isReceived = alive.allSatisfy { transfer.isOwnedReceived(from: $0) }
+        // With two of three replicas elsewhere nobody here may know what was acknowledged, also where this node has decided before: both may
+        // have died before any other node received it.
+        let isMissingMuch = missingCount >= PresenceCore.Ring.replicasMax - 1
+        if isMissingMuch { outputs.append(.listsMayLackEntries) } else if isReceived { outputs.append(.listsAreComplete) }
+        if isReceived, acquiringCount > 0, mayActivate(hasAlive: hasAlive), isFinished || !isMissingMuch {
+            outputs.append(activate(at: now))
+        }
+        if !transfer.isComplete, alive.allSatisfy({ transfer.isReceived(from: $0) }) {
+            transfer.complete()
+            if case .contacted = completeness { completeness = .contacted(incompleteSince: nil) } else { completeness = .complete }
+        }
+        guard acquiringCount > 0, now.instant >= transfer.deadline else { return outputs }
+        if !isReceived { outputs.append(.listsMayLackEntries) }
+        outputs.append(activate(at: now))
+        return outputs
+    }
+
+    /// Not a process that has just begun and does not know yet whether there are others. Nor one whose only others are gone again before it
+    /// has received what they hold: members that it has not met yet may have that.
+    private func mayActivate(hasAlive: Bool) -> Bool { start != .joining || hasAlive }
+
+    private var isFinished: Bool { start == .finished }
+
+    private mutating func activate(at now: Now) -> Output {
+        transfer.activate(isOwned: placement.isOwn)
+        transfer.measure(at: now.instant)
+        let isFirst = !isFinished
+        start = .finished
+        return .activated(isFirst: isFirst)
+    }
+
+    // MARK: Preparing
+
+    /// Whether the present ring is at rest: all that keep anything by it are alive, have said that they have it, and have not changed already.
+    /// Then nobody decides by an older ring, and all follow the first one that changes.
+    private func canPrepare(_ next: Placement, peersCount: Int, isAlive: (PeerIndex) -> Bool) -> Bool {
+        guard settings.preparationTimeout > .zero, demotion == .none, acquiringCount == 0, transfer.isComplete, peersCount > 1 else {
+            return false
+        }
+        return placement.members.allSatisfy {
+            $0 == 0 || (isAlive($0) && transfer.isComplete(at: $0) && !transfer.isOffered(next.id, by: $0))
+        }
+    }
+
+    private mutating func prepare(_ next: Placement, at now: Now) {
+        let preparation = Preparation(placement: next, deadline: now.instant + settings.preparationTimeout)
+        prefetch.begin(ring: next.preparedID, isDemoted: false, deadline: .farFuture, isOwned: SlotSet())
+        ring = RingState(awaitedID: ring.awaitedID, preparation)
+    }
+
+    /// Takes part where others still prepare the present ring: this node could not wait for it, because it has just begun. Meanwhile others may
+    /// decide about its slots, also if this node has used another ring in between.
+    mutating func joinPreparation(peers: some Sequence<PeerIndex>, at now: Now) -> Output? {
+        let id = placement.preparedID
+        guard ring.preparation == nil,
+            peers.contains(where: { prefetch.isOffered(id, by: $0) && !transfer.isOffered(placement.id, by: $0) })
+        else { return nil }
+        transfer.wait(for: settings.preparationTimeout + settings.takeoverTimeout, at: now.instant)
+        guard prefetch.ring != id || !prefetch.isComplete else { return nil }
+        prepare(placement, at: now)
+        return .offerPrepared
+    }
+
+    /// A peer that keeps something by the present ring has changed to the next one already: this node changes as soon as it has handled
+    /// what it has received.
+    mutating func changed(_ peer: PeerIndex, to id: UInt64, at now: Now) {
+        guard case .preparing(var preparation) = ring, preparation.placement.id == id, placement.members.contains(peer) else { return }
+        preparation.deadline = now.instant
+        ring = .preparing(preparation)
+    }
+
+    /// Says that this node is prepared when it has received all, and changes when all are prepared.
+    mutating func advancePreparation(alive: some Sequence<PeerIndex>, at now: Now) -> [Output] {
+        guard let preparation = ring.preparation else { return [] }
+        var outputs: [Output] = []
+        if alive.allSatisfy({ prefetch.isReceived(from: $0) }) { completePrefetch(&outputs) }
+        let isPrepared = prefetch.isComplete && alive.allSatisfy { prefetch.isComplete(at: $0) }
+        // One that has changed already still takes part: others wait for it.
+        let cannotWait = demotion > .none && ring.awaitedID == preparation.placement.id
+        guard isPrepared || cannotWait || now.instant >= preparation.deadline else { return outputs }
+        completePrefetch(&outputs)
+        guard ring.awaitedID == preparation.placement.id else {
+            ring = RingState(awaitedID: ring.awaitedID, nil)
+            return outputs
+        }
+        ring = .stable(joined: nil)
+        outputs.append(.change(to: preparation.placement))
+        return outputs
+    }
+
+    /// The others need not wait for this node.
+    private mutating func completePrefetch(_ outputs: inout [Output]) {
+        guard !prefetch.isComplete else { return }
+        prefetch.complete()
+        outputs.append(.announcePrepared)
+    }
+
+    // MARK: Transfers
+
+    /// Which of the two transfers is meant: by the present ring, or by the one that is prepared.
+    enum Transfer { case present, prepared }
+
+    /// The transfer that a ring ID of a message names: those of rings that are prepared are odd.
+    static func transfer(of ring: UInt64) -> Transfer { ring & 1 == 0 ? .present : .prepared }
+
+    /// Changes one of the transfers.
+    mutating func withTransfer<Result>(_ which: Transfer, _ body: (inout Handoff) -> Result) -> Result {
+        switch which {
+        case .present: body(&transfer)
+        case .prepared: body(&prefetch)
+        }
+    }
+
+    /// A peer is gone or was restarted: what it has said is void.
+    mutating func lose(_ peer: PeerIndex) {
+        transfer.lose(peer)
+        prefetch.lose(peer)
+    }
+
+    /// The ring by which a peer is offered what it is to keep of the prepared one, also where this node has changed and the peer has not; nil
+    /// for none.
+    func preparedPlacement(for peer: PeerIndex) -> Placement? {
+        let isAwaited = placement.preparedID == prefetch.ring && !transfer.isComplete(at: peer)
+        return ring.preparation?.placement ?? (isAwaited ? placement : nil)
+    }
+
+    /// Whether a slot's rows were requested from a peer that has not sent all of them.
+    func awaits(_ slot: PresenceWire.Slot, from peer: PeerIndex) -> Bool {
+        transfer.awaits(slot, from: peer) || prefetch.awaits(slot, from: peer)
+    }
+
+    /// Whether anything was requested from a peer that has not come.
+    func awaits(_ peer: PeerIndex) -> Bool { transfer.awaits(peer) || prefetch.awaits(peer) }
+
+    // MARK: Checking
+
+    /// Traps when a state is one that cannot be: for the simulation and the tests.
+    func checkInvariants() {
+        let owned = placement.isOwn
+        precondition(transfer.activeSlots.isSubset(of: owned), "a slot is active that another node owns")
+        let acquiring = owned.count - transfer.activeSlots.count
+        precondition(acquiringCount == acquiring, "\(acquiring) slots are acquiring, \(acquiringCount) are counted")
+        switch ring {
+        case .stable(let joined):
+            if let joined { precondition(joined.placement.id == placement.id, "a node that changes no ring prepares another one") }
+        case .computing(let id, let other):
+            precondition(id != placement.id, "the present ring is computed again")
+            precondition(other?.placement.id != id, "a ring is computed that is prepared")
+        case .preparing(let preparation):
+            precondition(preparation.placement.id != placement.id, "the present ring is prepared as the next one")
+        }
+    }
+}
+
+extension Placement {
+    /// The ID under which this ring is prepared: those of rings that hold are even.
+    var preparedID: UInt64 { id | 1 }
+}
