@@ -50,6 +50,8 @@ test: deps test-deps lint
 	@echo "== deploy"
 	Tests/Deploy/check
 	Tests/Deploy/prometheus
+	@echo "== README, as printed"
+	Tests/Deploy/readme
 	@echo "== fuzz"
 	ROLLCALL=.build/debug/rollcall Tests/Fuzz/api
 	@echo "== generated client"
