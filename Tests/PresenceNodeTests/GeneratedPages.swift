@@ -17,7 +17,7 @@ struct ConfigurationPage {
 
         > Note: This page is generated from the code. After a change of a setting run `make pages`.
 
-        ## Where settings come from
+        ## Sources of settings
 
         A node reads its settings from three places. The first one that has the setting decides:
 
@@ -25,7 +25,7 @@ struct ConfigurationPage {
         2. environment variables that begin with `ROLLCALL_`,
         3. the YAML file that `--config` names.
 
-        A name that is not a setting, or a value that is out of range, stops the start with exit code 64 and an error that names the setting.
+        An unknown name or a value out of range stops the start with exit code 64. The error names the setting.
         Durations are whole seconds. Lists are YAML lists, or values with commas between them. An address is `HOST:PORT` or `[IPv6]:PORT`.
         Unless a table says otherwise, a change takes effect when the node starts again.
 
