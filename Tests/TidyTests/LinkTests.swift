@@ -77,6 +77,21 @@ import Testing
         return dead
     }
 
+    /// Files that a page names and that are not there: paths from the top of the repository, and names of Swift files.
+    static func missingFiles(_ page: Page) -> [String] {
+        let manager = FileManager.default
+        let paths = page.text.matches(of: /`((?:Tests|Sources|Benchmarks|deploy)\/[\w.\/+-]+)/).map { String($0.1) }
+        let names = page.text.matches(of: /`([\w+]+\.swift)`/).map { String($0.1) }
+        return paths.filter { !manager.fileExists(atPath: TidyTests.root.appending(path: $0).path) }
+            + names.filter { name in !TidyTests.sources.contains { $0.path.hasSuffix("/\(name)") } }
+    }
+
+    @Test("Every file that the documentation names is there")
+    func files() {
+        for page in Self.pages { #expect(Self.missingFiles(page) == [], "\(page.path)") }
+        #expect(Self.missingFiles(Page(path: "A.md", text: "`Tests/Nowhere/run` and `Nothing.swift`, but `Tests/TidyTests`")).count == 2)
+    }
+
     @Test("Every link of the documentation resolves")
     func links() {
         #expect(Self.pages.count > 10)
