@@ -41,6 +41,32 @@ import Testing
         try check(MetricsPage(exposed).text, isIn: "Metrics")
     }
 
+    /// The names of the properties of an object's schema, and of each of its alternatives.
+    private func properties(of schema: JSONValue) -> [String] {
+        var names: [String] = []
+        if case .object(let properties) = schema["properties"] { names = properties.map(\.name) }
+        if case .array(let alternatives) = schema["anyOf"] { names += alternatives.flatMap(properties) }
+        return names
+    }
+
+    @Test("HTTPAPI.md names every operation, field, event and error code of the OpenAPI document")
+    func api() throws {
+        let file = Self.root.appending(path: "Sources/PresenceCore/Docs.docc/HTTPAPI.md")
+        let page = try String(contentsOf: file, encoding: .utf8)
+        let operations = OpenAPI.operations + OpenAPI.operatorOperations
+        let events = OpenAPI.streamEvents
+        var names = operations.map(\.name) + operations.flatMap { properties(of: $0.request) + properties(of: $0.answer) }
+        names += events.map(\.name) + events.flatMap { properties(of: $0.data) }
+        for schema in ["UserStatus", "Event", "Subscription", "UserError", "Problem", "ClusterMember"] {
+            let found = try #require(OpenAPI.schemas.first { $0.name == schema }).value
+            names += properties(of: found)
+            guard schema == "Problem", case .string(let codes) = found["properties"]?["code"]?["description"] else { continue }
+            names += codes.matches(of: /[0-9]{3,}/).map { String($0.0) }
+        }
+        #expect(names.count > 100)
+        for name in Set(names) { #expect(page.contains(try Regex("\\b\(name)\\b")), "HTTPAPI.md does not name \(name)") }
+    }
+
     @Test("Every flag of `rollcall serve` is a setting, and every setting that has a flag is an option of the command")
     func flags() throws {
         let source = try String(contentsOf: Self.root.appending(path: "Sources/rollcall/ServeCommand.swift"), encoding: .utf8)
