@@ -13,7 +13,7 @@ SIMULATION := --configuration release --scratch-path .build-simulation --static-
 # The tests without a socket and a clock.
 COMPUTING := ^(PresenceCoreTests|PresenceWireTests|ClusterSimulationTests|LoadSimulatorTests)\.
 
-.PHONY: run demo test bench gate chaos chaos-short attacks attacks-short lint build simulation same-histories deps test-deps
+.PHONY: run demo test pages bench gate chaos chaos-short attacks attacks-short lint build simulation same-histories deps test-deps
 
 # A node on loopback with development keys.
 run: build
@@ -50,6 +50,8 @@ test: deps test-deps lint
 	@echo "== deploy"
 	Tests/Deploy/check
 	Tests/Deploy/prometheus
+	@echo "== README, as printed"
+	Tests/Deploy/readme
 	@echo "== fuzz"
 	ROLLCALL=.build/debug/rollcall Tests/Fuzz/api
 	@echo "== generated client"
@@ -57,6 +59,12 @@ test: deps test-deps lint
 	@echo "== chaos, short"
 	$(MAKE) --no-print-directory chaos-short
 	$(MAKE) --no-print-directory gate
+
+# Writes the pages of the documentation that are made from the code: Configuration, Metrics, and the tests in Requirements. `make test`
+# fails while one of them is stale.
+pages: deps
+	swift build --build-tests
+	ROLLCALL_TESTS=write-pages swift test --skip-build --filter '(GeneratedPagesTests|RequirementsPageTests)'
 
 # Real nodes, killed, restarted, drained, joined, without room on a disk, without their files, told other policies, given another time, and
 # cut off from one another, under a verifying load; and clients behind bad and dead networks. Takes some thirty minutes; the partitions, the

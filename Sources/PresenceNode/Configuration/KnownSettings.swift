@@ -5,15 +5,16 @@ import Yams
 /// The names that settings may have, and the shapes of their values: what fits neither is refused by name, because a setting that is silently
 /// ignored is found in production.
 enum KnownSettings {
-    static let names = [
-        "advertise", "apps", "cluster", "clusterListen", "clusterSecret", "clusterTlsCa", "clusterTlsCertificate",
-        "clusterTlsKey", "connectionsPerAddress", "dataDir", "dev", "drainTimeout", "heartbeatInterval",
-        "heartbeatTimeout", "insecureCluster", "join",
-        "jwt", "listen", "logFormat", "logLevel", "loginsPerAddress", "loginsPerUser", "loops", "nodeId", "offlineGrace", "opsListen",
-        "policies", "reconnectGrace",
-        "streamsPerConnection",
-        "tlsCertificate", "tlsKey",
-    ]
+    /// All settings by name, from ``groups``.
+    private static let all = Dictionary(uniqueKeysWithValues: groups.flatMap(\.settings).map { ($0.name, $0) })
+    static let names = groups.flatMap(\.settings).map(\.name).sorted()
+
+    /// The range of a setting that is a number.
+    static func range(of name: String) -> ClosedRange<Int> {
+        guard let range = all[name]?.range else { preconditionFailure("\(name) is not a setting with a range") }
+        return range
+    }
+
     /// Below `jwt`, for each app.
     static let keyNames = ["es256PublicKeyFile", "hs256", "rs256PublicKeyFile"]
 
@@ -119,13 +120,17 @@ extension KnownSettings {
     private static let keyPrefix = prefix + "JWT_"
 
     /// Settings that are too large for a variable.
-    private static let namesInFilesOnly: Set = ["jwt", "policies"]
+    private static let namesInFilesOnly = Set(
+        groups.flatMap(\.settings).filter { if case .byApp = $0.value { true } else { false } }.map(\.name))
 
     /// Variables that others read and a node passes over: `docker-compose.yml` has the first two, `Tests` the others.
     private static let foreignVariables: Set = ["ROLLCALL_HS256", "ROLLCALL_SECRET", "ROLLCALL_SCALE", "ROLLCALL_TESTS"]
 
     /// The variables of all settings, in order.
-    static var variables: [String] { names.filter { !namesInFilesOnly.contains($0) }.map { prefix + encoded($0) } }
+    static var variables: [String] { names.compactMap { variable(of: $0) } }
+
+    /// The variable of a setting; nil if it can stand in a file only.
+    static func variable(of name: String) -> String? { namesInFilesOnly.contains(name) ? nil : prefix + encoded(name) }
 
     /// The variable that is read for a key of an app.
     static func variable(of app: String, _ key: String) -> String { "\(keyPrefix)\(encoded(app))_\(encoded(key))" }

@@ -32,7 +32,7 @@ extension OpenAPI {
                 Schema.optional(
                     "settings",
                     Schema.object(
-                        Policy.settingShapes.map { Schema.optional($0.name, schema(of: $0.shape)) },
+                        Policy.settingDescriptions.map { Schema.optional($0.name, schema(of: $0.shape)) },
                         besides: [.init(name: "additionalProperties", value: false)])),
             ]),
             answer: Schema.reference("AppPolicy")),
@@ -96,7 +96,7 @@ extension OpenAPI {
 
     static let appPolicy = Schema.object([
         Schema.required("app", Schema.reference("UserID")), Schema.required("preset", preset),
-        Schema.required("settings", Schema.object(Policy.settingShapes.map { Schema.required($0.name, schema(of: $0.shape)) })),
+        Schema.required("settings", Schema.object(Policy.settingDescriptions.map { Schema.required($0.name, schema(of: $0.shape)) })),
         Schema.required("version", Schema.string),
     ])
 

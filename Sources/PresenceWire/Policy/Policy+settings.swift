@@ -32,67 +32,158 @@ extension Policy {
 
         let name: String
         let kind: Kind
+        /// What the setting does, in full sentences: for documents.
+        let effect: String
 
-        init(_ name: String, _ path: any WritableKeyPath<Policy, Bool> & Sendable) { (self.name, kind) = (name, .bool(path)) }
+        private init(_ name: String, _ kind: Kind, _ effect: String) { (self.name, self.kind, self.effect) = (name, kind, effect) }
 
-        init(_ name: String, _ path: any WritableKeyPath<Policy, Int64> & Sendable, _ range: ClosedRange<Int64>) {
-            (self.name, kind) = (name, .integer(path, range))
+        init(_ name: String, _ path: any WritableKeyPath<Policy, Bool> & Sendable, _ effect: String) {
+            self.init(name, .bool(path), effect)
         }
 
-        init(_ name: String, _ path: any WritableKeyPath<Policy, Int64> & Sendable, orZero range: ClosedRange<Int64>) {
-            (self.name, kind) = (name, .integerOrZero(path, range))
+        init(_ name: String, _ path: any WritableKeyPath<Policy, Int64> & Sendable, _ range: ClosedRange<Int64>, _ effect: String) {
+            self.init(name, .integer(path, range), effect)
         }
 
-        init(_ name: String, _ path: any WritableKeyPath<Policy, Duration> & Sendable, _ range: ClosedRange<Int64>) {
-            (self.name, kind) = (name, .seconds(path, range))
+        init(
+            _ name: String, _ path: any WritableKeyPath<Policy, Int64> & Sendable, orZero range: ClosedRange<Int64>, _ effect: String
+        ) {
+            self.init(name, .integerOrZero(path, range), effect)
         }
 
-        init(_ name: String, _ path: any WritableKeyPath<Policy, Rate?> & Sendable) { (self.name, kind) = (name, .rate(path)) }
+        init(_ name: String, _ path: any WritableKeyPath<Policy, Duration> & Sendable, _ range: ClosedRange<Int64>, _ effect: String) {
+            self.init(name, .seconds(path, range), effect)
+        }
 
-        init(_ name: String, _ path: any WritableKeyPath<Policy, [PlatformTimeout]> & Sendable) {
-            (self.name, kind) = (name, .platforms(path))
+        init(_ name: String, _ path: any WritableKeyPath<Policy, Rate?> & Sendable, _ effect: String) {
+            self.init(name, .rate(path), effect)
+        }
+
+        init(_ name: String, _ path: any WritableKeyPath<Policy, [PlatformTimeout]> & Sendable, _ effect: String) {
+            self.init(name, .platforms(path), effect)
         }
 
         init<Word: RawRepresentable<String> & CaseIterable & SendableMetatype>(
-            _ name: String, _ path: any WritableKeyPath<Policy, Word> & Sendable
+            _ name: String, _ path: any WritableKeyPath<Policy, Word> & Sendable, _ effect: String
         ) {
-            self.name = name
-            kind = .word(
-                Word.allCases.map(\.rawValue), { $0[keyPath: path].rawValue },
-                { policy, word in if let word = Word(rawValue: word) { policy[keyPath: path] = word } })
+            self.init(
+                name,
+                .word(
+                    Word.allCases.map(\.rawValue), { $0[keyPath: path].rawValue },
+                    { policy, word in if let word = Word(rawValue: word) { policy[keyPath: path] = word } }),
+                effect)
         }
     }
 
     /// All settings, in the order in which they are told.
     static let settings: [Setting] = [
-        Setting("plan", \.plan), Setting("plan.covers", \.planScope), Setting("userStatus.enabled", \.statusEnabled),
-        Setting("users.mustBeRegistered", \.mustBeRegistered),
-        Setting("users.forgetAfter", \.forgetAfterSeconds, orZero: Policy.forgetSeconds),
-        Setting("login.multiClient", \.multiClient),
-        Setting("subscription.maxPerSubscriber", \.subscriptionsMax, 1...Int64(Limits.subscriptionsMax)),
-        Setting("subscription.maxPerTarget", \.followersMax, 1...1_000_000), Setting("subscription.overflow", \.overflow),
-        Setting("subscription.batchMax", \.subscribeUsersMax, 1...Int64(Limits.subscribeUsersMax)),
-        Setting("subscription.unsubscribeMax", \.unsubscribeUsersMax, 1...Int64(Limits.subscribeUsersMax)),
-        Setting("subscription.ttlMin", \.subscriptionSecondsMin, 1...Limits.subscriptionSeconds.upperBound),
-        Setting("subscription.ttlMax", \.subscriptionSecondsMax, 1...Limits.subscriptionSeconds.upperBound),
-        Setting("subscription.ttlRequired", \.isSubscriptionTTLRequired),
-        Setting("subscription.dropAfterOffline", \.dropAfterOfflineSeconds, 0...31_536_000),
-        Setting("subscription.notifyExpiry", \.notifiesExpiry),
-        Setting("subscription.initialSnapshot", \.snapshot), Setting("subscription.replayOnLogin", \.replay),
-        Setting("subscription.list", \.canListSubscriptions),
-        Setting("query.batchMax", \.queryUsersMax, 1...Int64(Limits.queryUsersMax)), Setting("query.selfAllowed", \.canQuerySelf),
-        Setting("customStatus.maxBytes", \.customStatusBytesMax, 0...Int64(Limits.customStatusBytesMax)),
-        Setting("customStatus.ttl", \.customStatusSeconds, 0...Limits.customStatusSeconds.upperBound),
-        Setting("customStatus.ttlMax", \.customStatusSecondsMax, Limits.customStatusSeconds),
-        Setting("customStatus.needsSession", \.customStatusNeedsSession),
-        Setting("customStatus.clearOnOffline", \.offlineClearsCustomStatus),
-        Setting("rate.setStatus", \.setStatusRate), Setting("rate.query", \.queryRate), Setting("rate.subscribe", \.subscribeRate),
-        Setting("device.exposePlatforms", \.exposesPlatforms), Setting("self.reportStatus", \.selfReport),
-        Setting("offlineGrace", \.offlineGrace, 0...3_600),
-        Setting("state.pushReachableStaysOnline", \.pushReachableStaysOnline),
-        Setting("liveness.timeout", \.livenessTimeout, PlatformTimeout.secondsRange),
-        Setting("liveness.timeoutByPlatform", \.platformTimeouts), Setting("friends.autoNotify", \.autoNotifiesFriends),
-        Setting("errors.shape", \.errorShape),
+        Setting(
+            "plan", \.plan,
+            "The app's plan. `premium` covers every call. With `basic`, calls that `plan.covers` names are refused with 7013."),
+        Setting(
+            "plan.covers", \.planScope,
+            """
+            The calls that need the plan `premium`. `others` means subscribing to other users and querying them. `all` adds the user's \
+            own custom status and events.
+            """),
+        Setting(
+            "userStatus.enabled", \.statusEnabled,
+            "Whether users may query and follow others and publish events. `false` refuses these calls with 72001 and stops the pushes."),
+        Setting(
+            "users.mustBeRegistered", \.mustBeRegistered,
+            "Whether a user must have logged in once or be imported. A call that names another user reports 70107 for that user."),
+        Setting(
+            "users.forgetAfter", \.forgetAfterSeconds, orZero: Policy.forgetSeconds,
+            """
+            Seconds without a session and without a change after which the cluster removes a user of whom nothing of value is kept. 0 \
+            removes nobody.
+            """),
+        Setting(
+            "login.multiClient", \.multiClient,
+            """
+            The sessions that a user may have at a time: `all` allows many, `perPlatform` one per platform, `single` one. A newer \
+            login ends the older session.
+            """),
+        Setting("subscription.maxPerSubscriber", \.subscriptionsMax, 1...Int64(Limits.subscriptionsMax), "Users that one user may follow."),
+        Setting(
+            "subscription.maxPerTarget", \.followersMax, 1...1_000_000,
+            "Users that may follow one user. A further subscription is refused for that user."),
+        Setting(
+            "subscription.overflow", \.overflow,
+            """
+            The behavior at `subscription.maxPerSubscriber`: `evictOldest` removes the earliest subscription, `reject` refuses the new one.
+            """),
+        Setting(
+            "subscription.batchMax", \.subscribeUsersMax, 1...Int64(Limits.subscribeUsersMax),
+            "Users in one `subscribeUserStatus` call."),
+        Setting(
+            "subscription.unsubscribeMax", \.unsubscribeUsersMax, 1...Int64(Limits.subscribeUsersMax),
+            "Users in one `unsubscribeUserStatus` call."),
+        Setting(
+            "subscription.ttlMin", \.subscriptionSecondsMin, 1...Limits.subscriptionSeconds.upperBound,
+            "The shortest validity of a subscription, in seconds."),
+        Setting(
+            "subscription.ttlMax", \.subscriptionSecondsMax, 1...Limits.subscriptionSeconds.upperBound,
+            "The longest validity of a subscription, in seconds."),
+        Setting("subscription.ttlRequired", \.isSubscriptionTTLRequired, "Whether `subscribeUserStatus` must give `expiry`."),
+        Setting(
+            "subscription.dropAfterOffline", \.dropAfterOfflineSeconds, 0...31_536_000,
+            "Seconds without a session after which all subscriptions of the user end. 0 keeps them."),
+        Setting(
+            "subscription.notifyExpiry", \.notifiesExpiry,
+            "Whether open sessions receive `onSubscriptionExpired` when a subscription expires."),
+        Setting(
+            "subscription.initialSnapshot", \.snapshot,
+            "The time at which a subscription delivers the target's status: `always` at once, or `onRequest` (only with `sync`)."),
+        Setting(
+            "subscription.replayOnLogin", \.replay,
+            "The users whose status a new session receives: `all` that the user follows, or only those that are `online`."),
+        Setting("subscription.list", \.canListSubscriptions, "Whether `getSubscribedUserStatus` may be called without `userIDs`."),
+        Setting("query.batchMax", \.queryUsersMax, 1...Int64(Limits.queryUsersMax), "Users in one `getUserStatus` call."),
+        Setting("query.selfAllowed", \.canQuerySelf, "Whether a user may query its own status."),
+        Setting(
+            "customStatus.maxBytes", \.customStatusBytesMax, 0...Int64(Limits.customStatusBytesMax),
+            "The longest custom status, in bytes of UTF-8."),
+        Setting(
+            "customStatus.ttl", \.customStatusSeconds, 0...Limits.customStatusSeconds.upperBound,
+            "The validity of a custom status whose call gives no `expiry`, in seconds. 0 keeps it until it is cleared."),
+        Setting(
+            "customStatus.ttlMax", \.customStatusSecondsMax, Limits.customStatusSeconds,
+            "The longest validity of a custom status, in seconds. It also limits `customStatus.ttl`."),
+        Setting(
+            "customStatus.needsSession", \.customStatusNeedsSession,
+            "Whether setting a custom status needs an open session (otherwise 6014). If so, logout clears it."),
+        Setting(
+            "customStatus.clearOnOffline", \.offlineClearsCustomStatus,
+            "Whether the custom status is cleared when the user goes OFFLINE."),
+        Setting(
+            "rate.setStatus", \.setStatusRate,
+            "The limit of `setSelfStatus`, `publishEvent` and `setVisibility`, for each user and operation."),
+        Setting(
+            "rate.query", \.queryRate,
+            "The limit of `getUserStatus` for other users and of `getSubscribedUserStatus`, for each user and operation."),
+        Setting(
+            "rate.subscribe", \.subscribeRate,
+            "The limit of `subscribeUserStatus` and `unsubscribeUserStatus`, for each user and operation."),
+        Setting("device.exposePlatforms", \.exposesPlatforms, "Whether viewers see on which platforms a user is online."),
+        Setting(
+            "self.reportStatus", \.selfReport,
+            "The `statusType` of the user itself that its own sessions receive: `full`, or `unknown` (UNKNOWN with time 0)."),
+        Setting(
+            "offlineGrace", \.offlineGrace, 0...3_600,
+            "Seconds that a user has to return after its last session is lost, before viewers see OFFLINE."),
+        Setting(
+            "state.pushReachableStaysOnline", \.pushReachableStaysOnline,
+            "Whether a user stays ONLINE without a session while vendor push reaches one of its devices."),
+        Setting("liveness.timeout", \.livenessTimeout, PlatformTimeout.secondsRange, "Seconds of silence after which a session is lost."),
+        Setting("liveness.timeoutByPlatform", \.platformTimeouts, "The same for single platforms, for example `{\"web\": 60}`."),
+        Setting("friends.autoNotify", \.autoNotifiesFriends, "Whether users receive changes of their friends without a subscription."),
+        Setting(
+            "errors.shape", \.errorShape,
+            """
+            The failure of a call that names several users: `perUser` lists the bad users beside the result, `wholeCall` fails the call \
+            for one bad user.
+            """),
     ]
 
     /// The names of all settings.

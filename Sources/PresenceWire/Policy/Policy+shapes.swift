@@ -12,16 +12,31 @@ extension Policy {
         case platforms
     }
 
-    /// All settings by name, in the order in which they are told.
-    public static let settingShapes: [(name: String, shape: SettingShape)] = settings.map { setting in
-        switch setting.kind {
-        case .bool: (setting.name, .bool)
-        case .integer(_, let range), .seconds(_, let range): (setting.name, .integer(range))
-        case .integerOrZero(_, let range): (setting.name, .integerOrZero(range))
-        case .rate: (setting.name, .rate)
-        case .platforms: (setting.name, .platforms)
-        case .word(let words, _, _): (setting.name, .word(words))
-        }
+    /// A setting as those see it who describe it.
+    public struct SettingDescription: Sendable {
+        public let name: String
+        public let shape: SettingShape
+        /// What the setting does, in full sentences.
+        public let effect: String
+    }
+
+    /// All settings, in the order in which an answer lists them.
+    public static let settingDescriptions = settings.map {
+        SettingDescription(name: $0.name, shape: SettingShape($0.kind), effect: $0.effect)
+    }
+}
+
+extension Policy.SettingShape {
+    fileprivate init(_ kind: Policy.Setting.Kind) {
+        self =
+            switch kind {
+            case .bool: .bool
+            case .integer(_, let range), .seconds(_, let range): .integer(range)
+            case .integerOrZero(_, let range): .integerOrZero(range)
+            case .rate: .rate
+            case .platforms: .platforms
+            case .word(let words, _, _): .word(words)
+            }
     }
 }
 
