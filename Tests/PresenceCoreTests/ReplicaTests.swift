@@ -103,7 +103,7 @@ import Testing
         var node = cluster.processes[1].node
         let owner = node.peerIndex(cluster.processes[0].node.selfPeer.id)!
         for ticket in [0, 9] as [UInt64] {
-            node.receive([row], ticket: ticket, from: owner, at: cluster.now)
+            node.onReplicate([row], ticket: ticket, from: owner, at: cluster.now)
             node.run(at: cluster.now)
         }
         var written: [(rows: [Row], isUrgent: Bool)] = []
@@ -119,10 +119,10 @@ import Testing
         var node = cluster.processes[1].node
         let owner = node.peerIndex(cluster.processes[0].node.selfPeer.id)!
         let other = node.peerIndex(cluster.processes[2].node.selfPeer.id)!
-        node.receiveMisrouted([ann], from: owner, at: cluster.now)
-        node.receiveMisrouted([], from: other, at: cluster.now)
+        node.onMisrouted([ann], from: owner, at: cluster.now)
+        node.onMisrouted([], from: other, at: cluster.now)
         #expect(node.misrouted == [ann])
-        node.receiveMisrouted([], from: owner, at: cluster.now)
+        node.onMisrouted([], from: owner, at: cluster.now)
         #expect(node.misrouted == [])
     }
 
@@ -417,7 +417,7 @@ import Testing
         let name = try #require((0..<100).map { "user\($0)" }.first { !node.placement.isKept(user($0).slot, by: 0) })
         cluster.setStatus(name, "acknowledged", on: cluster.ownerIndex(of: name))
         let row = Row(cluster.record(of: name))
-        cluster.processes[3].node.receive([row], ticket: 0, from: 1, at: cluster.now)
+        cluster.processes[3].node.onReplicate([row], ticket: 0, from: 1, at: cluster.now)
         cluster.processes[3].node.offerStrays()
         let (ring, round) = (cluster.processes[3].node.ownership.transfer.ring, cluster.processes[3].node.ownership.transfer.round)
         let present = cluster.processes[3].node.ownership.placement.id

@@ -178,9 +178,9 @@ import Testing
         cluster.link(1, 0)
         let asked = cluster.processes[1].node.peers[1].epoch
         let hashes = cluster.processes[0].node.owners.registeredHashes(of: 1)
-        cluster.processes[1].node.receive(registered: hashes, epoch: asked - 1, from: 1)
+        cluster.processes[1].node.onRegistered(hashes, epoch: asked - 1, from: 1)
         #expect(!isComplete(1))
-        cluster.processes[1].node.receive(registered: hashes, epoch: asked, from: 1)
+        cluster.processes[1].node.onRegistered(hashes, epoch: asked, from: 1)
         #expect(isComplete(1))
     }
 
@@ -191,7 +191,7 @@ import Testing
         cluster.losing = []
         cluster.heard = []
         let asked = cluster.processes[1].node.peers[1].epoch
-        cluster.processes[1].node.receive(registered: Array(repeating: 5, count: hashesCount), epoch: asked, from: 1)
+        cluster.processes[1].node.onRegistered(Array(repeating: 5, count: hashesCount), epoch: asked, from: 1)
         cluster.advance(.milliseconds(50))
         #expect(registered().count > 5)
         #expect(isComplete(1))
@@ -200,7 +200,7 @@ import Testing
     /// A ring that only one side goes by yet says nothing of what both know.
     @Test mutating func aQuestionByAnotherRingIsAnsweredWithNothing() {
         cluster.heard = []
-        cluster.processes[0].node.receive(requestRegistered: 7, ring: 5, from: 1)
+        cluster.processes[0].node.onRequestRegistered(epoch: 7, ring: 5, from: 1)
         cluster.advance(.milliseconds(50))
         #expect(cluster.heard!.contains { $0.message == .registered(epoch: 7, []) })
     }

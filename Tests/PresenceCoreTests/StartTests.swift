@@ -152,6 +152,6 @@ import Testing
         var node = cluster.processes[0].node
         let sent = node.calls.requests { _ in true }
         #expect(sent.count == 1)
-        for request in sent { node.receive(.records([Record(blank: user("bob"))]), to: request.request.id, from: 1, at: cluster.now) }
+        for request in sent { node.onAnswer(.records([Record(blank: user("bob"))]), to: request.request.id, from: 1, at: cluster.now) }
     }
 }

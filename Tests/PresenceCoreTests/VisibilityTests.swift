@@ -146,7 +146,7 @@ import Testing
         cluster.advance(.seconds(1))
         hide("ann", .init(mode: .everyone))
         hidden.raise(to: Version(milliseconds: cluster.now.wall, counter: 0, node: 9))
-        cluster.processes[owner].node.receive([Row(hidden, of: user("ann"))], ticket: 0, from: 1, at: cluster.now)
+        cluster.processes[owner].node.onReplicate([Row(hidden, of: user("ann"))], ticket: 0, from: 1, at: cluster.now)
         #expect(status(of: "ann", to: "bob", on: owner)?.statusType == .online)
     }
 
@@ -167,7 +167,7 @@ import Testing
         var node = cluster.processes[(owner + 1) % 3].node
         let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
         let rule = Row(try #require(hiding.privacy), of: user("ann"))
-        for row in [Row(shown), Row(hiding), rule] { node.receive([row], ticket: 0, from: peer, at: cluster.now) }
+        for row in [Row(shown), Row(hiding), rule] { node.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
         let kept = try #require(node.owners.record(of: user("ann")).privacy)
         #expect(kept.version > hiding.version, "a fact that digests tell")
         #expect(kept.faces.allSatisfy { $0.version > shown.version })
@@ -211,7 +211,7 @@ import Testing
         var node = cluster.processes[(owner + 1) % 3].node
         let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
         for row in [recordNamesIt ? Row(shown) : first, Row(rule, of: user("ann"))] {
-            node.receive([row], ticket: 0, from: peer, at: cluster.now)
+            node.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
         }
         let told = try node.outbox.rowsForOwners.map { try Privacy($0).version > shown.version }
         #expect(told == (recordNamesIt ? [] : [true]))
@@ -264,13 +264,13 @@ import Testing
         let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
         let (status, faces) = (Row(alone), Row(new, of: user("ann")))
         for row in [Row(old, of: user("ann"))] + (facesComeFirst ? [faces, status] : [status, faces]) {
-            node.receive([row], ticket: 0, from: peer, at: cluster.now)
+            node.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
         }
         let told = node.outbox.rowsForOwners
         #expect(try told.last.map { try Privacy($0).faces.allSatisfy { $0.version > third } } == true)
         #expect(!facesComeFirst || told.contains { $0.kind == .status && $0.version > third })
         // Who takes what comes of it takes no step further.
-        for row in told { node.receive([row], ticket: 0, from: peer, at: cluster.now) }
+        for row in told { node.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
         #expect(node.outbox.rowsForOwners == told)
     }
 
@@ -413,7 +413,7 @@ import Testing
         let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
         // What was on the link is lost, and asked for anew.
         _ = node.fanOut.unconfirm(where: { _ in true })
-        node.receive([], ticket: 7, from: peer, at: cluster.now)
+        node.onReplicate([], ticket: 7, from: peer, at: cluster.now)
         node.acknowledgeWitnessed()
         #expect(node.outbox.acknowledgementsWhenStored.isEmpty)
         for name in ["ann", "bob"] { _ = node.fanOut.receive(Watched(user: user(name), record: nil), at: 0) }

@@ -109,7 +109,7 @@ extension Node {
     var rowsForAll: [Row] { owners.policies.rows + kicks.rows }
 
     /// Takes over what another node knows of what all are to know.
-    mutating func receive(rowsForAll rows: [Row], at now: Now) throws(RowError) {
+    mutating func onRowsForAll(_ rows: [Row], at now: Now) throws(RowError) {
         for row in rows where owners.accepts(row.version, at: now) {
             guard row.kind == .policy else {
                 apply(try row.kick(), of: row.user, at: now)

@@ -156,7 +156,7 @@ extension Node {
     }
 
     /// An owner has answered a request.
-    mutating func receive(_ answer: Answer, to id: UInt64, from peer: PeerIndex, at now: Now) {
+    mutating func onAnswer(_ answer: Answer, to id: UInt64, from peer: PeerIndex, at now: Now) {
         if rates.counted(id, answer, at: now.instant) { return }
         guard let sent = calls.take(id), let pending = calls[sent.call] else { return }
         switch answer {
@@ -231,7 +231,7 @@ extension Node {
     }
 
     /// Whom a user with sessions here follows.
-    mutating func receive(_ interest: Interest) {
+    mutating func onInterest(_ interest: Interest) {
         sessions.note(interest)
         tell(.interest(calls.note(interest)), mask: sessions.gateways(of: interest.user))
     }

@@ -279,7 +279,7 @@ extension Node {
 
     /// An owner says that it does not decide: its ring or ours is about to change, or it has not heard yet what others hold. With nobody
     /// named, it decides now about all that it owns.
-    mutating func receiveMisrouted(_ users: [UserID], from peer: PeerIndex, at now: Now) {
+    mutating func onMisrouted(_ users: [UserID], from peer: PeerIndex, at now: Now) {
         if users.isEmpty { return retryMisrouted(by: peer, at: now) }
         // Of whom this node thinks that another one decides, that one was told when the ring changed here.
         let waiting = users.filter { owner(of: $0) == peer }

@@ -27,7 +27,7 @@ extension Node {
         for peer in peers.indices where isTouched[peer] { fill(peer) }
     }
 
-    /// Asks `peer` what it knows that this node hosts of its users, to tell it what differs (``receive(registered:epoch:from:)``). What was said
+    /// Asks `peer` what it knows that this node hosts of its users, to tell it what differs (``onRegistered(_:epoch:from:)``). What was said
     /// on the links between them may be lost: until the answer nothing that is shown of its users counts as the newest.
     mutating func resync(_ peer: PeerIndex, at now: Now) {
         send(rowsForAll, to: peer)

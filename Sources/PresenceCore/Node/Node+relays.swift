@@ -40,7 +40,7 @@ extension Node {
     }
 
     /// A record has come. Returns whether it could be believed.
-    mutating func receive(_ record: Record, from peer: PeerIndex, at now: Now) -> Bool {
+    mutating func onDelta(_ record: Record, from peer: PeerIndex, at now: Now) -> Bool {
         peers[peer].deltasReceived += 1
         guard owners.accepts(record.version, at: now) else { return false }
         if let delivery = fanOut.receive(record, at: owners.clock.milliseconds(at: now.wall)) { tell(delivery) }
@@ -48,11 +48,11 @@ extension Node {
     }
 
     /// A record has come that this node is to pass on.
-    mutating func receive(_ record: Record, toPassOnTo numbers: [UInt32], from peer: PeerIndex, at now: Now) {
-        guard receive(record, from: peer, at: now) else { return }
+    mutating func onRelay(_ record: Record, toPassOnTo numbers: [UInt32], from peer: PeerIndex, at now: Now) {
+        guard onDelta(record, from: peer, at: now) else { return }
         let targets = numbers.compactMap { peerNumbers[$0] }.filter { $0 != 0 && peers[$0].isLinked }
         relayCounters.passedOn += 1
-        // The owner names it to them, and they ask (``receive(relayed:from:at:)``).
+        // The owner names it to them, and they ask (``onRelayed(_:from:at:)``).
         relayCounters.dropped += UInt64(numbers.count - targets.count)
         spread(record, to: targets)
     }
@@ -68,13 +68,13 @@ extension Node {
     }
 
     /// An owner names what others were to pass on; what has not come is waited for a little, because it may be on its way.
-    mutating func receive(relayed slots: [SlotHash], from peer: PeerIndex, at now: Now) {
+    mutating func onRelayed(_ slots: [SlotHash], from peer: PeerIndex, at now: Now) {
         let missing = slots.filter { !fanOut.holds($0) }
         if !missing.isEmpty { peers[peer].relays.miss(missing, until: now.instant + settings.retryInterval) }
     }
 
     /// All that an owner has written up to here has been sent: by itself, or by those whose records it has named.
-    mutating func receive(complete milliseconds: Milliseconds, from peer: PeerIndex) {
+    mutating func onComplete(upTo milliseconds: Milliseconds, from peer: PeerIndex) {
         peers[peer].relays.claimedUpTo = max(peers[peer].relays.claimedUpTo, milliseconds)
         believe(peer)
     }

@@ -53,12 +53,12 @@ extension Node {
     /// Those of `users` whom users of this node follow.
     private func followed(of users: [UserID]) -> [UserID] { users.filter { owners.followers.count(of: $0) > 0 } }
 
-    mutating func receive(askFollowed users: [UserID], id: UInt64, ring: UInt64, from peer: PeerIndex) {
+    mutating func onAskFollowed(_ users: [UserID], id: UInt64, ring: UInt64, from peer: PeerIndex) {
         guard ring == placement.id, knowsFollowers else { return }
         send(.areFollowed(id: id, followed(of: users)), to: peer)
     }
 
-    mutating func receive(areFollowed users: [UserID], id: UInt64, from peer: PeerIndex, at now: Now) {
+    mutating func onAreFollowed(_ users: [UserID], id: UInt64, from peer: PeerIndex, at now: Now) {
         guard followedQuestion?.id == id, let place = followedQuestion?.missing.firstIndex(of: peer) else { return }
         followedQuestion?.missing.remove(at: place)
         followedQuestion?.followed.formUnion(users)

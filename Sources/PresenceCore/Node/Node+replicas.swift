@@ -108,7 +108,7 @@ extension Node {
         run(at: now)
     }
 
-    mutating func receiveReplicated(_ ticket: UInt64, from peer: PeerIndex) {
+    mutating func onReplicated(_ ticket: UInt64, from peer: PeerIndex) {
         if let outcome = writes.replicated(ticket, by: peer) { carryOut(outcome) }
     }
 
@@ -140,10 +140,10 @@ extension Node {
     // MARK: Keeping
 
     /// Another node that keeps the same slots says what it knows.
-    mutating func receive(_ rows: [Row], ticket: UInt64, from peer: PeerIndex, at now: Now) {
+    mutating func onReplicate(_ rows: [Row], ticket: UInt64, from peer: PeerIndex, at now: Now) {
         // What cannot be read or believed is not acknowledged: the sender is not told that its rows are safe here.
         do throws(RowError) {
-            try receive(rowsForAll: rows.filter(\.kind.isForAll), at: now)
+            try onRowsForAll(rows.filter(\.kind.isForAll), at: now)
             let isOwned = { [ownership] (user: UserID) in ownership.decides(user.slot) }
             let facts = rows.filter { $0.kind.isOfUser }
             noteStrays(among: facts, from: peer)
@@ -205,7 +205,7 @@ extension Node {
         send(.digest(owners.digest { placement.isShared($0, with: peer) }, wantsAnswer: wantsAnswer), to: peer)
     }
 
-    mutating func receive(digest: [UInt64], wantsAnswer: Bool, from peer: PeerIndex) {
+    mutating func onDigest(_ digest: [UInt64], wantsAnswer: Bool, from peer: PeerIndex) {
         let own = owners.digest { placement.isShared($0, with: peer) }
         // While slots change hands much differs, and is on its way.
         guard digest.count == own.count, digest != own, ownership.transfer.isComplete else { return }

@@ -49,7 +49,7 @@ extension Node {
 
     /// An owner says what it knows that this node watches and hosts: of ranges where that is not so, all is said anew. A change under way
     /// is a false alarm, which costs an exchange and changes nothing.
-    mutating func receive(viewDigest hashes: [UInt64], first: Int, ring: UInt64, from peer: PeerIndex) {
+    mutating func onViewDigest(_ hashes: [UInt64], first: Int, ring: UInt64, from peer: PeerIndex) {
         guard ring == placement.id, first + hashes.count <= Message.viewRangesCount, peers[peer].isLinked else { return }
         // What is being said anew will be compared when it has been said.
         guard peers[peer].registrations.isEmpty, !peers[peer].registrations.isComparing, !peers[peer].link.hasOverflowed else { return }
@@ -79,7 +79,7 @@ extension Node {
 
     /// An owner says what it knows that this node watches and hosts: the rest is told to it, and then this node knows what it knows. Had
     /// anything been lost on the way it would not be the answer to the last question on the present links.
-    mutating func receive(registered hashes: [UInt64], epoch: UInt64, from peer: PeerIndex) {
+    mutating func onRegistered(_ hashes: [UInt64], epoch: UInt64, from peer: PeerIndex) {
         guard let ring = peers[peer].registrations.compared(epoch: epoch) else { return }
         let isComparable = ring == placement.id && hashes.count == Message.digestRangesCount
         let differing = isComparable ? rangesUnlike(hashes, of: peer) : .all
@@ -102,7 +102,7 @@ extension Node {
     }
 
     /// A peer asks what this node knows that it watches and hosts. The answer leaves after all that has been told to it before.
-    mutating func receive(requestRegistered epoch: UInt64, ring: UInt64, from peer: PeerIndex) {
+    mutating func onRequestRegistered(epoch: UInt64, ring: UInt64, from peer: PeerIndex) {
         let isComparable = ring == placement.id && ownership.acquiringCount == 0
         outbox.send(.registered(epoch: epoch, isComparable ? owners.registeredHashes(of: peer) : []), to: peer)
     }

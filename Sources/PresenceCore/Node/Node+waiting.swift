@@ -37,19 +37,19 @@ extension Node {
     /// would ever end what it began (seed 402333).
     private func isVoid(from peer: PeerIndex) -> Bool { peer != 0 && !peers[peer].isAlive }
 
-    mutating func attach(_ attach: Attach, from peer: PeerIndex, at now: Now) {
+    mutating func onAttach(_ attach: Attach, from peer: PeerIndex, at now: Now) {
         if isVoid(from: peer) { return }
         if mustWait(attach.user) { return postpone(.attach(attach), from: peer) }
         if decides(attach.user, for: peer) { owners.attach(attach, from: peer, at: now, into: &outbox) }
     }
 
-    mutating func detach(_ detach: Detach, from peer: PeerIndex, at now: Now) {
+    mutating func onDetach(_ detach: Detach, from peer: PeerIndex, at now: Now) {
         if mustWait(detach.user) { return postpone(.detach(detach), from: peer) }
         let isMoving = peer == 0 ? isDraining : peers[peer].isDraining
         owners.detach(detach, from: peer, isMoving: isMoving, at: now, into: &outbox)
     }
 
-    mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now) {
+    mutating func onWatch(_ watches: [Watch], from peer: PeerIndex, at now: Now) {
         if isVoid(from: peer) { return }
         var own: [Watch] = []
         var later: [Watch] = []
@@ -69,7 +69,7 @@ extension Node {
         if !own.isEmpty { owners.watch(own, from: peer, at: now, into: &outbox) }
     }
 
-    mutating func unwatch(_ users: [UserID], from peer: PeerIndex) {
+    mutating func onUnwatch(_ users: [UserID], from peer: PeerIndex) {
         let later = users.filter { mustWait($0) }
         if !later.isEmpty { postpone(.unwatch(later), from: peer) }
         owners.unwatch(users, from: peer)

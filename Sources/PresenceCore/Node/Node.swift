@@ -321,32 +321,32 @@ public struct Node {
     /// Does what a node says, this one or another.
     mutating func handle(_ message: Message, from peer: PeerIndex, at now: Now) {
         switch message {
-        case .attach(let attach): self.attach(attach, from: peer, at: now)
-        case .detach(let detach): self.detach(detach, from: peer, at: now)
-        case .watch(let watches): watch(watches, from: peer, at: now)
-        case .unwatch(let users): unwatch(users, from: peer)
-        case .request(let request): receive(request, from: peer, at: now)
-        case .requestRegistered(let epoch, let ring): receive(requestRegistered: epoch, ring: ring, from: peer)
-        case .registered(let epoch, let hashes): receive(registered: hashes, epoch: epoch, from: peer)
+        case .attach(let attach): onAttach(attach, from: peer, at: now)
+        case .detach(let detach): onDetach(detach, from: peer, at: now)
+        case .watch(let watches): onWatch(watches, from: peer, at: now)
+        case .unwatch(let users): onUnwatch(users, from: peer)
+        case .request(let request): onRequest(request, from: peer, at: now)
+        case .requestRegistered(let epoch, let ring): onRequestRegistered(epoch: epoch, ring: ring, from: peer)
+        case .registered(let epoch, let hashes): onRegistered(hashes, epoch: epoch, from: peer)
         case .beginSync(let epoch, let ranges):
             waiting.drop(from: peer) { ranges.contains($0.slot) }
             owners.beginSync(from: peer, OwnerShards.Round(epoch: epoch, ranges: ranges))
         case .endSync(let epoch): owners.endSync(from: peer, epoch: epoch, at: now, into: &outbox)
-        case .delta(let record): _ = receive(record, from: peer, at: now)
-        case .relay(let record, let targets): receive(record, toPassOnTo: targets, from: peer, at: now)
-        case .relayed(let slots): receive(relayed: slots, from: peer, at: now)
-        case .viewDigest(let ring, let first, let hashes): receive(viewDigest: hashes, first: Int(first), ring: ring, from: peer)
+        case .delta(let record): _ = onDelta(record, from: peer, at: now)
+        case .relay(let record, let targets): onRelay(record, toPassOnTo: targets, from: peer, at: now)
+        case .relayed(let slots): onRelayed(slots, from: peer, at: now)
+        case .viewDigest(let ring, let first, let hashes): onViewDigest(hashes, first: Int(first), ring: ring, from: peer)
         case .watched(let watched):
             for one in watched where owners.accepts(one.record?.version ?? .zero, at: now) {
                 if let delivery = fanOut.receive(one, at: owners.clock.milliseconds(at: now.wall)) { tell(delivery) }
             }
         // What another one says was on its way when it was the owner: who is it now tells the whole list when the session is registered there.
-        case .interest(let interest): if owner(of: interest.user) == peer { receive(interest) }
+        case .interest(let interest): if owner(of: interest.user) == peer { onInterest(interest) }
         case .end(let session, let user, let reason):
             sessions.end(session, of: user)
             tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
-        case .answer(let id, let answer): receive(answer, to: id, from: peer, at: now)
-        case .misrouted(let users): receiveMisrouted(users, from: peer, at: now)
+        case .answer(let id, let answer): onAnswer(answer, to: id, from: peer, at: now)
+        case .misrouted(let users): onMisrouted(users, from: peer, at: now)
         case .offer(let ring, let round, let slots, let isFirst, let isLast):
             onOffer(slots, ring: ring, round: round, isFirst: isFirst, isLast: isLast, from: peer, at: now)
         case .want(let ring, let slots): onWant(slots, ring: ring, from: peer)
@@ -356,20 +356,20 @@ public struct Node {
         case .membership(let message):
             membership.receive(message, from: peers[peer].peer.id, at: now)
             followMembership(at: now)
-        case .replicate(let ticket, let rows): receive(rows, ticket: ticket, from: peer, at: now)
-        case .replicated(let ticket): receiveReplicated(ticket, from: peer)
-        case .askFollowed(let id, let ring, let users): receive(askFollowed: users, id: id, ring: ring, from: peer)
-        case .areFollowed(let id, let users): receive(areFollowed: users, id: id, from: peer, at: now)
-        case .digest(let hashes, let wantsAnswer): receive(digest: hashes, wantsAnswer: wantsAnswer, from: peer)
+        case .replicate(let ticket, let rows): onReplicate(rows, ticket: ticket, from: peer, at: now)
+        case .replicated(let ticket): onReplicated(ticket, from: peer)
+        case .askFollowed(let id, let ring, let users): onAskFollowed(users, id: id, ring: ring, from: peer)
+        case .areFollowed(let id, let users): onAreFollowed(users, id: id, from: peer, at: now)
+        case .digest(let hashes, let wantsAnswer): onDigest(hashes, wantsAnswer: wantsAnswer, from: peer)
         // Also where nothing can be said to it yet: what it told is not complete before all has been said.
         case .requestSync: resync(peer, at: now)
         case .complete(let version):
             // What is written here from now on is newer than what clients may have been told is complete.
-            if owners.accepts(version, at: now) { receive(complete: version.milliseconds, from: peer) }
+            if owners.accepts(version, at: now) { onComplete(upTo: version.milliseconds, from: peer) }
         }
     }
 
-    private mutating func receive(_ request: Request, from peer: PeerIndex, at now: Now) {
+    private mutating func onRequest(_ request: Request, from peer: PeerIndex, at now: Now) {
         if case .explain(let other, .view) = request.operation {
             return send(.answer(id: request.id, explanation(of: request, about: other, .view, at: now)), to: peer)
         }

@@ -3,57 +3,57 @@ extension WireWriter {
     public mutating func message(_ message: Message) {
         switch message {
         case .beginSync(let epoch, let ranges):
-            tag(1)
+            tag(MessageTag.beginSync)
             unsigned(epoch)
             for word in ranges.words { unsigned(word) }
         case .endSync(let epoch):
-            tag(2)
+            tag(MessageTag.endSync)
             unsigned(epoch)
         case .attach(let attach):
-            tag(3)
+            tag(MessageTag.attach)
             self.attach(attach)
         case .detach(let detach):
-            tag(4)
+            tag(MessageTag.detach)
             self.detach(detach)
         case .watch(let watches):
-            tag(5)
+            tag(MessageTag.watch)
             list(watches) { $0.watch($1) }
         case .unwatch(let users):
-            tag(6)
+            tag(MessageTag.unwatch)
             self.users(users)
         case .request(let request):
-            tag(7)
+            tag(MessageTag.request)
             self.request(request)
         case .delta(let record):
-            tag(8)
+            tag(MessageTag.delta)
             self.record(record)
         case .relay, .relayed, .viewDigest, .requestRegistered, .registered: view(message)
         case .watched(let watched):
-            tag(9)
+            tag(MessageTag.watched)
             list(watched) { $0.watched($1) }
         case .interest(let interest):
-            tag(10)
+            tag(MessageTag.interest)
             self.interest(interest)
         case .end(let session, let user, let reason):
-            tag(11)
+            tag(MessageTag.end)
             self.session(session)
             self.user(user)
             text(reason)
         case .answer(let id, let answer):
-            tag(12)
+            tag(MessageTag.answer)
             unsigned(id)
             self.answer(answer)
         case .misrouted(let users):
-            tag(13)
+            tag(MessageTag.misrouted)
             self.users(users)
         case .offer, .want, .sent, .settled, .requestOffer: handoff(message)
         case .membership(let message):
-            tag(15)
+            tag(MessageTag.membership)
             membership(message)
         case .complete(let version):
-            tag(16)
+            tag(MessageTag.complete)
             self.version(version)
-        case .requestSync: tag(17)
+        case .requestSync: tag(MessageTag.requestSync)
         case .replicate, .replicated, .digest, .askFollowed, .areFollowed: keeping(message)
         }
     }
@@ -62,23 +62,23 @@ extension WireWriter {
     private mutating func keeping(_ message: Message) {
         switch message {
         case .replicate(let ticket, let rows):
-            tag(18)
+            tag(MessageTag.replicate)
             unsigned(ticket)
             list(rows) { $0.row($1) }
         case .replicated(let ticket):
-            tag(19)
+            tag(MessageTag.replicated)
             unsigned(ticket)
         case .digest(let hashes, let wantsAnswer):
-            tag(20)
+            tag(MessageTag.digest)
             list(hashes) { $0.unsigned($1) }
             tag(wantsAnswer ? 1 : 0)
         case .askFollowed(let id, let ring, let users):
-            tag(31)
+            tag(MessageTag.askFollowed)
             unsigned(id)
             unsigned(ring)
             self.users(users)
         case .areFollowed(let id, let users):
-            tag(32)
+            tag(MessageTag.areFollowed)
             unsigned(id)
             self.users(users)
         default: preconditionFailure("not about what is kept: \(message)")
@@ -89,23 +89,23 @@ extension WireWriter {
     private mutating func handoff(_ message: Message) {
         switch message {
         case .offer(let ring, let round, let slots, let isFirst, let isLast):
-            tag(14)
+            tag(MessageTag.offer)
             unsigned(ring)
             unsigned(round)
             list(slots) { $0.slotHash($1) }
             tag(isFirst ? 1 : 0)
             tag(isLast ? 1 : 0)
-        case .requestOffer: tag(21)
+        case .requestOffer: tag(MessageTag.requestOffer)
         case .want(let ring, let slots):
-            tag(23)
+            tag(MessageTag.want)
             unsigned(ring)
             list(slots) { $0.unsigned(UInt64($1)) }
         case .sent(let ring, let slotsCount):
-            tag(24)
+            tag(MessageTag.sent)
             unsigned(ring)
             unsigned(UInt64(slotsCount))
         case .settled(let ring, let round):
-            tag(25)
+            tag(MessageTag.settled)
             unsigned(ring)
             unsigned(round)
         default: preconditionFailure("not about slots: \(message)")
@@ -116,23 +116,23 @@ extension WireWriter {
     private mutating func view(_ message: Message) {
         switch message {
         case .relay(let record, let targets):
-            tag(26)
+            tag(MessageTag.relay)
             self.record(record)
             list(targets) { $0.unsigned(UInt64($1)) }
         case .relayed(let slots):
-            tag(27)
+            tag(MessageTag.relayed)
             list(slots) { $0.slotHash($1) }
         case .viewDigest(let ring, let first, let hashes):
-            tag(28)
+            tag(MessageTag.viewDigest)
             unsigned(ring)
             tag(first)
             list(hashes) { $0.unsigned($1) }
         case .requestRegistered(let epoch, let ring):
-            tag(29)
+            tag(MessageTag.requestRegistered)
             unsigned(epoch)
             unsigned(ring)
         case .registered(let epoch, let hashes):
-            tag(30)
+            tag(MessageTag.registered)
             unsigned(epoch)
             list(hashes) { $0.unsigned($1) }
         default: preconditionFailure("not about views: \(message)")
@@ -231,11 +231,11 @@ extension WireWriter {
         tag((request.isRepeated ? 1 : 0) | (request.isLimited ? 2 : 0))
         switch request.operation {
         case .setSelfStatus(let customStatus, let seconds):
-            tag(1)
+            tag(OperationTag.setSelfStatus)
             text(customStatus)
             optional(seconds) { $0.signed($1) }
         case .subscribe(let targets, let seconds, let subscribeType, let session, let isCounted):
-            tag(2)
+            tag(OperationTag.subscribe)
             list(targets) { writer, target in
                 writer.user(target.user)
                 writer.optional(target.told) { $0.version($1) }
@@ -245,50 +245,50 @@ extension WireWriter {
             optional(session) { $0.session($1) }
             tag(isCounted ? 1 : 0)
         case .followers(let targets):
-            tag(14)
+            tag(OperationTag.followers)
             users(targets)
         case .unsubscribe(let targets, let type, let session):
-            tag(3)
+            tag(OperationTag.unsubscribe)
             optional(targets) { $0.users($1) }
             optional(type) { $0.tag($1) }
             optional(session) { $0.session($1) }
         case .subscriptions(let only, let offset, let limit, let type):
-            tag(4)
+            tag(OperationTag.subscriptions)
             optional(only) { $0.users($1) }
             unsigned(UInt64(offset))
             unsigned(UInt64(limit))
             optional(type) { $0.tag($1) }
         case .records(let users, let viewer):
-            tag(5)
+            tag(OperationTag.records)
             self.users(users)
             optional(viewer) { $0.user($1) }
         case .setVisibility(let change):
-            tag(11)
+            tag(OperationTag.setVisibility)
             visibility(change)
-        case .visibility: tag(12)
+        case .visibility: tag(OperationTag.visibility)
         case .countQuery(let isMade):
-            tag(15)
+            tag(OperationTag.countQuery)
             tag(isMade ? 1 : 0)
         case .logout(let session):
-            tag(6)
+            tag(OperationTag.logout)
             optional(session) { $0.session($1) }
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
-            tag(8)
+            tag(OperationTag.publishEvent)
             signed(value)
             text(ext)
             signed(seconds)
             tag((isForOnlineOnly ? 1 : 0) | (isSynced ? 2 : 0))
             optional(session) { $0.session($1) }
         case .explain(let other, let part):
-            tag(10)
+            tag(OperationTag.explain)
             user(other)
             tag(part.rawValue)
-        case .register: tag(13)
+        case .register: tag(OperationTag.register)
         case .kick(let reason):
-            tag(9)
+            tag(OperationTag.kick)
             text(reason)
         case .setPolicy(let change):
-            tag(7)
+            tag(OperationTag.setPolicy)
             text(String(decoding: change, as: UTF8.self))
         }
     }
@@ -296,39 +296,39 @@ extension WireWriter {
     private mutating func answer(_ answer: Answer) {
         switch answer {
         case .record(let record):
-            tag(1)
+            tag(AnswerTag.record)
             self.record(record)
         case .subscribed(let evicted, let refused, let strangers):
-            tag(2)
+            tag(AnswerTag.subscribed)
             for list in [evicted, refused, strangers] { users(list) }
         case .crowded(let targets):
-            tag(9)
+            tag(AnswerTag.crowded)
             users(targets)
         case .followers(let counts):
-            tag(10)
+            tag(AnswerTag.followers)
             list(counts) { $0.unsigned($1) }
-        case .done: tag(3)
+        case .done: tag(AnswerTag.done)
         case .subscriptions(let page, let total):
-            tag(4)
+            tag(AnswerTag.subscriptions)
             list(page) { $0.subscription($1) }
             unsigned(UInt64(total))
         case .records(let records):
-            tag(5)
+            tag(AnswerTag.records)
             list(records) { $0.record($1) }
         case .explained(let part, let json):
-            tag(7)
+            tag(AnswerTag.explained)
             tag(part.rawValue)
             text(String(decoding: json, as: UTF8.self))
         case .visibility(let privacy):
-            tag(8)
+            tag(AnswerTag.visibility)
             self.privacy(privacy)
         case .refused(let refusal):
-            tag(6)
+            tag(AnswerTag.refused)
             unsigned(UInt64(refusal.code))
             text(refusal.detail)
             tag(refusal.mayTakeEffect ? 1 : 0)
         case .tooOften(let retryAfter):
-            tag(11)
+            tag(AnswerTag.tooOften)
             unsigned(retryAfter)
         }
     }
@@ -337,46 +337,45 @@ extension WireWriter {
 extension WireReader {
     /// See ``WireWriter/message(_:)``.
     public mutating func message() throws(DecodeError) -> Message {
-        switch try tag() {
-        case 1: return .beginSync(epoch: try unsigned(), ranges: try ranges())
-        case 2: return .endSync(epoch: try unsigned())
-        case 3: return .attach(try attach())
-        case 4: return .detach(try detach())
-        case 5: return .watch(try list { reader throws(DecodeError) in try reader.watch() })
-        case 6: return .unwatch(try users())
-        case 7: return .request(try request())
-        case 8: return .delta(try record())
-        case 9: return .watched(try list { reader throws(DecodeError) in try reader.watched() })
-        case 10: return .interest(try interest())
-        case 11: return .end(try session(), user: try user(), reason: try text(bytesMax: Limits.nameBytesMax))
-        case 12: return .answer(id: try unsigned(), try answer())
-        case 13: return .misrouted(try users())
-        case 14:
+        switch try tag(as: MessageTag.self) {
+        case .beginSync: return .beginSync(epoch: try unsigned(), ranges: try ranges())
+        case .endSync: return .endSync(epoch: try unsigned())
+        case .attach: return .attach(try attach())
+        case .detach: return .detach(try detach())
+        case .watch: return .watch(try list { reader throws(DecodeError) in try reader.watch() })
+        case .unwatch: return .unwatch(try users())
+        case .request: return .request(try request())
+        case .delta: return .delta(try record())
+        case .watched: return .watched(try list { reader throws(DecodeError) in try reader.watched() })
+        case .interest: return .interest(try interest())
+        case .end: return .end(try session(), user: try user(), reason: try text(bytesMax: Limits.nameBytesMax))
+        case .answer: return .answer(id: try unsigned(), try answer())
+        case .misrouted: return .misrouted(try users())
+        case .offer:
             return .offer(
                 ring: try unsigned(), round: try unsigned(), try list { reader throws(DecodeError) in try reader.slotHash() },
                 isFirst: try flag(), isLast: try flag())
-        case 21: return .requestOffer
-        case 23: return .want(ring: try unsigned(), try list { reader throws(DecodeError) in try reader.slot() })
-        case 24: return .sent(ring: try unsigned(), slotsCount: Int(try number(max: UInt64(Slot.max))))
-        case 25: return .settled(ring: try unsigned(), round: try unsigned())
-        case 26:
+        case .requestOffer: return .requestOffer
+        case .want: return .want(ring: try unsigned(), try list { reader throws(DecodeError) in try reader.slot() })
+        case .sent: return .sent(ring: try unsigned(), slotsCount: Int(try number(max: UInt64(Slot.max))))
+        case .settled: return .settled(ring: try unsigned(), round: try unsigned())
+        case .relay:
             let record = try record()
             return .relay(record, targets: try list { reader throws(DecodeError) in UInt32(try reader.number(max: UInt64(UInt32.max))) })
-        case 27: return .relayed(try list { reader throws(DecodeError) in try reader.slotHash() })
-        case 28:
+        case .relayed: return .relayed(try list { reader throws(DecodeError) in try reader.slotHash() })
+        case .viewDigest:
             return .viewDigest(ring: try unsigned(), first: try tag(), try list { reader throws(DecodeError) in try reader.unsigned() })
-        case 29: return .requestRegistered(epoch: try unsigned(), ring: try unsigned())
-        case 30: return .registered(epoch: try unsigned(), try list { reader throws(DecodeError) in try reader.unsigned() })
-        case 15: return .membership(try membership())
-        case 16: return .complete(upTo: try version())
-        case 17: return .requestSync
-        case 18: return .replicate(ticket: try unsigned(), try list { reader throws(DecodeError) in try reader.row() })
-        case 19: return .replicated(ticket: try unsigned())
-        case 20:
+        case .requestRegistered: return .requestRegistered(epoch: try unsigned(), ring: try unsigned())
+        case .registered: return .registered(epoch: try unsigned(), try list { reader throws(DecodeError) in try reader.unsigned() })
+        case .membership: return .membership(try membership())
+        case .complete: return .complete(upTo: try version())
+        case .requestSync: return .requestSync
+        case .replicate: return .replicate(ticket: try unsigned(), try list { reader throws(DecodeError) in try reader.row() })
+        case .replicated: return .replicated(ticket: try unsigned())
+        case .digest:
             return .digest(try list { reader throws(DecodeError) in try reader.unsigned() }, wantsAnswer: try flag())
-        case 31: return .askFollowed(id: try unsigned(), ring: try unsigned(), try users())
-        case 32: return .areFollowed(id: try unsigned(), try users())
-        case let other: throw .unknownTag(other)
+        case .askFollowed: return .askFollowed(id: try unsigned(), ring: try unsigned(), try users())
+        case .areFollowed: return .areFollowed(id: try unsigned(), try users())
         }
     }
 
@@ -521,40 +520,40 @@ extension WireReader {
     }
 
     private mutating func operation() throws(DecodeError) -> OwnerOperation {
-        switch try tag() {
-        case 1: return .setSelfStatus(customStatus: try text(bytesMax: Limits.customStatusBytesMax), seconds: try optionalSeconds())
-        case 2:
+        switch try tag(as: OperationTag.self) {
+        case .setSelfStatus:
+            return .setSelfStatus(customStatus: try text(bytesMax: Limits.customStatusBytesMax), seconds: try optionalSeconds())
+        case .subscribe:
             let targets = try list { reader throws(DecodeError) in
                 OwnerOperation.Target(user: try reader.user(), told: try reader.optionalVersion())
             }
             return .subscribe(
                 targets, seconds: try optionalSeconds(), subscribeType: try tag(),
                 session: try optional { reader throws(DecodeError) in try reader.session() }, isCounted: try flag())
-        case 14: return .followers(try users())
-        case 3:
+        case .followers: return .followers(try users())
+        case .unsubscribe:
             return .unsubscribe(
                 try userList(), subscribeType: try optional { reader throws(DecodeError) in try reader.tag() },
                 session: try optional { reader throws(DecodeError) in try reader.session() })
-        case 4:
+        case .subscriptions:
             return .subscriptions(
                 only: try userList(), offset: Int(clamping: try unsigned()), limit: Int(clamping: try unsigned()),
                 subscribeType: try optional { reader throws(DecodeError) in try reader.tag() })
-        case 5: return .records(try users(), for: try optional { reader throws(DecodeError) in try reader.user() })
-        case 11: return .setVisibility(try visibilityChange())
-        case 12: return .visibility
-        case 15: return .countQuery(isMade: try flag())
-        case 6: return .logout(try optional { reader throws(DecodeError) in try reader.session() })
-        case 8:
+        case .records: return .records(try users(), for: try optional { reader throws(DecodeError) in try reader.user() })
+        case .setVisibility: return .setVisibility(try visibilityChange())
+        case .visibility: return .visibility
+        case .countQuery: return .countQuery(isMade: try flag())
+        case .logout: return .logout(try optional { reader throws(DecodeError) in try reader.session() })
+        case .publishEvent:
             let (value, ext, seconds, flags) = (try signed(), try text(bytesMax: Limits.eventBytesMax), try seconds(), try tag())
             guard flags < 4 else { throw .unknownTag(flags) }
             return .publishEvent(
                 value: value, ext: ext, seconds: seconds, isForOnlineOnly: flags & 1 != 0, isSynced: flags & 2 != 0,
                 session: try optional { reader throws(DecodeError) in try reader.session() })
-        case 10: return .explain(try user(), try explained())
-        case 13: return .register
-        case 9: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
-        case 7: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
-        case let other: throw .unknownTag(other)
+        case .explain: return .explain(try user(), try explained())
+        case .register: return .register
+        case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
+        case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         }
     }
 
@@ -565,25 +564,24 @@ extension WireReader {
     }
 
     private mutating func answer() throws(DecodeError) -> Answer {
-        switch try tag() {
-        case 1: return .record(try record())
-        case 2: return .subscribed(evicted: try users(), refused: try users(), strangers: try users())
-        case 9: return .crowded(try users())
-        case 10: return .followers(try list { reader throws(DecodeError) in try reader.unsigned() })
-        case 3: return .done
-        case 4:
+        switch try tag(as: AnswerTag.self) {
+        case .record: return .record(try record())
+        case .subscribed: return .subscribed(evicted: try users(), refused: try users(), strangers: try users())
+        case .crowded: return .crowded(try users())
+        case .followers: return .followers(try list { reader throws(DecodeError) in try reader.unsigned() })
+        case .done: return .done
+        case .subscriptions:
             let page = try list { reader throws(DecodeError) in try reader.subscription() }
             return .subscriptions(page, total: Int(clamping: try unsigned()))
-        case 5: return .records(try list { reader throws(DecodeError) in try reader.record() })
-        case 7: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
-        case 8: return .visibility(try privacy())
-        case 6:
+        case .records: return .records(try list { reader throws(DecodeError) in try reader.record() })
+        case .explained: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
+        case .visibility: return .visibility(try privacy())
+        case .refused:
             let code = Int(clamping: try unsigned())
             var refusal = Refusal(code: code, detail: try text(bytesMax: 1024))
             refusal.mayTakeEffect = try flag()
             return .refused(refusal)
-        case 11: return .tooOften(retryAfter: try unsigned())
-        case let other: throw .unknownTag(other)
+        case .tooOften: return .tooOften(retryAfter: try unsigned())
         }
     }
 }
