@@ -109,7 +109,7 @@ import Testing
                 if hasRoom { followers[star].insert(user) }
             }
         }
-        let counted = cluster.processes.map { $0.node.owners.followers.count(of: user("star0")) }.reduce(0, +)
+        let counted = cluster.processes.map { $0.node.owners.users.followersCount(of: user("star0")) }.reduce(0, +)
         #expect(counted == followers[0].count)
     }
 
@@ -125,10 +125,10 @@ import Testing
     }
 
     @Test func whatWasAskedForIsForgottenBeyondItsBound() {
-        var followers = Followers()
+        var followers = FollowerCounts()
         followers.change(user("star"), by: 1)
-        for number in 0...Followers.askedMax { _ = followers.ask(user("\(number)")) }
-        #expect(followers.ask(user("star")) == 1)
+        for number in 0...FollowerCounts.askedMax { _ = followers.share(user("\(number)")) }
+        #expect(followers.share(user("star")) == 1)
         #expect(!followers.hasRoom(for: user("star"), share: 5))
         #expect(followers.hasRoom(for: user("1"), share: 5))
     }

@@ -101,6 +101,6 @@ import Testing
             cluster.advance(.seconds(3), step: .seconds(1))
         }
         #expect(cluster.record(of: "ann").statusType == .offline)
-        #expect(cluster.processes[0].node.owners.reviews.count == 1)
+        #expect(cluster.processes[0].node.owners.users.reviewsCount == 1)
     }
 }

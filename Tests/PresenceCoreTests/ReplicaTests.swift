@@ -211,7 +211,7 @@ import Testing
         cluster.advance(.seconds(30))
         #expect(cluster.statuses(told: watcher, of: ann).last == "ONLINE")
         #expect(cluster.record(of: ann).statusType == .online)
-        let online = cluster.processes.map { $0.node.owners.counters.usersOnline }.reduce(0, +)
+        let online = cluster.processes.map { $0.node.owners.users.onlineCount }.reduce(0, +)
         #expect(online == 2, "each user is counted by its owner alone")
     }
 

@@ -224,7 +224,7 @@ import Testing
         cluster.subscribe("watcher", to: [ann], on: 1)
         cluster.setStatus(ann, "here", on: 0)
         let index = cluster.processes[0].node.owners.index(ofKnown: user(ann))!
-        cluster.processes[0].node.owners.users[index].record.knownSince = 77
+        cluster.processes[0].node.owners.users.modify(index) { $0.record.knownSince = 77 }
         cluster.link(0, 1)
         #expect(cluster.processes[1].node.fanOut.record(of: user(ann))?.knownSince == 77)
     }

@@ -187,13 +187,13 @@ import Testing
         shards.watch([Watch(user: user("ann"), held: hiding.version, record: hiding)], from: 2, at: now, into: &outbox)
         let known = shards.record(of: user("ann"))
         #expect(known.knownSince > 0)
-        let change = OwnerShards.VisibilityChange(
+        let change = StatusChange.Visibility(
             visibility: Visibility().changed(by: .init(mode: .list)), writtenAt: Version(1_000, 2))
         let place = shards.index(of: user("ann"))
-        shards.settle(place, customStatus: isRule ? nil : "busy", visibility: isRule ? change : nil, at: now, into: &outbox)
+        shards.refresh(place, isRule ? StatusChange(visibility: change) : StatusChange(customStatus: "busy"), at: now, into: &outbox)
         #expect(shards.record(of: user("ann")).version > known.version)
         #expect(shards.record(of: user("ann")).knownSince == known.knownSince)
-        shards.settle(place, customStatus: "free", visibility: nil, at: now, into: &outbox)
+        shards.refresh(place, StatusChange(customStatus: "free"), at: now, into: &outbox)
         #expect(shards.record(of: user("ann")).shown(to: user("bob")).knownSince == known.knownSince)
     }
 

@@ -118,11 +118,13 @@ extension OwnerShards {
     /// The gateways end the streams when they hear of the kick.
     mutating func kick(_ id: UserID, at now: Now, into outbox: inout Outbox) {
         let user = index(of: id)
-        countKicked(users[user].sessions)
-        users[user].sessions = []
-        users[user].doubtDeadline = nil
-        users[user].statusAfterLast = .unlogined
-        settle(user, isLogout: true, at: now, into: &outbox)
+        users.modify(user) { user in
+            counters.sessionsKicked += UInt64(user.sessions.count { !$0.isCounted })
+            user.sessions = []
+            user.doubtDeadline = nil
+            user.statusAfterLast = .unlogined
+        }
+        refresh(user, StatusChange(isLogout: true), at: now, into: &outbox)
         removeBlank(id)
     }
 }

@@ -7,10 +7,10 @@ extension OwnerShards {
         let user = index(of: id)
         // What is so already may be on this disk alone, because an earlier attempt failed.
         guard !users[user].record.isRegistered else { return outbox.rows.append(Row(users[user].record)) }
-        users[user].record.isRegistered = true
-        users[user].record.version = clock.next(at: now.wall)
-        users[user].record.knownSince = knownSince(ofNew: users[user].record)
-        noteFacts(of: user)
+        var record = users[user].record
+        (record.isRegistered, record.version) = (true, clock.next(at: now.wall))
+        record.knownSince = knownSince(ofNew: record)
+        users.modify(user) { $0.record = record }
         outbox.changes.append((users[user].record, users[user].watchers))
         outbox.rows.append(Row(users[user].record))
         schedule(user, at: now)

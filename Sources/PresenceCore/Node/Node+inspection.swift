@@ -45,7 +45,10 @@ extension Node {
     package func doubts(_ user: UserID) -> Bool { owners.index(ofKnown: user).map { owners.users[$0].doubtDeadline != nil } ?? false }
 
     /// Traps when a machine of this node is in a state that cannot be. Mutating, as ``isAlone``.
-    package mutating func checkInvariants() { ownership.checkInvariants() }
+    package mutating func checkInvariants() {
+        ownership.checkInvariants()
+        owners.users.checkInvariants()
+    }
 
     /// The ring that this node goes by.
     package var ringID: UInt64 { placement.id }

@@ -93,7 +93,7 @@ extension Node {
     /// Offers a peer what this node holds of the slots that the peer is to keep.
     mutating func offer(to peer: PeerIndex, by placement: Placement, _ which: Ownership.Transfer) {
         var held: [SlotHash] = []
-        owners.book.forEachSlot { slot, hash in
+        owners.users.forEachSlot { slot, hash in
             if placement.isKept(slot, by: peer) { held.append(SlotHash(slot: slot, hash: hash)) }
         }
         let (ring, round) = ownership.withTransfer(which) { ($0.ring, $0.round) }

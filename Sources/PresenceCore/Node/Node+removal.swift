@@ -51,7 +51,7 @@ extension Node {
     }
 
     /// Those of `users` whom users of this node follow.
-    private func followed(of users: [UserID]) -> [UserID] { users.filter { owners.followers.count(of: $0) > 0 } }
+    private func followed(of users: [UserID]) -> [UserID] { users.filter { owners.users.followersCount(of: $0) > 0 } }
 
     mutating func onAskFollowed(_ users: [UserID], id: UInt64, ring: UInt64, from peer: PeerIndex) {
         guard ring == placement.id, knowsFollowers else { return }
@@ -71,7 +71,7 @@ extension Node {
         followedQuestion = nil
         guard question.ring == placement.id, knowsFollowers else { return }
         writeInBulk { owners, outbox in
-            for user in question.users where owners.followers.count(of: user) == 0 && !question.followed.contains(user) {
+            for user in question.users where owners.users.followersCount(of: user) == 0 && !question.followed.contains(user) {
                 owners.removeUnfollowed(user, at: now, into: &outbox)
             }
         }

@@ -229,7 +229,7 @@ public struct Node {
         membership.tick(at: now)
         followMembership(at: now)
         owners.tick(at: now, into: &outbox)
-        owners.forgetTombstones(at: now, into: &outbox)
+        owners.expireTombstones(at: now, into: &outbox)
         askFollowed(at: now)
         writeInBulk { owners, outbox in owners.writeRenewed(into: &outbox) }
         let dropped = fanOut.sweep(at: now)
@@ -376,7 +376,7 @@ public struct Node {
         if case .followers(let targets) = request.operation {
             // Some of those whom it owns may not be here yet.
             guard ownership.acquiringCount == 0 else { return send(.misrouted([request.user]), to: peer) }
-            return send(.answer(id: request.id, .followers(targets.map { UInt64(owners.followers.ask($0)) })), to: peer)
+            return send(.answer(id: request.id, .followers(targets.map { UInt64(owners.users.shareFollowersCount(of: $0)) })), to: peer)
         }
         // A count needs nothing that is known of the user.
         if case .countQuery(let isMade) = request.operation {

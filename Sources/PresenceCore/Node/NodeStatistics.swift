@@ -88,11 +88,11 @@ public struct NodeStatistics: Equatable, Sendable {
 extension Node {
     /// Counts since the start.
     public var statistics: NodeStatistics {
-        let kept = owners.keptCount
+        let kept = owners.users.replicaCount
         return NodeStatistics(
             logins: loginsCount, logouts: owners.counters.logouts, sessionsLost: owners.counters.sessionsLost,
             sessionsKicked: owners.counters.sessionsKicked, sessionsSurplus: owners.counters.sessionsSurplus,
-            usersOnline: owners.counters.usersOnline, usersOwned: owners.users.count - kept, usersKept: kept,
+            usersOnline: owners.users.onlineCount, usersOwned: owners.users.count - kept, usersKept: kept,
             writesWaiting: writes.count, digestDifferences: digestDifferences, rowsRefused: rowsRefusedCount, isDraining: isDraining,
             evictions: owners.counters.evictions, tombstonesForgotten: owners.counters.tombstonesForgotten,
             usersRemoved: owners.counters.usersRemoved,

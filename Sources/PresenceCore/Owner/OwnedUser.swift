@@ -14,7 +14,7 @@ struct OwnedUser {
     var untoldCount: Int32 = 0
     /// A hash of the user's ID.
     let nameHash: UInt64
-    /// What the user's slot counts of it, see ``SlotBook``.
+    /// What ``SlotHashes`` holds of the user. Set by ``UserStore`` alone.
     var factsHash: UInt64 = 0
     /// Sorted by session ID.
     var sessions: [OwnedSession] = []
@@ -56,6 +56,17 @@ struct OwnedUser {
         return hash
     }
 
+    /// The first part of the user that contradicts another, in words; nil for none. For simulations and tests.
+    func brokenInvariant() -> String? {
+        let id = record.user
+        guard zip(sessions, sessions.dropFirst()).allSatisfy({ $0.id < $1.id }) else { return "\(id): unsorted sessions: \(sessions)" }
+        guard zip(watchers, watchers.dropFirst()).allSatisfy({ $0 < $1 }) else { return "\(id): unsorted watchers: \(watchers)" }
+        if let broken = subscriptions.brokenInvariant() { return "\(id): \(broken)" }
+        guard isReplica else { return keptBeforeRule.isEmpty ? nil : "\(id) is not a replica and waits for a rule" }
+        let isIdle = sessions.isEmpty && watchers.isEmpty && doubtDeadline == nil && repairDueAt == nil && untoldCount == 0
+        return isIdle ? nil : "\(id) is a replica and has what only an owner has: \(self)"
+    }
+
     /// Nothing would be lost by forgetting this user.
     var isBlank: Bool {
         record.version == .zero && sessions.isEmpty && watchers.isEmpty && subscriptions.isEmpty && doubtDeadline == nil
@@ -71,13 +82,13 @@ struct OwnedUser {
         return peers.sorted()
     }
 
-    /// What the sessions say: ONLINE while one is open or missed for less than its grace, or while push reaches a device.
+    /// The status by the sessions: ONLINE while one is open or missed for less than its grace, or while push reaches one of `devices`.
     ///
     /// While there is doubt, nothing is taken away, because other gateways may still have sessions to report.
-    var decided: (status: StatusType, platforms: [String]) {
-        var platforms = sessions.map(\.platform) + record.pushDevices.map(\.platform)
+    func status(with devices: [PushDevice]) -> (status: StatusType, platforms: [String]) {
+        var platforms = sessions.map(\.platform) + devices.map(\.platform)
         if doubtDeadline != nil { platforms += record.onlinePlatforms }
-        let isOnline = !sessions.isEmpty || !record.pushDevices.isEmpty || (doubtDeadline != nil && record.statusType == .online)
+        let isOnline = !sessions.isEmpty || !devices.isEmpty || (doubtDeadline != nil && record.statusType == .online)
         if isOnline { return (.online, Array(platforms.sortedSet.prefix(Limits.sessionsPerUserMax))) }
         return (record.statusType == .online ? statusAfterLast : record.statusType, [])
     }
@@ -90,10 +101,17 @@ struct OwnedUser {
         if !isWatching, isThere { watchers.remove(at: place) }
     }
 
-    /// The earliest moment at which something about this user ends by itself. Changes nothing, as ``currentFactsHash()``.
-    mutating func nextDeadline(at now: Now) -> Instant {
-        var next = min(doubtDeadline ?? .farFuture, repairDueAt ?? .farFuture, nextPushDeadline(at: now))
+    /// The earliest instant at which something about this user ends by itself. Changes nothing, as ``currentFactsHash()``.
+    @inline(__always)
+    mutating func nextInstant() -> Instant {
+        var next = min(doubtDeadline ?? .farFuture, repairDueAt ?? .farFuture)
         for session in sessions { next = min(next, session.missedUntil ?? .farFuture) }
+        return next
+    }
+
+    /// The same, with what ends at a time of the wall clock.
+    mutating func nextDeadline(at now: Now) -> Instant {
+        var next = min(nextInstant(), nextPushDeadline(at: now))
         if record.customStatusExpiresAt > 0 { next = min(next, now.instant(of: record.customStatusExpiresAt)) }
         if let expiry = record.privacy?.nextExpiry { next = min(next, now.instant(of: expiry)) }
         if let expiry = record.nextEventExpiry { next = min(next, now.instant(of: expiry)) }
@@ -144,6 +162,96 @@ extension Record {
     /// The user went away after the custom status was set, where that could not be known for certain.
     var hasOutlivedStatus: Bool {
         statusType != .online && !customStatus.isEmpty && customStatusVersion.milliseconds < lastOnlineStatusUpdateTime
+    }
+}
+
+extension OwnedUser {
+    /// Adds a session, or takes the place of the one with its ID.
+    mutating func open(_ session: OwnedSession) {
+        let place = sessions.firstIndex { $0.id >= session.id } ?? sessions.count
+        if place < sessions.count, sessions[place].id == session.id { return sessions[place] = session }
+        sessions.insert(session, at: place)
+    }
+
+    /// Ends the sessions that the app's policy no longer allows beside a newer login (T34). Returns them.
+    mutating func endReplaced(by session: OwnedSession, isLogin: Bool, scope: Policy.MultiClient) -> [OwnedSession] {
+        guard scope != .all else { return [] }
+        let rivals = sessions.filter { scope == .single || $0.platform == session.platform }
+        // A session that is registered again, though a login has ended it, was opened before that login: the word of it was lost.
+        let newest = isLogin ? session : rivals.max { ($0.openedAt, $0.id) < ($1.openedAt, $1.id) }
+        let ended = rivals.filter { $0.id != newest?.id }
+        sessions.removeAll { session in ended.contains { $0.id == session.id } }
+        return ended
+    }
+
+    /// Ends the sessions that are more than a user may have. Returns them.
+    mutating func endSurplus() -> [OwnedSession] {
+        guard sessions.count > Limits.sessionsPerUserMax else { return [] }
+        let ended = sessions.prefix(sessions.count - Limits.sessionsPerUserMax)
+        sessions.removeFirst(ended.count)
+        return Array(ended)
+    }
+
+    /// Ends the sessions for which `isOver` holds, and which nobody has ended: they were lost. Returns how many were not counted as lost.
+    mutating func retire(where isOver: (OwnedSession) -> Bool) -> UInt64 {
+        var lostCount: UInt64 = 0
+        sessions.removeAll { session in
+            guard isOver(session) else { return false }
+            if !session.isCounted { lostCount += 1 }
+            return true
+        }
+        return lostCount
+    }
+
+    /// What ``endWhatIsDue(at:offlineGrace:)`` has found.
+    struct Ended {
+        /// Sessions that were not counted as lost.
+        var lostCount: UInt64 = 0
+        /// The list of subscriptions is to be repaired.
+        var isRepairDue = false
+    }
+
+    /// Ends what has ended by itself at an instant: lost sessions, doubt, devices. The user is the next to be reviewed.
+    ///
+    /// - Parameter offlineGrace: how long a lost session may come back, by the policy.
+    mutating func endWhatIsDue(at now: Now, offlineGrace: Duration) -> Ended {
+        var ended = Ended()
+        if sessions.contains(where: { ($0.missedUntil ?? .farFuture) <= now.instant }) {
+            let lateness = sessions.compactMap(\.missedUntil).map { now.instant - $0 }.filter { $0 >= .zero }.min() ?? .zero
+            ended.lostCount = retire { ($0.missedUntil ?? .farFuture) <= now.instant }
+            statusAfterLast = .offline
+            dateLoss(lateness: lateness, graceBegan: now.wall - offlineGrace.wholeMilliseconds)
+        }
+        if let doubt = doubtDeadline, doubt <= now.instant { doubtDeadline = nil }
+        noteUnreachable(at: now)
+        if let due = repairDueAt, due <= now.instant { (repairDueAt, ended.isRepairDue) = (nil, true) }
+        return ended
+    }
+
+    /// A user who was heard until the connection closed was last seen one grace before the OFFLINE, to the millisecond.
+    ///
+    /// The tick that ends a grace comes some milliseconds late. By them a viewer could tell a lost user from one who hides.
+    private mutating func dateLoss(lateness: Duration, graceBegan: Milliseconds) {
+        let wasHeard = lastSeenTime + lateness.wholeMilliseconds + 1 >= graceBegan
+        if sessions.isEmpty, wasHeard { lastSeenTime = max(lastSeenTime, graceBegan) }
+    }
+
+    /// The session at `place` is lost: it may come back until the deadline. Returns whether it was not counted as lost.
+    mutating func lose(_ place: Int, until deadline: Instant) -> Bool {
+        sessions[place].missedUntil = deadline
+        guard !sessions[place].isCounted else { return false }
+        sessions[place].isCounted = true
+        return true
+    }
+
+    /// Sessions of `peer` may come back until the deadline, because their node is gone. Returns whether there is any.
+    mutating func miss(sessionsOf peers: Set<PeerIndex>, until deadline: Instant) -> Bool {
+        var isChanged = false
+        for place in sessions.indices where peers.contains(sessions[place].peer) {
+            sessions[place].missedUntil = deadline
+            isChanged = true
+        }
+        return isChanged
     }
 }
 

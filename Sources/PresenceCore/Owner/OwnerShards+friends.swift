@@ -56,13 +56,15 @@ extension OwnerShards {
     mutating func endFriendships(of user: Index, at now: Now, into outbox: inout Outbox) {
         let ended = subscriptionsToStrangers(of: user)
         guard !ended.isEmpty else { return }
-        drop(users[user].subscriptions.remove(ended, version: clock.next(at: now.wall)), of: user, into: &outbox)
+        let version = clock.next(at: now.wall)
+        drop(users.modify(user) { $0.subscriptions.remove(ended, version: version) }, of: user, into: &outbox)
     }
 
     /// As ``noteSurplus(_:at:)``: who is a friend may be what another part tells.
     mutating func noteStrangers(_ user: Index, at now: Now) {
         guard !subscriptionsToStrangers(of: user).isEmpty else { return }
-        users[user].repairDueAt = min(users[user].repairDueAt ?? .farFuture, now.instant + settings.takeoverTimeout)
+        let due = now.instant + settings.takeoverTimeout
+        users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
     }
 
     private func subscriptionsToStrangers(of user: Index) -> [UserID] {
@@ -80,7 +82,7 @@ extension OwnerShards {
 
     /// The user's friends are others now, or their app's policy is another: the nodes with sessions get the whole list.
     mutating func oweList(of user: Index, into outbox: inout Outbox) {
-        users[user].listMark = StableHash.mix(users[user].listMark, 1)
+        users.modify(user) { $0.listMark = StableHash.mix($0.listMark, 1) }
         for peer in users[user].sessionPeers { outbox.lists.append((peer, users.user(at: user))) }
     }
 

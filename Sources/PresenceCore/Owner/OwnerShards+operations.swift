@@ -58,10 +58,14 @@ extension OwnerShards {
         _ id: UserID, _ customStatus: String, _ seconds: Int64?, at now: Now, into outbox: inout Outbox
     ) {
         let expiry = seconds.map { now.wall + $0 * 1_000 } ?? 0
-        let (user, rowsCount) = (index(of: id), outbox.rows.count)
-        settle(user, customStatus: customStatus, customStatusExpiresAt: expiry, at: now, into: &outbox)
-        // What is so already may be on this disk alone, because an earlier attempt failed.
-        if outbox.rows.count == rowsCount, users[user].record.version > .zero { outbox.rows.append(Row(users[user].record)) }
+        let user = index(of: id)
+        let change = StatusChange(customStatus: customStatus, customStatusExpiresAt: expiry)
+        if !refresh(user, change, at: now, into: &outbox) { writeAgain(user, into: &outbox) }
+    }
+
+    /// The call has changed nothing. What it asks for may be on this disk alone, because an earlier attempt failed.
+    private func writeAgain(_ user: Index, into outbox: inout Outbox) {
+        if users[user].record.version > .zero { outbox.rows.append(Row(users[user].record)) }
     }
 
     /// A repeated call publishes once.
@@ -75,7 +79,7 @@ extension OwnerShards {
         {
             return outbox.rows.append(Row(users[user].record))
         }
-        settle(user, events: .publish(event, seconds: seconds), at: now, into: &outbox)
+        refresh(user, StatusChange(events: .publish(event, seconds: seconds)), at: now, into: &outbox)
     }
 
     /// What a `subscribe` asks for.
@@ -105,13 +109,11 @@ extension OwnerShards {
                 expiresAt: expiresAt, version: version)
             // The gateways hear of it when it is on disk; until then no position that they tell counts (``noteTold(_:)``).
             entry.learntAt = sessionPeers.isEmpty ? knownSince(at: now) : .max
-            if users[user].subscriptions.merge(entry) { changed.append(entry) }
+            if users.modify(user, { $0.subscriptions.merge(entry) }) { changed.append(entry) }
         }
-        let evicted = users[user].subscriptions.evict(downTo: subscriptionsMax(of: user), version: clock.next(at: now.wall))
-        countEvictions(evicted.count)
+        let evicted = evict(downTo: subscriptionsMax(of: user), from: user, version: clock.next(at: now.wall))
         // Only one of several sessions has made the call, or one that is not known here: then all are told by their streams.
         let isAlone = users[user].sessions.count == 1 && (plan.session ?? users[user].sessions[0].id) == users[user].sessions[0].id
-        noteFacts(of: user)
         let kept = plan.targets.filter { users[user].subscriptions.entry(for: $0.user) != nil }
         let followed = kept.map {
             Interest.Followed(
@@ -121,7 +123,7 @@ extension OwnerShards {
         var interest = change(of: user, added: followed, removed: evicted)
         name(plan.session, in: &interest, of: user)
         outbox.interestsWhenStored += sessionPeers.map { ($0, interest) }
-        if !sessionPeers.isEmpty { users[user].untoldCount += 1 }
+        if !sessionPeers.isEmpty { users.modify(user) { $0.untoldCount += 1 } }
         // What an earlier attempt wrote may be nowhere else yet.
         outbox.rows += (changed + evicted + done.added + done.evicted).map { Row($0, of: id) }
         schedule(user, at: now)
@@ -144,8 +146,10 @@ extension OwnerShards {
             // The peers of one change are in their order.
             let isSame = last.map { $0.peer < peer && $0.interest == interest } ?? false
             if !isSame, let user = index(ofKnown: interest.user) {
-                users[user].listMark = interest.marked(after: users[user].listMark)
-                users[user].untoldCount = max(users[user].untoldCount - 1, 0)
+                users.modify(user) { user in
+                    user.listMark = interest.marked(after: user.listMark)
+                    user.untoldCount = max(user.untoldCount - 1, 0)
+                }
             }
             last = (peer, interest)
             return (peer, noteTold(interest))
@@ -162,7 +166,9 @@ extension OwnerShards {
         interest.unfollowed.removeAll { users[user].subscriptions.entry(for: $0.target) != nil }
         interest.removed = forgotten(interest.removed, by: user)  // One of them may be a friend by now.
         let learntAt = max(clock.milliseconds(at: 0), claimedByOthers)
-        for followed in interest.added { users[user].subscriptions.learn(followed.target, at: learntAt) }
+        users.modify(user) { user in
+            for followed in interest.added { user.subscriptions.learn(followed.target, at: learntAt) }
+        }
         return interest
     }
 
@@ -171,33 +177,29 @@ extension OwnerShards {
     ) {
         let user = index(of: id)
         let version = clock.next(at: now.wall)
-        let (ended, others) = users[user].subscriptions.unsubscribe(
-            targets, of: type, version: version, unknownAt: isUnheard ? now.wall : nil)
+        let unknownAt = isUnheard ? now.wall : nil
+        let (ended, others) = users.modify(user) { $0.subscriptions.unsubscribe(targets, of: type, version: version, unknownAt: unknownAt) }
         // The gateways may follow whom this node does not know: nodes that were not heard may have told them.
         let isDoubtful = isUnheard && targets != nil
         drop(isDoubtful ? ended + others : ended, of: user, by: .some(session), into: &outbox)
         guard !isDoubtful, !others.isEmpty else { return }
-        noteFacts(of: user)
         outbox.rows += others.map { Row($0, of: id) }
     }
 
     private mutating func logout(_ id: UserID, _ session: SessionID?, at now: Now, into outbox: inout Outbox) {
         let user = index(of: id)
         let ended = users[user].sessions.filter { session == nil || $0.id == session }
-        users[user].sessions.removeAll { session == nil || $0.id == session }
         for session in ended where session.missedUntil == nil {
             outbox.send(.end(session.id, user: id, reason: SessionEnd.logout), to: session.peer)
         }
-        countLogouts(ended)
-        if !ended.isEmpty { users[user].statusAfterLast = .unlogined }
-        if session == nil {
-            users[user].doubtDeadline = nil
-            users[user].statusAfterLast = .unlogined
+        counters.logouts += UInt64(ended.count { !$0.isCounted })
+        users.modify(user) { user in
+            user.sessions.removeAll { session == nil || $0.id == session }
+            if session == nil { user.doubtDeadline = nil }
+            if session == nil || !ended.isEmpty { user.statusAfterLast = .unlogined }
         }
-        let rowsCount = outbox.rows.count
-        settle(user, isLogout: session == nil, departed: ended, at: now, into: &outbox)
-        // As in ``setSelfStatus``.
-        if outbox.rows.count == rowsCount, users[user].record.version > .zero { outbox.rows.append(Row(users[user].record)) }
+        let change = StatusChange(isLogout: session == nil, departed: ended)
+        if !refresh(user, change, at: now, into: &outbox) { writeAgain(user, into: &outbox) }
     }
 
     private func subscriptions(of id: UserID, only: [UserID]?, offset: Int, limit: Int, type: UInt8?) -> Answer {
@@ -216,39 +218,45 @@ extension OwnerShards {
         guard let expiry = users[user].subscriptions.nextExpiry, expiry <= now.wall else { return }
         let version = clock.next(at: now.wall)
         let notifies = policies.policy(of: users.user(at: user)).notifiesExpiry
-        drop(users[user].subscriptions.expire(at: now.wall, version: version), of: user, hasExpired: notifies, into: &outbox)
+        let expired = users.modify(user) { $0.subscriptions.expire(at: now.wall, version: version) }
+        drop(expired, of: user, hasExpired: notifies, into: &outbox)
     }
 
-    /// Merges what another owner knew of the list, and tells the gateways if it was more.
-    mutating func merge(_ entries: [Subscription], at user: Index, now: Now, into outbox: inout Outbox) {
+    /// Merges what another owner knew of the list, and tells the gateways if it was more. Returns whether it was.
+    mutating func merge(_ entries: [Subscription], at user: Index, now: Now, into outbox: inout Outbox) -> Bool {
         let id = users.user(at: user)
         let learntAt = knownSince(at: now)
-        let changed = entries.filter { users[user].subscriptions.merge($0.learnt(at: learntAt)) }
-        guard !changed.isEmpty else { return }
-        noteFacts(of: user)
+        let changed = users.modify(user) { user in entries.filter { user.subscriptions.merge($0.learnt(at: learntAt)) } }
+        guard !changed.isEmpty else { return false }
         clock.observe(users[user].subscriptions.version)
         outbox.rows += changed.map { Row($0, of: id) }
         noteSurplus(user, at: now)
         noteStrangers(user, at: now)
         oweList(of: user, into: &outbox)
         schedule(user, at: now)
+        return true
     }
 
     /// Two sides of a split, or two replicas, may each have known a part of a list: together it keeps to its quota too. It is cut a while
     /// after the last part has come: before, what is too much may be what another part removes.
     mutating func noteSurplus(_ user: Index, at now: Now) {
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
-        users[user].repairDueAt = now.instant + settings.takeoverTimeout
+        let due = now.instant + settings.takeoverTimeout
+        users.modify(user) { $0.repairDueAt = due }
     }
 
+    /// Cuts a list to what may be in it, a while after its last part has come.
     mutating func repairList(of user: Index, at now: Now, into outbox: inout Outbox) {
-        guard let due = users[user].repairDueAt, due <= now.instant else { return }
-        users[user].repairDueAt = nil
         endFriendships(of: user, at: now, into: &outbox)
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
-        let evicted = users[user].subscriptions.evict(downTo: subscriptionsMax(of: user), version: clock.next(at: now.wall))
-        countEvictions(evicted.count)
+        let evicted = evict(downTo: subscriptionsMax(of: user), from: user, version: clock.next(at: now.wall))
         drop(evicted, of: user, into: &outbox)
+    }
+
+    private mutating func evict(downTo countMax: Int, from user: Index, version: Version) -> [Subscription] {
+        let evicted = users.modify(user) { $0.subscriptions.evict(downTo: countMax, version: version) }
+        counters.evictions += UInt64(evicted.count)
+        return evicted
     }
 
     /// - Parameters:
@@ -258,10 +266,9 @@ extension OwnerShards {
         _ removed: [Subscription], of user: Index, by session: SessionID?? = nil, hasExpired: Bool = false, into outbox: inout Outbox
     ) {
         guard !removed.isEmpty else { return }
-        noteFacts(of: user)
         var interest = change(of: user, added: [], removed: removed)
         interest.hasExpired = hasExpired
-        users[user].listMark = interest.marked(after: users[user].listMark)
+        users.modify(user) { $0.listMark = interest.marked(after: $0.listMark) }
         if let session { name(session, in: &interest, of: user) }
         for peer in users[user].sessionPeers { outbox.send(.interest(interest), to: peer) }
         outbox.rows += removed.map { Row($0, of: users.user(at: user)) }

@@ -5,7 +5,7 @@ extension OwnerShards {
     /// Whether a user may set a custom status: where it needs a session (T11), one is open.
     func maySetCustomStatus(_ id: UserID) -> Bool {
         guard policies.policy(of: id).customStatusNeedsSession else { return true }
-        return index(ofKnown: id).map { users[$0].decided.status == .online } ?? false
+        return index(ofKnown: id).map { users[$0].status(with: users[$0].record.pushDevices).status == .online } ?? false
     }
 
     /// Users that one user may follow.
@@ -13,10 +13,12 @@ extension OwnerShards {
 
     /// A policy has changed: a smaller quota holds for lists that are there already, a shorter time for users who are gone already.
     mutating func policyChanged(of app: String, from old: Policy, at now: Now, into outbox: inout Outbox) {
-        let tellsOthers = policies.policy(of: .policyKeeper(of: app)).autoNotifiesFriends != old.autoNotifiesFriends
+        let new = policies.policy(of: .policyKeeper(of: app))
+        let tellsOthers = new.autoNotifiesFriends != old.autoNotifiesFriends
         for index in users.places where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
-            if users[index].subscriptions.liveCount > subscriptionsMax(of: index) { users[index].repairDueAt = now.instant }
-            if pushDevices(of: index, without: [], at: now) != users[index].record.pushDevices { users[index].repairDueAt = now.instant }
+            let devices = users[index].pushDevices(without: [], by: new, at: now)
+            let isBeyondQuota = users[index].subscriptions.liveCount > subscriptionsMax(of: index)
+            if isBeyondQuota || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
             if tellsOthers, hasFriends(index) { oweList(of: index, into: &outbox) }
             schedule(index, at: now)
         }
@@ -49,12 +51,13 @@ extension OwnerShards {
 
     mutating func noteOutlived(_ user: Index, at now: Now) {
         guard users[user].record.hasOutlivedStatus else { return }
-        users[user].repairDueAt = min(users[user].repairDueAt ?? .farFuture, now.instant + settings.takeoverTimeout)
+        let due = now.instant + settings.takeoverTimeout
+        users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
     }
 
     mutating func dropAfterOffline(_ user: Index, at now: Now, into outbox: inout Outbox) {
         guard let time = dropTime(of: user), time <= now.wall else { return }
         let version = clock.next(at: now.wall)
-        drop(users[user].subscriptions.remove(nil, version: version), of: user, into: &outbox)
+        drop(users.modify(user) { $0.subscriptions.remove(nil, version: version) }, of: user, into: &outbox)
     }
 }

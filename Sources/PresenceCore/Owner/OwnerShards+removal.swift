@@ -28,8 +28,7 @@ extension OwnerShards {
         // An older row that comes late is newer in nothing.
         (record.customStatusVersion, record.events) = (old.customStatusVersion, old.events)
         record.knownSince = knownSince(ofNew: record)
-        (users[user].record, users[user].lastSeenTime) = (record, 0)
-        noteFacts(of: user)
+        users.modify(user) { ($0.record, $0.lastSeenTime) = (record, 0) }
         outbox.rows.append(Row(record))
     }
 
@@ -41,34 +40,33 @@ extension OwnerShards {
         return users[user].lastChange + policy.forgetAfterSeconds * 1_000 <= now.wall
     }
 
-    /// When all that is kept of a user is forgotten, because its record is blank; `.max` for never.
-    func blankEnd(of user: Index) -> Milliseconds {
-        guard users[user].record.isBlank, users[user].record.version > .zero, users[user].subscriptions.liveCount == 0 else { return .max }
-        return users[user].newestVersion.milliseconds + settings.blankHorizon.wholeMilliseconds
-    }
-
-    /// Forgets a user whose blank record has been kept for long enough. Returns whether it is gone.
+    /// Removes a user whose blank record has been kept for long enough.
     ///
     /// A node that watches the user knows the record: its owner writes that again.
-    mutating func forgetBlank(_ user: Index, at now: Now, into outbox: inout Outbox) -> Bool {
-        guard blankEnd(of: user) <= now.wall else { return false }
+    mutating func expireBlank(_ user: Index, at now: Now, into outbox: inout Outbox) {
+        guard users[user].blankEnd(horizon: settings.blankHorizon.wholeMilliseconds) <= now.wall else { return }
         guard users[user].watchers.isEmpty, users[user].sessions.isEmpty else {
             renew(user, at: now, into: &outbox)
             outbox.changes.append((users[user].record, users[user].watchers))
-            return false
+            return
         }
         let id = users.user(at: user)
         outbox.forgotten.append(Row(users[user].record))
         outbox.forgotten += users[user].subscriptions.entries.map { Row($0, of: id) }
-        countRemoved()
-        remove(user)
-        return true
+        counters.usersRemoved += 1
+        users.remove(user)
     }
 }
 
 extension OwnedUser {
-    /// The newest change of the record or of the list of subscriptions.
-    fileprivate var newestVersion: Version { max(record.version, subscriptions.version) }
+    /// When something of the user expires next, by the wall clock: a tombstone of its list or, because it is blank, all of it.
+    func nextExpiry(blankHorizon: Milliseconds) -> Milliseconds { min(subscriptions.forgetsAt, blankEnd(horizon: blankHorizon)) }
+
+    /// When all that is kept of the user is removed, because its record is blank; `.max` for never.
+    func blankEnd(horizon: Milliseconds) -> Milliseconds {
+        guard record.lastUpdateTime == 0, record.isBlank, record.version > .zero, subscriptions.liveCount == 0 else { return .max }
+        return max(record.version, subscriptions.version).milliseconds + horizon
+    }
 
     /// The last change of anything that is kept of the user, and the last proof of life. A version is not enough: a restart gives new ones.
     fileprivate var lastChange: Milliseconds {

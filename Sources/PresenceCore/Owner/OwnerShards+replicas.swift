@@ -21,13 +21,13 @@ extension OwnerShards {
         var isBelieved = true
         for (place, row) in rows.enumerated() {
             guard clock.accepts(row.version, at: now.wall) else {
-                countClocksRefused()
+                counters.clocksRefused += 1
                 isBelieved = false
                 continue
             }
-            let (user, isNew) = indexOrInsert(row.user)
-            if isNew { users[user].isReplica = !isOwned(row.user) }
-            let rowsCount = outbox.rows.count
+            let (user, isNew) = users.insert(row.user)
+            if isNew, !isOwned(row.user) { users.modify(user) { $0.isReplica = true } }
+            let isWritten: Bool
             switch row.kind {
             case .status:
                 let old = users[user].keptBeforeRule.first ?? users[user].record
@@ -37,17 +37,17 @@ extension OwnerShards {
                 }
                 let facts = try RecordFacts(row)
                 let rule = try Self.rule(after: place, in: rows)
-                receive(try record(in: row, facts, of: user, with: rule), at: user, now: now, into: &outbox)
+                isWritten = receive(try record(in: row, facts, of: user, with: rule), at: user, now: now, into: &outbox)
                 // An owner shows at once what it takes, by the rule that it has: that it is told again later does not undo that.
                 if users[user].record.version == row.version {
                     let awaitsRule = self.awaitsRule(facts, at: user)
-                    users[user].keptBeforeRule = awaitsRule && users[user].isReplica && old.version < row.version ? [old] : []
+                    users.modify(user) { $0.keptBeforeRule = awaitsRule && $0.isReplica && old.version < row.version ? [old] : [] }
                 }
-            case .visibility: receive(try Privacy(row), at: user, now: now, into: &outbox)
-            case .subscription: receive(try Subscription(row), row, at: user, now: now, into: &outbox)
+            case .visibility: isWritten = receive(try Privacy(row), at: user, now: now, into: &outbox)
+            case .subscription: isWritten = receive(try Subscription(row), row, at: user, now: now, into: &outbox)
             case .member, .clock, .policy, .kick: throw RowError(row, "is no fact of a user")
             }
-            if isAwaited, outbox.rows.count == rowsCount { rewrite(row, of: user, into: &outbox) }
+            if isAwaited, !isWritten { rewrite(row, of: user, into: &outbox) }
             if !users[user].isReplica { schedule(user, at: now) }
         }
         return isBelieved
@@ -70,24 +70,25 @@ extension OwnerShards {
         }
     }
 
-    private mutating func receive(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) {
+    private mutating func receive(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) -> Bool {
         guard users[user].isReplica else { return adopt(record, at: user, now: now, into: &outbox) }
         let old = users[user].record
-        guard keep(record, at: user, now: now) else { return }
+        guard keep(record, at: user, now: now) else { return false }
         let kept = users[user].record
         var rows = [Row(kept)]
         if let privacy = kept.privacy, privacy.version != old.privacy?.version { rows.append(Row(privacy, of: kept.user)) }
         outbox.rows += rows
         if kept.version != record.version, kept.version != old.version { outbox.rowsForOwners += rows }
+        return true
     }
 
-    private mutating func receive(_ entry: Subscription, _ row: Row, at user: Index, now: Now, into outbox: inout Outbox) {
+    private mutating func receive(_ entry: Subscription, _ row: Row, at user: Index, now: Now, into outbox: inout Outbox) -> Bool {
         guard users[user].isReplica else { return merge([entry], at: user, now: now, into: &outbox) }
-        guard accepts(entry.version, at: now), users[user].subscriptions.merge(entry.learnt(at: clock.milliseconds(at: now.wall))) else {
-            return
-        }
-        noteFacts(of: user)
+        guard accepts(entry.version, at: now) else { return false }
+        let entry = entry.learnt(at: clock.milliseconds(at: now.wall))
+        guard users.modify(user, { $0.subscriptions.merge(entry) }) else { return false }
         outbox.rows.append(row)
+        return true
     }
 
     /// Gives every user the role that a new ring says. Those who had registered here for users that this node owned are told that it was
@@ -112,24 +113,25 @@ extension OwnerShards {
 
     /// Forgets users that this node is not to keep any more.
     mutating func forget(where isMoved: (Slot) -> Bool) {
-        for index in users.places where users.isLive(index) && users[index].isReplica && isMoved(users[index].slot) { remove(index) }
+        for index in users.places where users.isLive(index) && users[index].isReplica && isMoved(users[index].slot) { users.remove(index) }
     }
 
     /// A user that was kept for another owner is this node's own now. An ONLINE is doubted until a session vouches for it.
     private mutating func promote(_ index: Index, at now: Now, into outbox: inout Outbox) {
         guard users[index].isReplica else { return }
-        users[index].isReplica = false
-        // From now on it is shown by the rule that is known here (seed 27796096516939).
-        users[index].keptBeforeRule = []
-        countAllFollowed(by: index, 1)
         let time = knownSince(at: now)
-        users[index].record.knownSince = time
+        users.modify(index) { user in
+            user.isReplica = false
+            // From now on it is shown by the rule that is known here.
+            user.keptBeforeRule = []
+            user.record.knownSince = time
+        }
         raisePrivacy(of: index, at: now, into: &outbox)
-        // The gateways may not have heard of all: the owner before held targets back until they were on disk, or never knew them.
-        users[index].subscriptions.relearn(at: time)
-        if users[index].record.statusType == .online {
-            users[index].doubtDeadline = now.instant + settings.reconnectGrace
-            countOnline(1)
+        let doubtDeadline = now.instant + settings.reconnectGrace
+        users.modify(index) { user in
+            // The gateways may not have heard of all: the owner before held targets back until they were on disk, or never knew them.
+            user.subscriptions.relearn(at: time)
+            if user.record.statusType == .online { user.doubtDeadline = doubtDeadline }
         }
         noteSurplus(index, at: now)
         noteStrangers(index, at: now)
@@ -140,17 +142,26 @@ extension OwnerShards {
     /// Whoever was told of the whole list of a user by another side of a split may not have been told of all that is in it here.
     mutating func relearn(at now: Now) {
         let time = knownSince(at: now)
-        for index in users.places where users.isLive(index) && !users[index].isReplica { users[index].subscriptions.relearn(at: time) }
+        for index in users.places where users.isLive(index) && !users[index].isReplica {
+            users.modify(index) { $0.subscriptions.relearn(at: time) }
+        }
+    }
+
+    /// Gives a record a new version, and the rule of who may see the user.
+    mutating func renewVersion(of user: Index, at now: Now) {
+        let version = clock.next(at: now.wall)
+        let knownSince = knownSince(at: now)
+        users.modify(user) { user in
+            user.record.version = version
+            user.record.privacy?.raise(to: version)
+            user.record.knownSince = knownSince
+        }
     }
 
     /// Gives all records a new version: what was told of them before a crash may have been newer than what is here.
     mutating func renew(at now: Now) {
         for index in users.places where users.isLive(index) && users[index].record.version > .zero {
-            let version = clock.next(at: now.wall)
-            users[index].record.version = version
-            users[index].record.privacy?.raise(to: version)
-            users[index].record.knownSince = knownSince(at: now)
-            noteFacts(of: index)
+            renewVersion(of: index, at: now)
         }
         (isRenewed, unwritten) = (true, 0)
     }
@@ -162,26 +173,23 @@ extension OwnerShards {
     /// Since when this node answers for what it did not write.
     func knownSince(at now: Now) -> Milliseconds { max(clock.milliseconds(at: now.wall), claimedByOthers) }
 
-    /// The same of what it writes now: since it is written. But what those are shown who may not see the user is as old as before, whatever
-    /// changes beside it (seed 403484).
-    func knownSince(ofNew record: Record) -> Milliseconds {
-        let isClaimed = record.version.milliseconds <= claimedByOthers
-        return max(isClaimed ? claimedByOthers : 0, record.hasPrivacy ? record.knownSince : 0)
-    }
+    /// The same of what it writes now.
+    func knownSince(ofNew record: Record) -> Milliseconds { Presence.knownSince(ofNew: record, claimedByOthers: claimedByOthers) }
 
     /// Reading the disk may have taken longer than the grace: it begins now for each who was ONLINE.
     mutating func doubtAll(at now: Now) {
+        let deadline = now.instant + settings.reconnectGrace
         for index in users.places where users.isLive(index) && users[index].doubtDeadline != nil {
-            users[index].doubtDeadline = now.instant + settings.reconnectGrace
+            users.modify(index) { $0.doubtDeadline = deadline }
             schedule(index, at: now)
         }
     }
 
     /// The same for somebody of whom nothing was written: something may have been told all the same.
     mutating func renew(_ user: Index, at now: Now, into outbox: inout Outbox) {
-        users[user].record.version = clock.next(at: now.wall)
-        users[user].record.knownSince = knownSince(at: now)
-        noteFacts(of: user)
+        let version = clock.next(at: now.wall)
+        let knownSince = knownSince(at: now)
+        users.modify(user) { ($0.record.version, $0.record.knownSince) = (version, knownSince) }
         outbox.rows.append(Row(users[user].record))
     }
 
@@ -200,26 +208,21 @@ extension OwnerShards {
     static let renewedRowsMax = 2_000
 
     private mutating func demote(_ index: Index) {
-        if users[index].record.statusType == .online { countOnline(-1) }
-        countAllFollowed(by: index, -1)
-        users[index].isReplica = true
-        users[index].sessions = []
-        users[index].watchers = []
-        (users[index].listMark, users[index].untoldCount) = (0, 0)
-        users[index].doubtDeadline = nil
-        dropReview(of: index)
-        users[index].repairDueAt = nil
+        users.modify(index) { user in
+            user.isReplica = true
+            user.sessions = []
+            user.watchers = []
+            (user.listMark, user.untoldCount) = (0, 0)
+            (user.doubtDeadline, user.repairDueAt) = (nil, nil)
+        }
     }
-
-    /// Users that this node keeps for another owner.
-    var keptCount: Int { users.places.count { users.isLive($0) && users[$0].isReplica } }
 
     // MARK: Rows and digests
 
     /// All rows of a slot's users, in a fixed order.
     func rows(of slot: Slot) -> [Row] {
         var rows: [Row] = []
-        for index in book.users(of: slot) {
+        for index in users.users(of: slot) {
             let user = users.user(at: index)
             if users[index].record.version > .zero { rows.append(Row(users[index].record)) }
             if let privacy = users[index].record.privacy { rows.append(Row(privacy, of: user)) }
@@ -230,14 +233,14 @@ extension OwnerShards {
 
     /// Whether this node is to keep by a ring what a peer offers, and knows something else of it.
     func wants(_ offered: SlotHash, by placement: Placement) -> Bool {
-        placement.isKept(offered.slot, by: 0) && book.hash(of: offered.slot) != offered.hash
+        placement.isKept(offered.slot, by: 0) && users.hash(of: offered.slot) != offered.hash
     }
 
     /// One hash for each range of slots over the slots for which `isWanted` holds.
     func digest(where isWanted: (Slot) -> Bool) -> [UInt64] {
         var hashes = Array(repeating: UInt64(0), count: Message.digestRangesCount)
         let slotsInRange = Ring.slotsCount / Message.digestRangesCount
-        book.forEachSlot { slot, hash in
+        users.forEachSlot { slot, hash in
             if isWanted(slot) { hashes[Int(slot) / slotsInRange] ^= StableHash.mix(hash, UInt64(slot)) }
         }
         return hashes

@@ -12,7 +12,7 @@ extension OwnerShards {
     /// `peer` is about to say all that it knows of some ranges of slots.
     mutating func beginSync(from peer: PeerIndex, _ round: Round) {
         rounds[peer] = round
-        forEachUser(in: round.ranges) { $0.users[$1].setWatcher(peer, false) }
+        forEachUser(in: round.ranges) { shards, user in shards.users.modify(user) { $0.setWatcher(peer, false) } }
     }
 
     /// `peer` has said all: a session that it did not speak of is lost.
@@ -20,18 +20,16 @@ extension OwnerShards {
         guard let round = rounds[peer], round.epoch == epoch else { return }
         var unnamed: [Index] = []
         forEachUser(in: round.ranges) { shards, user in
-            var isChanged = false
-            for place in shards.users[user].sessions.indices {
-                let session = shards.users[user].sessions[place]
-                guard session.peer == peer, session.epoch != epoch, session.missedUntil == nil else { continue }
-                shards.users[user].sessions[place].missedUntil =
-                    now.instant + shards.policies.policy(of: shards.users.user(at: user)).offlineGrace
-                shards.countLost(place, of: user)
-                isChanged = true
+            let sessions = shards.users[user].sessions
+            let isLost = { (session: OwnedSession) in session.peer == peer && session.epoch != epoch && session.missedUntil == nil }
+            guard sessions.contains(where: isLost) else { return }
+            let deadline = now.instant + shards.policies.policy(of: shards.users.user(at: user)).offlineGrace
+            shards.counters.sessionsLost += shards.users.modify(user) { user in
+                UInt64(user.sessions.indices.count { isLost(user.sessions[$0]) && user.lose($0, until: deadline) })
             }
-            if isChanged { unnamed.append(user) }
+            unnamed.append(user)
         }
-        for user in unnamed { settle(user, at: now, into: &outbox) }
+        for user in unnamed { refresh(user, at: now, into: &outbox) }
     }
 
     private mutating func forEachUser(in ranges: SlotRanges, _ body: (inout OwnerShards, Index) -> Void) {
@@ -40,7 +38,7 @@ extension OwnerShards {
             return
         }
         for range in 0..<Message.digestRangesCount where ranges.contains(range: range) {
-            for slot in SlotRanges.slots(of: range) { for user in book.users(of: slot) { body(&self, user) } }
+            for slot in SlotRanges.slots(of: range) { for user in users.users(of: slot) { body(&self, user) } }
         }
     }
 
@@ -49,7 +47,7 @@ extension OwnerShards {
         var hashes = [UInt64](repeating: 0, count: peersCount * ranges.count)
         for range in ranges {
             let place = range - ranges.lowerBound
-            book.forEachUser(in: ViewDigest.slots(of: range)) { user in
+            users.forEachUser(in: ViewDigest.slots(of: range)) { user in
                 guard !users[user].isReplica else { return }
                 let hash = ViewDigest.hash(users[user].nameHash, users[user].record.version)
                 for peer in users[user].watchers { hashes[peer * ranges.count + place] ^= hash }
@@ -65,7 +63,7 @@ extension OwnerShards {
     func registeredHashes(of peer: PeerIndex) -> [UInt64] {
         var hashes = [UInt64](repeating: 0, count: Message.digestRangesCount)
         for range in hashes.indices {
-            book.forEachUser(in: SlotRanges.slots(of: range)) { user in
+            users.forEachUser(in: SlotRanges.slots(of: range)) { user in
                 guard !users[user].isReplica else { return }
                 if users[user].watchers.contains(peer) {
                     let version = ViewDigest.hash(users[user].nameHash, users[user].record.version)

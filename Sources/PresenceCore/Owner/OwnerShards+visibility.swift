@@ -2,12 +2,6 @@ import PresenceWire
 
 /// Who may see a user: decided by the owner, kept in the record, and obeyed wherever a record is shown (``PresenceWire/Record/shown(to:)-(UserID)``).
 extension OwnerShards {
-    /// A rule, and when the call began that asks for it.
-    struct VisibilityChange {
-        let visibility: Visibility
-        let writtenAt: Version
-    }
-
     /// Answered when no node shows any more what may not be seen: see ``Outbox/needsWitnesses``.
     ///
     /// - Returns: false for a call that began before the one that wrote the rule: it comes late, and does not undo it. Who made it asks
@@ -21,8 +15,8 @@ extension OwnerShards {
         if new != privacy.visibility || request.begunAt > privacy.writtenAt {
             guard request.begunAt.milliseconds >= privacy.writtenAt.milliseconds else { return false }
             let writtenAt = request.begunAt > privacy.writtenAt ? request.begunAt : clock.next(at: now.wall)
-            let change = VisibilityChange(visibility: new, writtenAt: writtenAt)
-            settle(user, visibility: change, at: now, into: &outbox)
+            let change = StatusChange(visibility: StatusChange.Visibility(visibility: new, writtenAt: writtenAt))
+            refresh(user, change, at: now, into: &outbox)
             if new.friends != privacy.visibility.friends {
                 endFriendships(of: user, at: now, into: &outbox)
                 oweList(of: user, into: &outbox)
@@ -34,29 +28,6 @@ extension OwnerShards {
         }
         outbox.needsWitnesses = true
         return true
-    }
-
-    /// Brings what others are shown of a changed record in line with a new rule, and with the time.
-    ///
-    /// - Parameter face: the record with what has changed beside the rule.
-    func changePrivacy(of record: inout Record, to change: VisibilityChange?, face: Record, at now: Now) {
-        guard record.hasPrivacy || change != nil else { return }
-        var privacy = record.privacy ?? Privacy()
-        if let change {
-            let policy = policies.policy(of: record.user)
-            // Who sees the user again sees her come: nothing is dated before she was shown as gone.
-            if privacy.isOpened(by: change.visibility), record.statusType == .online {
-                let isNewText = privacy.faces.contains { $0.customStatus != record.customStatus }
-                if isNewText { record.lastCustomStatusUpdateTime = now.wall }
-                record.lastUpdateTime = max(now.wall, record.lastUpdateTime + 1)
-                record.lastOnlineStatusUpdateTime = now.wall
-                record.lastSeenTime = max(record.lastSeenTime, now.wall)
-            }
-            let hidden = face.hidden(at: record.version, now.wall, by: policy)
-            privacy = privacy.changed(to: change.visibility, writtenAt: change.writtenAt, face: hidden, at: record.version)
-        }
-        privacy.expire(at: now.wall, version: record.version)
-        record.privacy = privacy
     }
 
     /// A record that a row of the disk or of another node tells. Who may see the user is told by a row of its own; a record that was
@@ -85,54 +56,73 @@ extension OwnerShards {
     }
 
     /// Another node knows a newer rule. With what is known here of the user it is a new fact.
-    mutating func receive(_ privacy: Privacy, at user: Index, now: Now, into outbox: inout Outbox) {
-        guard privacy.isNewer(than: users[user].record.privacy), accepts(privacy.version, at: now) else { return }
+    mutating func receive(_ privacy: Privacy, at user: Index, now: Now, into outbox: inout Outbox) -> Bool {
+        guard privacy.isNewer(than: users[user].record.privacy), accepts(privacy.version, at: now) else { return false }
         let record = users[user].record
         let old = record.privacy?.version ?? .zero
         // Somebody may have been shown the record by another rule under the version that it has, whichever of them shows more (seed 337077).
         let isRuleNewer = privacy.writtenAt > record.privacy?.writtenAt ?? .zero && privacy.version <= record.version
-        let before = users[user].keptBeforeRule.takeAll().first
-        users[user].record.privacy = privacy
+        let before = users.modify(user) { user in
+            user.record.privacy = privacy
+            return user.keptBeforeRule.takeAll().first
+        }
         // The owner, who has hidden the user since, may never have heard of what was kept here before (seed 418795).
         let isUnaware = before.map(users[user].record.isBehind) ?? (isRuleNewer || privacy.isUnknown(to: record))
         guard !users[user].isReplica else {
             // The newer rule may be in an older row.
-            if privacy.version < old || isUnaware { users[user].record.privacy?.raise(to: clock.next(at: now.wall)) }
-            noteFacts(of: user)
-            guard let kept = users[user].record.privacy else { return }
+            if privacy.version < old || isUnaware {
+                let version = clock.next(at: now.wall)
+                users.modify(user) { $0.record.privacy?.raise(to: version) }
+            }
+            guard let kept = users[user].record.privacy else { return false }
             outbox.rows.append(Row(kept, of: users.user(at: user)))
             if kept.version != privacy.version { outbox.rowsForOwners.append(Row(kept, of: users.user(at: user))) }
-            return
+            return true
         }
         tellRenewed(user, at: now, into: &outbox)
         if privacy.visibility.friends != record.privacy?.visibility.friends ?? [] { friendsChanged(of: user, at: now, into: &outbox) }
+        return true
     }
 
     /// A user who becomes this node's own: what may not be seen is newer than what was shown before.
     mutating func raisePrivacy(of user: Index, at now: Now, into outbox: inout Outbox) {
         guard let privacy = users[user].record.privacy, privacy.version > users[user].record.version else { return }
-        renewPrivacy(of: user, at: now)
-        noteFacts(of: user)
-        tell(user, into: &outbox)
+        renewVersion(of: user, at: now)
+        publish(user, into: &outbox)
     }
 
     private mutating func tellRenewed(_ user: Index, at now: Now, into outbox: inout Outbox) {
-        renewPrivacy(of: user, at: now)
-        settle(user, isNews: true, at: now, into: &outbox)
+        renewVersion(of: user, at: now)
+        refresh(user, StatusChange(isNews: true), at: now, into: &outbox)
         // What has changed with it has a newer version, and is written without the rule.
         let record = users[user].record
         if let privacy = record.privacy, !record.changesPrivacy { outbox.rows.append(Row(privacy, of: record.user)) }
     }
-
-    private mutating func renewPrivacy(of user: Index, at now: Now) {
-        let version = clock.next(at: now.wall)
-        users[user].record.version = version
-        users[user].record.privacy?.raise(to: version)
-        users[user].record.knownSince = knownSince(at: now)
-    }
 }
 
 extension Record {
+    /// Brings what others are shown of a changed record in line with a new rule, and with the time.
+    ///
+    /// - Parameter face: the record with what has changed beside the rule.
+    mutating func changePrivacy(to change: StatusChange.Visibility?, face: Record, by policy: Policy, at now: Now) {
+        guard hasPrivacy || change != nil else { return }
+        var privacy = privacy ?? Privacy()
+        if let change {
+            // A viewer who may see the user again sees the user come: nothing is dated before the user was shown as gone.
+            if privacy.isOpened(by: change.visibility), statusType == .online {
+                let isNewText = privacy.faces.contains { $0.customStatus != customStatus }
+                if isNewText { lastCustomStatusUpdateTime = now.wall }
+                lastUpdateTime = max(now.wall, lastUpdateTime + 1)
+                lastOnlineStatusUpdateTime = now.wall
+                lastSeenTime = max(lastSeenTime, now.wall)
+            }
+            let hidden = face.hidden(at: version, now.wall, by: policy)
+            privacy = privacy.changed(to: change.visibility, writtenAt: change.writtenAt, face: hidden, at: version)
+        }
+        privacy.expire(at: now.wall, version: version)
+        self.privacy = privacy
+    }
+
     /// Something that is shown to those who may not see the user has ended.
     func hasExpiredFace(at wall: Milliseconds) -> Bool {
         guard let expiry = privacy?.nextExpiry else { return false }

@@ -22,12 +22,15 @@ struct Subscriptions {
     /// A hash of all entries, in whatever order they came.
     private(set) var hash: UInt64 = 0
 
-    /// Who began or ceased to be followed since this was last taken.
-    private var turned: [(target: UserID, isFollowed: Bool)] = []
+    /// Targets that began or ceased to be followed since this was last taken.
+    private var changedFollows: [(target: UserID, isFollowed: Bool)] = []
 
     var isEmpty: Bool { entries.isEmpty }
 
-    mutating func takeTurned() -> [(target: UserID, isFollowed: Bool)] { turned.takeAll() }
+    /// Whether ``takeChangedFollows()`` has something to return.
+    var hasChangedFollows: Bool { !changedFollows.isEmpty }
+
+    mutating func takeChangedFollows() -> [(target: UserID, isFollowed: Bool)] { changedFollows.takeAll() }
 
     /// The live entries, by target.
     var live: [Subscription] { entries.filter { !$0.isRemoved } }
@@ -49,12 +52,12 @@ struct Subscriptions {
         let place = place(of: entry.target)
         if place < entries.count, entries[place].target == entry.target {
             guard entry.version > entries[place].version else { return false }
-            if entry.isRemoved != entries[place].isRemoved { turn(entry) }
+            if entry.isRemoved != entries[place].isRemoved { noteFollow(entry) }
             hash ^= Self.hash(entries[place])
             entries[place] = entry
         } else {
             entries.insert(entry, at: place)
-            if !entry.isRemoved { turn(entry) }
+            if !entry.isRemoved { noteFollow(entry) }
         }
         hash ^= Self.hash(entry)
         noteForgetting(with: entry)
@@ -72,9 +75,9 @@ struct Subscriptions {
         if tombstonesCount > Self.tombstonesMax { forgetsAt = .min }
     }
 
-    private mutating func turn(_ entry: Subscription) {
+    private mutating func noteFollow(_ entry: Subscription) {
         liveCount += entry.isRemoved ? -1 : 1
-        turned.append((entry.target, !entry.isRemoved))
+        changedFollows.append((entry.target, !entry.isRemoved))
     }
 
     /// A new entry has been told to the gateways when the version clock showed `time`.
@@ -183,6 +186,20 @@ struct Subscriptions {
         entries.removeAll { $0.isRemoved && targets.contains($0.target) }
         for entry in forgotten { hash ^= Self.hash(entry) }
         return forgotten
+    }
+
+    /// The first value that does not follow from the entries, in words; nil for none. For simulations and tests.
+    func brokenInvariant() -> String? {
+        guard zip(entries, entries.dropFirst()).allSatisfy({ $0.target < $1.target }) else { return "an unsorted list: \(entries)" }
+        let live = entries.count { !$0.isRemoved }
+        guard liveCount == live else { return "\(live) subscriptions, \(liveCount) are counted: \(entries)" }
+        let hash = entries.reduce(UInt64(0)) { $0 ^ Self.hash($1) }
+        guard self.hash == hash else { return "the hash of the list is \(self.hash), not \(hash): \(entries)" }
+        guard entries.allSatisfy({ $0.version <= version }) else { return "the list is older than an entry: \(version), \(entries)" }
+        // The newest change of the list stays, also when it is a tombstone.
+        let ends = entries.lazy.filter { $0.isRemoved && $0.version < version }.map(Self.end).min() ?? .max
+        guard forgetsAt <= ends else { return "the list expires at \(forgetsAt), after \(ends): \(entries)" }
+        return hasChangedFollows ? "changed follows are not counted: \(changedFollows)" : nil
     }
 
     /// Until when a tombstone is remembered.

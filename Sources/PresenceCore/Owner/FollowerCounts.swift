@@ -5,7 +5,7 @@ import PresenceWire
 /// While every node has at most its share of the followers that a user may have, nobody needs to be asked who takes one more. Who has
 /// more than that asks all others first; those that were asked take none without asking from then on, so that the sum stays right, as long
 /// as nobody forgets it: see the article Architecture for when it may be exceeded.
-struct Followers {
+struct FollowerCounts {
     /// Users of whom others have asked and whom nobody here follows; beyond it they are forgotten. 16,384.
     static let askedMax = 1 << 14
 
@@ -37,14 +37,29 @@ struct Followers {
         emptyCount += (entries[index].count == 0 ? 1 : 0) - (wasEmpty ? 1 : 0)
     }
 
-    /// Another node is about to take one, and counts on what is said here.
-    mutating func ask(_ target: UserID) -> Int {
+    /// The count for another node, which may accept one more. From then on this node must ask before it accepts a follower of `target`.
+    mutating func share(_ target: UserID) -> Int {
         let index = entries.index(of: target, orInsert: Entry()).index
         guard !entries[index].isAsked else { return entries[index].count }
         entries[index].isAsked = true
         if entries[index].count == 0 { emptyCount += 1 }
         defer { if emptyCount > Self.askedMax { forgetAsked() } }
         return entries[index].count
+    }
+
+    /// The first count that is not the one of `follows`, in words; nil for none. For simulations and tests.
+    func brokenInvariant(_ follows: [UserID: Int]) -> String? {
+        var (countedCount, emptyCount) = (0, 0)
+        for index in entries.places where entries.isLive(index) {
+            let (target, entry) = (entries.user(at: index), entries[index])
+            guard entry.count == follows[target] ?? 0 else {
+                return "\(target) has \(follows[target] ?? 0) followers, \(entry.count) are counted"
+            }
+            guard entry.count > 0 || entry.isAsked else { return "\(target) has no followers, and no node has read its count" }
+            if entry.count == 0 { emptyCount += 1 } else { countedCount += 1 }
+        }
+        guard countedCount == follows.count else { return "\(follows.count) users are followed, \(countedCount) are counted" }
+        return emptyCount == self.emptyCount ? nil : "\(emptyCount) entries are empty, \(self.emptyCount) are counted"
     }
 
     private mutating func forgetAsked() {
@@ -61,20 +76,8 @@ extension OwnerShards {
         let known = index(ofKnown: caller)
         return targets.map(\.user).filter { target in
             let isFollowed = known.map { users[$0].subscriptions.entry(for: target) != nil } ?? false
-            return !isFollowed && !followers.hasRoom(for: target, share: share)
+            return !isFollowed && !users.hasRoom(for: target, share: share)
         }
-    }
-
-    /// The user's list has changed; of users that another node owns that one counts.
-    mutating func countFollowed(by user: Index) {
-        let turned = users[user].subscriptions.takeTurned()
-        guard !users[user].isReplica else { return }
-        for (target, isFollowed) in turned { followers.change(target, by: isFollowed ? 1 : -1) }
-    }
-
-    /// This node begins or ends to own the user.
-    mutating func countAllFollowed(by user: Index, _ step: Int) {
-        for entry in users[user].subscriptions.entries where !entry.isRemoved { followers.change(entry.target, by: step) }
     }
 }
 

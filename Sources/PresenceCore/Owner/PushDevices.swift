@@ -3,13 +3,13 @@ import PresenceWire
 /// Users who stay ONLINE without a session, because vendor push reaches a device of theirs (N19).
 ///
 /// The devices are a part of the record from the login on: gateway and owner may die together, and nobody else knows of the session.
-extension OwnerShards {
+extension OwnedUser {
     /// The devices that count now: those before, without those of `departed` sessions, and those of open sessions that say so.
-    func pushDevices(of user: Index, without departed: [OwnedSession], at now: Now) -> [PushDevice] {
-        let old = users[user].record.pushDevices
-        let reachable = users[user].sessions.filter { $0.isPushReachable }
+    func pushDevices(without departed: [OwnedSession], by policy: Policy, at now: Now) -> [PushDevice] {
+        let old = record.pushDevices
+        let reachable = sessions.filter { $0.isPushReachable }
         guard !old.isEmpty || !reachable.isEmpty else { return [] }
-        guard policies.policy(of: users.user(at: user)).pushReachableStaysOnline else { return [] }
+        guard policy.pushReachableStaysOnline else { return [] }
         var devices = old.filter { device in !departed.contains { $0.isOf(device) } }
         for session in reachable {
             let place = devices.firstIndex { session.isOf($0) } ?? devices.count
@@ -27,21 +27,17 @@ extension OwnerShards {
     }
 
     /// The last word of a device counts for all its sessions.
-    mutating func notePush(_ attach: Attach, at user: Index) {
-        for place in users[user].sessions.indices
-        where users[user].sessions[place].platform == attach.platform && users[user].sessions[place].deviceID == attach.deviceID {
-            users[user].sessions[place].isPushReachable = attach.isPushReachable
+    mutating func notePush(_ attach: Attach) {
+        for place in sessions.indices where sessions[place].platform == attach.platform && sessions[place].deviceID == attach.deviceID {
+            sessions[place].isPushReachable = attach.isPushReachable
         }
     }
 
     /// A user whose last device has counted for long enough was lost, however its last session ended.
-    mutating func noteUnreachable(_ user: Index, at now: Now) {
-        let devices = users[user].record.pushDevices
-        if devices.contains(where: { $0.until <= now.wall }) { users[user].statusAfterLast = .offline }
+    mutating func noteUnreachable(at now: Now) {
+        if record.pushDevices.contains(where: { $0.until <= now.wall }) { statusAfterLast = .offline }
     }
-}
 
-extension OwnedUser {
     /// When a device is to be written again, or counts no more.
     func nextPushDeadline(at now: Now) -> Instant {
         var next = Instant.farFuture

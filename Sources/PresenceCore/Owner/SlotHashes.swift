@@ -1,19 +1,19 @@
 import PresenceWire
 
-/// By slot: which users are kept, and a hash of what is kept of them; equal for equal facts, in whatever order they came.
+/// The users of each slot, and a hash of what is kept of them. Equal facts have equal hashes, in whatever order they came.
 ///
-/// Two nodes compare slots by these hashes and exchange only what differs (design §6). Pages of 64 slots are made when they are needed.
-struct SlotBook {
+/// Two nodes compare slots by these hashes and exchange only what differs. Pages of 64 slots are made when they are needed.
+struct SlotHashes {
     typealias Index = UserTable<OwnedUser>.Index
 
     private struct Page {
-        var hashes = [UInt64](repeating: 0, count: SlotBook.pageSlotsCount)
+        var hashes = [UInt64](repeating: 0, count: SlotHashes.pageSlotsCount)
         /// The slots with a hash other than 0, a bit each.
         var known: UInt64 = 0
     }
 
     private static let pageSlotsCount = 64
-    private var pages = [Page?](repeating: nil, count: Ring.slotsCount / SlotBook.pageSlotsCount)
+    private var pages = [Page?](repeating: nil, count: Ring.slotsCount / SlotHashes.pageSlotsCount)
     /// Those that were made.
     private var madePages = PageSet()
     private var users = SlotIndex()

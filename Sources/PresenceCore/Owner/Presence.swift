@@ -1,0 +1,110 @@
+import PresenceWire
+
+/// Something that may change the status of a user. An empty change decides the status anew from the sessions.
+struct StatusChange {
+    /// A change of a user's events.
+    enum Event {
+        case publish(PublishedEvent, seconds: Int64)
+        case expire
+
+        /// Applies it to a record whose version was just written.
+        func apply(to record: inout Record, at now: Now) {
+            switch self {
+            case .publish(var event, let seconds):
+                event.id = record.version
+                event.expiresAt = event.publishedAt + seconds * 1_000
+                record.events.publish(event)
+            case .expire: record.events.expire(at: now.wall)
+            }
+        }
+    }
+
+    /// A rule about who may see the user, and when the call began that asks for it.
+    struct Visibility {
+        let visibility: PresenceWire.Visibility
+        let writtenAt: Version
+    }
+
+    /// The new custom status; nil for the one that is set.
+    var customStatus: String?
+    /// When the new custom status ends by itself; 0 for never.
+    var customStatusExpiresAt: Milliseconds = 0
+    var events: Event?
+    var visibility: Visibility?
+    /// The user has ended all sessions.
+    var isLogout = false
+    /// Sessions whose devices were logged out.
+    var departed: [OwnedSession] = []
+    /// Another node has brought the record: it is published also when the change writes nothing.
+    var isNews = false
+}
+
+/// Decides what a user's record says: ONLINE, OFFLINE or UNLOGINED, the custom status, the times, and who is shown what.
+enum Presence {
+    /// What a decision depends on beside the user and the change.
+    struct Circumstances {
+        let now: Now
+        let policy: Policy
+        /// The version of the record, if the decision writes it.
+        let version: Version
+        /// See ``OwnerShards/claimedByOthers``.
+        let claimedByOthers: Milliseconds
+        /// No other node that keeps the user can be reached, though there are some.
+        let isCutOff: Bool
+    }
+
+    /// The outcome: the record as it is from now on.
+    struct Decision {
+        var record: Record
+        /// The record has changed, and has the version of the circumstances.
+        var isWritten = false
+    }
+
+    /// Brings the record in line with the sessions and the change.
+    @inline(__always)
+    static func decide(_ user: borrowing OwnedUser, _ change: StatusChange, _ circumstances: Circumstances) -> Decision {
+        let (now, policy) = (circumstances.now, circumstances.policy)
+        let old = user.record
+        var record = old
+        record.pushDevices = change.isLogout ? [] : user.pushDevices(without: change.departed, by: policy, at: now)
+        (record.statusType, record.onlinePlatforms) = user.status(with: record.pushDevices)
+        if change.isLogout, record.statusType == .offline { record.statusType = .unlogined }  // T2
+        if let customStatus = change.customStatus {
+            record.customStatus = customStatus
+            record.customStatusExpiresAt = customStatus.isEmpty ? 0 : change.customStatusExpiresAt
+        }
+        // Not where only one disk can be reached: the user may be well on the other side of a split.
+        let wentAway = record.statusType != .online && (old.statusType == .online || old.hasOutlivedStatus) && !circumstances.isCutOff
+        if wentAway, change.customStatus == nil, policy.clearsCustomStatus(of: record.statusType) {
+            (record.customStatus, record.customStatusExpiresAt) = ("", 0)
+        }  // T11
+        let statusChanged = record.statusType != old.statusType
+        let platformsChanged = record.onlinePlatforms != old.onlinePlatforms
+        let textChanged = record.customStatus != old.customStatus
+        let customChanged = textChanged || record.customStatusExpiresAt != old.customStatusExpiresAt
+        // T8, Z14: what others are not shown moves no time that they are shown.
+        let isShown = statusChanged || textChanged || change.events != nil || (platformsChanged && policy.exposesPlatforms)
+        if statusChanged { record.lastOnlineStatusUpdateTime = now.wall }
+        if textChanged { record.lastCustomStatusUpdateTime = now.wall }
+        let isChanged = isShown || platformsChanged || customChanged || record.pushDevices != old.pushDevices
+        guard isChanged || change.visibility != nil || record.hasExpiredFace(at: now.wall) else { return Decision(record: record) }
+        if isShown {
+            // A viewer that was told nothing between two changes sees by it that there were two.
+            record.lastUpdateTime = max(now.wall, old.lastUpdateTime + 1)
+            record.lastSeenTime = max(record.lastSeenTime, user.lastSeenTime)
+        }
+        record.version = circumstances.version
+        if customChanged { record.customStatusVersion = record.version }
+        change.events?.apply(to: &record, at: now)
+        record.changePrivacy(to: change.visibility, face: isChanged ? record : old, by: policy, at: now)
+        record.knownSince = knownSince(ofNew: record, claimedByOthers: circumstances.claimedByOthers)
+        return Decision(record: record, isWritten: true)
+    }
+
+    /// Since when this node answers for a record that it writes now: since it is written. What a viewer is shown who may not see the user is
+    /// as old as before, whatever changes beside it.
+    static func knownSince(ofNew record: Record, claimedByOthers: Milliseconds) -> Milliseconds {
+        let isClaimed = record.version.milliseconds <= claimedByOthers
+        return max(isClaimed ? claimedByOthers : 0, record.hasPrivacy ? record.knownSince : 0)
+    }
+}
