@@ -177,7 +177,7 @@ import Testing
         cluster.losing = [(0, 1)]
         cluster.link(1, 0)
         let asked = cluster.processes[1].node.peers[1].epoch
-        let hashes = cluster.processes[0].node.owners.registeredHashes(of: 1)
+        let hashes = cluster.processes[0].node.owners.users.registeredHashes(of: 1)
         cluster.processes[1].node.onRegistered(hashes, epoch: asked - 1, from: 1)
         #expect(!isComplete(1))
         cluster.processes[1].node.onRegistered(hashes, epoch: asked, from: 1)
@@ -273,7 +273,7 @@ import Testing
 
     private func isEqual(_ owners: OwnerShards, _ sessions: LocalSessions) -> Bool {
         let slot = user("ann").slot
-        return owners.registeredHashes(of: 1)[SlotRanges.range(of: slot)] == sessions.fullHash(of: slot...slot) { _ in true }
+        return owners.users.registeredHashes(of: 1)[SlotRanges.range(of: slot)] == sessions.fullHash(of: slot...slot) { _ in true }
     }
 
     /// A slot that comes back to a node finds no list that was told by it before.
@@ -286,8 +286,8 @@ import Testing
         let mark = owners.list(of: user("ann")).mark
         owners.attach(attach, from: 1, at: now, into: &outbox)
         #expect(owners.list(of: user("ann")).mark == mark)
-        owners.reassign({ _ in OwnerShards.Role(owner: 1, decides: false) }, at: now, into: &outbox)
-        owners.reassign({ _ in OwnerShards.Role(owner: 0, decides: true) }, at: now, into: &outbox)
+        owners.reassign({ _ in Reassignment.Role(owner: 1, decides: false) }, at: now, into: &outbox)
+        owners.reassign({ _ in Reassignment.Role(owner: 0, decides: true) }, at: now, into: &outbox)
         owners.attach(attach, from: 1, at: now, into: &outbox)
         #expect(owners.list(of: user("ann")).mark != mark)
     }

@@ -70,7 +70,7 @@ extension VisibilityTests {
         cluster.setStatus("ann", "secret", on: 0)
         let owner = cluster.ownerIndex(of: "ann")
         let before = try #require(status(of: "ann", to: "bob", on: (owner + 1) % 3))
-        var rows = cluster.processes[owner].node.owners.rows(of: user("ann").slot)
+        var rows = cluster.processes[owner].node.owners.users.rows(of: user("ann").slot)
         #expect(rows.prefix(2).map(\.kind) == [.status, .visibility])
         rows.removeLast(rows.count - 2)
         var other = OwnerShards(clock: VersionClock(node: 9), settings: CoreSettings())

@@ -331,7 +331,7 @@ import Testing
         }
         try receive([Row(old, of: user("ann")), Row(record)])
         for decides in [true, false] {
-            shards.reassign({ _ in OwnerShards.Role(owner: decides ? 0 : 1, decides: decides) }, at: now, into: &outbox)
+            shards.reassign({ _ in Reassignment.Role(owner: decides ? 0 : 1, decides: decides) }, at: now, into: &outbox)
             if decides { #expect((shards.record(of: user("ann")).version > record.version) == isAwaited) }
         }
         let told = shards.record(of: user("ann")).version
@@ -353,7 +353,7 @@ import Testing
             _ = try shards.receive(rows, isOwned: { _ in isOwned }, isAwaited: false, at: now, into: &outbox)
         }
         func reassign(decides: Bool) {
-            shards.reassign({ _ in OwnerShards.Role(owner: decides ? 0 : 1, decides: decides) }, at: now, into: &outbox)
+            shards.reassign({ _ in Reassignment.Role(owner: decides ? 0 : 1, decides: decides) }, at: now, into: &outbox)
         }
         try receive([Row(old, of: user("ann"))], isOwned: !isPromoted)
         try receive([Row(record)], isOwned: !isPromoted)

@@ -1,22 +1,6 @@
 import PresenceWire
 
 /// Who is a user of an app: those whom the app has imported, and those who have logged in (`users.mustBeRegistered`).
-extension OwnerShards {
-    /// There is such a user: a fact of its record, which every node that is asked about the user sees.
-    mutating func register(_ id: UserID, at now: Now, into outbox: inout Outbox) {
-        let user = index(of: id)
-        // What is so already may be on this disk alone, because an earlier attempt failed.
-        guard !users[user].record.isRegistered else { return outbox.rows.append(Row(users[user].record)) }
-        var record = users[user].record
-        (record.isRegistered, record.version) = (true, clock.next(at: now.wall))
-        record.knownSince = knownSince(ofNew: record)
-        users.modify(user) { $0.record = record }
-        outbox.changes.append((users[user].record, users[user].watchers))
-        outbox.rows.append(Row(users[user].record))
-        schedule(user, at: now)
-    }
-}
-
 extension Node {
     /// Asks the owner of each user; who could not be registered is told by name.
     mutating func importUsers(_ users: [UserID], for call: PendingCalls.CallIndex) {

@@ -52,9 +52,9 @@ extension Node {
         advanceTransfer(at: now)
     }
 
-    private var roles: (Slot) -> OwnerShards.Role {
+    private var roles: (Slot) -> Reassignment.Role {
         let ownership = ownership
-        return { OwnerShards.Role(owner: ownership.placement.owner(of: $0), decides: ownership.decides($0)) }
+        return { Reassignment.Role(owner: ownership.placement.owner(of: $0), decides: ownership.decides($0)) }
     }
 
     /// Makes a ring the present one: writes go to its replicas, and the users whose owner is another one are registered there.
@@ -137,9 +137,9 @@ extension Node {
 
     /// Requests the next slots that differ.
     mutating func request(from peer: PeerIndex) {
-        let (owners, placement) = (owners, ownership.placement)
+        let (users, placement) = (owners.users, ownership.placement)
         let wanted = ownership.withTransfer(.present) {
-            $0.next(from: peer, isPaced: false, isOwned: { placement.owner(of: $0) == 0 }) { owners.wants($0, by: placement) }
+            $0.next(from: peer, isPaced: false, isOwned: { placement.owner(of: $0) == 0 }) { users.wants($0, by: placement) }
         }
         if !wanted.isEmpty { send(.want(ring: ownership.transfer.ring, wanted), to: peer) }
     }
@@ -149,7 +149,7 @@ extension Node {
         var rows: [Row] = []
         var slotsCount = 0
         for slot in slots where rows.count < Handoff.rowsSentMax {
-            rows += owners.rows(of: slot)
+            rows += owners.users.rows(of: slot)
             slotsCount += 1
         }
         send(rows, to: peer)
@@ -252,10 +252,10 @@ extension Node {
     /// does besides.
     mutating func fetchPrepared() {
         guard let next = ownership.ring.preparation?.placement else { return }
-        let owners = owners
+        let users = owners.users
         for peer in peers.indices.dropFirst() {
             let wanted = ownership.withTransfer(.prepared) {
-                $0.next(from: peer, isPaced: true, isOwned: { _ in true }) { owners.wants($0, by: next) }
+                $0.next(from: peer, isPaced: true, isOwned: { _ in true }) { users.wants($0, by: next) }
             }
             if !wanted.isEmpty { send(.want(ring: ownership.prefetch.ring, wanted), to: peer) }
         }

@@ -61,7 +61,7 @@ extension Node {
 
     /// Names to a peer the versions that others were to pass on to it.
     mutating func nameRelayed(to peer: PeerIndex) {
-        let named = peers[peer].relays.takeUsers().compactMap { owners.version(of: $0) }
+        let named = peers[peer].relays.takeUsers().compactMap { owners.users.version(of: $0) }
         for start in stride(from: 0, to: named.count, by: Message.offerSlotsMax) {
             send(.relayed(Array(named[start..<min(start + Message.offerSlotsMax, named.count)])), to: peer)
         }

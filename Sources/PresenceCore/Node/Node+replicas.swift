@@ -202,11 +202,11 @@ extension Node {
 
     /// Compares what this node and `peer` hold of the slots that both keep; what differs is sent both ways, at most a page at a time.
     mutating func sendDigest(to peer: PeerIndex, wantsAnswer: Bool) {
-        send(.digest(owners.digest { placement.isShared($0, with: peer) }, wantsAnswer: wantsAnswer), to: peer)
+        send(.digest(owners.users.digest { placement.isShared($0, with: peer) }, wantsAnswer: wantsAnswer), to: peer)
     }
 
     mutating func onDigest(_ digest: [UInt64], wantsAnswer: Bool, from peer: PeerIndex) {
-        let own = owners.digest { placement.isShared($0, with: peer) }
+        let own = owners.users.digest { placement.isShared($0, with: peer) }
         // While slots change hands much differs, and is on its way.
         guard digest.count == own.count, digest != own, ownership.transfer.isComplete else { return }
         digestDifferences += 1
@@ -218,7 +218,7 @@ extension Node {
             guard digest[range] != own[range] else { continue }
             nextRepairRange = range + 1
             for slot in (range * slotsInRange..<(range + 1) * slotsInRange).map(Slot.init) where placement.isShared(slot, with: peer) {
-                rows += owners.rows(of: slot)
+                rows += owners.users.rows(of: slot)
             }
         }
         send(rows, to: peer)

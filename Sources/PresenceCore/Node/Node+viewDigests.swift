@@ -21,7 +21,7 @@ extension Node {
         guard let ranges = nextRanges(at: now), ownership.acquiringCount == 0 else { return }
         let linked = peers.indices.dropFirst().filter { peers[$0].isLinked && peers[$0].isAlive }
         guard !linked.isEmpty else { return }
-        let hashes = owners.viewHashes(of: ranges, peersCount: peers.count)
+        let hashes = owners.users.viewHashes(of: ranges, peersCount: peers.count)
         for peer in linked {
             let own = Array(hashes[peer * ranges.count..<(peer + 1) * ranges.count])
             send(.viewDigest(ring: placement.id, first: UInt8(ranges.lowerBound), own), to: peer)
@@ -104,6 +104,6 @@ extension Node {
     /// A peer asks what this node knows that it watches and hosts. The answer leaves after all that has been told to it before.
     mutating func onRequestRegistered(epoch: UInt64, ring: UInt64, from peer: PeerIndex) {
         let isComparable = ring == placement.id && ownership.acquiringCount == 0
-        outbox.send(.registered(epoch: epoch, isComparable ? owners.registeredHashes(of: peer) : []), to: peer)
+        outbox.send(.registered(epoch: epoch, isComparable ? owners.users.registeredHashes(of: peer) : []), to: peer)
     }
 }

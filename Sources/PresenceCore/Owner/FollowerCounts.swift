@@ -68,19 +68,6 @@ struct FollowerCounts {
     }
 }
 
-extension OwnerShards {
-    /// What a node says without asking the others of those that `caller` does not follow yet: for these there may be no room.
-    func crowded(_ targets: [OwnerOperation.Target], for caller: UserID) -> [UserID] {
-        let most = Int(policies.policy(of: caller).followersMax)
-        let share = most / nodesCount
-        let known = index(ofKnown: caller)
-        return targets.map(\.user).filter { target in
-            let isFollowed = known.map { users[$0].subscriptions.entry(for: target) != nil } ?? false
-            return !isFollowed && !users.hasRoom(for: target, share: share)
-        }
-    }
-}
-
 /// `subscription.maxPerTarget`: what happens when the caller's owner cannot tell alone.
 extension Node {
     /// The caller's owner wants all nodes to say how many of their users follow these.

@@ -4,10 +4,10 @@ import PresenceWire
 /// (``PresenceWire/Visibility/Change``); they take no place in the user's list, and a subscription to one of them is another matter (T27),
 /// also one of type 3, which lasts no longer than the friendship (R3).
 extension OwnerShards {
-    /// Whom the user is told of because they are friends, sorted.
+    /// Friends of whom the user is told without having subscribed, sorted.
     func friends(toldTo user: Index) -> [UserID] {
-        guard let privacy = users[user].record.privacy, policies.policy(of: users.user(at: user)).autoNotifiesFriends else { return [] }
-        return privacy.visibility.friends
+        guard users[user].record.hasPrivacy, policies.policy(of: users.user(at: user)).autoNotifiesFriends else { return [] }
+        return users[user].friends
     }
 
     /// All whom a user is told of, as far as it is known here.
@@ -15,12 +15,12 @@ extension OwnerShards {
         let user = index(ofKnown: id)
         var interest = Interest(whole: user.map { users[$0].subscriptions } ?? Subscriptions(), of: id)
         interest.mayLackSome = isUnheard
-        interest.mark = user.map { users[$0].listMark } ?? 0
         guard let user else { return interest }
+        interest.mark = users[user].listMark
         if isUnheard { interest.removed = forgotten(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user) }
         guard let privacy = users[user].record.privacy else { return interest }
         // Not the version of the rule, which another side of a split may have raised for its faces: of two lists the one would be taken for
-        // the older that has the newer rule (seed 666584).
+        // the older that has the newer rule.
         interest.version = max(interest.version, privacy.writtenAt)
         let allowedAt = policies.entry(String(id.app))?.version ?? .zero
         let since = max(privacy.version, allowedAt).milliseconds
@@ -36,25 +36,9 @@ extension OwnerShards {
         return friends.isEmpty ? removed : removed.filter { !friends.contains($0) }
     }
 
-    /// Those of `targets` who are no friends of the user.
-    func strangers(among targets: [OwnerOperation.Target], to id: UserID) -> [UserID] {
-        let friends = index(ofKnown: id).flatMap { users[$0].record.privacy?.visibility.friends } ?? []
-        return targets.map(\.user).filter { !friends.contains($0) }
-    }
-
-    /// Why a whole `subscribe` of type 3 is refused because of `strangers`, if it is (T37).
-    func refusal(of strangers: [UserID], to id: UserID) -> Refusal? {
-        strangers.isEmpty || policies.policy(of: id).errorShape != .wholeCall ? nil : .noFriends(strangers)
-    }
-
-    /// Who is followed by oneself stays so when followed as a friend: the end of the friendship does not end that.
-    func type(of target: UserID, for user: Index, asked: UInt8) -> UInt8 {
-        min(users[user].subscriptions.entry(for: target)?.subscribeType ?? asked, asked)
-    }
-
     /// Subscriptions to friends end with the friendship (R3).
     mutating func endFriendships(of user: Index, at now: Now, into outbox: inout Outbox) {
-        let ended = subscriptionsToStrangers(of: user)
+        let ended = users[user].subscriptionsToNonFriends
         guard !ended.isEmpty else { return }
         let version = clock.next(at: now.wall)
         drop(users.modify(user) { $0.subscriptions.remove(ended, version: version) }, of: user, into: &outbox)
@@ -62,16 +46,9 @@ extension OwnerShards {
 
     /// As ``noteSurplus(_:at:)``: who is a friend may be what another part tells.
     mutating func noteStrangers(_ user: Index, at now: Now) {
-        guard !subscriptionsToStrangers(of: user).isEmpty else { return }
+        guard !users[user].subscriptionsToNonFriends.isEmpty else { return }
         let due = now.instant + settings.takeoverTimeout
         users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
-    }
-
-    private func subscriptionsToStrangers(of user: Index) -> [UserID] {
-        let friends = users[user].record.privacy?.visibility.friends ?? []
-        return users[user].subscriptions.entries.filter {
-            !$0.isRemoved && $0.subscribeType == Subscription.friendOnlineStatus && !friends.contains($0.target)
-        }.map(\.target)
     }
 
     /// What another node knows of the user's friends is newer.
@@ -92,7 +69,17 @@ extension OwnerShards {
         isUnheard = false
         for user in users.places where users.isLive(user) && !users[user].isReplica { oweList(of: user, into: &outbox) }
     }
+}
 
-    /// Whether the relationship chain knows friends of the user.
-    func hasFriends(_ user: Index) -> Bool { users[user].record.privacy?.visibility.friends.isEmpty == false }
+extension OwnedUser {
+    /// The user's friends by the relationship chain, sorted.
+    var friends: [UserID] { record.privacy?.visibility.friends ?? [] }
+
+    /// Targets of subscriptions of type 3 that are not friends of the user.
+    fileprivate var subscriptionsToNonFriends: [UserID] {
+        let friends = friends
+        return subscriptions.entries.filter {
+            !$0.isRemoved && $0.subscribeType == Subscription.friendOnlineStatus && !friends.contains($0.target)
+        }.map(\.target)
+    }
 }

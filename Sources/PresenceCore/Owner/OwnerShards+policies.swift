@@ -2,12 +2,6 @@ import PresenceWire
 
 /// What an app's policy means for users that this node owns (requirements, "Settings").
 extension OwnerShards {
-    /// Whether a user may set a custom status: where it needs a session (T11), one is open.
-    func maySetCustomStatus(_ id: UserID) -> Bool {
-        guard policies.policy(of: id).customStatusNeedsSession else { return true }
-        return index(ofKnown: id).map { users[$0].status(with: users[$0].record.pushDevices).status == .online } ?? false
-    }
-
     /// Users that one user may follow.
     func subscriptionsMax(of user: Index) -> Int { Int(policies.policy(of: users.user(at: user)).subscriptionsMax) }
 
@@ -19,7 +13,7 @@ extension OwnerShards {
             let devices = users[index].pushDevices(without: [], by: new, at: now)
             let isBeyondQuota = users[index].subscriptions.liveCount > subscriptionsMax(of: index)
             if isBeyondQuota || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
-            if tellsOthers, hasFriends(index) { oweList(of: index, into: &outbox) }
+            if tellsOthers, !users[index].friends.isEmpty { oweList(of: index, into: &outbox) }
             schedule(index, at: now)
         }
     }
@@ -28,21 +22,15 @@ extension OwnerShards {
     func dropDeadline(of user: Index, at now: Now) -> Instant { dropTime(of: user).map(now.instant(of:)) ?? .farFuture }
 
     private func dropTime(of user: Index) -> Milliseconds? {
-        guard users[user].sessions.isEmpty, users[user].subscriptions.liveCount > 0, users[user].record.statusType != .online else {
-            return nil
-        }
+        guard users[user].isAwayWithSubscriptions else { return nil }
         let seconds = policies.policy(of: users.user(at: user)).dropAfterOfflineSeconds
-        guard seconds > 0 else { return nil }
-        let record = users[user].record
-        let newest = users[user].subscriptions.entries.lazy.map(\.subscribedAt).max() ?? 0
-        return max(record.lastOnlineStatusUpdateTime, record.lastSeenTime, newest) + seconds * 1_000
+        return seconds > 0 ? users[user].awaySince + seconds * 1_000 : nil
     }
 
     /// Others that keep the same users can be reached again: whose custom status has outlived its OFFLINE (T11) is looked at when they have
     /// said what they know.
     mutating func reviewOutlived(at now: Now) {
-        guard reviewAll else { return }
-        reviewAll = false
+        guard contact.takeReview() else { return }
         for index in users.places where users.isLive(index) && !users[index].isReplica {
             noteOutlived(index, at: now)
             schedule(index, at: now)
@@ -59,5 +47,15 @@ extension OwnerShards {
         guard let time = dropTime(of: user), time <= now.wall else { return }
         let version = clock.next(at: now.wall)
         drop(users.modify(user) { $0.subscriptions.remove(nil, version: version) }, of: user, into: &outbox)
+    }
+}
+
+extension OwnedUser {
+    /// The user has subscriptions, and neither a session nor a device that push reaches.
+    fileprivate var isAwayWithSubscriptions: Bool { sessions.isEmpty && subscriptions.liveCount > 0 && record.statusType != .online }
+
+    /// When the user went away, or a subscription was made for the user since.
+    fileprivate var awaySince: Milliseconds {
+        max(record.lastOnlineStatusUpdateTime, record.lastSeenTime, subscriptions.entries.lazy.map(\.subscribedAt).max() ?? 0)
     }
 }

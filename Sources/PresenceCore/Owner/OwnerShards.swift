@@ -6,49 +6,33 @@ import PresenceWire
 /// One value for all the node's slots: a slot is a range of hashes, and a user's state does not depend on its slot.
 /// Does no I/O, reads no clock: `now` comes in, messages and rows go out.
 struct OwnerShards {
-    /// Counts for the metrics. A session that ends is counted once: as logged out, lost, kicked or surplus.
-    struct Counters: Equatable, Sendable {
-        var logouts: UInt64 = 0
-        var sessionsLost: UInt64 = 0
-        var sessionsKicked: UInt64 = 0
-        /// Ended to make room for a newer one of the same user.
-        var sessionsSurplus: UInt64 = 0
-        var evictions: UInt64 = 0
-        var tombstonesForgotten: UInt64 = 0
-        var usersRemoved: UInt64 = 0
-        var clocksRefused: UInt64 = 0
+    /// A registration that a peer is in, or the last one.
+    struct Round {
+        let epoch: UInt64
+        /// The ranges of slots that it is about.
+        let ranges: SlotRanges
     }
 
     typealias Index = UserStore.Index
 
     let settings: CoreSettings
-    var counters = Counters()
+    var counters = OwnerCounters()
     var clock: VersionClock
     var users: UserStore
     /// The registration round that each peer is in.
     var rounds: [PeerIndex: Round] = [:]
-    /// How many users' places were written since all records were given new versions; nil when all were.
-    var unwritten: Int?
-    /// See ``renew(at:)``.
-    var isRenewed = false
+    /// The records have new versions since this node has begun: see ``renew(at:)``.
+    var renewal = Renewal.none
     /// Clients may have been told that all is complete up to here, by nodes that have left or are missed: see ``doubtPositions(at:)``.
     var claimedByOthers: Milliseconds = 0
-    /// What comes is from the own disk.
-    private var isLoading = false
-    /// No other node that keeps the same users can be reached, though there are some.
-    var isCutOff = false {
-        didSet { if oldValue, !isCutOff { reviewAll = true } }
-    }
+    var contact = Contact.made
     /// This node decides without having heard what all others hold, also those that are gone: they were waited for long enough, or two of three
     /// keepers are missed. A list may lack some, and an unsubscribe of a target that is not known is remembered.
     var isUnheard = false
-    /// Who went OFFLINE meanwhile is to be looked at again: see ``reviewOutlived(at:)``.
-    var reviewAll = false
     var policies: Policies
     /// Members of the ring.
     var nodesCount = 1
-    /// The next place to look at for a user that may be removed.
-    var removalPlace: Index = 0
+    private var removal = UserRemoval()
 
     init(clock: VersionClock, settings: CoreSettings) {
         policies = Policies(standard: settings.policy, configured: settings.policies)
@@ -57,69 +41,53 @@ struct OwnerShards {
         self.settings = settings
     }
 
-    // MARK: Sessions
-
-    /// A gateway's node says that a session is open.
-    mutating func attach(_ attach: Attach, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
-        let user = index(of: attach.user)
-        if let record = attach.record { adopt(record, at: user, now: now, into: &outbox) }
-        // What was asked for with a login was done when the session was first heard of.
-        let known = users[user].sessions.first { $0.id == attach.session }
-        let isLogin = attach.isLogin && known == nil
-        var session = OwnedSession(
-            id: attach.session, peer: peer, openedAt: attach.openedAt, platform: attach.platform, deviceID: attach.deviceID,
-            isPushReachable: attach.isPushReachable, epoch: rounds[peer]?.epoch ?? 0)
-        session.isCounted = known?.isCounted ?? false
-        let policy = policies.policy(of: attach.user)
-        let ended = users.modify(user) { user in
-            // No gateway holds this list yet. A previous owner's mark must not match it.
-            if user.sessions.isEmpty { user.listMark = ViewDigest.mark(clock.next(at: now.wall)) }
-            counters.sessionsLost += user.retire { $0.id != session.id && $0.isReplaced(by: attach) }
-            if isLogin {
-                user.notePush(attach)
-                user.lastSeenTime = max(user.lastSeenTime, now.wall)
-            }
-            user.open(session)
-            return user.endReplaced(by: session, isLogin: isLogin, scope: policy.multiClient) + user.endSurplus()
-        }
-        for session in ended { end(session, of: attach.user, into: &outbox) }
-        var change = StatusChange()
-        if isLogin, let customStatus = attach.customStatus, !customStatus.isEmpty {
-            change.customStatus = customStatus
-            let seconds = policy.customStatusSeconds
-            if seconds > 0 { change.customStatusExpiresAt = now.wall + seconds * 1_000 }
-        }
-        if isLogin, !attach.isPushReachable { change.departed = [session] }
-        refresh(user, change, at: now, into: &outbox)
-        outbox.lists.append((peer, attach.user))
+    /// Whether no other node that keeps the same users can be reached, though there are some.
+    var isCutOff: Bool {
+        get { contact.isLost }
+        set { contact.note(isLost: newValue) }
     }
 
-    /// A gateway's node says that a session has ended. Only that one: a late end never ends a newer session.
-    ///
-    /// With `isMoving` its client was asked to go elsewhere.
+    /// Performs an operation of a client of which this node is the owner: see ``OwnerRequest``.
+    mutating func perform(_ request: Request, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
+        OwnerRequest(request: request, peer: peer, now: now).perform(on: &self, into: &outbox)
+    }
+
+    // MARK: Sessions
+
+    /// A gateway's node says that a session is open: see ``PeerReport``.
+    mutating func attach(_ attach: Attach, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
+        PeerReport(peer: peer, now: now).attach(attach, to: &self, &outbox)
+    }
+
+    /// A gateway's node says that a session has ended: see ``PeerReport``.
     mutating func detach(_ detach: Detach, from peer: PeerIndex, isMoving: Bool, at now: Now, into outbox: inout Outbox) {
-        guard let user = users.index(of: detach.user),
-            let place = users[user].sessions.firstIndex(where: { $0.id == detach.session && $0.peer == peer })
-        else { return }
-        switch detach.cause {
-        case .loggedOut:
-            let session = users.modify(user) { user in
-                user.statusAfterLast = .unlogined
-                return user.sessions.remove(at: place)
-            }
-            if !session.isCounted { counters.logouts += 1 }
-            refresh(user, StatusChange(departed: [session]), at: now, into: &outbox)
-        case .lost:
-            let offlineGrace = policies.policy(of: detach.user).offlineGrace
-            let grace = isMoving ? max(offlineGrace, settings.movingGrace) : offlineGrace
-            let ended = users.modify(user) { user in
-                counters.sessionsLost += user.lose(place, until: now.instant + grace) ? 1 : 0
-                user.lastSeenTime = max(user.lastSeenTime, now.wall - detach.silence)
-                return grace == .zero ? user.endWhatIsDue(at: now, offlineGrace: offlineGrace) : nil
-            }
-            if let ended { return endReview(of: user, ended, at: now, into: &outbox) }
-            refresh(user, at: now, into: &outbox)
+        PeerReport(peer: peer, now: now).detach(detach, isMoving: isMoving, from: &self, &outbox)
+    }
+
+    /// A node wants to be sent users: see ``PeerReport``.
+    mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
+        PeerReport(peer: peer, now: now).watch(watches, of: &self, &outbox)
+    }
+
+    /// A node does not want to be sent users any more.
+    mutating func unwatch(_ unwatched: [UserID], from peer: PeerIndex) {
+        for id in unwatched {
+            guard let user = users.index(of: id) else { continue }
+            users.modify(user) { $0.setWatcher(peer, false) }
+            removeBlank(id)
         }
+    }
+
+    /// `peer` is about to say all that it knows of some ranges of slots.
+    mutating func beginSync(from peer: PeerIndex, _ round: Round) {
+        rounds[peer] = round
+        for user in users.users(of: round.ranges) { users.modify(user) { $0.setWatcher(peer, false) } }
+    }
+
+    /// `peer` has said all: a session that it did not speak of is lost.
+    mutating func endSync(from peer: PeerIndex, epoch: UInt64, at now: Now, into outbox: inout Outbox) {
+        guard let round = rounds[peer], round.epoch == epoch else { return }
+        PeerReport(peer: peer, now: now).end(round, of: &self, &outbox)
     }
 
     /// Nodes are gone: their sessions may come back within ``CoreSettings/reconnectGrace``; nothing is published to them any more.
@@ -131,45 +99,6 @@ struct OwnerShards {
                 return user.miss(sessionsOf: peers, until: deadline)
             }
             if isChanged { refresh(user, at: now, into: &outbox) }
-        }
-    }
-
-    /// A session was ended to make room for a newer one.
-    private mutating func end(_ session: OwnedSession, of user: UserID, into outbox: inout Outbox) {
-        if !session.isCounted { counters.sessionsSurplus += 1 }
-        outbox.send(.end(session.id, user: user, reason: SessionEnd.replaced), to: session.peer)
-    }
-
-    // MARK: Watching
-
-    /// A node wants to be told of users. Those it holds an older version of, or none, come with the answer.
-    mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
-        var watched: [Watched] = []
-        var bytesCount = 0
-        watched.reserveCapacity(watches.count)
-        for watch in watches {
-            let user = index(of: watch.user)
-            if let record = watch.record { adopt(record, at: user, now: now, into: &outbox) }
-            users.modify(user) { $0.setWatcher(peer, true) }
-            schedule(user, at: now)
-            if isRenewed, users[user].record.version == .zero { renew(user, at: now, into: &outbox) }
-            let record = users[user].record
-            let knownSince = record.version == watch.held ? record.knownSince : 0
-            watched.append(Watched(user: watch.user, record: record.version > watch.held ? record : nil, knownSince: knownSince))
-            bytesCount += record.privacy?.bytesCount ?? 0
-            guard bytesCount > Link.batchBytesTarget else { continue }
-            outbox.send(.watched(watched), to: peer)
-            (watched, bytesCount) = ([], 0)
-        }
-        outbox.send(.watched(watched), to: peer)
-    }
-
-    /// A node does not care any more.
-    mutating func unwatch(_ unwatched: [UserID], from peer: PeerIndex) {
-        for id in unwatched {
-            guard let user = users.index(of: id) else { continue }
-            users.modify(user) { $0.setWatcher(peer, false) }
-            removeBlank(id)
         }
     }
 
@@ -229,9 +158,12 @@ struct OwnerShards {
     ///
     /// Where only some of them are newer, because they were written on two sides of a split, all together are a new fact with a version of its
     /// own. Returns whether anything was newer.
-    mutating func keep(_ record: Record, at index: Index, now: Now) -> Bool {
+    ///
+    /// - Parameter isOwn: the record comes from this node's own disk, whose clock is not questioned.
+    mutating func keep(_ record: Record, at index: Index, isOwn: Bool = false, now: Now) -> Bool {
         let merge = RecordMerge(of: record, into: users[index].record)
-        guard merge.hasNews, accepts(merge.newestVersion, at: now) else { return false }
+        guard merge.hasNews else { return false }
+        if isOwn { clock.observe(merge.newestVersion) } else if !accepts(merge.newestVersion, at: now) { return false }
         let kept = merge.result { clock.next(at: now.wall) }
         let doubtDeadline = now.instant + settings.reconnectGrace
         users.modify(index) { user in
@@ -244,7 +176,7 @@ struct OwnerShards {
 
     /// Whether a version that was heard of is not too far in the future; then the next one issued here is newer.
     mutating func accepts(_ version: Version, at now: Now) -> Bool {
-        guard isLoading || clock.accepts(version, at: now.wall) else {
+        guard clock.accepts(version, at: now.wall) else {
             counters.clocksRefused += 1
             return false
         }
@@ -275,6 +207,35 @@ struct OwnerShards {
         }
     }
 
+    /// Removes a user whose blank record has been kept for long enough.
+    ///
+    /// A node that watches the user knows the record: its owner writes that again.
+    private mutating func expireBlank(_ user: Index, at now: Now, into outbox: inout Outbox) {
+        guard users[user].blankEnd(horizon: settings.blankHorizon.wholeMilliseconds) <= now.wall else { return }
+        guard users[user].watchers.isEmpty, users[user].sessions.isEmpty else {
+            renew(user, at: now, into: &outbox)
+            outbox.changes.append((users[user].record, users[user].watchers))
+            return
+        }
+        let id = users.user(at: user)
+        outbox.forgotten.append(Row(users[user].record))
+        outbox.forgotten += users[user].subscriptions.entries.map { Row($0, of: id) }
+        counters.usersRemoved += 1
+        users.remove(user)
+    }
+
+    /// The users among the next `countMax` places that may be removed if nobody follows them.
+    mutating func usersToRemove(countMax: Int, at now: Now) -> [UserID] {
+        var removal = removal
+        defer { self.removal = removal }
+        return removal.next(of: self, countMax: countMax, at: now)
+    }
+
+    /// Nobody follows the user, as all nodes have said: removes it, unless something has changed meanwhile.
+    mutating func removeUnfollowed(_ id: UserID, at now: Now, into outbox: inout Outbox) {
+        UserRemoval.remove(id, from: &self, at: now, into: &outbox)
+    }
+
     /// When ``tick(at:into:)`` has something to do next.
     var nextDeadline: Instant { users.nextReview }
 
@@ -283,7 +244,8 @@ struct OwnerShards {
         endReview(of: user, users.modify(user) { $0.endWhatIsDue(at: now, offlineGrace: offlineGrace) }, at: now, into: &outbox)
     }
 
-    private mutating func endReview(of user: Index, _ ended: OwnedUser.Ended, at now: Now, into outbox: inout Outbox) {
+    /// Ends what has ended at a time of the wall clock, and refreshes the status.
+    mutating func endReview(of user: Index, _ ended: OwnedUser.Ended, at now: Now, into outbox: inout Outbox) {
         counters.sessionsLost += ended.lostCount
         let expiry = users[user].record.customStatusExpiresAt
         let hasExpired = expiry > 0 && expiry <= now.wall
@@ -303,25 +265,8 @@ struct OwnerShards {
 
     // MARK: Moving
 
-    /// Takes a durable row back at the start.
-    mutating func load(_ row: Row, at now: Now) throws(RowError) {
-        // One's own disk is no peer whose clock may be wrong.
-        isLoading = true
-        defer { isLoading = false }
-        clock.observe(row.version)
-        let user = index(of: row.user)
-        switch row.kind {
-        case .status: _ = keep(try record(in: row, RecordFacts(row), of: user), at: user, now: now)
-        case .visibility:
-            let privacy = try Privacy(row)
-            users.modify(user) { $0.record.privacy = privacy }
-        case .subscription:
-            let entry = try Subscription(row).learnt(at: clock.milliseconds(at: now.wall))
-            users.modify(user) { _ = $0.subscriptions.merge(entry) }
-        case .member, .clock, .policy, .kick: throw RowError(row, "no fact of a user")
-        }
-        schedule(user, at: now)
-    }
+    /// Takes a durable row back at the start: see ``ReceivedRows/load(_:into:at:)``.
+    mutating func load(_ row: Row, at now: Now) throws(RowError) { try ReceivedRows.load(row, into: &self, at: now) }
 
     func index(ofKnown user: UserID) -> Index? { users.index(of: user) }
 

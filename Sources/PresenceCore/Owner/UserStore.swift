@@ -96,6 +96,16 @@ struct UserStore {
     /// The users of a slot, in no particular but a reproducible order.
     func users(of slot: Slot) -> [Index] { slots.users(of: slot) }
 
+    /// The users of ranges of slots, in a reproducible order.
+    func users(of ranges: SlotRanges) -> [Index] {
+        if ranges == .all { return places.filter(isLive) }
+        var found: [Index] = []
+        for range in 0..<Message.digestRangesCount where ranges.contains(range: range) {
+            for slot in SlotRanges.slots(of: range) { found += users(of: slot) }
+        }
+        return found
+    }
+
     /// Calls `body` with each slot of which something is known, in order, and its hash.
     func forEachSlot(_ body: (Slot, UInt64) -> Void) { slots.forEachSlot(body) }
 

@@ -5,56 +5,43 @@ import PresenceWire
 /// The owner writes a blank record, which is the tombstone of the user: it replaces what other nodes hold, as any newer record does. All that
 /// keep it forget it ``CoreSettings/blankHorizon`` after its version, by the wall clock. A blank record says what is true of a user of whom
 /// nothing is known, and nothing is lost with it.
-extension OwnerShards {
+struct UserRemoval {
+    /// The next place to look at.
+    private var place: OwnerShards.Index = 0
+
     /// The users among the next `countMax` places that may be removed if nobody follows them.
-    mutating func usersToRemove(countMax: Int, at now: Now) -> [UserID] {
-        let places = users.places
+    mutating func next(of owner: OwnerShards, countMax: Int, at now: Now) -> [UserID] {
+        let places = owner.users.places
         guard !places.isEmpty else { return [] }
         var found: [UserID] = []
         for _ in 0..<min(countMax, places.count) {
-            if removalPlace >= places.endIndex { removalPlace = 0 }
-            if isRemovable(removalPlace, at: now) { found.append(users.user(at: removalPlace)) }
-            removalPlace += 1
+            if place >= places.endIndex { place = 0 }
+            if Self.isRemovable(place, of: owner, at: now) { found.append(owner.users.user(at: place)) }
+            place += 1
         }
         return found
     }
 
     /// Nobody follows the user, as all nodes have said: removes it, unless something has changed meanwhile.
-    mutating func removeUnfollowed(_ id: UserID, at now: Now, into outbox: inout Outbox) {
-        guard let user = users.index(of: id), isRemovable(user, at: now) else { return }
-        let old = users[user].record
+    static func remove(_ id: UserID, from owner: inout OwnerShards, at now: Now, into outbox: inout Outbox) {
+        guard let user = owner.users.index(of: id), isRemovable(user, of: owner, at: now) else { return }
+        let old = owner.users[user].record
         var record = Record(blank: id)
-        record.version = clock.next(at: now.wall)
+        record.version = owner.clock.next(at: now.wall)
         // An older row that comes late is newer in nothing.
         (record.customStatusVersion, record.events) = (old.customStatusVersion, old.events)
-        record.knownSince = knownSince(ofNew: record)
-        users.modify(user) { ($0.record, $0.lastSeenTime) = (record, 0) }
+        record.knownSince = owner.knownSince(ofNew: record)
+        owner.users.modify(user) { ($0.record, $0.lastSeenTime) = (record, 0) }
         outbox.rows.append(Row(record))
     }
 
     /// This node decides about the user, nothing of value is kept of it, and that has been so for long enough.
-    private func isRemovable(_ user: Index, at now: Now) -> Bool {
-        guard users.isLive(user), !users[user].isReplica, users[user].watchers.isEmpty, users[user].isWorthless else { return false }
-        let policy = policies.policy(of: users.user(at: user))
+    private static func isRemovable(_ user: OwnerShards.Index, of owner: OwnerShards, at now: Now) -> Bool {
+        guard owner.users.isLive(user), !owner.users[user].isReplica, owner.users[user].watchers.isEmpty else { return false }
+        guard owner.users[user].isWorthless else { return false }
+        let policy = owner.policies.policy(of: owner.users.user(at: user))
         guard policy.removesUsers else { return false }
-        return users[user].lastChange + policy.forgetAfterSeconds * 1_000 <= now.wall
-    }
-
-    /// Removes a user whose blank record has been kept for long enough.
-    ///
-    /// A node that watches the user knows the record: its owner writes that again.
-    mutating func expireBlank(_ user: Index, at now: Now, into outbox: inout Outbox) {
-        guard users[user].blankEnd(horizon: settings.blankHorizon.wholeMilliseconds) <= now.wall else { return }
-        guard users[user].watchers.isEmpty, users[user].sessions.isEmpty else {
-            renew(user, at: now, into: &outbox)
-            outbox.changes.append((users[user].record, users[user].watchers))
-            return
-        }
-        let id = users.user(at: user)
-        outbox.forgotten.append(Row(users[user].record))
-        outbox.forgotten += users[user].subscriptions.entries.map { Row($0, of: id) }
-        counters.usersRemoved += 1
-        users.remove(user)
+        return owner.users[user].lastChange + policy.forgetAfterSeconds * 1_000 <= now.wall
     }
 }
 

@@ -1,0 +1,12 @@
+/// Counts for the metrics. A session that ends is counted once: as logged out, lost, kicked or surplus.
+struct OwnerCounters: Equatable, Sendable {
+    var logouts: UInt64 = 0
+    var sessionsLost: UInt64 = 0
+    var sessionsKicked: UInt64 = 0
+    /// Ended to make room for a newer one of the same user.
+    var sessionsSurplus: UInt64 = 0
+    var evictions: UInt64 = 0
+    var tombstonesForgotten: UInt64 = 0
+    var usersRemoved: UInt64 = 0
+    var clocksRefused: UInt64 = 0
+}

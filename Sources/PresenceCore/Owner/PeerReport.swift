@@ -1,0 +1,123 @@
+import PresenceWire
+
+/// What a node says of the sessions that it hosts, and of the users that it watches.
+struct PeerReport {
+    let peer: PeerIndex
+    let now: Now
+
+    /// A session is open.
+    func attach(_ attach: Attach, to owner: inout OwnerShards, _ outbox: inout Outbox) {
+        let user = owner.index(of: attach.user)
+        if let record = attach.record { owner.adopt(record, at: user, now: now, into: &outbox) }
+        // What was asked for with a login was done when the session was first heard of.
+        let known = owner.users[user].sessions.first { $0.id == attach.session }
+        let isLogin = attach.isLogin && known == nil
+        var session = OwnedSession(
+            id: attach.session, peer: peer, openedAt: attach.openedAt, platform: attach.platform, deviceID: attach.deviceID,
+            isPushReachable: attach.isPushReachable, epoch: owner.rounds[peer]?.epoch ?? 0)
+        session.isCounted = known?.isCounted ?? false
+        let policy = owner.policies.policy(of: attach.user)
+        // No gateway holds this list yet. A previous owner's mark must not match it.
+        let mark = owner.users[user].sessions.isEmpty ? ViewDigest.mark(owner.clock.next(at: now.wall)) : nil
+        let (lostCount, ended) = owner.users.modify(user) { user in
+            if let mark { user.listMark = mark }
+            let lostCount = user.retire { $0.id != session.id && $0.isReplaced(by: attach) }
+            if isLogin {
+                user.notePush(attach)
+                user.lastSeenTime = max(user.lastSeenTime, now.wall)
+            }
+            user.open(session)
+            return (lostCount, user.endReplaced(by: session, isLogin: isLogin, scope: policy.multiClient) + user.endSurplus())
+        }
+        owner.counters.sessionsLost += lostCount
+        for session in ended { end(session, of: attach.user, in: &owner, &outbox) }
+        var change = StatusChange()
+        if isLogin, let customStatus = attach.customStatus, !customStatus.isEmpty {
+            change.customStatus = customStatus
+            let seconds = policy.customStatusSeconds
+            if seconds > 0 { change.customStatusExpiresAt = now.wall + seconds * 1_000 }
+        }
+        if isLogin, !attach.isPushReachable { change.departed = [session] }
+        owner.refresh(user, change, at: now, into: &outbox)
+        outbox.lists.append((peer, attach.user))
+    }
+
+    /// A session was ended to make room for a newer one.
+    private func end(_ session: OwnedSession, of user: UserID, in owner: inout OwnerShards, _ outbox: inout Outbox) {
+        if !session.isCounted { owner.counters.sessionsSurplus += 1 }
+        outbox.send(.end(session.id, user: user, reason: SessionEnd.replaced), to: session.peer)
+    }
+
+    /// A session has ended. Only that one: a late end never ends a newer session.
+    ///
+    /// With `isMoving` its client was asked to go elsewhere.
+    func detach(_ detach: Detach, isMoving: Bool, from owner: inout OwnerShards, _ outbox: inout Outbox) {
+        guard let user = owner.users.index(of: detach.user),
+            let place = owner.users[user].sessions.firstIndex(where: { $0.id == detach.session && $0.peer == peer })
+        else { return }
+        switch detach.cause {
+        case .loggedOut:
+            let session = owner.users.modify(user) { user in
+                user.statusAfterLast = .unlogined
+                return user.sessions.remove(at: place)
+            }
+            if !session.isCounted { owner.counters.logouts += 1 }
+            owner.refresh(user, StatusChange(departed: [session]), at: now, into: &outbox)
+        case .lost:
+            let offlineGrace = owner.policies.policy(of: detach.user).offlineGrace
+            let grace = isMoving ? max(offlineGrace, owner.settings.movingGrace) : offlineGrace
+            let (isCounted, ended) = owner.users.modify(user) { user in
+                let isCounted = user.lose(place, until: now.instant + grace)
+                user.lastSeenTime = max(user.lastSeenTime, now.wall - detach.silence)
+                return (isCounted, grace == .zero ? user.endWhatIsDue(at: now, offlineGrace: offlineGrace) : nil)
+            }
+            if isCounted { owner.counters.sessionsLost += 1 }
+            if let ended { return owner.endReview(of: user, ended, at: now, into: &outbox) }
+            owner.refresh(user, at: now, into: &outbox)
+        }
+    }
+
+    /// The node wants to be sent users. Those it holds an older version of, or none, come with the answer.
+    func watch(_ watches: [Watch], of owner: inout OwnerShards, _ outbox: inout Outbox) {
+        var watched: [Watched] = []
+        var bytesCount = 0
+        watched.reserveCapacity(watches.count)
+        for watch in watches {
+            let user = owner.index(of: watch.user)
+            if let record = watch.record { owner.adopt(record, at: user, now: now, into: &outbox) }
+            owner.users.modify(user) { $0.setWatcher(peer, true) }
+            owner.schedule(user, at: now)
+            if owner.renewal != .none, owner.users[user].record.version == .zero { owner.renew(user, at: now, into: &outbox) }
+            let record = owner.users[user].record
+            let knownSince = record.version == watch.held ? record.knownSince : 0
+            watched.append(Watched(user: watch.user, record: record.version > watch.held ? record : nil, knownSince: knownSince))
+            bytesCount += record.privacy?.bytesCount ?? 0
+            guard bytesCount > Link.batchBytesTarget else { continue }
+            outbox.send(.watched(watched), to: peer)
+            (watched, bytesCount) = ([], 0)
+        }
+        outbox.send(.watched(watched), to: peer)
+    }
+
+    /// The node has said all that it knows of some ranges of slots: a session that it did not speak of is lost.
+    func end(_ round: OwnerShards.Round, of owner: inout OwnerShards, _ outbox: inout Outbox) {
+        var changed: [OwnerShards.Index] = []
+        for user in owner.users.users(of: round.ranges) {
+            let grace = owner.policies.policy(of: owner.users.user(at: user)).offlineGrace
+            var lostCount: UInt64 = 0
+            let isChanged = owner.users.modify(user) { user in
+                var isChanged = false
+                for place in user.sessions.indices {
+                    let session = user.sessions[place]
+                    guard session.peer == peer, session.epoch != round.epoch, session.missedUntil == nil else { continue }
+                    if user.lose(place, until: now.instant + grace) { lostCount += 1 }
+                    isChanged = true
+                }
+                return isChanged
+            }
+            owner.counters.sessionsLost += lostCount
+            if isChanged { changed.append(user) }
+        }
+        for user in changed { owner.refresh(user, at: now, into: &outbox) }
+    }
+}

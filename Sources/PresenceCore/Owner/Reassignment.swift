@@ -1,0 +1,73 @@
+import PresenceWire
+
+/// Gives every user the role that a new ring says.
+///
+/// Users whom this node kept for another owner, and owns now, are served from what it kept.
+struct Reassignment {
+    /// What a new ring says of a user.
+    struct Role {
+        /// 0 is this node.
+        let owner: PeerIndex
+        /// This node owns the slot and has heard what all others hold of it.
+        let decides: Bool
+    }
+
+    let now: Now
+
+    func apply(_ role: (Slot) -> Role, to owner: inout OwnerShards, _ outbox: inout Outbox) {
+        var misrouted: [[UserID]] = []
+        for index in owner.users.places where owner.users.isLive(index) {
+            let role = role(owner.users[index].slot)
+            if role.decides {
+                promote(index, in: &owner, &outbox)
+                continue
+            }
+            guard !owner.users[index].isReplica else { continue }
+            for peer in Set(owner.users[index].watchers + owner.users[index].sessionPeers).sorted() {
+                while misrouted.count <= peer { misrouted.append([]) }
+                misrouted[peer].append(owner.users.user(at: index))
+            }
+            owner.users.modify(index) { $0.becomeReplica() }
+        }
+        // Nodes that had registered here for users of other owners register there.
+        for (peer, users) in misrouted.enumerated() where !users.isEmpty { outbox.send(.misrouted(users), to: peer) }
+    }
+
+    /// This node owns a user whom it kept for another owner. An ONLINE is doubted until a session vouches for it.
+    private func promote(_ index: OwnerShards.Index, in owner: inout OwnerShards, _ outbox: inout Outbox) {
+        guard owner.users[index].isReplica else { return }
+        let time = owner.knownSince(at: now)
+        owner.users.modify(index) { user in
+            user.isReplica = false
+            // From now on it is shown by the rule that is known here.
+            user.keptBeforeRule = []
+            user.record.knownSince = time
+        }
+        // What may not be seen is newer than what was shown before.
+        if let privacy = owner.users[index].record.privacy, privacy.version > owner.users[index].record.version {
+            owner.renewVersion(of: index, at: now)
+            owner.publish(index, into: &outbox)
+        }
+        let doubtDeadline = now.instant + owner.settings.reconnectGrace
+        owner.users.modify(index) { user in
+            // The gateways may not have heard of all: the owner before held targets back until they were on disk, or never knew them.
+            user.subscriptions.relearn(at: time)
+            if user.record.statusType == .online { user.doubtDeadline = doubtDeadline }
+        }
+        owner.noteSurplus(index, at: now)
+        owner.noteStrangers(index, at: now)
+        owner.noteOutlived(index, at: now)
+        owner.schedule(index, at: now)
+    }
+}
+
+extension OwnedUser {
+    /// Another node owns the user: this one keeps its facts, and nothing that only an owner has.
+    fileprivate mutating func becomeReplica() {
+        isReplica = true
+        sessions = []
+        watchers = []
+        (listMark, untoldCount) = (0, 0)
+        (doubtDeadline, repairDueAt) = (nil, nil)
+    }
+}

@@ -1,0 +1,179 @@
+import PresenceWire
+
+/// Rows that another node sends, because this node keeps their users too: what is newer replaces what is here, and goes to disk.
+struct ReceivedRows {
+    let rows: [Row]
+    /// The sender waits until the rows are on disk. What is known here goes there again, because it may be on its way behind others.
+    let isAwaited: Bool
+    let now: Now
+
+    /// Takes a durable row back at the start.
+    static func load(_ row: Row, into owner: inout OwnerShards, at now: Now) throws(RowError) {
+        owner.clock.observe(row.version)
+        let user = owner.index(of: row.user)
+        switch row.kind {
+        case .status: _ = owner.keep(try owner.users[user].record(in: row, RecordFacts(row)), at: user, isOwn: true, now: now)
+        case .visibility:
+            let privacy = try Privacy(row)
+            owner.users.modify(user) { $0.record.privacy = privacy }
+        case .subscription:
+            let entry = try Subscription(row).learnt(at: owner.clock.milliseconds(at: now.wall))
+            owner.users.modify(user) { _ = $0.subscriptions.merge(entry) }
+        case .member, .clock, .policy, .kick: throw RowError(row, "no fact of a user")
+        }
+        owner.schedule(user, at: now)
+    }
+
+    /// Returns whether all of the rows could be believed: a row from a clock that is far ahead is not kept.
+    func merge(into owner: inout OwnerShards, isOwned: (UserID) -> Bool, _ outbox: inout Outbox) throws(RowError) -> Bool {
+        var isBelieved = true
+        for (place, row) in rows.enumerated() {
+            guard owner.clock.accepts(row.version, at: now.wall) else {
+                owner.counters.clocksRefused += 1
+                isBelieved = false
+                continue
+            }
+            let (user, isNew) = owner.users.insert(row.user)
+            if isNew, !isOwned(row.user) { owner.users.modify(user) { $0.isReplica = true } }
+            let isWritten =
+                switch row.kind {
+                case .status: try merge(row, with: try rule(after: place), of: user, into: &owner, &outbox)
+                case .visibility: merge(try Privacy(row), of: user, into: &owner, &outbox)
+                case .subscription: merge(try Subscription(row), row, of: user, into: &owner, &outbox)
+                case .member, .clock, .policy, .kick: throw RowError(row, "is no fact of a user")
+                }
+            if isAwaited, !isWritten { write(row, again: owner.users[user], &outbox) }
+            if !owner.users[user].isReplica { owner.schedule(user, at: now) }
+        }
+        return isBelieved
+    }
+
+    /// The rule of the same user that follows a record: the two were written together, and are taken together.
+    ///
+    /// If the record were taken alone, it would be shown by an older rule, and need another version once the rule is there.
+    private func rule(after place: Int) throws(RowError) -> Privacy? {
+        guard place + 1 < rows.count, rows[place + 1].kind == .visibility, rows[place + 1].user == rows[place].user else { return nil }
+        return try Privacy(rows[place + 1])
+    }
+
+    /// What is known here is not older than `row`.
+    private func write(_ row: Row, again user: OwnedUser, _ outbox: inout Outbox) {
+        switch row.kind {
+        case .status: if user.record.version > .zero { outbox.rows.append(Row(user.record)) }
+        case .visibility: if let privacy = user.record.privacy { outbox.rows.append(Row(privacy, of: row.user)) }
+        default: outbox.rows.append(row)
+        }
+    }
+
+    // Each returns whether it has written a row.
+
+    private func merge(
+        _ row: Row, with rule: Privacy?, of user: OwnerShards.Index, into owner: inout OwnerShards, _ outbox: inout Outbox
+    ) throws(RowError) -> Bool {
+        let old = owner.users[user].keptBeforeRule.first ?? owner.users[user].record
+        // A viewer may have been shown the old record, and the owner, who has hidden the user since, may never have heard of it.
+        if owner.users[user].isReplica, old.privacy == nil, old.version > .zero, row.version > old.version, row.namesRule {
+            outbox.rowsForOwners.append(Row(old))
+        }
+        let facts = try RecordFacts(row)
+        let isWritten = merge(try owner.users[user].record(in: row, facts, with: rule), of: user, into: &owner, &outbox)
+        // An owner shows at once what it takes, by the rule that it has: sending it again later does not undo that.
+        if owner.users[user].record.version == row.version {
+            owner.users.modify(user) { user in
+                let isKept = user.isReplica && user.awaitsRule(facts) && old.version < row.version
+                user.keptBeforeRule = isKept ? [old] : []
+            }
+        }
+        return isWritten
+    }
+
+    private func merge(
+        _ record: Record, of user: OwnerShards.Index, into owner: inout OwnerShards, _ outbox: inout Outbox
+    ) -> Bool {
+        guard owner.users[user].isReplica else { return owner.adopt(record, at: user, now: now, into: &outbox) }
+        let old = owner.users[user].record
+        guard owner.keep(record, at: user, now: now) else { return false }
+        let kept = owner.users[user].record
+        var rows = [Row(kept)]
+        if let privacy = kept.privacy, privacy.version != old.privacy?.version { rows.append(Row(privacy, of: kept.user)) }
+        outbox.rows += rows
+        if kept.version != record.version, kept.version != old.version { outbox.rowsForOwners += rows }
+        return true
+    }
+
+    private func merge(
+        _ entry: Subscription, _ row: Row, of user: OwnerShards.Index, into owner: inout OwnerShards, _ outbox: inout Outbox
+    ) -> Bool {
+        guard owner.users[user].isReplica else { return owner.merge([entry], at: user, now: now, into: &outbox) }
+        guard owner.accepts(entry.version, at: now) else { return false }
+        let entry = entry.learnt(at: owner.clock.milliseconds(at: now.wall))
+        guard owner.users.modify(user, { $0.subscriptions.merge(entry) }) else { return false }
+        outbox.rows.append(row)
+        return true
+    }
+
+    /// Another node knows a newer rule. With what is known here of the user it is a new fact.
+    private func merge(
+        _ privacy: Privacy, of user: OwnerShards.Index, into owner: inout OwnerShards, _ outbox: inout Outbox
+    ) -> Bool {
+        let record = owner.users[user].record
+        guard privacy.isNewer(than: record.privacy), owner.accepts(privacy.version, at: now) else { return false }
+        let old = record.privacy?.version ?? .zero
+        // A viewer may have been shown the record by another rule under the version that it has, whichever of them shows more.
+        let isRuleNewer = privacy.writtenAt > record.privacy?.writtenAt ?? .zero && privacy.version <= record.version
+        let before = owner.users.modify(user) { user in
+            user.record.privacy = privacy
+            return user.keptBeforeRule.takeAll().first
+        }
+        guard !owner.users[user].isReplica else {
+            // The owner, who has hidden the user since, may never have heard of what was kept here before.
+            let isUnaware = before.map(owner.users[user].record.isBehind) ?? (isRuleNewer || privacy.isUnknown(to: record))
+            var kept = privacy
+            // The newer rule may be in an older row.
+            if privacy.version < old || isUnaware {
+                kept.raise(to: owner.clock.next(at: now.wall))
+                owner.users.modify(user) { $0.record.privacy = kept }
+            }
+            outbox.rows.append(Row(kept, of: record.user))
+            if kept.version != privacy.version { outbox.rowsForOwners.append(Row(kept, of: record.user)) }
+            return true
+        }
+        owner.renewVersion(of: user, at: now)
+        owner.refresh(user, StatusChange(isNews: true), at: now, into: &outbox)
+        // What has changed with it has a newer version, and is written without the rule.
+        let renewed = owner.users[user].record
+        if let privacy = renewed.privacy, !renewed.changesPrivacy { outbox.rows.append(Row(privacy, of: record.user)) }
+        if privacy.visibility.friends != record.privacy?.visibility.friends ?? [] { owner.friendsChanged(of: user, at: now, into: &outbox) }
+        return true
+    }
+}
+
+extension OwnedUser {
+    /// A record that a row of the disk or of another node says.
+    ///
+    /// The rule about who may see the user has a row of its own. A record that was written without knowing the newest rule, or the newest faces,
+    /// has none.
+    ///
+    /// - Parameters:
+    ///   - facts: what the row says.
+    ///   - rule: what came with it.
+    func record(in row: Row, _ facts: RecordFacts, with rule: Privacy? = nil) throws(RowError) -> Record {
+        var record = try facts.record(in: row)
+        let known = facts.ruleNamed
+        if let rule, known == (rule.writtenAt, rule.version), rule.isNewer(than: self.record.privacy) {
+            record.privacy = rule
+            return record
+        }
+        guard let privacy = self.record.privacy else { return record }
+        // What is not newer than what is here, or than the faces, brings nothing that was shown without them.
+        let isOlder = row.version <= max(self.record.version, privacy.version)
+        if known.writtenAt >= privacy.writtenAt, known.version >= privacy.version || isOlder { record.privacy = privacy }
+        return record
+    }
+
+    /// The writer of a record knew a newer rule than this node.
+    fileprivate func awaitsRule(_ facts: RecordFacts) -> Bool {
+        let privacy = record.privacy ?? Privacy()
+        return facts.ruleNamed > (privacy.writtenAt, privacy.version)
+    }
+}

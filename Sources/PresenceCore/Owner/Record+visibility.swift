@@ -1,0 +1,36 @@
+import PresenceWire
+
+/// Who may see a user: decided by the owner, kept in the record, and obeyed wherever a record is shown
+/// (``PresenceWire/Record/shown(to:)-(UserID)``).
+extension Record {
+    /// Brings what others are shown of a changed record in line with a new rule, and with the time.
+    ///
+    /// - Parameter face: the record with what has changed beside the rule.
+    mutating func changePrivacy(to change: StatusChange.Visibility?, face: Record, by policy: Policy, at now: Now) {
+        guard hasPrivacy || change != nil else { return }
+        var privacy = privacy ?? Privacy()
+        if let change {
+            // A viewer who may see the user again sees the user come: nothing is dated before the user was shown as gone.
+            if privacy.isOpened(by: change.visibility), statusType == .online {
+                let isNewText = privacy.faces.contains { $0.customStatus != customStatus }
+                if isNewText { lastCustomStatusUpdateTime = now.wall }
+                lastUpdateTime = max(now.wall, lastUpdateTime + 1)
+                lastOnlineStatusUpdateTime = now.wall
+                lastSeenTime = max(lastSeenTime, now.wall)
+            }
+            let hidden = face.hidden(at: version, now.wall, by: policy)
+            privacy = privacy.changed(to: change.visibility, writtenAt: change.writtenAt, face: hidden, at: version)
+        }
+        privacy.expire(at: now.wall, version: version)
+        self.privacy = privacy
+    }
+
+    /// Something that is shown to those who may not see the user has ended.
+    func hasExpiredFace(at wall: Milliseconds) -> Bool {
+        guard let expiry = privacy?.nextExpiry else { return false }
+        return expiry <= wall
+    }
+
+    /// This record is the first with a new rule of who may see the user, or with new faces.
+    var changesPrivacy: Bool { hasPrivacy && privacy?.version == version }
+}

@@ -1,0 +1,109 @@
+import PresenceWire
+
+/// A `subscribe` at the owner of the user who calls.
+struct SubscribeRequest {
+    enum Outcome {
+        /// Nothing has changed.
+        case refused(Answer)
+        /// The answer waits for the disk.
+        case done(Answer)
+    }
+
+    let request: Request
+    /// How long the subscriptions last; nil for ever.
+    let seconds: Int64?
+    let type: UInt8
+    /// The session that asks, if it is known.
+    let session: SessionID?
+    let now: Now
+
+    private var id: UserID { request.user }
+
+    /// - Parameter isCounted: all nodes have said how many of their users follow the targets.
+    func perform(
+        _ asked: [OwnerOperation.Target], isCounted: Bool, on owner: inout OwnerShards, into outbox: inout Outbox
+    ) -> Outcome {
+        let crowded = isCounted ? [] : crowded(asked, at: owner)
+        guard crowded.isEmpty else { return .refused(.crowded(crowded)) }
+        let strangers = type == Subscription.friendOnlineStatus ? strangers(among: asked, at: owner) : []
+        let policy = owner.policies.policy(of: id)
+        if !strangers.isEmpty, policy.errorShape == .wholeCall { return .refused(.refused(.noFriends(strangers))) }
+        _ = owner.accepts(request.begunAt, at: now)
+        let targets = asked.filter { !strangers.contains($0.user) }
+        let surplus = surplus(of: targets, by: policy, at: owner)
+        if !surplus.isEmpty, policy.errorShape == .wholeCall {
+            return .refused(.subscribed(evicted: [], refused: surplus, strangers: []))
+        }
+        let evicted = subscribe(targets, surplus, on: &owner, into: &outbox)
+        return .done(.subscribed(evicted: evicted, refused: surplus, strangers: strangers))
+    }
+
+    /// Returns who was evicted, also by an earlier attempt of the same call whose answer was lost. For `refused` there is no room.
+    private func subscribe(
+        _ targets: [OwnerOperation.Target], _ refused: [UserID], on owner: inout OwnerShards, into outbox: inout Outbox
+    ) -> [UserID] {
+        let user = owner.index(of: id)
+        let version = owner.clock.next(at: now.wall)
+        let expiresAt = seconds.map { now.wall + $0 * 1_000 }
+        var changed: [Subscription] = []
+        let sessionPeers = owner.users[user].sessionPeers
+        let accepted = targets.map(\.user).filter { !refused.contains($0) }
+        let done = owner.users[user].subscriptions.done(accepted, since: request.isRepeated ? request.begunAt : nil)
+        let doneTargets = (done.added + done.evicted).map(\.target)
+        for target in targets where !doneTargets.contains(target.user) && !refused.contains(target.user) {
+            var entry = Subscription(
+                target: target.user, subscribeType: type(of: target.user, for: owner.users[user]), subscribedAt: now.wall,
+                expiresAt: expiresAt, version: version)
+            // The gateways hear of it when it is on disk; until then no position that they claim counts (``OwnerShards/noteTold(_:)``).
+            entry.learntAt = sessionPeers.isEmpty ? owner.knownSince(at: now) : .max
+            if owner.users.modify(user, { $0.subscriptions.merge(entry) }) { changed.append(entry) }
+        }
+        let evictionVersion = owner.clock.next(at: now.wall)
+        let evicted = owner.evict(downTo: owner.subscriptionsMax(of: user), from: user, version: evictionVersion)
+        // Only one of several sessions has made the call, or one that is not known here: then all are told by their streams.
+        let sessions = owner.users[user].sessions
+        let isAlone = sessions.count == 1 && (session ?? sessions[0].id) == sessions[0].id
+        let kept = targets.filter { owner.users[user].subscriptions.entry(for: $0.user) != nil }
+        let followed = kept.map {
+            Interest.Followed(
+                target: $0.user, told: isAlone || $0.told == .max ? $0.told : nil, since: version.milliseconds,
+                subscribeType: type(of: $0.user, for: owner.users[user]), expiresAt: expiresAt)
+        }
+        let interest = owner.change(of: user, added: followed, removed: evicted, by: session)
+        outbox.interestsWhenStored += sessionPeers.map { ($0, interest) }
+        if !sessionPeers.isEmpty { owner.users.modify(user) { $0.untoldCount += 1 } }
+        // What an earlier attempt wrote may be nowhere else yet.
+        outbox.rows += (changed + evicted + done.added + done.evicted).map { Row($0, of: id) }
+        owner.schedule(user, at: now)
+        return (evicted + done.evicted).map(\.target)
+    }
+
+    /// Targets for which there is no room where the policy evicts nobody.
+    private func surplus(of targets: [OwnerOperation.Target], by policy: Policy, at owner: OwnerShards) -> [UserID] {
+        guard policy.overflow == .reject else { return [] }
+        let list = owner.users.index(of: id).map { owner.users[$0].subscriptions } ?? Subscriptions()
+        let new = targets.filter { list.entry(for: $0.user) == nil }
+        return new.dropFirst(max(Int(policy.subscriptionsMax) - list.liveCount, 0)).map(\.user)
+    }
+
+    /// Targets for which this node cannot tell alone whether one more may follow them.
+    private func crowded(_ targets: [OwnerOperation.Target], at owner: OwnerShards) -> [UserID] {
+        let share = Int(owner.policies.policy(of: id).followersMax) / owner.nodesCount
+        let known = owner.users.index(of: id)
+        return targets.map(\.user).filter { target in
+            let isFollowed = known.map { owner.users[$0].subscriptions.entry(for: target) != nil } ?? false
+            return !isFollowed && !owner.users.hasRoom(for: target, share: share)
+        }
+    }
+
+    /// Targets that are not friends of the user.
+    private func strangers(among targets: [OwnerOperation.Target], at owner: OwnerShards) -> [UserID] {
+        let friends = owner.users.index(of: id).flatMap { owner.users[$0].record.privacy?.visibility.friends } ?? []
+        return targets.map(\.user).filter { !friends.contains($0) }
+    }
+
+    /// A subscription of its own right stays so when the target is followed as a friend: the end of the friendship does not end it.
+    private func type(of target: UserID, for user: OwnedUser) -> UInt8 {
+        min(user.subscriptions.entry(for: target)?.subscribeType ?? type, type)
+    }
+}

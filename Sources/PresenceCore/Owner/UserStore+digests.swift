@@ -1,0 +1,72 @@
+import PresenceWire
+
+/// What this node says of its users to nodes that compare: rows, and hashes of slots and ranges of slots.
+extension UserStore {
+    /// All rows of a slot's users, in a fixed order.
+    func rows(of slot: Slot) -> [Row] {
+        var rows: [Row] = []
+        for index in users(of: slot) {
+            let user = user(at: index)
+            if self[index].record.version > .zero { rows.append(Row(self[index].record)) }
+            if let privacy = self[index].record.privacy { rows.append(Row(privacy, of: user)) }
+            rows += self[index].subscriptions.entries.map { Row($0, of: user) }
+        }
+        return rows
+    }
+
+    /// Whether this node is to keep by a ring what a peer offers, and knows something else of it.
+    func wants(_ offered: SlotHash, by placement: Placement) -> Bool {
+        placement.isKept(offered.slot, by: 0) && hash(of: offered.slot) != offered.hash
+    }
+
+    /// One hash for each range of slots over the slots for which `isWanted` holds.
+    func digest(where isWanted: (Slot) -> Bool) -> [UInt64] {
+        var hashes = Array(repeating: UInt64(0), count: Message.digestRangesCount)
+        let slotsInRange = Ring.slotsCount / Message.digestRangesCount
+        forEachSlot { slot, hash in
+            if isWanted(slot) { hashes[Int(slot) / slotsInRange] ^= StableHash.mix(hash, UInt64(slot)) }
+        }
+        return hashes
+    }
+
+    /// For each peer in turn, one hash for each of `ranges`: what this node knows that it watches and hosts.
+    func viewHashes(of ranges: Range<Int>, peersCount: Int) -> [UInt64] {
+        var hashes = [UInt64](repeating: 0, count: peersCount * ranges.count)
+        for range in ranges {
+            let place = range - ranges.lowerBound
+            forEachUser(in: ViewDigest.slots(of: range)) { user in
+                guard !self[user].isReplica else { return }
+                let hash = ViewDigest.hash(self[user].nameHash, self[user].record.version)
+                for peer in self[user].watchers { hashes[peer * ranges.count + place] ^= hash }
+                for session in self[user].sessions where session.missedUntil == nil {
+                    hashes[session.peer * ranges.count + place] ^= ViewDigest.hash(of: session.id)
+                }
+            }
+        }
+        return hashes
+    }
+
+    /// One hash for each of the smaller ranges: what this node knows that a peer watches and hosts, and what it has told it of lists.
+    func registeredHashes(of peer: PeerIndex) -> [UInt64] {
+        var hashes = [UInt64](repeating: 0, count: Message.digestRangesCount)
+        for range in hashes.indices {
+            forEachUser(in: SlotRanges.slots(of: range)) { user in
+                guard !self[user].isReplica else { return }
+                if self[user].watchers.contains(peer) {
+                    let version = ViewDigest.hash(self[user].nameHash, self[user].record.version)
+                    hashes[range] ^= ViewDigest.hash(version, knownSince: self[user].record.knownSince)
+                }
+                for session in self[user].sessions where session.peer == peer && session.missedUntil == nil {
+                    hashes[range] ^= ViewDigest.ownerHash(of: session.id, mark: self[user].toldListMark)
+                }
+            }
+        }
+        return hashes
+    }
+
+    /// The version held of a user, whoever owns it now; nil for nobody.
+    func version(of user: Index) -> SlotHash? {
+        guard isLive(user) else { return nil }
+        return SlotHash(slot: self[user].slot, hash: ViewDigest.hash(self[user].nameHash, self[user].record.version))
+    }
+}
