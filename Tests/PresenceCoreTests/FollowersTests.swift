@@ -127,7 +127,7 @@ import Testing
     @Test func whatWasAskedForIsForgottenBeyondItsBound() {
         var followers = FollowerCounts()
         followers.change(user("star"), by: 1)
-        for number in 0...FollowerCounts.askedMax { _ = followers.share(user("\(number)")) }
+        for number in 0...FollowerCounts.sharedMax { _ = followers.share(user("\(number)")) }
         #expect(followers.share(user("star")) == 1)
         #expect(!followers.hasRoom(for: user("star"), share: 5))
         #expect(followers.hasRoom(for: user("1"), share: 5))

@@ -78,7 +78,7 @@ import Testing
         var owners = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let ann = UserID(app: "default", id: "ann")
-        owners.register(ann, at: cluster.now, into: &outbox)
+        owners.perform(Request(id: 1, user: ann, operation: .register), from: 1, at: cluster.now, into: &outbox)
         // The other side has written a newer record and has not heard of the import.
         var other = Record(blank: ann)
         other.version = Version(milliseconds: cluster.now.wall + 5, counter: 0, node: 2)

@@ -16,7 +16,7 @@ import Testing
             (user.record.version, user.record.statusType, user.record.lastUpdateTime) = (version(3), .online, 3)
             _ = user.subscriptions.merge(entry)
             user.open(session)
-            _ = user.lose(0, until: now.instant + .seconds(10))
+            _ = user.disconnect(0, until: now.instant + .seconds(10))
         }
         return ann
     }
@@ -79,7 +79,7 @@ import Testing
     mutating func reviewsFollowWhatEndsAtAnInstant() {
         let ann = insertAnn()
         #expect(users.nextReview == now.instant + .seconds(10))
-        users.modify(ann) { $0.doubtDeadline = now.instant + .seconds(3) }
+        users.modify(ann) { $0.confirmationDeadline = now.instant + .seconds(3) }
         #expect(users.nextReview == now.instant + .seconds(3))
         users.modify(ann) { $0.repairDueAt = now.instant + .seconds(2) }
         #expect(users.nextReview == now.instant + .seconds(2))
@@ -102,7 +102,7 @@ import Testing
         }
         #expect(users.takeExpiry(at: 3 + Subscriptions.tombstoneHorizon) == nil)
         #expect(users.takeExpiry(at: 4 + Subscriptions.tombstoneHorizon) == ann)
-        users.modify(ann) { _ = $0.subscriptions.forgetTombstones(at: 4 + Subscriptions.tombstoneHorizon) }
+        users.modify(ann) { _ = $0.subscriptions.expireTombstones(at: 4 + Subscriptions.tombstoneHorizon) }
         #expect(users.brokenInvariant() == nil)
         let eve = users.insert(user("eve")).index
         users.modify(eve) { $0.record.version = version(7) }
@@ -133,7 +133,7 @@ import Testing
             case 1: user.record.statusType = .offline
             case 2: _ = user.subscriptions.merge(entry)
             case 3: user.isReplica = true
-            case 4: user.doubtDeadline = now.instant
+            case 4: user.confirmationDeadline = now.instant
             case 5: _ = user.subscriptions.merge(tombstone)
             default: user.sessions.append(second)
             }

@@ -121,7 +121,7 @@ extension OwnerShards {
         users.modify(user) { user in
             counters.sessionsKicked += UInt64(user.sessions.count { !$0.isCounted })
             user.sessions = []
-            user.doubtDeadline = nil
+            user.confirmationDeadline = nil
             user.statusAfterLast = .unlogined
         }
         refresh(user, StatusChange(isLogout: true), at: now, into: &outbox)

@@ -41,7 +41,7 @@ extension Node {
                 json.userStatus(face)
             }
         }
-        if let doubt = user.doubtDeadline { json.member("doubtedForMilliseconds", max((doubt - now.instant).wholeMilliseconds, 0)) }
+        if let doubt = user.confirmationDeadline { json.member("doubtedForMilliseconds", max((doubt - now.instant).wholeMilliseconds, 0)) }
         json.key("because")
         json.array { json in
             for reason in reasons(of: user, at: now) { json.string(reason) }
@@ -57,11 +57,11 @@ extension Node {
         if record.version == .zero { return ["nothing was ever written about the user: UNLOGINED"] }
         var reasons = user.sessions.map { session in
             let place = "\(session.platform) on \(peers[session.peer].peer.id)"
-            guard let until = session.missedUntil else { return "a session is open: \(place)" }
+            guard let until = session.graceDeadline else { return "a session is open: \(place)" }
             return "a session was lost, and is waited for another \(max((until - now.instant).wholeMilliseconds, 0)) ms: \(place)"
         }
         reasons += record.pushDevices.map { "vendor push reaches a device, until \($0.until) at least: \($0.platform)" }
-        if let doubt = user.doubtDeadline, user.sessions.isEmpty {
+        if let doubt = user.confirmationDeadline, user.sessions.isEmpty {
             let left = max((doubt - now.instant).wholeMilliseconds, 0)
             reasons.append("this node has just become the owner; the ONLINE it found is believed for another \(left) ms")
         }
@@ -109,7 +109,7 @@ extension Node {
                     json.member("platform", session.platform)
                     json.member("deviceID", session.deviceID)
                     json.member("node", peers[session.peer].peer.id.rawValue)
-                    if let until = session.missedUntil {
+                    if let until = session.graceDeadline {
                         json.member("waitedForMilliseconds", max((until - now.instant).wholeMilliseconds, 0))
                     }
                 }

@@ -42,13 +42,15 @@ extension Node {
     package mutating func queueDepth(for peer: PeerIndex) -> Int { peers[peer].link.depth }
 
     /// This node is the owner of a user, and waits whether there are sessions of which it has not heard.
-    package func doubts(_ user: UserID) -> Bool { owners.index(ofKnown: user).map { owners.users[$0].doubtDeadline != nil } ?? false }
+    package func doubts(_ user: UserID) -> Bool {
+        owners.index(ofKnown: user).map { owners.users[$0].confirmationDeadline != nil } ?? false
+    }
 
     /// Traps when a machine of this node is in a state that cannot be. Mutating, as ``isAlone``.
-    package mutating func checkInvariants() {
-        ownership.checkInvariants()
-        owners.users.checkInvariants()
-    }
+    package mutating func checkInvariants() { ownership.checkInvariants() }
+
+    /// Traps when a value that is derived from the users is not what it follows from. Walks over all users.
+    package mutating func checkUsers() { owners.users.checkInvariants() }
 
     /// The ring that this node goes by.
     package var ringID: UInt64 { placement.id }

@@ -1,5 +1,6 @@
-/// When each of many is due: the earliest first, of those that are due together the lowest index. Everybody is in it once at most: what is put
-/// off, moved forward or removed leaves nothing behind, however far away it was.
+/// When each of many entries is due: the earliest first, of those that are due together the lowest index.
+///
+/// Each index is in it at most once. A deadline that is put off, moved forward or removed leaves nothing behind.
 ///
 /// A binary heap that knows each one's place.
 struct Deadlines<Time: Comparable> {
@@ -18,7 +19,7 @@ struct Deadlines<Time: Comparable> {
 
     var count: Int { heap.count }
 
-    /// Who is due first, and when.
+    /// The entry that is due first.
     var first: (at: Time, index: Index)? { heap.first.map { ($0.at, $0.index) } }
 
     /// When `index` is due; nil for never.

@@ -2,20 +2,20 @@ import PresenceWire
 
 /// How many of the users that this node owns follow each user: this node's part of what `subscription.maxPerTarget` bounds (R6).
 ///
-/// While every node has at most its share of the followers that a user may have, nobody needs to be asked who takes one more. Who has
-/// more than that asks all others first; those that were asked take none without asking from then on, so that the sum stays right, as long
-/// as nobody forgets it: see the article Architecture for when it may be exceeded.
+/// While every node has at most its share of the followers that a user may have, a node accepts one more without asking. A node with more
+/// than its share asks all others first. From then on those nodes ask, too, and the sum stays right. The article Architecture says when the
+/// bound may be exceeded.
 struct FollowerCounts {
-    /// Users of whom others have asked and whom nobody here follows; beyond it they are forgotten. 16,384.
-    static let askedMax = 1 << 14
+    /// Targets without a follower here whose count another node has read; beyond it they are dropped. 16,384.
+    static let sharedMax = 1 << 14
 
     private struct Entry {
         var count = 0
-        var isAsked = false
+        var isShared = false
     }
 
     private var entries = UserTable<Entry>()
-    /// Entries that are here only because somebody has asked.
+    /// Entries that are here only because another node has read the count.
     private var emptyCount = 0
 
     func count(of target: UserID) -> Int { entries.index(of: target).map { entries[$0].count } ?? 0 }
@@ -23,14 +23,14 @@ struct FollowerCounts {
     /// Whether one more may be taken without asking anybody.
     func hasRoom(for target: UserID, share: Int) -> Bool {
         guard let index = entries.index(of: target) else { return share > 0 }
-        return !entries[index].isAsked && entries[index].count < share
+        return !entries[index].isShared && entries[index].count < share
     }
 
     mutating func change(_ target: UserID, by step: Int) {
         let index = entries.index(of: target, orInsert: Entry()).index
         let wasEmpty = entries[index].count == 0
         entries[index].count += step
-        guard entries[index].isAsked else {
+        guard entries[index].isShared else {
             if entries[index].count == 0 { entries.remove(index) }
             return
         }
@@ -40,10 +40,10 @@ struct FollowerCounts {
     /// The count for another node, which may accept one more. From then on this node must ask before it accepts a follower of `target`.
     mutating func share(_ target: UserID) -> Int {
         let index = entries.index(of: target, orInsert: Entry()).index
-        guard !entries[index].isAsked else { return entries[index].count }
-        entries[index].isAsked = true
+        guard !entries[index].isShared else { return entries[index].count }
+        entries[index].isShared = true
         if entries[index].count == 0 { emptyCount += 1 }
-        defer { if emptyCount > Self.askedMax { forgetAsked() } }
+        defer { if emptyCount > Self.sharedMax { dropShared() } }
         return entries[index].count
     }
 
@@ -55,14 +55,14 @@ struct FollowerCounts {
             guard entry.count == follows[target] ?? 0 else {
                 return "\(target) has \(follows[target] ?? 0) followers, \(entry.count) are counted"
             }
-            guard entry.count > 0 || entry.isAsked else { return "\(target) has no followers, and no node has read its count" }
+            guard entry.count > 0 || entry.isShared else { return "\(target) has no followers, and no node has read its count" }
             if entry.count == 0 { emptyCount += 1 } else { countedCount += 1 }
         }
         guard countedCount == follows.count else { return "\(follows.count) users are followed, \(countedCount) are counted" }
         return emptyCount == self.emptyCount ? nil : "\(emptyCount) entries are empty, \(self.emptyCount) are counted"
     }
 
-    private mutating func forgetAsked() {
+    private mutating func dropShared() {
         for index in entries.places where entries.isLive(index) && entries[index].count == 0 { entries.remove(index) }
         emptyCount = 0
     }

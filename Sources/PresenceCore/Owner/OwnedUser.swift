@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// A member in the order in which this node heard of it; 0 is this node itself.
+/// A node, by the order in which this node met it; 0 is this node itself.
 public typealias PeerIndex = Int
 
 /// What an owner knows of one user.
@@ -8,33 +8,35 @@ struct OwnedUser {
     var record: Record
     let slot: Slot
     // Small fields stand side by side, because every user pays for the gaps between them.
-    /// Another node owns the user; this one keeps its facts and decides nothing (design §6).
+    /// Another node owns the user; this node keeps its facts and decides nothing.
     var isReplica = false
-    /// Changes of the list that the nodes with sessions will be told when these are on disk.
-    var untoldCount: Int32 = 0
+    /// Changes of the list that wait for a disk before they are sent to the nodes with sessions.
+    var unpublishedCount: Int32 = 0
     /// A hash of the user's ID.
     let nameHash: UInt64
     /// What ``SlotHashes`` holds of the user. Set by ``UserStore`` alone.
     var factsHash: UInt64 = 0
     /// Sorted by session ID.
     var sessions: [OwnedSession] = []
-    /// The nodes that want to be told; sorted, because the order reaches the wire.
+    /// The nodes that watch the user; sorted, because the order reaches the wire.
     var watchers: [PeerIndex] = []
     var subscriptions = Subscriptions()
-    /// Names the list as it was told to the nodes with sessions: another one with each change that they are told.
+    /// Names the list as it was sent to the nodes with sessions. It changes with each change that they are sent.
     var listMark: UInt64 = 0
-    /// Until then an ONLINE that no session vouches for is believed: the gateways may not have spoken yet (design §5).
-    var doubtDeadline: Instant?
-    /// The last proof of life. The record tells it with its next change that others are shown: under one version it says one thing.
+    /// Until then the user stays ONLINE without a session: gateways may still have sessions to report. Nil once the status is confirmed.
+    var confirmationDeadline: Instant?
+    /// The last proof of life. The record shows it from its next visible change on: under one version it says one thing.
     var lastSeenTime: Milliseconds = 0
-    /// What the user is when no session is left: by how the last one ended (T2, T7).
+    /// The status of the user when no session is left: by how the last one ended (T2, T7).
     var statusAfterLast = StatusType.offline
-    /// When the user is looked at because what is known of it may break a rule: a list longer than its quota, a friend's subscription to
-    /// one who is none, a custom status that outlived its OFFLINE. Two sides of a split have brought that together, or the policy has
-    /// changed; nil when nothing is suspected.
+    /// When the user is reviewed because its facts may break a rule; nil when they break none.
+    ///
+    /// The rules: the quota of the list, subscriptions of type 3 to friends alone, no custom status that outlives its OFFLINE. They
+    /// break when the facts of two sides of a split come together, and when the policy changes.
     var repairDueAt: Instant?
-    /// The record was written by somebody who knew of a newer rule about who may see the user, which is on its way: what was kept before,
-    /// because somebody may have been shown it. A list, which takes no room where it is empty.
+    /// The record that was kept before one whose writer knew a newer rule, which is on its way. A viewer may have been shown it.
+    ///
+    /// A list, which takes no room where it is empty.
     var keptBeforeRule: [Record] = []
 
     init(record: Record) {
@@ -43,7 +45,7 @@ struct OwnedUser {
         slot = record.user.slot
     }
 
-    /// What is kept of the user, as a hash; 0 for nothing. Changes nothing; but what does not say that it may is called on a copy of the user.
+    /// A hash of the user's facts; 0 for none. Changes nothing, and is `mutating` because another method is called on a copy of the user.
     mutating func currentFactsHash() -> UInt64 {
         var hash = subscriptions.isEmpty ? 0 : StableHash.mix(nameHash, subscriptions.hash)
         guard record.version > .zero || record.customStatusVersion > .zero else { return hash }
@@ -63,17 +65,17 @@ struct OwnedUser {
         guard zip(watchers, watchers.dropFirst()).allSatisfy({ $0 < $1 }) else { return "\(id): unsorted watchers: \(watchers)" }
         if let broken = subscriptions.brokenInvariant() { return "\(id): \(broken)" }
         guard isReplica else { return keptBeforeRule.isEmpty ? nil : "\(id) is not a replica and waits for a rule" }
-        let isIdle = sessions.isEmpty && watchers.isEmpty && doubtDeadline == nil && repairDueAt == nil && untoldCount == 0
+        let isIdle = sessions.isEmpty && watchers.isEmpty && confirmationDeadline == nil && repairDueAt == nil && unpublishedCount == 0
         return isIdle ? nil : "\(id) is a replica and has what only an owner has: \(self)"
     }
 
-    /// Nothing would be lost by forgetting this user.
+    /// Whether nothing is lost when the user is removed.
     var isBlank: Bool {
-        record.version == .zero && sessions.isEmpty && watchers.isEmpty && subscriptions.isEmpty && doubtDeadline == nil
+        record.version == .zero && sessions.isEmpty && watchers.isEmpty && subscriptions.isEmpty && confirmationDeadline == nil
     }
 
-    /// See ``listMark``; nil while there is something of the list to be told.
-    var toldListMark: UInt64? { untoldCount == 0 ? listMark : nil }
+    /// See ``listMark``; nil while a change of the list waits for a disk.
+    var publishedListMark: UInt64? { unpublishedCount == 0 ? listMark : nil }
 
     /// The nodes that hold a session of the user, sorted.
     var sessionPeers: [PeerIndex] {
@@ -84,11 +86,11 @@ struct OwnedUser {
 
     /// The status by the sessions: ONLINE while one is open or missed for less than its grace, or while push reaches one of `devices`.
     ///
-    /// While there is doubt, nothing is taken away, because other gateways may still have sessions to report.
+    /// While the status is unconfirmed, nothing is taken away, because other gateways may still have sessions to report.
     func status(with devices: [PushDevice]) -> (status: StatusType, platforms: [String]) {
         var platforms = sessions.map(\.platform) + devices.map(\.platform)
-        if doubtDeadline != nil { platforms += record.onlinePlatforms }
-        let isOnline = !sessions.isEmpty || !devices.isEmpty || (doubtDeadline != nil && record.statusType == .online)
+        if confirmationDeadline != nil { platforms += record.onlinePlatforms }
+        let isOnline = !sessions.isEmpty || !devices.isEmpty || (confirmationDeadline != nil && record.statusType == .online)
         if isOnline { return (.online, Array(platforms.sortedSet.prefix(Limits.sessionsPerUserMax))) }
         return (record.statusType == .online ? statusAfterLast : record.statusType, [])
     }
@@ -104,8 +106,8 @@ struct OwnedUser {
     /// The earliest instant at which something about this user ends by itself. Changes nothing, as ``currentFactsHash()``.
     @inline(__always)
     mutating func nextInstant() -> Instant {
-        var next = min(doubtDeadline ?? .farFuture, repairDueAt ?? .farFuture)
-        for session in sessions { next = min(next, session.missedUntil ?? .farFuture) }
+        var next = min(confirmationDeadline ?? .farFuture, repairDueAt ?? .farFuture)
+        for session in sessions { next = min(next, session.graceDeadline ?? .farFuture) }
         return next
     }
 
@@ -128,13 +130,13 @@ struct OwnedSession {
     let openedAt: Milliseconds
     let platform: String
     let deviceID: String
-    /// The registration round of its gateway's node that last spoke of it.
+    /// The last registration of its gateway's node that named it.
     var epoch: UInt64
-    /// Set when it was lost, or when its gateway's node is gone: until then the user is not shown without it.
-    var missedUntil: Instant?
+    /// Set when it was disconnected, or when its gateway's node is dead: until then the user stays ONLINE.
+    var graceDeadline: Instant?
     /// See ``PresenceWire/Attach/isPushReachable``.
     var isPushReachable: Bool
-    /// It was lost, and counted then. One that is missed because its node is gone may come back: it is counted when it is retired.
+    /// It was counted as disconnected. A session whose node is dead may come back: it is counted when it is retired.
     var isCounted = false
 
     init(
@@ -152,14 +154,14 @@ struct OwnedSession {
     /// The node of its gateway.
     var peer: PeerIndex { PeerIndex(peerNumber) }
 
-    /// Whether a login from this device and platform takes the place of this session, which is missed.
+    /// Whether a login from this device and platform takes the place of this session, which is in its grace.
     func isReplaced(by attach: Attach) -> Bool {
-        missedUntil != nil && platform == attach.platform && deviceID == attach.deviceID
+        graceDeadline != nil && platform == attach.platform && deviceID == attach.deviceID
     }
 }
 
 extension Record {
-    /// The user went away after the custom status was set, where that could not be known for certain.
+    /// The user went away after the custom status was set, and the status is still there.
     var hasOutlivedStatus: Bool {
         statusType != .online && !customStatus.isEmpty && customStatusVersion.milliseconds < lastOnlineStatusUpdateTime
     }
@@ -177,7 +179,7 @@ extension OwnedUser {
     mutating func endReplaced(by session: OwnedSession, isLogin: Bool, scope: Policy.MultiClient) -> [OwnedSession] {
         guard scope != .all else { return [] }
         let rivals = sessions.filter { scope == .single || $0.platform == session.platform }
-        // A session that is registered again, though a login has ended it, was opened before that login: the word of it was lost.
+        // A session that is registered again, though a login has ended it, was opened before that login: the message was lost.
         let newest = isLogin ? session : rivals.max { ($0.openedAt, $0.id) < ($1.openedAt, $1.id) }
         let ended = rivals.filter { $0.id != newest?.id }
         sessions.removeAll { session in ended.contains { $0.id == session.id } }
@@ -185,70 +187,70 @@ extension OwnedUser {
     }
 
     /// Ends the sessions that are more than a user may have. Returns them.
-    mutating func endSurplus() -> [OwnedSession] {
+    mutating func endBeyondLimit() -> [OwnedSession] {
         guard sessions.count > Limits.sessionsPerUserMax else { return [] }
         let ended = sessions.prefix(sessions.count - Limits.sessionsPerUserMax)
         sessions.removeFirst(ended.count)
         return Array(ended)
     }
 
-    /// Ends the sessions for which `isOver` holds, and which nobody has ended: they were lost. Returns how many were not counted as lost.
+    /// Removes the disconnected sessions for which `isOver` holds. Returns how many were not counted as disconnected.
     mutating func retire(where isOver: (OwnedSession) -> Bool) -> UInt64 {
-        var lostCount: UInt64 = 0
+        var disconnectedCount: UInt64 = 0
         sessions.removeAll { session in
             guard isOver(session) else { return false }
-            if !session.isCounted { lostCount += 1 }
+            if !session.isCounted { disconnectedCount += 1 }
             return true
         }
-        return lostCount
+        return disconnectedCount
     }
 
     /// What ``endWhatIsDue(at:offlineGrace:)`` has found.
     struct Ended {
-        /// Sessions that were not counted as lost.
-        var lostCount: UInt64 = 0
+        /// Sessions that were not counted as disconnected.
+        var disconnectedCount: UInt64 = 0
         /// The list of subscriptions is to be repaired.
         var isRepairDue = false
     }
 
-    /// Ends what has ended by itself at an instant: lost sessions, doubt, devices. The user is the next to be reviewed.
+    /// Ends what has ended by itself at an instant: graces of sessions, an unconfirmed status, devices.
     ///
-    /// - Parameter offlineGrace: how long a lost session may come back, by the policy.
+    /// - Parameter offlineGrace: how long a disconnected session may come back, by the policy.
     mutating func endWhatIsDue(at now: Now, offlineGrace: Duration) -> Ended {
         var ended = Ended()
-        if sessions.contains(where: { ($0.missedUntil ?? .farFuture) <= now.instant }) {
-            let lateness = sessions.compactMap(\.missedUntil).map { now.instant - $0 }.filter { $0 >= .zero }.min() ?? .zero
-            ended.lostCount = retire { ($0.missedUntil ?? .farFuture) <= now.instant }
+        if sessions.contains(where: { ($0.graceDeadline ?? .farFuture) <= now.instant }) {
+            let lateness = sessions.compactMap(\.graceDeadline).map { now.instant - $0 }.filter { $0 >= .zero }.min() ?? .zero
+            ended.disconnectedCount = retire { ($0.graceDeadline ?? .farFuture) <= now.instant }
             statusAfterLast = .offline
             dateLoss(lateness: lateness, graceBegan: now.wall - offlineGrace.wholeMilliseconds)
         }
-        if let doubt = doubtDeadline, doubt <= now.instant { doubtDeadline = nil }
+        if let doubt = confirmationDeadline, doubt <= now.instant { confirmationDeadline = nil }
         noteUnreachable(at: now)
         if let due = repairDueAt, due <= now.instant { (repairDueAt, ended.isRepairDue) = (nil, true) }
         return ended
     }
 
-    /// A user who was heard until the connection closed was last seen one grace before the OFFLINE, to the millisecond.
+    /// A user whose connection was alive until it closed was last seen one grace before the OFFLINE, to the millisecond.
     ///
-    /// The tick that ends a grace comes some milliseconds late. By them a viewer could tell a lost user from one who hides.
+    /// The tick that ends a grace comes some milliseconds late. By them a viewer could tell a disconnected user from one who hides.
     private mutating func dateLoss(lateness: Duration, graceBegan: Milliseconds) {
         let wasHeard = lastSeenTime + lateness.wholeMilliseconds + 1 >= graceBegan
         if sessions.isEmpty, wasHeard { lastSeenTime = max(lastSeenTime, graceBegan) }
     }
 
-    /// The session at `place` is lost: it may come back until the deadline. Returns whether it was not counted as lost.
-    mutating func lose(_ place: Int, until deadline: Instant) -> Bool {
-        sessions[place].missedUntil = deadline
+    /// The session at `place` is disconnected: it may come back until the deadline. Returns whether it was not counted as disconnected.
+    mutating func disconnect(_ place: Int, until deadline: Instant) -> Bool {
+        sessions[place].graceDeadline = deadline
         guard !sessions[place].isCounted else { return false }
         sessions[place].isCounted = true
         return true
     }
 
-    /// Sessions of `peer` may come back until the deadline, because their node is gone. Returns whether there is any.
-    mutating func miss(sessionsOf peers: Set<PeerIndex>, until deadline: Instant) -> Bool {
+    /// Sessions of dead nodes may come back until the deadline. Returns whether there is any.
+    mutating func awaitReturn(ofSessionsOn peers: Set<PeerIndex>, until deadline: Instant) -> Bool {
         var isChanged = false
         for place in sessions.indices where peers.contains(sessions[place].peer) {
-            sessions[place].missedUntil = deadline
+            sessions[place].graceDeadline = deadline
             isChanged = true
         }
         return isChanged

@@ -1,4 +1,4 @@
-/// Counts for the metrics. A session that ends is counted once: as logged out, lost, kicked or surplus.
+/// Counts for the metrics. A session that ends is counted once: as logged out, disconnected, kicked or evicted.
 struct OwnerCounters: Equatable, Sendable {
     var logouts: UInt64 = 0
     var sessionsLost: UInt64 = 0

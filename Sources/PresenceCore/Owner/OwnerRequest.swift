@@ -89,13 +89,13 @@ struct OwnerRequest {
     private func logout(_ session: SessionID?, on owner: inout OwnerShards, into outbox: inout Outbox) {
         let user = owner.index(of: id)
         let ended = owner.users[user].sessions.filter { session == nil || $0.id == session }
-        for session in ended where session.missedUntil == nil {
+        for session in ended where session.graceDeadline == nil {
             outbox.send(.end(session.id, user: id, reason: SessionEnd.logout), to: session.peer)
         }
         owner.counters.logouts += UInt64(ended.count { !$0.isCounted })
         owner.users.modify(user) { user in
             user.sessions.removeAll { session == nil || $0.id == session }
-            if session == nil { user.doubtDeadline = nil }
+            if session == nil { user.confirmationDeadline = nil }
             if session == nil || !ended.isEmpty { user.statusAfterLast = .unlogined }
         }
         let change = StatusChange(isLogout: session == nil, departed: ended)
@@ -149,8 +149,8 @@ struct OwnerRequest {
 
     /// Answered when no node shows any more what may not be seen: see ``Outbox/needsWitnesses``.
     ///
-    /// - Returns: false for a call that began before the one that wrote the rule: it comes late, and does not undo that rule. The caller tries
-    ///   again. The same for a call from a clock that is far ahead.
+    /// - Returns: false for a call that began before the call that wrote the rule: it comes late, and does not undo that rule. False also
+    ///   for a call from a clock that is far ahead. The caller tries again.
     private func setVisibility(_ change: Visibility.Change, on owner: inout OwnerShards, into outbox: inout Outbox) -> Bool {
         guard owner.accepts(request.begunAt, at: now) else { return false }
         let user = owner.index(of: id)
@@ -164,7 +164,7 @@ struct OwnerRequest {
             owner.refresh(user, change, at: now, into: &outbox)
             if new.friends != privacy.visibility.friends {
                 owner.endFriendships(of: user, at: now, into: &outbox)
-                owner.oweList(of: user, into: &outbox)
+                owner.queueList(of: user, into: &outbox)
             }
         } else {
             let record = owner.users[user].record

@@ -1,16 +1,17 @@
 import PresenceWire
 
-/// Friends of whom a user is told without having subscribed (T28, `friends.autoNotify`). The relationship chain says who they are
-/// (``PresenceWire/Visibility/Change``); they take no place in the user's list, and a subscription to one of them is another matter (T27),
-/// also one of type 3, which lasts no longer than the friendship (R3).
+/// Friends whose status a user is sent without a subscription (T28, `friends.autoNotify`).
+///
+/// The relationship chain says who they are (``PresenceWire/Visibility/Change``). They take no place in the user's list. A subscription to
+/// a friend is another matter (T27). A subscription of type 3 ends with the friendship (R3).
 extension OwnerShards {
-    /// Friends of whom the user is told without having subscribed, sorted.
+    /// Friends whose status the user is sent without a subscription, sorted.
     func friends(toldTo user: Index) -> [UserID] {
         guard users[user].record.hasPrivacy, policies.policy(of: users.user(at: user)).autoNotifiesFriends else { return [] }
         return users[user].friends
     }
 
-    /// All whom a user is told of, as far as it is known here.
+    /// Everybody whose status a user is sent, as far as this node knows.
     func list(of id: UserID) -> Interest {
         let user = index(ofKnown: id)
         var interest = Interest(whole: user.map { users[$0].subscriptions } ?? Subscriptions(), of: id)
@@ -19,8 +20,8 @@ extension OwnerShards {
         interest.mark = users[user].listMark
         if isUnheard { interest.removed = forgotten(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user) }
         guard let privacy = users[user].record.privacy else { return interest }
-        // Not the version of the rule, which another side of a split may have raised for its faces: of two lists the one would be taken for
-        // the older that has the newer rule.
+        // Not the version of the rule: another side of a split may have raised it for its hidden views. The list with the newer rule would
+        // then count as the older one.
         interest.version = max(interest.version, privacy.writtenAt)
         let allowedAt = policies.entry(String(id.app))?.version ?? .zero
         let since = max(privacy.version, allowedAt).milliseconds
@@ -30,7 +31,7 @@ extension OwnerShards {
         return interest
     }
 
-    /// Those of `removed`, to whom a subscription has ended, of whom the user is told nothing any more.
+    /// Of targets whose subscription has ended, those whose status the user is no longer sent.
     func forgotten(_ removed: [UserID], by user: Index) -> [UserID] {
         let friends = friends(toldTo: user)
         return friends.isEmpty ? removed : removed.filter { !friends.contains($0) }
@@ -44,30 +45,30 @@ extension OwnerShards {
         drop(users.modify(user) { $0.subscriptions.remove(ended, version: version) }, of: user, into: &outbox)
     }
 
-    /// As ``noteSurplus(_:at:)``: who is a friend may be what another part tells.
-    mutating func noteStrangers(_ user: Index, at now: Now) {
+    /// Subscriptions to users who are not friends end a while later, as in ``repairQuotaLater(_:at:)``: a replica may know the friendship.
+    mutating func repairFriendsLater(_ user: Index, at now: Now) {
         guard !users[user].subscriptionsToNonFriends.isEmpty else { return }
         let due = now.instant + settings.takeoverTimeout
         users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
     }
 
-    /// What another node knows of the user's friends is newer.
+    /// Another node knows newer friends of the user.
     mutating func friendsChanged(of user: Index, at now: Now, into outbox: inout Outbox) {
-        noteStrangers(user, at: now)
-        oweList(of: user, into: &outbox)
+        repairFriendsLater(user, at: now)
+        queueList(of: user, into: &outbox)
     }
 
-    /// The user's friends are others now, or their app's policy is another: the nodes with sessions get the whole list.
-    mutating func oweList(of user: Index, into outbox: inout Outbox) {
+    /// Sends the whole list to the nodes with sessions, because the user's friends or the app's policy have changed.
+    mutating func queueList(of user: Index, into outbox: inout Outbox) {
         users.modify(user) { $0.listMark = StableHash.mix($0.listMark, 1) }
         for peer in users[user].sessionPeers { outbox.lists.append((peer, users.user(at: user))) }
     }
 
-    /// What all others hold has been heard after all: the lists that were told until now may have lacked some.
+    /// This node has the facts of all other replicas after all. The lists that were sent until now may have lacked subscriptions.
     mutating func noteHeard(into outbox: inout Outbox) {
         guard isUnheard else { return }
         isUnheard = false
-        for user in users.places where users.isLive(user) && !users[user].isReplica { oweList(of: user, into: &outbox) }
+        for user in users.places where users.isLive(user) && !users[user].isReplica { queueList(of: user, into: &outbox) }
     }
 }
 

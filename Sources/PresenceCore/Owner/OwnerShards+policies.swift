@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// What an app's policy means for users that this node owns (requirements, "Settings").
+/// Rules of an app's policy for the users that this node owns.
 extension OwnerShards {
     /// Users that one user may follow.
     func subscriptionsMax(of user: Index) -> Int { Int(policies.policy(of: users.user(at: user)).subscriptionsMax) }
@@ -13,7 +13,7 @@ extension OwnerShards {
             let devices = users[index].pushDevices(without: [], by: new, at: now)
             let isBeyondQuota = users[index].subscriptions.liveCount > subscriptionsMax(of: index)
             if isBeyondQuota || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
-            if tellsOthers, !users[index].friends.isEmpty { oweList(of: index, into: &outbox) }
+            if tellsOthers, !users[index].friends.isEmpty { queueList(of: index, into: &outbox) }
             schedule(index, at: now)
         }
     }
@@ -27,17 +27,17 @@ extension OwnerShards {
         return seconds > 0 ? users[user].awaySince + seconds * 1_000 : nil
     }
 
-    /// Others that keep the same users can be reached again: whose custom status has outlived its OFFLINE (T11) is looked at when they have
-    /// said what they know.
-    mutating func reviewOutlived(at now: Now) {
+    /// Other replicas can be reached again: users whose custom status has outlived its OFFLINE (T11) are reviewed when the replicas have
+    /// sent their facts.
+    mutating func reviewCustomStatuses(at now: Now) {
         guard contact.takeReview() else { return }
         for index in users.places where users.isLive(index) && !users[index].isReplica {
-            noteOutlived(index, at: now)
+            repairCustomStatusLater(index, at: now)
             schedule(index, at: now)
         }
     }
 
-    mutating func noteOutlived(_ user: Index, at now: Now) {
+    mutating func repairCustomStatusLater(_ user: Index, at now: Now) {
         guard users[user].record.hasOutlivedStatus else { return }
         let due = now.instant + settings.takeoverTimeout
         users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// What a node keeps of users that others own, and what it does when a slot changes hands (design §6).
+/// Users that a node keeps as a replica, and versions that change because a node was away.
 extension OwnerShards {
     /// Takes rows from another node that keeps these users: see ``ReceivedRows``.
     mutating func receive(
@@ -14,12 +14,12 @@ extension OwnerShards {
         Reassignment(now: now).apply(role, to: &self, &outbox)
     }
 
-    /// Forgets users that this node is not to keep any more.
+    /// Removes users that this node is not to keep any more.
     mutating func forget(where isMoved: (Slot) -> Bool) {
         for index in users.places where users.isLive(index) && users[index].isReplica && isMoved(users[index].slot) { users.remove(index) }
     }
 
-    /// Whoever was told of the whole list of a user by another side of a split may not have been told of all that is in it here.
+    /// A client that was sent the list by another side of a split may not have been sent all that is in the list here.
     mutating func relearn(at now: Now) {
         let time = knownSince(at: now)
         for index in users.places where users.isLive(index) && !users[index].isReplica {
@@ -47,8 +47,9 @@ extension OwnerShards {
     /// Writes some of the records that were given new versions.
     mutating func writeRenewed(into outbox: inout Outbox) { renewal.write(some: users, into: &outbox) }
 
-    /// Other nodes went on when this one had ended, and have left, or are missed. Their clocks may have been ahead of the one that is here now:
-    /// positions that they told do not count until this clock is past them for certain.
+    /// Other nodes went on while this node was down, and have left or are dead. Their clocks may have been ahead of this node's clock.
+    ///
+    /// Positions that they claimed do not count until this clock is past them for certain.
     mutating func doubtPositions(at now: Now) { claimedByOthers = clock.milliseconds(at: now.wall) + clock.driftMax.wholeMilliseconds }
 
     /// Since when this node answers for what it did not write.
@@ -57,16 +58,16 @@ extension OwnerShards {
     /// The same of what it writes now.
     func knownSince(ofNew record: Record) -> Milliseconds { Presence.knownSince(ofNew: record, claimedByOthers: claimedByOthers) }
 
-    /// Reading the disk may have taken longer than the grace: it begins now for each who was ONLINE.
+    /// Begins the grace of every unconfirmed user now, because reading the disk may have taken longer than the grace.
     mutating func doubtAll(at now: Now) {
         let deadline = now.instant + settings.reconnectGrace
-        for index in users.places where users.isLive(index) && users[index].doubtDeadline != nil {
-            users.modify(index) { $0.doubtDeadline = deadline }
+        for index in users.places where users.isLive(index) && users[index].confirmationDeadline != nil {
+            users.modify(index) { $0.confirmationDeadline = deadline }
             schedule(index, at: now)
         }
     }
 
-    /// The same for somebody of whom nothing was written: something may have been told all the same.
+    /// Gives a version to a user of whom nothing was written: something may have been published all the same.
     mutating func renew(_ user: Index, at now: Now, into outbox: inout Outbox) {
         let version = clock.next(at: now.wall)
         let knownSince = knownSince(at: now)

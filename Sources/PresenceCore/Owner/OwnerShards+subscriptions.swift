@@ -1,8 +1,8 @@
 import PresenceWire
 
-/// Lists of subscriptions: what is told of a change, what ends by itself, and what two sides of a split put together.
+/// Changes of the lists of subscriptions that no call asks for, and the messages about all changes.
 extension OwnerShards {
-    /// The gateways are told now what was held back: those of one user together, because the list has one mark.
+    /// Changes that were held back are sent to the gateways now. Those of one user go together, because the list has one mark.
     mutating func noteTold(_ interests: [(peer: PeerIndex, interest: Interest)]) -> [(peer: PeerIndex, interest: Interest)] {
         var last: (peer: PeerIndex, interest: Interest)?
         return interests.map { peer, interest in
@@ -11,7 +11,7 @@ extension OwnerShards {
             if !isSame, let user = index(ofKnown: interest.user) {
                 users.modify(user) { user in
                     user.listMark = interest.marked(after: user.listMark)
-                    user.untoldCount = max(user.untoldCount - 1, 0)
+                    user.unpublishedCount = max(user.unpublishedCount - 1, 0)
                 }
             }
             last = (peer, interest)
@@ -19,8 +19,8 @@ extension OwnerShards {
         }
     }
 
-    /// The gateways are told now what was held back until it was on disk. Returns what of it holds still: the list may have changed
-    /// meanwhile, and they have been told.
+    /// A change that was held back until it was on disk is sent to the gateways now. Returns the part of it that still holds: the list may
+    /// have changed meanwhile, and that was sent.
     mutating func noteTold(_ interest: Interest) -> Interest {
         guard let user = index(ofKnown: interest.user) else { return interest }
         var interest = interest
@@ -44,7 +44,7 @@ extension OwnerShards {
         drop(expired, of: user, hasExpired: notifies, into: &outbox)
     }
 
-    /// Merges what another owner knew of the list, and tells the gateways if it was more. Returns whether it was.
+    /// Merges subscriptions that another owner knew, and sends the list to the gateways if one was newer. Returns whether one was.
     mutating func merge(_ entries: [Subscription], at user: Index, now: Now, into outbox: inout Outbox) -> Bool {
         let id = users.user(at: user)
         let learntAt = knownSince(at: now)
@@ -52,16 +52,17 @@ extension OwnerShards {
         guard !changed.isEmpty else { return false }
         clock.observe(users[user].subscriptions.version)
         outbox.rows += changed.map { Row($0, of: id) }
-        noteSurplus(user, at: now)
-        noteStrangers(user, at: now)
-        oweList(of: user, into: &outbox)
+        repairQuotaLater(user, at: now)
+        repairFriendsLater(user, at: now)
+        queueList(of: user, into: &outbox)
         schedule(user, at: now)
         return true
     }
 
-    /// Two sides of a split, or two replicas, may each have known a part of a list: together it keeps to its quota too. It is cut a while
-    /// after the last part has come: before, what is too much may be what another part removes.
-    mutating func noteSurplus(_ user: Index, at now: Now) {
+    /// A list that is longer than its quota is cut a while later. Two replicas may each have known a part of it.
+    ///
+    /// Another part may still come, and remove some of the list.
+    mutating func repairQuotaLater(_ user: Index, at now: Now) {
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
         let due = now.instant + settings.takeoverTimeout
         users.modify(user) { $0.repairDueAt = due }
@@ -85,8 +86,8 @@ extension OwnerShards {
     /// Sends the sessions what of the list has ended, and writes the tombstones.
     ///
     /// - Parameters:
-    ///   - session: the session that asked; nil when nobody has asked.
-    ///   - hasExpired: their time was up, and the sessions are told.
+    ///   - session: the session that asked; nil for a change that no session asked for.
+    ///   - hasExpired: their time was up, and the sessions are notified.
     mutating func drop(
         _ removed: [Subscription], of user: Index, by session: SessionID?? = nil, hasExpired: Bool = false, into outbox: inout Outbox
     ) {
@@ -98,7 +99,7 @@ extension OwnerShards {
         outbox.rows += removed.map { Row($0, of: users.user(at: user)) }
     }
 
-    /// The user's devices but the one that asked are told of the call (R14). Where it is not known which one asked, the only one did.
+    /// The user's other devices are notified of the call (R14). If the session that asked is not known, the only session did.
     private func name(_ session: SessionID?, in interest: inout Interest, of user: Index) {
         let sessions = users[user].sessions
         let session = session ?? (sessions.count == 1 ? sessions[0].id : nil)
@@ -108,7 +109,7 @@ extension OwnerShards {
 
     /// A change of the list, as the gateways are sent it.
     ///
-    /// - Parameter session: the session that asked; nil when nobody has asked.
+    /// - Parameter session: the session that asked; nil for a change that no session asked for.
     func change(of user: Index, added: [Interest.Followed], removed: [Subscription], by session: SessionID??) -> Interest {
         var interest = Interest(
             user: users.user(at: user), version: users[user].subscriptions.version, isWhole: false, added: added,
@@ -120,7 +121,7 @@ extension OwnerShards {
 }
 
 extension Subscription {
-    /// The same, learnt of when the node's version clock showed `time`: a client that resumes from an earlier one was not told of the target.
+    /// The same, learnt of when the node's version clock showed `time`. A client that resumes from an earlier time was not sent the target.
     func learnt(at time: Milliseconds) -> Subscription {
         var learnt = self
         learnt.learntAt = time

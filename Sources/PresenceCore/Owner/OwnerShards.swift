@@ -1,10 +1,10 @@
 import PresenceWire
 
-/// The one writer of every record whose user's slot this node owns: decides ONLINE, OFFLINE and UNLOGINED, stamps the version,
-/// tells each node that watches, and writes the durable rows (design §2, OwnerShard).
+/// The one writer of every record whose user's slot this node owns.
 ///
-/// One value for all the node's slots: a slot is a range of hashes, and a user's state does not depend on its slot.
-/// Does no I/O, reads no clock: `now` comes in, messages and rows go out.
+/// It decides ONLINE, OFFLINE and UNLOGINED, stamps the version, publishes to each node that watches, and writes the durable rows.
+/// One value serves all slots of the node: a slot is a range of hashes, and a user's state does not depend on its slot.
+/// It does no I/O and reads no clock: `now` comes in, messages and rows go out.
 struct OwnerShards {
     /// A registration that a peer is in, or the last one.
     struct Round {
@@ -19,15 +19,16 @@ struct OwnerShards {
     var counters = OwnerCounters()
     var clock: VersionClock
     var users: UserStore
-    /// The registration round that each peer is in.
+    /// The registration that each peer is in.
     var rounds: [PeerIndex: Round] = [:]
     /// The records have new versions since this node has begun: see ``renew(at:)``.
     var renewal = Renewal.none
-    /// Clients may have been told that all is complete up to here, by nodes that have left or are missed: see ``doubtPositions(at:)``.
+    /// Nodes that have left or are dead may have claimed to clients that everything is complete up to here: see ``doubtPositions(at:)``.
     var claimedByOthers: Milliseconds = 0
     var contact = Contact.made
-    /// This node decides without having heard what all others hold, also those that are gone: they were waited for long enough, or two of three
-    /// keepers are missed. A list may lack some, and an unsubscribe of a target that is not known is remembered.
+    /// This node decides without the facts of all other replicas: it has waited for them long enough, or two of three are dead.
+    ///
+    /// A list may lack subscriptions, and an unsubscribe of an unknown target leaves a tombstone.
     var isUnheard = false
     var policies: Policies
     /// Members of the ring.
@@ -64,12 +65,12 @@ struct OwnerShards {
         PeerReport(peer: peer, now: now).detach(detach, isMoving: isMoving, from: &self, &outbox)
     }
 
-    /// A node wants to be sent users: see ``PeerReport``.
+    /// A node watches users from now on: see ``PeerReport``.
     mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
         PeerReport(peer: peer, now: now).watch(watches, of: &self, &outbox)
     }
 
-    /// A node does not want to be sent users any more.
+    /// A node does not watch users any more.
     mutating func unwatch(_ unwatched: [UserID], from peer: PeerIndex) {
         for id in unwatched {
             guard let user = users.index(of: id) else { continue }
@@ -78,25 +79,25 @@ struct OwnerShards {
         }
     }
 
-    /// `peer` is about to say all that it knows of some ranges of slots.
+    /// `peer` begins to register the views and sessions of some ranges of slots.
     mutating func beginSync(from peer: PeerIndex, _ round: Round) {
         rounds[peer] = round
         for user in users.users(of: round.ranges) { users.modify(user) { $0.setWatcher(peer, false) } }
     }
 
-    /// `peer` has said all: a session that it did not speak of is lost.
+    /// `peer` has registered all: a session that it did not name is disconnected.
     mutating func endSync(from peer: PeerIndex, epoch: UInt64, at now: Now, into outbox: inout Outbox) {
         guard let round = rounds[peer], round.epoch == epoch else { return }
         PeerReport(peer: peer, now: now).end(round, of: &self, &outbox)
     }
 
-    /// Nodes are gone: their sessions may come back within ``CoreSettings/reconnectGrace``; nothing is published to them any more.
+    /// Nodes are dead: their sessions may come back within ``CoreSettings/reconnectGrace``. Nothing is published to the nodes any more.
     mutating func peersLost(_ peers: Set<PeerIndex>, at now: Now, into outbox: inout Outbox) {
         let deadline = now.instant + settings.reconnectGrace
         for user in users.places where users.isLive(user) {
             let isChanged = users.modify(user) { user in
                 user.watchers.removeAll { peers.contains($0) }
-                return user.miss(sessionsOf: peers, until: deadline)
+                return user.awaitReturn(ofSessionsOn: peers, until: deadline)
             }
             if isChanged { refresh(user, at: now, into: &outbox) }
         }
@@ -128,12 +129,13 @@ struct OwnerShards {
         let record = users[user].record
         outbox.changes.append((record, users[user].watchers))
         outbox.rows.append(Row(record))
-        // What was changed with the record is written with it.
+        // A rule that was changed with the record is written with it.
         if record.changesPrivacy, let privacy = record.privacy { outbox.rows.append(Row(privacy, of: record.user)) }
     }
 
-    /// Takes over what a node holds of the user, if that is newer, and publishes it. An ONLINE that no session vouches for is doubted for the
-    /// grace. Returns whether anything was newer.
+    /// Takes over what a node holds of the user, if that is newer, and publishes it. Returns whether anything was newer.
+    ///
+    /// An ONLINE without a session is unconfirmed for the grace.
     @discardableResult
     mutating func adopt(_ record: Record, at user: Index, now: Now, into outbox: inout Outbox) -> Bool {
         let before = users[user].record
@@ -145,8 +147,8 @@ struct OwnerShards {
         refresh(user, StatusChange(isNews: true), at: now, into: &outbox)
         let kept = users[user].record
         if let privacy = kept.privacy, privacy.version != old, !kept.changesPrivacy { outbox.rows.append(Row(privacy, of: kept.user)) }
-        // An answer may have shown what no stream has been sent yet. What replaces that is not a change of the rule alone: a stream is sent
-        // such a change only where it was sent another face.
+        // An answer may have shown what no stream has been sent yet. Its replacement is not a change of the rule alone: a stream is sent
+        // such a change only where it was sent another view of the hidden user.
         guard kept.changesPrivacy, before.version > .zero, !kept.looksLike(before) else { return true }
         let version = clock.next(at: now.wall)
         users.modify(user) { $0.record.version = version }
@@ -156,8 +158,8 @@ struct OwnerShards {
 
     /// Keeps what is newer: the record, and by versions of their own the custom status, the events and who may see the user.
     ///
-    /// Where only some of them are newer, because they were written on two sides of a split, all together are a new fact with a version of its
-    /// own. Returns whether anything was newer.
+    /// Two sides of a split may each have written some of them. All together are then a new fact with a version of its own. Returns whether
+    /// anything was newer.
     ///
     /// - Parameter isOwn: the record comes from this node's own disk, whose clock is not questioned.
     mutating func keep(_ record: Record, at index: Index, isOwn: Bool = false, now: Now) -> Bool {
@@ -165,16 +167,16 @@ struct OwnerShards {
         guard merge.hasNews else { return false }
         if isOwn { clock.observe(merge.newestVersion) } else if !accepts(merge.newestVersion, at: now) { return false }
         let kept = merge.result { clock.next(at: now.wall) }
-        let doubtDeadline = now.instant + settings.reconnectGrace
+        let confirmationDeadline = now.instant + settings.reconnectGrace
         users.modify(index) { user in
             user.lastSeenTime = max(user.lastSeenTime, merge.other.lastSeenTime)
             user.record = kept
-            if !user.isReplica, merge.isNewer, kept.statusType == .online { user.doubtDeadline = doubtDeadline }
+            if !user.isReplica, merge.isNewer, kept.statusType == .online { user.confirmationDeadline = confirmationDeadline }
         }
         return true
     }
 
-    /// Whether a version that was heard of is not too far in the future; then the next one issued here is newer.
+    /// Whether a version from elsewhere is not too far in the future. The next version that is drawn here is newer than it.
     mutating func accepts(_ version: Version, at now: Now) -> Bool {
         guard clock.accepts(version, at: now.wall) else {
             counters.clocksRefused += 1
@@ -186,21 +188,22 @@ struct OwnerShards {
 
     // MARK: Time
 
-    /// Ends what ends by itself: graces, doubts, custom statuses, subscriptions.
+    /// Ends what ends by itself: graces, unconfirmed statuses, custom statuses, subscriptions.
     mutating func tick(at now: Now, into outbox: inout Outbox) {
-        reviewOutlived(at: now)
+        reviewCustomStatuses(at: now)
         while let user = users.takeReview(at: now.instant) { review(user, at: now, into: &outbox) }
     }
 
     /// Users of whom something expires in one tick: after a long stop that may be very many.
     static let expiriesMax = 1_000
 
-    /// Expires tombstones whose time is up, of subscriptions and of whole users, of all that are kept here: all nodes that keep a user do so
-    /// at the same time, and their digests stay equal.
+    /// Expires tombstones whose time is up, of subscriptions and of whole users.
+    ///
+    /// All replicas of a user do so at the same time, and their hashes stay equal.
     mutating func expireTombstones(at now: Now, into outbox: inout Outbox) {
         for _ in 0..<Self.expiriesMax {
             guard let user = users.takeExpiry(at: now.wall) else { return }
-            let expired = users.modify(user) { $0.subscriptions.forgetTombstones(at: now.wall) }
+            let expired = users.modify(user) { $0.subscriptions.expireTombstones(at: now.wall) }
             counters.tombstonesForgotten += UInt64(expired.count)
             outbox.forgotten += expired.map { Row($0, of: users.user(at: user)) }
             expireBlank(user, at: now, into: &outbox)
@@ -209,7 +212,7 @@ struct OwnerShards {
 
     /// Removes a user whose blank record has been kept for long enough.
     ///
-    /// A node that watches the user knows the record: its owner writes that again.
+    /// A node that watches the user knows the record. Its owner then writes the record again.
     private mutating func expireBlank(_ user: Index, at now: Now, into outbox: inout Outbox) {
         guard users[user].blankEnd(horizon: settings.blankHorizon.wholeMilliseconds) <= now.wall else { return }
         guard users[user].watchers.isEmpty, users[user].sessions.isEmpty else {
@@ -226,12 +229,10 @@ struct OwnerShards {
 
     /// The users among the next `countMax` places that may be removed if nobody follows them.
     mutating func usersToRemove(countMax: Int, at now: Now) -> [UserID] {
-        var removal = removal
-        defer { self.removal = removal }
-        return removal.next(of: self, countMax: countMax, at: now)
+        removal.next(of: users, policies, countMax: countMax, at: now)
     }
 
-    /// Nobody follows the user, as all nodes have said: removes it, unless something has changed meanwhile.
+    /// Removes a user who has no followers, as all nodes have said, unless something has changed meanwhile.
     mutating func removeUnfollowed(_ id: UserID, at now: Now, into outbox: inout Outbox) {
         UserRemoval.remove(id, from: &self, at: now, into: &outbox)
     }
@@ -246,7 +247,7 @@ struct OwnerShards {
 
     /// Ends what has ended at a time of the wall clock, and refreshes the status.
     mutating func endReview(of user: Index, _ ended: OwnedUser.Ended, at now: Now, into outbox: inout Outbox) {
-        counters.sessionsLost += ended.lostCount
+        counters.sessionsLost += ended.disconnectedCount
         let expiry = users[user].record.customStatusExpiresAt
         let hasExpired = expiry > 0 && expiry <= now.wall
         dropAfterOffline(user, at: now, into: &outbox)
@@ -270,7 +271,7 @@ struct OwnerShards {
 
     func index(ofKnown user: UserID) -> Index? { users.index(of: user) }
 
-    /// The record of a user; blank for one nobody has written about.
+    /// The record of a user; blank for a user of whom nothing is known.
     func record(of user: UserID) -> Record {
         users.index(of: user).map { users[$0].record } ?? Record(blank: user)
     }

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// What a node says of the sessions that it hosts, and of the users that it watches.
+/// A report of a node: sessions that it hosts, and users that it watches.
 struct PeerReport {
     let peer: PeerIndex
     let now: Now
@@ -9,7 +9,7 @@ struct PeerReport {
     func attach(_ attach: Attach, to owner: inout OwnerShards, _ outbox: inout Outbox) {
         let user = owner.index(of: attach.user)
         if let record = attach.record { owner.adopt(record, at: user, now: now, into: &outbox) }
-        // What was asked for with a login was done when the session was first heard of.
+        // The wishes of a login were fulfilled when the session was first reported.
         let known = owner.users[user].sessions.first { $0.id == attach.session }
         let isLogin = attach.isLogin && known == nil
         var session = OwnedSession(
@@ -19,17 +19,17 @@ struct PeerReport {
         let policy = owner.policies.policy(of: attach.user)
         // No gateway holds this list yet. A previous owner's mark must not match it.
         let mark = owner.users[user].sessions.isEmpty ? ViewDigest.mark(owner.clock.next(at: now.wall)) : nil
-        let (lostCount, ended) = owner.users.modify(user) { user in
+        let (disconnectedCount, ended) = owner.users.modify(user) { user in
             if let mark { user.listMark = mark }
-            let lostCount = user.retire { $0.id != session.id && $0.isReplaced(by: attach) }
+            let disconnectedCount = user.retire { $0.id != session.id && $0.isReplaced(by: attach) }
             if isLogin {
                 user.notePush(attach)
                 user.lastSeenTime = max(user.lastSeenTime, now.wall)
             }
             user.open(session)
-            return (lostCount, user.endReplaced(by: session, isLogin: isLogin, scope: policy.multiClient) + user.endSurplus())
+            return (disconnectedCount, user.endReplaced(by: session, isLogin: isLogin, scope: policy.multiClient) + user.endBeyondLimit())
         }
-        owner.counters.sessionsLost += lostCount
+        owner.counters.sessionsLost += disconnectedCount
         for session in ended { end(session, of: attach.user, in: &owner, &outbox) }
         var change = StatusChange()
         if isLogin, let customStatus = attach.customStatus, !customStatus.isEmpty {
@@ -67,7 +67,7 @@ struct PeerReport {
             let offlineGrace = owner.policies.policy(of: detach.user).offlineGrace
             let grace = isMoving ? max(offlineGrace, owner.settings.movingGrace) : offlineGrace
             let (isCounted, ended) = owner.users.modify(user) { user in
-                let isCounted = user.lose(place, until: now.instant + grace)
+                let isCounted = user.disconnect(place, until: now.instant + grace)
                 user.lastSeenTime = max(user.lastSeenTime, now.wall - detach.silence)
                 return (isCounted, grace == .zero ? user.endWhatIsDue(at: now, offlineGrace: offlineGrace) : nil)
             }
@@ -77,7 +77,7 @@ struct PeerReport {
         }
     }
 
-    /// The node wants to be sent users. Those it holds an older version of, or none, come with the answer.
+    /// The node watches users from now on. Records of which it holds an older version, or none, come with the answer.
     func watch(_ watches: [Watch], of owner: inout OwnerShards, _ outbox: inout Outbox) {
         var watched: [Watched] = []
         var bytesCount = 0
@@ -99,23 +99,23 @@ struct PeerReport {
         outbox.send(.watched(watched), to: peer)
     }
 
-    /// The node has said all that it knows of some ranges of slots: a session that it did not speak of is lost.
+    /// The node has registered all views and sessions of some ranges of slots: a session that it did not name is disconnected.
     func end(_ round: OwnerShards.Round, of owner: inout OwnerShards, _ outbox: inout Outbox) {
         var changed: [OwnerShards.Index] = []
         for user in owner.users.users(of: round.ranges) {
             let grace = owner.policies.policy(of: owner.users.user(at: user)).offlineGrace
-            var lostCount: UInt64 = 0
+            var disconnectedCount: UInt64 = 0
             let isChanged = owner.users.modify(user) { user in
                 var isChanged = false
                 for place in user.sessions.indices {
                     let session = user.sessions[place]
-                    guard session.peer == peer, session.epoch != round.epoch, session.missedUntil == nil else { continue }
-                    if user.lose(place, until: now.instant + grace) { lostCount += 1 }
+                    guard session.peer == peer, session.epoch != round.epoch, session.graceDeadline == nil else { continue }
+                    if user.disconnect(place, until: now.instant + grace) { disconnectedCount += 1 }
                     isChanged = true
                 }
                 return isChanged
             }
-            owner.counters.sessionsLost += lostCount
+            owner.counters.sessionsLost += disconnectedCount
             if isChanged { changed.append(user) }
         }
         for user in changed { owner.refresh(user, at: now, into: &outbox) }

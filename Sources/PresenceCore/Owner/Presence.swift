@@ -41,7 +41,7 @@ struct StatusChange {
 
 /// Decides what a user's record says: ONLINE, OFFLINE or UNLOGINED, the custom status, the times, and who is shown what.
 enum Presence {
-    /// What a decision depends on beside the user and the change.
+    /// Everything that a decision depends on beside the user and the change.
     struct Circumstances {
         let now: Now
         let policy: Policy
@@ -89,7 +89,7 @@ enum Presence {
         let isChanged = isShown || platformsChanged || customChanged || record.pushDevices != old.pushDevices
         guard isChanged || change.visibility != nil || record.hasExpiredFace(at: now.wall) else { return Decision(record: record) }
         if isShown {
-            // A viewer that was told nothing between two changes sees by it that there were two.
+            // A viewer that was sent nothing between two changes sees by it that there were two.
             record.lastUpdateTime = max(now.wall, old.lastUpdateTime + 1)
             record.lastSeenTime = max(record.lastSeenTime, user.lastSeenTime)
         }
@@ -101,8 +101,9 @@ enum Presence {
         return Decision(record: record, isWritten: true)
     }
 
-    /// Since when this node answers for a record that it writes now: since it is written. What a viewer is shown who may not see the user is
-    /// as old as before, whatever changes beside it.
+    /// Since when this node answers for a record that it writes now: since it is written.
+    ///
+    /// The view of a hidden user is as old as before, whatever changes beside it.
     static func knownSince(ofNew record: Record, claimedByOthers: Milliseconds) -> Milliseconds {
         let isClaimed = record.version.milliseconds <= claimedByOthers
         return max(isClaimed ? claimedByOthers : 0, record.hasPrivacy ? record.knownSince : 0)

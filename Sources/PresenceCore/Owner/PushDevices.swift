@@ -1,8 +1,8 @@
 import PresenceWire
 
-/// Users who stay ONLINE without a session, because vendor push reaches a device of theirs (N19).
+/// Devices that vendor push reaches: their users stay ONLINE without a session (N19).
 ///
-/// The devices are a part of the record from the login on: gateway and owner may die together, and nobody else knows of the session.
+/// The devices are a part of the record from the login on: gateway and owner may die together, and no other node knows of the session.
 extension OwnedUser {
     /// The devices that count now: those before, without those of `departed` sessions, and those of open sessions that say so.
     func pushDevices(without departed: [OwnedSession], by policy: Policy, at now: Now) -> [PushDevice] {
@@ -26,14 +26,14 @@ extension OwnedUser {
         return devices.sorted { ($0.platform, $0.deviceID) < ($1.platform, $1.deviceID) }
     }
 
-    /// The last word of a device counts for all its sessions.
+    /// The last login of a device says for all its sessions whether push reaches it.
     mutating func notePush(_ attach: Attach) {
         for place in sessions.indices where sessions[place].platform == attach.platform && sessions[place].deviceID == attach.deviceID {
             sessions[place].isPushReachable = attach.isPushReachable
         }
     }
 
-    /// A user whose last device has counted for long enough was lost, however its last session ended.
+    /// A user whose last device has counted for long enough is OFFLINE, however the last session ended.
     mutating func noteUnreachable(at now: Now) {
         if record.pushDevices.contains(where: { $0.until <= now.wall }) { statusAfterLast = .offline }
     }

@@ -4,11 +4,11 @@ import PresenceWire
 ///
 /// Users whom this node kept for another owner, and owns now, are served from what it kept.
 struct Reassignment {
-    /// What a new ring says of a user.
+    /// The role of this node for a user, by a new ring.
     struct Role {
         /// 0 is this node.
         let owner: PeerIndex
-        /// This node owns the slot and has heard what all others hold of it.
+        /// This node owns the slot and has the facts of all other replicas.
         let decides: Bool
     }
 
@@ -33,7 +33,7 @@ struct Reassignment {
         for (peer, users) in misrouted.enumerated() where !users.isEmpty { outbox.send(.misrouted(users), to: peer) }
     }
 
-    /// This node owns a user whom it kept for another owner. An ONLINE is doubted until a session vouches for it.
+    /// This node owns a user whom it kept for another owner. An ONLINE is unconfirmed until a session is reported.
     private func promote(_ index: OwnerShards.Index, in owner: inout OwnerShards, _ outbox: inout Outbox) {
         guard owner.users[index].isReplica else { return }
         let time = owner.knownSince(at: now)
@@ -43,20 +43,20 @@ struct Reassignment {
             user.keptBeforeRule = []
             user.record.knownSince = time
         }
-        // What may not be seen is newer than what was shown before.
+        // The rule must be newer than anything that was shown before.
         if let privacy = owner.users[index].record.privacy, privacy.version > owner.users[index].record.version {
             owner.renewVersion(of: index, at: now)
             owner.publish(index, into: &outbox)
         }
-        let doubtDeadline = now.instant + owner.settings.reconnectGrace
+        let confirmationDeadline = now.instant + owner.settings.reconnectGrace
         owner.users.modify(index) { user in
-            // The gateways may not have heard of all: the owner before held targets back until they were on disk, or never knew them.
+            // The gateways may lack targets: the previous owner held them back until they were on disk, or never knew them.
             user.subscriptions.relearn(at: time)
-            if user.record.statusType == .online { user.doubtDeadline = doubtDeadline }
+            if user.record.statusType == .online { user.confirmationDeadline = confirmationDeadline }
         }
-        owner.noteSurplus(index, at: now)
-        owner.noteStrangers(index, at: now)
-        owner.noteOutlived(index, at: now)
+        owner.repairQuotaLater(index, at: now)
+        owner.repairFriendsLater(index, at: now)
+        owner.repairCustomStatusLater(index, at: now)
         owner.schedule(index, at: now)
     }
 }
@@ -67,7 +67,7 @@ extension OwnedUser {
         isReplica = true
         sessions = []
         watchers = []
-        (listMark, untoldCount) = (0, 0)
-        (doubtDeadline, repairDueAt) = (nil, nil)
+        (listMark, unpublishedCount) = (0, 0)
+        (confirmationDeadline, repairDueAt) = (nil, nil)
     }
 }

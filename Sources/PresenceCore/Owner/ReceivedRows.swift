@@ -1,9 +1,9 @@
 import PresenceWire
 
-/// Rows that another node sends, because this node keeps their users too: what is newer replaces what is here, and goes to disk.
+/// Rows that another node sends, because this node keeps their users too. Newer facts replace those that are here, and go to disk.
 struct ReceivedRows {
     let rows: [Row]
-    /// The sender waits until the rows are on disk. What is known here goes there again, because it may be on its way behind others.
+    /// The sender waits until the rows are on disk. A fact that is known here is written again, because its first write may be queued.
     let isAwaited: Bool
     let now: Now
 
@@ -56,7 +56,7 @@ struct ReceivedRows {
         return try Privacy(rows[place + 1])
     }
 
-    /// What is known here is not older than `row`.
+    /// Writes a fact again that is not older than `row`.
     private func write(_ row: Row, again user: OwnedUser, _ outbox: inout Outbox) {
         switch row.kind {
         case .status: if user.record.version > .zero { outbox.rows.append(Row(user.record)) }
@@ -140,7 +140,7 @@ struct ReceivedRows {
         }
         owner.renewVersion(of: user, at: now)
         owner.refresh(user, StatusChange(isNews: true), at: now, into: &outbox)
-        // What has changed with it has a newer version, and is written without the rule.
+        // If the status has changed with it, the record has a newer version, and is written without the rule.
         let renewed = owner.users[user].record
         if let privacy = renewed.privacy, !renewed.changesPrivacy { outbox.rows.append(Row(privacy, of: record.user)) }
         if privacy.visibility.friends != record.privacy?.visibility.friends ?? [] { owner.friendsChanged(of: user, at: now, into: &outbox) }
@@ -151,8 +151,8 @@ struct ReceivedRows {
 extension OwnedUser {
     /// A record that a row of the disk or of another node says.
     ///
-    /// The rule about who may see the user has a row of its own. A record that was written without knowing the newest rule, or the newest faces,
-    /// has none.
+    /// The rule about who may see the user has a row of its own. A record whose writer did not know the newest rule, or the newest hidden
+    /// views, has none.
     ///
     /// - Parameters:
     ///   - facts: what the row says.
@@ -165,7 +165,7 @@ extension OwnedUser {
             return record
         }
         guard let privacy = self.record.privacy else { return record }
-        // What is not newer than what is here, or than the faces, brings nothing that was shown without them.
+        // A record that is not newer than the one here, or than the hidden views, was not shown without them.
         let isOlder = row.version <= max(self.record.version, privacy.version)
         if known.writtenAt >= privacy.writtenAt, known.version >= privacy.version || isOlder { record.privacy = privacy }
         return record

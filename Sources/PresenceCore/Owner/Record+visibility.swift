@@ -1,9 +1,9 @@
 import PresenceWire
 
-/// Who may see a user: decided by the owner, kept in the record, and obeyed wherever a record is shown
+/// The rule about who may see a user: decided by the owner, kept in the record, and obeyed wherever a record is shown
 /// (``PresenceWire/Record/shown(to:)-(UserID)``).
 extension Record {
-    /// Brings what others are shown of a changed record in line with a new rule, and with the time.
+    /// Brings the hidden views of a changed record in line with a new rule, and with the time.
     ///
     /// - Parameter face: the record with what has changed beside the rule.
     mutating func changePrivacy(to change: StatusChange.Visibility?, face: Record, by policy: Policy, at now: Now) {
@@ -25,12 +25,12 @@ extension Record {
         self.privacy = privacy
     }
 
-    /// Something that is shown to those who may not see the user has ended.
+    /// Whether a part of a hidden view has ended.
     func hasExpiredFace(at wall: Milliseconds) -> Bool {
         guard let expiry = privacy?.nextExpiry else { return false }
         return expiry <= wall
     }
 
-    /// This record is the first with a new rule of who may see the user, or with new faces.
+    /// Whether this record is the first with a new rule about who may see the user, or with new hidden views.
     var changesPrivacy: Bool { hasPrivacy && privacy?.version == version }
 }

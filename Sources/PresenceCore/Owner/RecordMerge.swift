@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// What two sides hold of one user, put together: of each part the newer one.
+/// The records that two sides hold of one user, put together: of each part the newer one.
 ///
 /// The custom status, the events and the rule of who may see the user have versions of their own.
 struct RecordMerge {
@@ -48,7 +48,7 @@ struct RecordMerge {
         let takesEvents = other.hasPublished && kept.events.isBehind(other.events)
         if takesEvents { kept.events.merge(other.events) }
         if takesPrivacy { kept.privacy = other.privacy }
-        // The newer rule may be in an older row, and what was shown without it newer than what is shown by it.
+        // The newer rule may be in an older row. The record that was shown without it would then be newer than the one that is shown by it.
         let raisesPrivacy = takesPrivacy || isUnaware || kept.privacy?.version ?? .zero < oldPrivacyVersion
         if takesCustomStatus || takesEvents || raisesPrivacy {
             let version = nextVersion()

@@ -39,7 +39,7 @@ struct SlotHashes {
 
     mutating func remove(_ user: Index, slot: Slot) { users.remove(user, slot: slot) }
 
-    /// What is kept of a user of the slot has changed.
+    /// The facts of a user of the slot have changed.
     mutating func replace(_ old: UInt64, by new: UInt64, slot: Slot) {
         change(slot) { page in
             page.hashes[Self.place(slot)] ^= old ^ new

@@ -23,22 +23,22 @@ struct SubscribeRequest {
     func perform(
         _ asked: [OwnerOperation.Target], isCounted: Bool, on owner: inout OwnerShards, into outbox: inout Outbox
     ) -> Outcome {
-        let crowded = isCounted ? [] : crowded(asked, at: owner)
-        guard crowded.isEmpty else { return .refused(.crowded(crowded)) }
-        let strangers = type == Subscription.friendOnlineStatus ? strangers(among: asked, at: owner) : []
+        let full = isCounted ? [] : targetsWithoutRoom(asked, at: owner)
+        guard full.isEmpty else { return .refused(.crowded(full)) }
+        let nonFriends = type == Subscription.friendOnlineStatus ? nonFriends(among: asked, at: owner) : []
         let policy = owner.policies.policy(of: id)
-        if !strangers.isEmpty, policy.errorShape == .wholeCall { return .refused(.refused(.noFriends(strangers))) }
+        if !nonFriends.isEmpty, policy.errorShape == .wholeCall { return .refused(.refused(.noFriends(nonFriends))) }
         _ = owner.accepts(request.begunAt, at: now)
-        let targets = asked.filter { !strangers.contains($0.user) }
+        let targets = asked.filter { !nonFriends.contains($0.user) }
         let surplus = surplus(of: targets, by: policy, at: owner)
         if !surplus.isEmpty, policy.errorShape == .wholeCall {
             return .refused(.subscribed(evicted: [], refused: surplus, strangers: []))
         }
         let evicted = subscribe(targets, surplus, on: &owner, into: &outbox)
-        return .done(.subscribed(evicted: evicted, refused: surplus, strangers: strangers))
+        return .done(.subscribed(evicted: evicted, refused: surplus, strangers: nonFriends))
     }
 
-    /// Returns who was evicted, also by an earlier attempt of the same call whose answer was lost. For `refused` there is no room.
+    /// Returns the evicted targets, also of an earlier attempt of the same call whose answer was lost. For `refused` there is no room.
     private func subscribe(
         _ targets: [OwnerOperation.Target], _ refused: [UserID], on owner: inout OwnerShards, into outbox: inout Outbox
     ) -> [UserID] {
@@ -54,13 +54,13 @@ struct SubscribeRequest {
             var entry = Subscription(
                 target: target.user, subscribeType: type(of: target.user, for: owner.users[user]), subscribedAt: now.wall,
                 expiresAt: expiresAt, version: version)
-            // The gateways hear of it when it is on disk; until then no position that they claim counts (``OwnerShards/noteTold(_:)``).
+            // The gateways are sent it when it is on disk. Until then no position that they claim counts (``OwnerShards/noteTold(_:)``).
             entry.learntAt = sessionPeers.isEmpty ? owner.knownSince(at: now) : .max
             if owner.users.modify(user, { $0.subscriptions.merge(entry) }) { changed.append(entry) }
         }
         let evictionVersion = owner.clock.next(at: now.wall)
         let evicted = owner.evict(downTo: owner.subscriptionsMax(of: user), from: user, version: evictionVersion)
-        // Only one of several sessions has made the call, or one that is not known here: then all are told by their streams.
+        // If only one of several sessions has made the call, or one that is not known here, all are notified by their streams.
         let sessions = owner.users[user].sessions
         let isAlone = sessions.count == 1 && (session ?? sessions[0].id) == sessions[0].id
         let kept = targets.filter { owner.users[user].subscriptions.entry(for: $0.user) != nil }
@@ -71,8 +71,8 @@ struct SubscribeRequest {
         }
         let interest = owner.change(of: user, added: followed, removed: evicted, by: session)
         outbox.interestsWhenStored += sessionPeers.map { ($0, interest) }
-        if !sessionPeers.isEmpty { owner.users.modify(user) { $0.untoldCount += 1 } }
-        // What an earlier attempt wrote may be nowhere else yet.
+        if !sessionPeers.isEmpty { owner.users.modify(user) { $0.unpublishedCount += 1 } }
+        // The rows of an earlier attempt may be on no other disk yet.
         outbox.rows += (changed + evicted + done.added + done.evicted).map { Row($0, of: id) }
         owner.schedule(user, at: now)
         return (evicted + done.evicted).map(\.target)
@@ -87,7 +87,7 @@ struct SubscribeRequest {
     }
 
     /// Targets for which this node cannot tell alone whether one more may follow them.
-    private func crowded(_ targets: [OwnerOperation.Target], at owner: OwnerShards) -> [UserID] {
+    private func targetsWithoutRoom(_ targets: [OwnerOperation.Target], at owner: OwnerShards) -> [UserID] {
         let share = Int(owner.policies.policy(of: id).followersMax) / owner.nodesCount
         let known = owner.users.index(of: id)
         return targets.map(\.user).filter { target in
@@ -97,7 +97,7 @@ struct SubscribeRequest {
     }
 
     /// Targets that are not friends of the user.
-    private func strangers(among targets: [OwnerOperation.Target], at owner: OwnerShards) -> [UserID] {
+    private func nonFriends(among targets: [OwnerOperation.Target], at owner: OwnerShards) -> [UserID] {
         let friends = owner.users.index(of: id).flatMap { owner.users[$0].record.privacy?.visibility.friends } ?? []
         return targets.map(\.user).filter { !friends.contains($0) }
     }

@@ -1,13 +1,13 @@
 import PresenceWire
 
-/// Whom one user follows: the durable list that the user's owner keeps (T19–T27, Z9–Z12, Z19, Z20).
+/// The durable list of the subscriptions of one user, which the user's owner keeps (T19–T27, Z9–Z12, Z19, Z20).
 ///
 /// Sorted by target, so that pages are stable and a change is found by halving; tombstones stay until ``tombstoneHorizon``, at most
 /// ``tombstonesMax``.
 struct Subscriptions {
     /// How long a removal is remembered, so that an owner that was away does not bring the subscription back. 7 days.
     static let tombstoneHorizon: Milliseconds = 7 * 86_400_000
-    /// Removals that are remembered: beyond it the oldest are forgotten before their time. More than a full list of any preset has entries.
+    /// Tombstones that are kept: beyond it the oldest expire before their time. More than a full list of any preset has entries.
     static let tombstonesMax = 4_096
 
     private(set) var entries: [Subscription] = []
@@ -16,8 +16,8 @@ struct Subscriptions {
     /// Entries that are no tombstones.
     private(set) var liveCount = 0
 
-    /// When ``forgetTombstones(at:)`` has something to do next, by the wall clock, or earlier; `.max` for never.
-    private(set) var forgetsAt = Milliseconds.max
+    /// When ``expireTombstones(at:)`` has something to do next, by the wall clock, or earlier; `.max` for never.
+    private(set) var expiresNext = Milliseconds.max
 
     /// A hash of all entries, in whatever order they came.
     private(set) var hash: UInt64 = 0
@@ -68,11 +68,11 @@ struct Subscriptions {
     private mutating func noteForgetting(with entry: Subscription) {
         let tombstonesCount = entries.count - liveCount
         // A tombstone that stayed as the newest change is that no more.
-        if entry.version > version, forgetsAt == .max, tombstonesCount > (entry.isRemoved ? 1 : 0) {
-            forgetsAt = version.milliseconds + Self.tombstoneHorizon
+        if entry.version > version, expiresNext == .max, tombstonesCount > (entry.isRemoved ? 1 : 0) {
+            expiresNext = version.milliseconds + Self.tombstoneHorizon
         }
-        if entry.isRemoved { forgetsAt = min(forgetsAt, Self.end(of: entry)) }
-        if tombstonesCount > Self.tombstonesMax { forgetsAt = .min }
+        if entry.isRemoved { expiresNext = min(expiresNext, Self.end(of: entry)) }
+        if tombstonesCount > Self.tombstonesMax { expiresNext = .min }
     }
 
     private mutating func noteFollow(_ entry: Subscription) {
@@ -80,14 +80,14 @@ struct Subscriptions {
         changedFollows.append((entry.target, !entry.isRemoved))
     }
 
-    /// A new entry has been told to the gateways when the version clock showed `time`.
+    /// A new entry was sent to the gateways when the version clock showed `time`.
     mutating func learn(_ target: UserID, at time: Milliseconds) {
         let place = place(of: target)
         guard place < entries.count, entries[place].target == target, entries[place].learntAt == .max else { return }
         entries[place].learntAt = time
     }
 
-    /// All entries were learnt of when the version clock showed `time`, but for those that are yet to be told.
+    /// All entries were learnt of when the version clock showed `time`, but for those that are yet to be sent.
     mutating func relearn(at time: Milliseconds) {
         for place in entries.indices { entries[place].learntAt = max(entries[place].learntAt, time) }
     }
@@ -99,7 +99,8 @@ struct Subscriptions {
         return order.prefix(liveCount - countMax).map { remove($0, version: version) }
     }
 
-    /// What an earlier attempt of a call that began at `start` has done already: which of `targets` it added, and whom it evicted for them.
+    /// The outcome of an earlier attempt of a call that began at `start`: the targets that it added, and those that it evicted for them.
+    ///
     /// Both have versions that follow one another, by the same node.
     ///
     /// The clock of the node that was called may be behind, so that an older call has later versions, too: but not for just these targets.
@@ -111,7 +112,7 @@ struct Subscriptions {
         return (added.filter { $0.version >= version }, entries.filter { $0.isRemoved && $0.version == eviction })
     }
 
-    /// Whether a call whose entries have this version can have been about `targets` and nobody else; they may have been changed since.
+    /// Whether a call whose entries have this version can have been about exactly `targets`; they may have been changed since.
     private func wroteJust(_ targets: [UserID], _ version: Version) -> Bool {
         let written = targets.allSatisfy { target in
             let place = place(of: target)
@@ -134,12 +135,13 @@ struct Subscriptions {
         return found.filter { $0.isOf(type) }.map { remove($0, version: version) }
     }
 
-    /// Ends the subscriptions to `targets`, or to everybody with nil, and renews what is remembered of earlier removals: nodes that are gone may
-    /// hold a newer subscription. Of a type, or with nil of any.
+    /// Ends the subscriptions to `targets`, or to everybody with nil, and renews earlier tombstones. Of a type, or with nil of any.
     ///
-    /// - Parameter unknownAt: the wall clock where other nodes may hold subscriptions that are not known here: then removals of unknown targets
-    ///   are remembered, too; nil where nothing else can be known.
-    /// - Returns: the new tombstones: `ended` of those that were followed by what is known here, `others` of the rest.
+    /// Dead nodes may hold a newer subscription.
+    ///
+    /// - Parameter unknownAt: the wall clock if other nodes may hold subscriptions that are not known here, else nil. Unknown targets then
+    ///   get tombstones, too.
+    /// - Returns: the new tombstones: `ended` of the subscriptions that were known here, `others` of the rest.
     mutating func unsubscribe(
         _ targets: [UserID]?, of type: UInt8?, version: Version, unknownAt: Milliseconds?
     ) -> (ended: [Subscription], others: [Subscription]) {
@@ -156,7 +158,7 @@ struct Subscriptions {
         return (ended, others)
     }
 
-    /// What is remembered of removals, of `targets` or, with nil, of everybody.
+    /// The tombstones of `targets` or, with nil, of everybody.
     func tombstones(of targets: [UserID]?) -> [Subscription] {
         guard let targets else { return entries.filter(\.isRemoved) }
         return targets.compactMap { target in
@@ -170,16 +172,16 @@ struct Subscriptions {
         entries.lazy.filter { !$0.isRemoved }.compactMap(\.expiresAt).min()
     }
 
-    /// Forgets the tombstones whose time is up, and the oldest of too many; nodes that know the same forget the same. Returns them.
+    /// Removes the tombstones whose time is up, and the oldest of too many. Nodes with equal lists remove the same. Returns them.
     ///
-    /// One that is the newest change of the list stays: by that the gateways know a list that is older than what they were told.
-    mutating func forgetTombstones(at wall: Milliseconds) -> [Subscription] {
+    /// A tombstone that is the newest change of the list stays: by it the gateways recognize a list that is older than theirs.
+    mutating func expireTombstones(at wall: Milliseconds) -> [Subscription] {
         let tombstones = entries.filter(\.isRemoved).sorted { ($0.version, $0.target) < ($1.version, $1.target) }
         let dueCount = tombstones.prefix { Self.end(of: $0) <= wall }.count
         let staysCount = tombstones.last?.version == version ? 1 : 0
         let count = min(max(dueCount, tombstones.count - Self.tombstonesMax), tombstones.count - staysCount)
         let rest = tombstones.dropFirst(count).dropLast(staysCount)
-        forgetsAt = rest.first.map(Self.end) ?? .max
+        expiresNext = rest.first.map(Self.end) ?? .max
         let forgotten = Array(tombstones.prefix(count))
         guard !forgotten.isEmpty else { return [] }
         let targets = Set(forgotten.map(\.target))
@@ -198,11 +200,11 @@ struct Subscriptions {
         guard entries.allSatisfy({ $0.version <= version }) else { return "the list is older than an entry: \(version), \(entries)" }
         // The newest change of the list stays, also when it is a tombstone.
         let ends = entries.lazy.filter { $0.isRemoved && $0.version < version }.map(Self.end).min() ?? .max
-        guard forgetsAt <= ends else { return "the list expires at \(forgetsAt), after \(ends): \(entries)" }
+        guard expiresNext <= ends else { return "the list expires at \(expiresNext), after \(ends): \(entries)" }
         return hasChangedFollows ? "changed follows are not counted: \(changedFollows)" : nil
     }
 
-    /// Until when a tombstone is remembered.
+    /// Until when a tombstone is kept.
     private static func end(of entry: Subscription) -> Milliseconds { entry.version.milliseconds + tombstoneHorizon }
 
     private static func hash(_ entry: Subscription) -> UInt64 {
@@ -222,7 +224,7 @@ struct Subscriptions {
 }
 
 extension Subscription {
-    /// A tombstone of one that is not known.
+    /// A tombstone of a target that is not known.
     fileprivate init(of target: UserID, _ type: UInt8?, removedAt wall: Milliseconds, version: Version) {
         self.init(
             target: target, subscribeType: type ?? Self.onlineStatus, subscribedAt: wall, expiresAt: nil, version: version, isRemoved: true)

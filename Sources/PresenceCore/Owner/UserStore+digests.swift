@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// What this node says of its users to nodes that compare: rows, and hashes of slots and ranges of slots.
+/// Rows and hashes of slots and ranges of slots, for nodes that compare.
 extension UserStore {
     /// All rows of a slot's users, in a fixed order.
     func rows(of slot: Slot) -> [Row] {
@@ -29,7 +29,7 @@ extension UserStore {
         return hashes
     }
 
-    /// For each peer in turn, one hash for each of `ranges`: what this node knows that it watches and hosts.
+    /// For each peer in turn, one hash for each of `ranges`: of the users that it watches and the sessions that it hosts, as known here.
     func viewHashes(of ranges: Range<Int>, peersCount: Int) -> [UInt64] {
         var hashes = [UInt64](repeating: 0, count: peersCount * ranges.count)
         for range in ranges {
@@ -38,7 +38,7 @@ extension UserStore {
                 guard !self[user].isReplica else { return }
                 let hash = ViewDigest.hash(self[user].nameHash, self[user].record.version)
                 for peer in self[user].watchers { hashes[peer * ranges.count + place] ^= hash }
-                for session in self[user].sessions where session.missedUntil == nil {
+                for session in self[user].sessions where session.graceDeadline == nil {
                     hashes[session.peer * ranges.count + place] ^= ViewDigest.hash(of: session.id)
                 }
             }
@@ -46,7 +46,7 @@ extension UserStore {
         return hashes
     }
 
-    /// One hash for each of the smaller ranges: what this node knows that a peer watches and hosts, and what it has told it of lists.
+    /// One hash for each of the smaller ranges: of the users that a peer watches, its sessions, and the lists that it was sent.
     func registeredHashes(of peer: PeerIndex) -> [UInt64] {
         var hashes = [UInt64](repeating: 0, count: Message.digestRangesCount)
         for range in hashes.indices {
@@ -56,15 +56,15 @@ extension UserStore {
                     let version = ViewDigest.hash(self[user].nameHash, self[user].record.version)
                     hashes[range] ^= ViewDigest.hash(version, knownSince: self[user].record.knownSince)
                 }
-                for session in self[user].sessions where session.peer == peer && session.missedUntil == nil {
-                    hashes[range] ^= ViewDigest.ownerHash(of: session.id, mark: self[user].toldListMark)
+                for session in self[user].sessions where session.peer == peer && session.graceDeadline == nil {
+                    hashes[range] ^= ViewDigest.ownerHash(of: session.id, mark: self[user].publishedListMark)
                 }
             }
         }
         return hashes
     }
 
-    /// The version held of a user, whoever owns it now; nil for nobody.
+    /// The version held of a user, whoever owns it now; nil for no user.
     func version(of user: Index) -> SlotHash? {
         guard isLive(user) else { return nil }
         return SlotHash(slot: self[user].slot, hash: ViewDigest.hash(self[user].nameHash, self[user].record.version))

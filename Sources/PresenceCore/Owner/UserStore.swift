@@ -154,7 +154,7 @@ struct UserStore {
 
     // MARK: Derived values
 
-    /// What the derived values follow from.
+    /// The values that the derived values follow from.
     private struct Inputs: Equatable {
         let version: Version
         let customStatusVersion: Version
