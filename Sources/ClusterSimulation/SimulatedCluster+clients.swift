@@ -44,7 +44,7 @@ extension SimulatedCluster {
             session: session, user: userID(user), platform: SimulatedClient.platforms[clients[client].device],
             deviceID: "device-\(clients[client].device)", isPushReachable: clients[client].isPushReachable)
         let resumeFrom = clients[client].lastEventID
-        let index = nodes[node].gateways[gateway].open(attach, resumeFrom: resumeFrom, at: nodes[node].now(time))
+        let index = nodes[node].gateways[gateway].value.open(attach, resumeFrom: resumeFrom, at: nodes[node].now(time))
         while nodes[node].clients[gateway].count <= Int(index) { nodes[node].clients[gateway].append(nil) }
         nodes[node].clients[gateway][Int(index)] = client
         clients[client].stream = SimulatedClient.Stream(
@@ -113,7 +113,7 @@ extension SimulatedCluster {
         }
         note(31, client, stream.node, "user-\(clients[client].user) device \(clients[client].device) ends \(stream.session): \(cause)")
         if cause == .loggedOut { noteWord(of: stream, user: clients[client].user) }
-        nodes[stream.node].gateways[stream.gateway].close(stream.index, cause: cause)
+        nodes[stream.node].gateways[stream.gateway].value.close(stream.index, cause: cause)
         nodes[stream.node].clients[stream.gateway][Int(stream.index)] = nil
         lostSession(of: client, stream, tolerance: tolerance)
         obey(stream.node)
@@ -191,7 +191,7 @@ extension SimulatedCluster {
         truth.closed(clients[client].user, device: device, tolerance: graceAfterLoss, at: time)
         guard isRunning else { return }
         nodes[old.node].clients[old.gateway][Int(old.index)] = nil
-        nodes[old.node].gateways[old.gateway].close(old.index, cause: .lost)
+        nodes[old.node].gateways[old.gateway].value.close(old.index, cause: .lost)
         obey(old.node)
     }
 
@@ -209,7 +209,7 @@ extension SimulatedCluster {
         guard clients[client].pipeBytes > SimulatedClient.pipeBytesMax, !clients[client].isBlocked, let stream = clients[client].stream
         else { return }
         clients[client].isBlocked = true
-        nodes[stream.node].gateways[stream.gateway].block(stream.index, at: nodes[stream.node].now(time))
+        nodes[stream.node].gateways[stream.gateway].value.block(stream.index, at: nodes[stream.node].now(time))
     }
 
     mutating func read(_ client: Int, _ attempt: Int) {
@@ -229,7 +229,7 @@ extension SimulatedCluster {
             return
         }
         clients[client].isBlocked = false
-        nodes[stream.node].gateways[stream.gateway].unblock(stream.index)
+        nodes[stream.node].gateways[stream.gateway].value.unblock(stream.index)
         obey(stream.node)
     }
 

@@ -24,7 +24,7 @@ extension SimulatedCluster {
             obey(node)
         case .toGateway(let node, let run, let gateway, let messages):
             guard isRunning(node, run) else { return }
-            for message in messages { nodes[node].gateways[gateway].receive(message) }
+            for message in messages { nodes[node].gateways[gateway].value.receive(message) }
             obey(node)
         case .placed(let node, let run, let members):
             guard isRunning(node, run) else { return }
@@ -109,7 +109,7 @@ extension SimulatedCluster {
         nodes[node].ticksCount += 1
         nodes[node].core.tick(at: now)
         if nodes[node].ticksCount % 5 == 0 { nodes[node].core.beat(at: now) }
-        for gateway in nodes[node].gateways.indices { nodes[node].gateways[gateway].tick(at: now) }
+        for gateway in nodes[node].gateways.indices { nodes[node].gateways[gateway].value.tick(at: now) }
         if nodes[node].ring != nodes[node].core.ringID {
             nodes[node].ring = nodes[node].core.ringID
             let (before, owners) = (nodes[node].owners, nodes[node].look { $0.ownerIDs(of: userIDs) })
@@ -216,7 +216,7 @@ extension SimulatedCluster {
         nodes[node].isLeaving = true
         if hasOthers {
             for gateway in nodes[node].gateways.indices {
-                nodes[node].gateways[gateway].hintReconnect(reason: "draining", spread: .milliseconds(600))
+                nodes[node].gateways[gateway].value.hintReconnect(reason: "draining", spread: .milliseconds(600))
             }
         }
         obey(node)
@@ -434,8 +434,8 @@ extension SimulatedCluster {
         while isBusy, !isBroken, process.isUp {
             isBusy = false
             for gateway in 0..<process.gatewaysCount {
-                process.gateways[gateway].endTurn()
-                guard !process.gateways[gateway].output.isEmpty else { continue }
+                process.gateways[gateway].value.endTurn()
+                guard !process.gateways[gateway].value.output.isEmpty else { continue }
                 isBusy = true
                 obeyGateway(node, gateway)
             }
@@ -446,8 +446,8 @@ extension SimulatedCluster {
     }
 
     private mutating func obeyGateway(_ node: Int, _ gateway: Int) {
-        let output = nodes[node].gateways[gateway].output
-        nodes[node].gateways[gateway].output = Gateway.Output()
+        let output = nodes[node].gateways[gateway].value.output
+        nodes[node].gateways[gateway].value.output = Gateway.Output()
         for push in output.pushes {
             guard let client = nodes[node].clients[gateway][Int(push.session)] else { continue }
             checkSights(of: output.payloads[Int(push.payload)], for: client)
@@ -482,7 +482,7 @@ extension SimulatedCluster {
             switch effect {
             case .tell(let gateway, let message):
                 if gateway == 0 {
-                    nodes[node].gateways[0].receive(message)
+                    nodes[node].gateways[0].value.receive(message)
                     continue
                 }
                 if crossing.isEmpty { crossing = Array(repeating: [], count: nodes[node].gatewaysCount) }

@@ -29,7 +29,7 @@ extension SimulatedCluster {
     /// Whether a gateway lets a client in.
     mutating func isTokenTaken(of client: Int, _ node: Int, _ gateway: Int) -> Bool {
         let user = clients[client].user
-        return !nodes[node].gateways[gateway].voidTokens.isVoid(userID(user), issuedAt: clients[client].tokenIssuedAt)
+        return !nodes[node].gateways[gateway].value.isVoid(userID(user), issuedAt: clients[client].tokenIssuedAt)
     }
 
     /// The app issues another token, and the client tries with that.
@@ -61,7 +61,7 @@ extension SimulatedCluster {
     private mutating func checkKickHolds(_ kick: Kick) {
         let id = userID(kick.user)
         for node in nodes where node.isUp {
-            for gateway in node.gateways.indices where !node.gateways[gateway].voidTokens.isVoid(id, issuedAt: kick.voidBefore - 1) {
+            for gateway in node.gateways.indices where !node.gateways[gateway].value.isVoid(id, issuedAt: kick.voidBefore - 1) {
                 violate(
                     .kicksHold,
                     "\(node.id) gateway \(gateway) takes tokens of user-\(kick.user), who was kicked at \(kick.askedAt.milliseconds) ms")
@@ -138,7 +138,7 @@ extension SimulatedCluster {
                     .policiesHold,
                     "\(node.id) has policy \(known?.version.text ?? "none"), \(nodes[0].id) \(right?.version.text ?? "none")")
             }
-            for gateway in node.gateways where gateway.policies.policy(of: userIDs[0]) != node.look({ $0.policy(of: userIDs[0]) }) {
+            for gateway in node.gateways where gateway.value.policy(of: userIDs[0]) != node.look({ $0.policy(of: userIDs[0]) }) {
                 violate(.policiesHold, "a gateway of \(node.id) follows another policy than its node")
             }
         }

@@ -233,7 +233,12 @@ public struct SimulatedCluster {
         node.look { $0.checkInvariants() }
         // A derived value that is wrong stays wrong. A walk over all users after each occurrence would take most of the time.
         if counts.occurrences / nodes.count % Self.usersCheckInterval == 0 { node.look { $0.checkUsers() } }
+        // Those of the gateways look at each session and each target. They are checked less often, for the speed of a history.
+        guard counts.occurrences / nodes.count % Self.gatewayCheckInterval == 0 else { return }
+        for gateway in node.gateways { gateway.value.checkInvariants() }
     }
+
+    private static let gatewayCheckInterval = 8
 
     /// What was held up on its way by a fault that has ended arrives now, in its order.
     mutating func hasten() {

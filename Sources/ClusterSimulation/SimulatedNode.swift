@@ -11,7 +11,7 @@ final class SimulatedNode {
     var core: Node
     /// The names of the core's peers, as far as they were asked for: they keep their places as long as it lives.
     private var peerIDs: [NodeID] = []
-    var gateways: [Gateway]
+    private(set) var gateways: [GatewayBox]
     /// The client of each session of each gateway.
     var clients: [[Int?]]
     var isUp = false
@@ -84,7 +84,7 @@ final class SimulatedNode {
         sessionsCount = 0
         core = Self.core(id, generation: generation, gatewaysCount: gatewaysCount, settings: settings)
         peerIDs = []
-        gateways = (0..<gatewaysCount).map { _ in Gateway(node: id, settings: GatewaySettings()) }
+        gateways = (0..<gatewaysCount).map { _ in GatewayBox(node: id) }
         clients = Array(repeating: [], count: gatewaysCount)
         for row in disk.sortedRows() { try core.load(row, at: now) }
         core.loaded(at: now) { row in
@@ -124,6 +124,13 @@ final class SimulatedNode {
     func now(_ time: Nanoseconds) -> Now {
         Now(instant: Instant(nanoseconds: time + 1), wall: SimulatedCluster.epoch + time / 1_000_000 + clockOffset)
     }
+}
+
+/// A gateway of a simulated node. A class, because an array cannot hold a value that is never copied.
+final class GatewayBox {
+    var value: Gateway
+
+    init(node: NodeID) { value = Gateway(node: node, settings: GatewaySettings()) }
 }
 
 /// An operation under way, and who asked.

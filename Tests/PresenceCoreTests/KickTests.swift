@@ -7,7 +7,7 @@ import Testing
     var cluster = TestCluster(nodes: 3)
 
     func areTokensVoid(of user: String, issuedAt: Milliseconds) -> [Bool] {
-        cluster.processes.map { $0.gateway.voidTokens.isVoid(UserID(app: "default", id: user), issuedAt: issuedAt) }
+        cluster.processes.map { $0.gateway.isVoid(UserID(app: "default", id: user), issuedAt: issuedAt) }
     }
 
     mutating func kick(_ user: String, on node: Int = 0) -> CallAnswer? {

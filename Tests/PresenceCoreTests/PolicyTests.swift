@@ -47,7 +47,7 @@ import Testing
         #expect(setPolicy(#"{"settings":{"query.batchMax":5}}"#) == .done)
         #expect(times(of: "default") == onAll(60, 5))
         let user = UserID(app: "default", id: "x")
-        #expect(cluster.processes.map { $0.gateway.policies.policy(of: user).livenessTimeout.components.seconds } == [60, 60, 60])
+        #expect(cluster.processes.map { $0.gateway.policy(of: user).livenessTimeout.components.seconds } == [60, 60, 60])
         let rows = cluster.processes.flatMap { $0.disk.values.filter { $0.kind == .policy } }
         let said = Array(#"{"preset":"rollcall","settings":{"query.batchMax":5}}"#.utf8)
         #expect(rows.map(\.value) == [said, said, said])
@@ -70,7 +70,7 @@ import Testing
         cluster.advance(.seconds(4))
         #expect(times(of: "default") == [[400, 2], [400, 2], [90, 2]])
         let user = UserID(app: "default", id: "x")
-        #expect(cluster.processes[2].gateway.policies.policy(of: user).livenessTimeout == .seconds(90))
+        #expect(cluster.processes[2].gateway.policy(of: user).livenessTimeout == .seconds(90))
     }
 
     @Test mutating func changesOfTwoAdministratorsAtOnceAreBothKept() {

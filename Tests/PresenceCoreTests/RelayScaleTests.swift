@@ -107,7 +107,7 @@ struct RelayCluster {
         let star = user("star")
         let owner = cluster.nodes.indices.first { cluster.nodes[$0].owner(of: star) == 0 }!
         for index in cluster.nodes.indices {
-            cluster.nodes[index].receive(.want([star]), from: 0, at: cluster.now)
+            cluster.nodes[index].receive(.subscribe([star]), from: 0, at: cluster.now)
             cluster.obey(index)
         }
         cluster.pass(10, beating: owner)

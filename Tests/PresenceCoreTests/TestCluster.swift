@@ -23,8 +23,8 @@ struct TestCluster {
         var repeated = 0
     }
 
-    /// One process.
-    struct Process {
+    /// One process. A class, because an array cannot hold a gateway, which is never copied.
+    final class Process {
         var node: Node
         var gateway: Gateway
         var isUp = true
@@ -34,6 +34,11 @@ struct TestCluster {
         var unwritten: [Row] = []
         var answers: [UInt64: CallAnswer] = [:]
         var sessionsOpened: UInt64 = 0
+
+        init(node: Node, gateway: consuming Gateway) {
+            self.node = node
+            self.gateway = gateway
+        }
     }
 
     var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)

@@ -1,15 +1,15 @@
 import PresenceWire
 
-/// The bytes of server-sent events (contract §4, and the HTML standard's "event stream" format).
+/// Encodes server-sent events in the "event stream" format of the HTML standard.
 public enum EventText {
-    /// Records in one event when many are told at once.
+    /// The most records in one event.
     public static let recordsPerEventMax = 50
 
     /// `onUserStatusChanged`.
     ///
     /// - Parameters:
-    ///   - viewer: who is told; nil for somebody of whom none of the records is.
-    ///   - policy: of the viewer's app: what it says of a user's own general status (``PresenceWire/Policy/SelfReport``).
+    ///   - viewer: the user that is pushed the event; nil if none of the records is the viewer's own.
+    ///   - policy: the policy of the viewer's app. It rules how a user is shown its own status (``PresenceWire/Policy/SelfReport``).
     public static func statusChanged(
         _ records: some Sequence<Record>, to viewer: UserID? = nil, _ policy: Policy = Policy(), id position: Milliseconds
     ) -> [UInt8] {
@@ -31,7 +31,7 @@ public enum EventText {
         }
     }
 
-    /// `onSubscriptionChangedOnOtherDevices` (R14): the subscriptions that a call has made and ended.
+    /// `onSubscriptionChangedOnOtherDevices` (R14): the subscriptions that a call of another session has made and ended.
     public static func subscriptionsChanged(_ change: Interest, id position: Milliseconds) -> [UInt8] {
         event("event: onSubscriptionChangedOnOtherDevices\nid: ", id: position, reserving: 256) { json in
             json.key("subscribed")
@@ -51,7 +51,7 @@ public enum EventText {
         }
     }
 
-    /// `onSubscriptionExpired`: nothing more is told of these users.
+    /// `onSubscriptionExpired`: the client is pushed no more records of these users.
     public static func subscriptionsExpired(_ users: [UserID], id position: Milliseconds) -> [UInt8] {
         event("event: onSubscriptionExpired\nid: ", id: position, reserving: 256) { json in
             json.key("userIDs")
@@ -59,13 +59,13 @@ public enum EventText {
         }
     }
 
-    /// `onLogout` for a session that the user logged out, here or elsewhere (``PresenceWire/SessionEnd/logout``); otherwise `onKickedOffline`.
+    /// `onLogout` for a session that the user has logged out (``PresenceWire/SessionEnd/logout``); otherwise `onKickedOffline`.
     public static func ended(reason: String, id position: Milliseconds) -> [UInt8] {
         if reason == SessionEnd.logout { return event("event: onLogout\nid: ", id: position, reserving: 64) { _ in } }
         return event("event: onKickedOffline\nid: ", id: position, reserving: 128) { $0.member("reason", reason) }
     }
 
-    /// `onReconnectHint`: open another stream after so long, then drop this one.
+    /// `onReconnectHint`: the client opens another stream after this time, then drops this one.
     public static func reconnectHint(reason: String, afterMilliseconds: Int64, id position: Milliseconds) -> [UInt8] {
         event("event: onReconnectHint\nid: ", id: position, reserving: 128) { json in
             json.member("reason", reason)

@@ -1,42 +1,44 @@
 import PresenceWire
 
-/// What a gateway says to the core of its own node.
+/// A message of a gateway to the core of its own node.
 public enum GatewayMessage: Equatable, Sendable {
     /// A session was opened.
     case open(Attach)
     /// A session has ended.
     case close(Detach)
-    /// Somebody here follows these users now.
-    case want([UserID])
-    /// Nobody here follows them any more.
-    case unwant([UserID])
+    /// A session here follows these users from now on, and none did before.
+    case subscribe([UserID])
+    /// No session here follows these users any more.
+    case release([UserID])
 }
 
-/// What the core of a node says to its gateways.
+/// A message of a node's core to its gateways.
 public enum NodeMessage: Equatable, Sendable {
-    /// A newer record of a user that the gateway wants, or the first.
+    /// The first or a newer record of a user that the gateway has subscribed to.
     case deliver(Record)
-    /// Whom a user with sessions here follows.
+    /// The subscription list of a user with sessions here, or a change of it.
     case interest(Interest)
-    /// The call for which such an interest said what it told was refused in the end: it has told nothing.
-    case untold(Interest)
+    /// The call that has made this change of the list has failed, so its answer sends the client no record.
+    case callFailed(Interest)
     /// End a session's stream.
     case end(SessionID, reason: String)
-    /// A user's sessions end, and tokens issued before this time are void.
+    /// The sessions of a user end, and tokens that were issued before this time are void.
     case kicked(UserID, before: Milliseconds, reason: String)
-    /// These kicks are not remembered any more.
+    /// The kicks of these users have expired.
     case forgetKicks([UserID])
-    /// The policy of an app, or with nil that of all others. Indirect: it would make every message, and every effect, twice as long.
+    /// The policy of an app; for nil, the policy of all other apps. Indirect, because it would double the size of every message.
     indirect case policy(app: String?, Policy)
-    /// All that this node shows is complete up to this time.
+    /// The records of this node are complete up to this time.
     case position(Milliseconds)
 }
 
-/// What a gateway tells its clients and bears from them.
+/// Heartbeat and slow-reader limits of a gateway.
 public struct GatewaySettings: Sendable, Equatable {
-    /// How often a silent client is asked for a sign of life, or more often where its app's timeout is short: see ``Heartbeat``. Default 30 s.
+    /// How often a silent client is pinged. Default 30 s.
+    ///
+    /// Where the timeout of its app is short, a client is pinged more often: see ``Heartbeat``.
     public var heartbeatInterval: Duration = .seconds(30)
-    /// How long a session may leave its queue full. Default 60 s.
+    /// How long the queue of a session may stay full before the session is cut off. Default 60 s.
     public var slowReaderTimeout: Duration = .seconds(60)
 
     public init() {}

@@ -1,32 +1,41 @@
 import PresenceWire
 
 extension Gateway {
-    /// What the gateway wants done.
+    /// What the caller of a gateway has to carry out.
     public struct Output {
-        /// To the node's core, in order.
+        /// Messages to the node's core, in order.
         public var toNode: [GatewayMessage] = []
-        /// Encoded events, each once.
+        /// Encoded events. Each is here once, however many sessions are pushed it.
         public var payloads: [[UInt8]] = []
-        /// Which session gets which of ``payloads``, in order.
+        /// The sessions that are pushed each of ``payloads``, in order.
         public var pushes: [Push] = []
-        /// Sessions whose stream is to be finished after their pushes.
+        /// Sessions whose stream ends after their pushes.
         public var ended: [SessionIndex] = []
-        /// Sessions whose stream is to be cut at once, because they do not read.
+        /// Sessions whose stream is cut off at once, because their client does not read.
         public var cutOff: [SessionIndex] = []
-        /// Sessions whose owner has answered: their login is done.
+        /// Sessions whose owner has sent the subscription list.
         public var attached: [SessionIndex] = []
 
         public init() {}
 
-        /// Leaves out what was for a session that is closed.
-        mutating func forget(_ session: SessionIndex) {
+        /// Adds an encoded event; returns its index in ``payloads``.
+        mutating func add(_ payload: [UInt8]) -> Int32 {
+            payloads.append(payload)
+            return Int32(payloads.count - 1)
+        }
+
+        /// Has a session pushed one of ``payloads``.
+        mutating func push(_ payload: Int32, to session: SessionIndex) { pushes.append(Push(session: session, payload: payload)) }
+
+        /// Removes all that is for a session that is closed.
+        mutating func remove(_ session: SessionIndex) {
             pushes.removeAll { $0.session == session }
             ended.removeAll { $0 == session }
             cutOff.removeAll { $0 == session }
             attached.removeAll { $0 == session }
         }
 
-        /// Makes it empty again, and keeps its memory.
+        /// Empties the output and keeps its memory.
         public mutating func clear() {
             toNode.removeAll(keepingCapacity: true)
             payloads.removeAll(keepingCapacity: true)
@@ -36,7 +45,7 @@ extension Gateway {
             attached.removeAll(keepingCapacity: true)
         }
 
-        /// Nothing to do.
+        /// Whether there is nothing to carry out.
         public var isEmpty: Bool {
             toNode.isEmpty && pushes.isEmpty && ended.isEmpty && cutOff.isEmpty && attached.isEmpty
         }
@@ -53,7 +62,7 @@ extension Gateway {
     public struct Counters: Equatable, Sendable {
         /// Records handed to sessions' streams.
         public var recordsPushed: UInt64 = 0
-        /// Of them, those that told a change to a session that held an older record: not what a login or a subscription brings.
+        /// Of these, the changes to sessions that held an older record: neither logins nor subscriptions count.
         public var changesPushed: UInt64 = 0
         /// Events handed to sessions' streams, of every kind.
         public var eventsPushed: UInt64 = 0

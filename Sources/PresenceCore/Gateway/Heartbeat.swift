@@ -1,11 +1,14 @@
 import PresenceWire
 
-/// How a session is seen to be alive: decided when it begins, told by `onConnected`, and kept while it lasts.
+/// The ping interval and the timeout of one session.
+///
+/// Both are decided when the session is opened, sent with `onConnected`, and kept until the session ends.
 public struct Heartbeat: Equatable, Sendable {
-    /// How often a silent client is asked for a sign of life: the node's interval, or a third of ``timeout`` if that is shorter, so that
-    /// two signs may be lost; whole seconds, at least one.
+    /// How often a silent client is pinged, in whole seconds; at least one.
+    ///
+    /// The interval of the node, or a third of ``timeout`` if that is shorter: two answers may then be lost.
     public let interval: Duration
-    /// After how much silence the session is lost.
+    /// How long a client may be silent before its session ends.
     public let timeout: Duration
 
     init(timeout: Duration, intervalMax: Duration) {
@@ -15,8 +18,8 @@ public struct Heartbeat: Equatable, Sendable {
 }
 
 extension Gateway {
-    /// Of a session on a platform.
+    /// The heartbeat of a new session of a user on a platform.
     public func heartbeat(of user: UserID, on platform: String) -> Heartbeat {
-        Heartbeat(timeout: policies.policy(of: user).livenessTimeout(of: platform), intervalMax: settings.heartbeatInterval)
+        Heartbeat(timeout: policy(of: user).livenessTimeout(of: platform), intervalMax: settings.heartbeatInterval)
     }
 }

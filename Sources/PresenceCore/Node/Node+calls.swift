@@ -239,7 +239,7 @@ extension Node {
     private mutating func finish(_ index: PendingCalls.CallIndex, _ answer: CallAnswer) {
         guard let pending = calls.finish(index) else { return }
         if case .refused = answer, let interest = pending.toldByAnswer {
-            tell(.untold(interest), mask: sessions.gateways(of: interest.user))
+            tell(.callFailed(interest), mask: sessions.gateways(of: interest.user))
         }
         effects.append(.answer(gateway: pending.gateway, token: pending.token, answer))
     }

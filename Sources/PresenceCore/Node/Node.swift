@@ -194,11 +194,11 @@ public struct Node {
         case .close(let detach):
             sessions.close(detach.session, of: detach.user)
             send(.detach(detach), toOwnerOf: detach.user)
-        case .want(let users):
+        case .subscribe(let users):
             let (register, deliveries) = fanOut.want(users, gateway: gateway)
             self.register(register)
             for delivery in deliveries { tell(delivery) }
-        case .unwant(let users):
+        case .release(let users):
             fanOut.unwant(users, gateway: gateway, at: now)
         }
         run(at: now)

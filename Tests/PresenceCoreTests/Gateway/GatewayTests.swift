@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-@Suite struct GatewayTests {
+@Suite struct GatewayTests: ~Copyable {
     var gateway = Gateway(node: NodeID("n"), settings: GatewaySettings())
     var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
     var session: Gateway.SessionIndex = 0
@@ -39,7 +39,8 @@ import Testing
         }
     }
 
-    @Test mutating func aFullSessionGetsOnlyTheNewestOfEachUserWhenItDrains() {
+    @Test("A full session is pushed only the newest record of each user when it drains")
+    mutating func fullSession() {
         gateway.block(session, at: now)
         for version in 2...5 { gateway.receive(.deliver(record("ann", Milliseconds(version)))) }
         gateway.receive(.deliver(record("carl", 2)))
@@ -50,8 +51,8 @@ import Testing
         #expect(gateway.counters.recordsCoalesced == 3)
     }
 
-    /// Contract §4: the stream ends after `onKickedOffline`. The node hears of the end of the stream later.
-    @Test mutating func aSessionThatHasEndedIsToldNothingMoreAndIsNotEndedAgain() {
+    @Test("A session that has ended is pushed nothing and is not ended again")
+    mutating func endedSession() {
         var policy = Policy()
         policy.statusEnabled = false
         gateway.receive(.policy(app: "default", policy))
@@ -66,11 +67,12 @@ import Testing
         gateway.endTurn()
         #expect(gateway.output.pushes.isEmpty && gateway.output.ended.isEmpty)
         gateway.close(session, cause: .lost)
-        #expect(gateway.output.toNode.last == .unwant([user("bob")]) && gateway.usersCount == 0)
+        #expect(gateway.output.toNode.last == .release([user("bob")]) && gateway.usersCount == 0)
     }
 
-    /// A client that resumes after the policy lets users be told of others again is told what nobody told meanwhile.
-    @Test mutating func aPositionStaysWhereItIsWhileThePolicyForbidsToTellOfOthers() {
+    /// A client that resumes from this position after the policy allows them again is pushed all that has changed meanwhile.
+    @Test("The position of a session stays where it is while the policy forbids the records of others")
+    mutating func positionWhileOthersAreForbidden() {
         gateway.receive(.position(now.wall - 2_000))
         var policy = Policy()
         policy.statusEnabled = false
@@ -86,8 +88,8 @@ import Testing
         #expect(positions.count == 1 && positions.allSatisfy { $0 < now.wall - 1_000 })
     }
 
-    /// Its place is used again, perhaps by a user of another app, before what was for it is taken.
-    @Test mutating func whatWasForASessionThatIsClosedIsForNobody() {
+    @Test("The output for a closed session does not go to the session that gets its index")
+    mutating func reusedIndex() {
         gateway.block(session, at: now)
         gateway.receive(.deliver(record("ann", 2)))
         gateway.unblock(session)
@@ -101,9 +103,8 @@ import Testing
         #expect(String(decoding: payload, as: UTF8.self).hasPrefix("event: onConnected"))
     }
 
-    /// The answer goes to the session that asked, which may be gone; the user's list may have been older when this one took it.
-    @Test(arguments: [(UInt64(1), [String]()), (UInt64(2), ["v3"])])
-    mutating func whoDidNotAskIsToldWhatTheAnswerTellsSomebodyElse(asker: UInt64, told: [String]) {
+    @Test("Only the session that asked is not pushed what the answer sends it", arguments: [(UInt64(1), [String]()), (UInt64(2), ["v3"])])
+    mutating func answerOfAnotherSession(asker: UInt64, told: [String]) {
         let followed = Interest.Followed(target: user("dora"), told: record("dora", 3).version, since: 2)
         var interest = Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])
         interest.asker = SessionID(stamp: asker, node: 1)
@@ -112,9 +113,11 @@ import Testing
         #expect(pushed() == told)
     }
 
-    /// N8: the first record that comes may have changed since (found by the conformance test N24).
-    @Test(arguments: [(Milliseconds(7), true, ["v7"]), (Milliseconds(3), true, [String]()), (7, false, [])])
-    mutating func whoDoesNotAskForWhatIsSoAlreadyIsToldWhatHasChangedSinceAndNothingElse(
+    /// N8: the user may have changed before its first record comes.
+    @Test(
+        "A subscription to changes brings what has changed since it was made, and nothing else",
+        arguments: [(Milliseconds(7), true, ["v7"]), (Milliseconds(3), true, [String]()), (7, false, [])])
+    mutating func subscriptionToChanges(
         version: Milliseconds, isNews: Bool, told: [String]
     ) {
         let followed = Interest.Followed(target: user("dora"), told: .max, since: 5)
@@ -127,8 +130,8 @@ import Testing
         #expect(pushed() == told)
     }
 
-    /// Seed 18045972: it was told once more of whom the change had named.
-    @Test mutating func anOlderListEndsNothingThatANewerChangeBeganBeforeThereWasAList() {
+    @Test("An outdated list ends no subscription that a newer change has begun")
+    mutating func olderListAfterAChange() {
         let eve = Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios")
         _ = gateway.open(eve, resumeFrom: nil, at: now)
         gateway.receive(.deliver(record("eve", 1)))
@@ -144,10 +147,12 @@ import Testing
         #expect(told == ["v3", "v1"])
     }
 
-    /// Seed 54868: the other side of a split had shown a user who hid from the viewer on this side, later than she was shown as gone here.
-    /// Seed 529151: meanwhile this side's node had begun to answer for her anew, by a clock that is ahead of the other's.
-    @Test(arguments: [(Milliseconds(4), 1, Milliseconds(0)), (0, 1, 0), (Milliseconds?.none, 0, 0), (4, 1, 12)])
-    mutating func afterASplitWhoResumedIsToldAgainThatSomebodyHides(from position: Milliseconds?, times: Int, knownSince: Milliseconds) {
+    /// The other side of the partition may have shown the user later than this side hid it. With `knownSince`, the owner on this side has
+    /// changed meanwhile, and its clock is ahead.
+    @Test(
+        "After a partition, a client that resumed is pushed again how a hidden user looks to it",
+        arguments: [(Milliseconds(4), 1, Milliseconds(0)), (0, 1, 0), (Milliseconds?.none, 0, 0), (4, 1, 12)])
+    mutating func hiddenUserAfterAPartition(from position: Milliseconds?, times: Int, knownSince: Milliseconds) {
         var dora = record("dora", 2)
         dora.statusType = .online
         let rule = Visibility().changed(by: .init(mode: .nobody))
@@ -172,9 +177,11 @@ import Testing
         #expect(pushed() == Array(repeating: "v2", count: times))
     }
 
-    /// Seed 7039295: the client had been shown by another side of a split what was newer, and took no notice of what it was told here.
-    @Test(arguments: [(Milliseconds?.some(1), Milliseconds(60_006), 1), (.some(1), 60_007, 0), (.some(3), 2, 0), (.none, 2, 0)])
-    mutating func whoResumedIsToldOfARuleWithWhatItMayHaveTakenForOld(from position: Milliseconds?, version: Milliseconds, times: Int) {
+    /// Another side of a partition may have pushed the client a newer record. The client then dropped the record of this side.
+    @Test(
+        "A client that resumed is pushed a record with a new rule if it may have dropped the record before",
+        arguments: [(Milliseconds?.some(1), Milliseconds(60_006), 1), (.some(1), 60_007, 0), (.some(3), 2, 0), (.none, 2, 0)])
+    mutating func ruleAfterAResume(from position: Milliseconds?, version: Milliseconds, times: Int) {
         let eve = Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios")
         gateway.receive(.position(5))
         _ = gateway.open(eve, resumeFrom: position, at: Now(instant: now.instant, wall: 6))
@@ -202,8 +209,9 @@ import Testing
         return record
     }
 
-    /// Seed 15904: what the answer was to tell had another version by then, of which nothing was told because it looks the same.
-    @Test mutating func whatAFailedAnswerWasToTellOfOneWhoHidesIsTold() {
+    /// The record has a later version by then, which was not pushed because it looks the same.
+    @Test("The record of a hidden user is pushed if the answer that was to send it fails")
+    mutating func failedAnswerWithAHiddenUser() {
         var dora = hidden("dora", 2)
         gateway.receive(.deliver(dora))
         let followed = Interest.Followed(target: user("dora"), told: dora.version, since: 3)
@@ -216,12 +224,13 @@ import Testing
         dora.privacy?.raise(to: raised)
         gateway.receive(.deliver(dora))
         #expect(pushed() == [])
-        gateway.receive(.untold(interest))
+        gateway.receive(.callFailed(interest))
         #expect(pushed() == ["v2"])
     }
 
-    /// The owner that told the newer list may have died with it.
-    @Test mutating func aSessionThatHasNoListTakesAnOlderOneThanAnotherWasTold() {
+    /// The owner that sent the newer change may have died with its list.
+    @Test("A session without a list takes an older list than another session of the user has")
+    mutating func olderListForANewSession() {
         let newer = Interest(user: user("bob"), version: Version(stamp: 9, node: 1), isWhole: false, added: [], removed: [user("ann")])
         gateway.receive(.interest(newer))
         let attach = Attach(session: SessionID(stamp: 2, node: 1), user: user("bob"), platform: "web")
@@ -233,8 +242,9 @@ import Testing
         #expect(pushed() == ["v1"])
     }
 
-    /// Seed 30770: an owner that had waited long enough for another node told the part of a list that it knew as all of it.
-    @Test mutating func aListThatMayLackSomeTakesNobodyAwayWhomItDoesNotName() {
+    /// An owner that has waited long enough for another node sends the part of a list that it knows.
+    @Test("A list that may lack users ends no subscription that it does not name")
+    mutating func incompleteList() {
         var list = Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: true, added: [], removed: [user("carl")])
         list.mayLackSome = true
         gateway.receive(.interest(list))
@@ -246,9 +256,11 @@ import Testing
         #expect(pushed() == [])
     }
 
-    /// Seed 40206: who resumes from a time up to which a node that did not hold the record had said that all is complete.
-    @Test(arguments: [(Milliseconds(0), [String]()), (Milliseconds(9), ["v1"])])
-    mutating func whoResumesIsToldWhatAnotherOwnerAnswersForSince(knownSince: Milliseconds, told: [String]) {
+    /// The position comes from a node that did not hold the record.
+    @Test(
+        "A client that resumes is pushed the records that a new owner knows since its position",
+        arguments: [(Milliseconds(0), [String]()), (Milliseconds(9), ["v1"])])
+    mutating func newOwnerAfterAResume(knownSince: Milliseconds, told: [String]) {
         var ann = record("ann", 1)
         ann.knownSince = knownSince
         gateway.receive(.deliver(ann))
@@ -264,7 +276,8 @@ import Testing
         #expect(pushed() == told)
     }
 
-    @Test mutating func aSessionThatStaysFullIsCutOff() {
+    @Test("A session whose queue stays full is cut off")
+    mutating func slowReader() {
         gateway.block(session, at: now)
         now.instant += .seconds(59)
         gateway.tick(at: now)
@@ -276,19 +289,21 @@ import Testing
         #expect(gateway.counters.slowReaders == 1)
     }
 
-    @Test mutating func anOlderRecordIsNotPushed() {
+    @Test("An older record is not pushed")
+    mutating func olderRecord() {
         gateway.receive(.deliver(record("ann", 3)))
         gateway.receive(.deliver(record("ann", 2)))
         let told = pushed()
         #expect(told == ["v3"])
     }
 
-    @Test mutating func manyWatchersShareOneEncoding() {
+    @Test("Many watchers share one encoded event")
+    mutating func sharedEncoding() {
         for number in 2...50 {
             let attach = Attach(session: SessionID(stamp: UInt64(number), node: 1), user: user("bob"), platform: "ios")
             _ = gateway.open(attach, resumeFrom: nil, at: now)
         }
-        // Those who have not been told everything yet get events of their own.
+        // Sessions whose login is not complete are pushed events of their own.
         let followed = ["ann", "carl"].map { Interest.Followed(target: user($0), told: nil, since: 1) }
         for id in ["bob", "carl"] { gateway.receive(.deliver(record(id, 1))) }
         let version = Version(stamp: 2, node: 1)
@@ -300,7 +315,7 @@ import Testing
         #expect(gateway.output.payloads.count == 1)
     }
 
-    /// The statuses that each session was told in this turn, as whole statuses.
+    /// The statuses that each session is pushed in this turn.
     private mutating func statusesPushed() -> [Gateway.SessionIndex: [JSONValue]] {
         gateway.endTurn()
         defer { gateway.output = Gateway.Output() }
@@ -311,8 +326,9 @@ import Testing
         }
     }
 
-    /// Contract §4: one version has one content, whenever a session began and whatever the flags of the event are.
-    @Test(arguments: [false, true]) mutating func everySessionIsToldTheEventInForceOfAVersion(hasPrivacy: Bool) throws {
+    /// One version has one content, whenever the session was opened and whatever the flags of the event are.
+    @Test("Every session is pushed the published event that is in force with a version", arguments: [false, true])
+    mutating func eventInForce(hasPrivacy: Bool) throws {
         let ann = Attach(session: SessionID(stamp: 2, node: 1), user: user("ann"), platform: "web")
         let own = gateway.open(ann, resumeFrom: nil, at: now)
         gateway.receive(.interest(Interest(user: user("ann"), version: Version(stamp: 1, node: 1), isWhole: true, added: [], removed: [])))
@@ -348,8 +364,8 @@ import Testing
         }
     }
 
-    /// T8: nothing is pushed where nothing that the viewer is shown has changed.
-    @Test mutating func aChangeThatNobodyIsShownIsNotPushed() {
+    @Test("A change that no viewer is shown is not pushed")
+    mutating func unseenChange() {
         var change = record("ann", 1)
         change.version = Version(milliseconds: 2, counter: 0, node: 1)
         change.pushDevices = [PushDevice(platform: "ios", deviceID: "", until: 9)]
@@ -369,8 +385,9 @@ import Testing
         #expect(pushed() == ["v1"])
     }
 
-    /// Another side of a split had shown the client a newer record, of another look.
-    @Test mutating func aClientThatResumesIsToldARecordThatLooksAsBeforeHere() {
+    /// Another side of a partition may have pushed the client a record that looks different.
+    @Test("A client that resumed is pushed a newer record that looks the same")
+    mutating func sameLookAfterAResume() {
         gateway.receive(.position(8))
         let eve = Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios")
         _ = gateway.open(eve, resumeFrom: 7, at: now)
@@ -385,8 +402,9 @@ import Testing
         #expect(pushed() == ["v1"], "eve is told, and bob, whose session has been here all the time, is not")
     }
 
-    /// R11, R13, N15: a login is told many users at once, those that were never seen included, before it hears that all has been told.
-    @Test mutating func aLoginIsToldInBatchesBeforeTheStreamSaysThatAllWasTold() {
+    /// R11, R13, N15: the records of users that were never seen are among them.
+    @Test("A login is pushed its records in batches before the event that says that the login is complete")
+    mutating func batchedLogin() {
         let eve = gateway.open(
             Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios"), resumeFrom: nil, at: now)
         let names = (100..<300).map { "user-\($0)" }
@@ -409,9 +427,10 @@ import Testing
         #expect(events[6].contains("onSubscriptionSyncCompleted") && events[6].contains("\"subscribeType\":3"))
     }
 
-    @Test mutating func aClosedSessionIsToldNothingAndItsUsersAreForgotten() {
+    @Test("A closed session is pushed nothing, and its users are released")
+    mutating func closedSession() {
         gateway.close(session, cause: .lost)
-        #expect(gateway.output.toNode.contains(.unwant([user("bob"), user("ann"), user("carl")])))
+        #expect(gateway.output.toNode.contains(.release([user("bob"), user("ann"), user("carl")])))
         #expect(gateway.usersCount == 0)
         gateway.receive(.deliver(record("ann", 9)))
         #expect(gateway.output.pushes.isEmpty)
@@ -426,7 +445,8 @@ import Testing
         }
     }
 
-    @Test mutating func aStreamThatIsNotSynchronisedIsGivenNoPositionByAHintOrByItsEnd() {
+    @Test("Before the login is complete, neither a hint nor the end of a stream raises its position")
+    mutating func positionBeforeTheLoginIsComplete() {
         gateway.receive(.position(500))
         gateway.hintReconnect(reason: "draining", spread: .zero)
         _ = positions()
@@ -438,7 +458,8 @@ import Testing
         #expect(positions() == [100, 100, 500, 100, 100])
     }
 
-    @Test mutating func noPositionIsToldWhileSomebodyWhoIsFollowedIsStillToBeTold() {
+    @Test("The position does not pass a followed user whose record has not come")
+    mutating func positionWhileARecordIsMissing() {
         gateway.receive(.position(500))
         let dora = Interest.Followed(target: user("dora"), told: nil, since: 600)
         gateway.receive(
@@ -452,7 +473,8 @@ import Testing
         #expect(positions() == [700])
     }
 
-    @Test mutating func noPositionIsToldWithTheFirstOfManyRecordsThatWaited() {
+    @Test("The position does not rise with the first of several records that waited")
+    mutating func positionOfRecordsThatWaited() {
         gateway.receive(.position(500))
         gateway.block(session, at: now)
         gateway.receive(.deliver(record("ann", 600)))

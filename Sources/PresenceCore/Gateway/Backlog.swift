@@ -1,0 +1,104 @@
+import PresenceWire
+
+/// The users whose records one session has still to be sent.
+struct Backlog {
+    typealias UserIndex = WatchIndex.UserIndex
+
+    /// What the client knows of a user already.
+    enum Knowledge: Equatable {
+        case nothing
+        /// This version of the record.
+        case version(Version)
+        /// Every change before this time, by the clock of the follower's owner.
+        case changes(before: Milliseconds)
+    }
+
+    /// Followed users whose first record has not come yet, with what the client knows of them.
+    private var expected: [UserIndex: Knowledge] = [:]
+    /// What the answer to the newest call sends the client, so that the stream leaves it out.
+    private var answered: [(user: UserIndex, knowledge: Knowledge)] = []
+    /// Users whose records are pushed together, at the end of the turn or when the stream has room again; sorted.
+    private var pending: [UserIndex] = []
+
+    /// Whether no record is held back from the session.
+    var isEmpty: Bool { expected.isEmpty && pending.isEmpty }
+
+    /// Removes all that concerns a user whom the session does not follow any more.
+    mutating func drop(_ user: UserIndex) {
+        expected[user] = nil
+        answered.removeAll { $0.user == user }
+        pending.removeAll { $0 == user }
+    }
+
+    // MARK: First records
+
+    /// Whether the session waits for the first record of a user.
+    var isExpectingRecords: Bool { !expected.isEmpty }
+
+    /// Whether the session waits for the first record of this user.
+    func isExpecting(_ user: UserIndex) -> Bool { expected[user] != nil }
+
+    /// Has the session wait for the first record of a user.
+    mutating func expect(_ user: UserIndex, knowing knowledge: Knowledge) { expected[user] = knowledge }
+
+    /// Ends the wait for the first record of a user. Returns what the client knew.
+    mutating func takeExpected(_ user: UserIndex) -> Knowledge { expected.removeValue(forKey: user) ?? .nothing }
+
+    /// Gives back the memory of the first records. Called when none is expected any more.
+    mutating func endExpectations() {
+        precondition(expected.isEmpty, "\(expected.count) first records are expected")
+        expected = [:]
+    }
+
+    // MARK: Answers
+
+    /// Stores what the answer to a call sends the client. Replaces what was stored for an earlier answer.
+    mutating func setAnswered(_ answered: [(user: UserIndex, knowledge: Knowledge)]) { self.answered = answered }
+
+    /// Moves an answered version to a later one that looks the same to the client, and that is therefore not pushed.
+    mutating func raiseAnswered(_ user: UserIndex, from old: Version, to new: Version) {
+        guard let index = answered.firstIndex(where: { $0.user == user && $0.knowledge == .version(old) }) else { return }
+        answered[index].knowledge = .version(new)
+    }
+
+    /// Withdraws an answer that the client did not get. Returns what it would have sent.
+    mutating func takeAnswered() -> [(user: UserIndex, knowledge: Knowledge)] {
+        for (user, _) in answered where expected[user] != nil { expected[user] = .nothing }
+        defer { answered = [] }
+        return answered
+    }
+
+    // MARK: Pending records
+
+    /// Whether records wait to be pushed together.
+    var hasPending: Bool { !pending.isEmpty }
+
+    /// Has the record of a user wait. Returns false if an older record of the user waits already, which this one replaces.
+    mutating func postpone(_ user: UserIndex) -> Bool {
+        let index = pending.firstPlace(of: user)
+        if index < pending.count, pending[index] == user { return false }
+        pending.insert(user, at: index)
+        return true
+    }
+
+    /// Removes and returns the users whose records wait.
+    mutating func takePending() -> [UserIndex] {
+        defer { pending = [] }
+        return pending
+    }
+
+    // MARK: Invariants
+
+    /// Stops the process if the pending users are not sorted, or if a user is here whom the session does not follow.
+    ///
+    /// - Parameter targets: the users that the session follows, sorted.
+    func checkInvariants(targets: [UserIndex]) {
+        for (user, next) in zip(pending, pending.dropFirst()) {
+            precondition(user < next, "pending users \(user) and \(next) are not sorted")
+        }
+        for user in pending { precondition(targets.containsSorted(user), "user \(user) is pending, and is not followed") }
+        // The order does not matter: each is only looked up.
+        for user in expected.keys { precondition(targets.containsSorted(user), "user \(user) is expected, and is not followed") }
+        for (user, _) in answered { precondition(targets.containsSorted(user), "user \(user) is answered, and is not followed") }
+    }
+}

@@ -1,0 +1,80 @@
+import PresenceWire
+
+/// Decides which records a session is sent. These are the rules alone: no state, no queue.
+enum Delivery {
+    /// What a newer record means for one session that holds the record before it.
+    enum Change: Equatable {
+        /// The session is shown no newer version.
+        case none
+        /// The newer version looks the same to the session, so it is not pushed.
+        case looksSame(from: Version, to: Version)
+        /// The session is pushed this view of the record.
+        case push(Record)
+    }
+
+    /// What the change of a record means for one session.
+    ///
+    /// - Parameters:
+    ///   - viewer: the user of the session.
+    ///   - resume: where the session has resumed from.
+    ///   - policy: the policy of the viewer's app.
+    static func change(from old: Record, to new: Record, for viewer: UserID, resume: ResumePosition, policy: Policy) -> Change {
+        let (before, after) = (old.shown(to: viewer), new.shown(to: viewer))
+        guard after.version > before.version else { return .none }
+        // Another side of a network partition may have pushed a newer record to a client that resumed. The client then dropped what it was
+        // pushed here, and holds the other record.
+        let mayHoldNewer = new.changesPrivacy ? resume.mayDrop(before.version) : resume.mayPrecede(before.version)
+        let isUncertain = resume.isResumed && (after.knownSince > 0 || mayHoldNewer)
+        guard isUncertain || !after.looksLike(before, showsPlatforms: policy.exposesPlatforms) else {
+            return .looksSame(from: before.version, to: after.version)
+        }
+        return .push(after)
+    }
+
+    /// Whether the watchers of a user may be shown different views of the change, or no change at all.
+    static func differsByViewer(from old: Record, to new: Record, policy: Policy) -> Bool {
+        old.hasPrivacy || new.hasPrivacy || new.looksLike(old, showsPlatforms: policy.exposesPlatforms)
+    }
+
+    /// Whether the user itself is shown another view of the record than the others.
+    static func differsToItself(_ record: Record, policy: Policy) -> Bool { policy.selfReport == .unknown || record.hasEvents }
+
+    /// Whether a session that begins to follow a user is sent the record of the user.
+    ///
+    /// - Parameters:
+    ///   - isLogin: a new client follows another user by its login.
+    ///   - viewer: the user of the session.
+    static func isDue(
+        _ record: Record, to viewer: UserID, knowing knowledge: Backlog.Knowledge, isLogin: Bool, policy: Policy
+    ) -> Bool {
+        let record = record.hasPrivacy ? record.shown(to: viewer) : record
+        // N21: a new client takes all users for offline. It knows of no published events, though (N13).
+        if isLogin, record.statusType != .online, !record.hasEvents, policy.replay == .online { return false }
+        switch knowledge {
+        case .nothing: return true
+        case .version(let version): return record.isUntold(since: version)
+        // Not by the version: an owner that was alone raises the versions of users that have not changed.
+        case .changes(let time): return record.lastUpdateTime >= time
+        }
+    }
+
+    /// What a subscription that a message names says that the client knows of its target.
+    ///
+    /// - Parameters:
+    ///   - subscription: the user that is followed, and the version that the answer to the call sends the client.
+    ///   - isAsking: the client gets the answer to the call that made the subscription.
+    static func knowledge(of subscription: Interest.Followed, isAsking: Bool) -> Backlog.Knowledge {
+        guard let told = subscription.told else { return .nothing }
+        // N8: the client knows all that was so when it asked, by the clock of its owner, and nothing that has changed since.
+        if told == .max { return .changes(before: subscription.since) }
+        return isAsking ? .version(told) : .nothing
+    }
+
+    /// What a client that opens a stream knows of a user on its subscription list.
+    ///
+    /// A change that comes by itself (`isWhole` is false) was not sent before: it waited for a disk, and may have been lost on its way.
+    static func knowledge(of subscription: Interest.Followed, resumingFrom floor: Version, isWhole: Bool) -> Backlog.Knowledge {
+        let isNewerThanResume = !isWhole || subscription.since >= floor.milliseconds
+        return isNewerThanResume ? .nothing : .version(floor)
+    }
+}

@@ -1,0 +1,195 @@
+import PresenceWire
+
+/// The open sessions of a gateway.
+struct SessionTable: ~Copyable {
+    typealias SessionIndex = Gateway.SessionIndex
+
+    /// One open session.
+    struct Session {
+        /// How far the login has come.
+        enum Phase {
+            /// The owner has not sent the subscription list.
+            case awaitingList
+            /// The list is here. Records of followed users are missing, or the stream is blocked.
+            case awaitingRecords
+            /// The session was sent all that it follows, and is pushed each change at once.
+            case synced
+            /// The event that ends the session was pushed. No event follows it.
+            case ended
+        }
+
+        /// Whether the stream takes events.
+        enum Flow {
+            case open
+            /// The queue of the stream has been full since then.
+            case blocked(since: Instant)
+            /// The queue was full for too long, and the stream is being cut off.
+            case cutOff
+        }
+
+        let id: SessionID
+        let user: WatchIndex.UserIndex
+        fileprivate(set) var phase = Phase.awaitingList
+        fileprivate(set) var flow = Flow.open
+        /// The subscription types of the list, one bit each. When the login is complete, an event is pushed for each.
+        private var typesMask: UInt8 = 0
+        var resume: ResumePosition
+        var backlog = Backlog()
+
+        init(id: SessionID, user: WatchIndex.UserIndex, resume: ResumePosition) {
+            self.id = id
+            self.user = user
+            self.resume = resume
+        }
+
+        var hasEnded: Bool { phase == .ended }
+        var isSynced: Bool { phase == .synced }
+        var hasList: Bool { phase != .awaitingList }
+        var isBlocked: Bool { if case .open = flow { false } else { true } }
+
+        /// Whether a change can be pushed at once, by an event that other sessions share.
+        var takesSharedEvents: Bool { phase == .synced && !resume.isHeld }
+
+        /// Adds the type of a subscription that the login brings.
+        mutating func addType(_ type: UInt8) { if (1...4).contains(type) { typesMask |= 1 << type } }
+
+        /// The subscription types that the login has brought; those of online statuses if the session follows no user.
+        var types: [UInt8] {
+            let types = (UInt8(1)...4).filter { typesMask & 1 << $0 != 0 }
+            return types.isEmpty ? [Subscription.onlineStatus] : types
+        }
+
+        /// Has the position move on if no record is held back.
+        mutating func releasePosition() { if backlog.isEmpty, !isBlocked { resume.release() } }
+    }
+
+    private var sessions: [Session?] = []
+    private var free: [SessionIndex] = []
+    private var indices: [SessionID: SessionIndex] = [:]
+    /// Sessions with pending records that are pushed at the end of the turn.
+    private var gathering: [SessionIndex] = []
+
+    init() {}
+
+    /// Open sessions.
+    var count: Int { indices.count }
+
+    /// The index of an open session.
+    func index(of id: SessionID) -> SessionIndex? { indices[id] }
+
+    /// Whether a session is open at an index.
+    func isOpen(_ index: SessionIndex) -> Bool { Int(index) < sessions.count && sessions[Int(index)] != nil }
+
+    /// The indices of the open sessions, in order.
+    var openIndices: [SessionIndex] { sessions.indices.filter { sessions[$0] != nil }.map(SessionIndex.init) }
+
+    /// Adds a session. Its index may be that of a session that was closed.
+    mutating func open(_ session: Session) -> SessionIndex {
+        let index: SessionIndex
+        if let reused = free.popLast() {
+            index = reused
+            sessions[Int(index)] = session
+        } else {
+            index = SessionIndex(sessions.count)
+            sessions.append(session)
+        }
+        indices[session.id] = index
+        return index
+    }
+
+    /// Removes an open session.
+    mutating func close(_ index: SessionIndex) {
+        indices[self[index].id] = nil
+        sessions[Int(index)] = nil
+        free.append(index)
+    }
+
+    /// The open session at an index.
+    subscript(index: SessionIndex) -> Session {
+        _read {
+            guard case .some = sessions[Int(index)] else { preconditionFailure("no session at index \(index)") }
+            yield sessions[Int(index)].unsafelyUnwrapped
+        }
+        _modify {
+            precondition(sessions[Int(index)] != nil, "no session at index \(index)")
+            yield &sessions[Int(index)]!
+        }
+    }
+
+    // MARK: Phases
+
+    /// The owner has sent the subscription list. Returns false if the session had its list before.
+    mutating func receiveList(_ index: SessionIndex) -> Bool {
+        guard self[index].phase == .awaitingList else { return false }
+        self[index].phase = .awaitingRecords
+        return true
+    }
+
+    /// Whether the login of a session is complete but for the event that says so.
+    func isReadyToComplete(_ index: SessionIndex) -> Bool {
+        self[index].phase == .awaitingRecords && !self[index].backlog.isExpectingRecords && !self[index].isBlocked
+    }
+
+    /// The session was sent all that it follows.
+    mutating func completeSync(_ index: SessionIndex) {
+        precondition(self[index].phase == .awaitingRecords, "session \(index) is \(self[index].phase)")
+        self[index].phase = .synced
+        self[index].backlog.endExpectations()
+    }
+
+    /// The event that ends the session was pushed.
+    mutating func end(_ index: SessionIndex) { self[index].phase = .ended }
+
+    // MARK: Streams
+
+    /// The queue of a stream is full. Returns false if that was known.
+    mutating func block(_ index: SessionIndex, at now: Instant) -> Bool {
+        guard isOpen(index), !self[index].isBlocked else { return false }
+        self[index].flow = .blocked(since: now)
+        return true
+    }
+
+    /// The queue of a stream has room again. Returns false if it had room before.
+    mutating func unblock(_ index: SessionIndex) -> Bool {
+        guard isOpen(index), self[index].isBlocked else { return false }
+        self[index].flow = .open
+        return true
+    }
+
+    /// Returns the sessions whose queue has been full for `timeout`, each once.
+    mutating func cutOff(blockedFor timeout: Duration, at now: Instant) -> [SessionIndex] {
+        var found: [SessionIndex] = []
+        for index in sessions.indices {
+            guard case .blocked(let since) = sessions[index]?.flow, since + timeout <= now else { continue }
+            sessions[index]?.flow = .cutOff
+            found.append(SessionIndex(index))
+        }
+        return found
+    }
+
+    // MARK: The end of the turn
+
+    /// Has the pending records of a session pushed at the end of the turn. Called when the first one becomes pending.
+    mutating func gather(_ index: SessionIndex) { gathering.append(index) }
+
+    /// Removes and returns the sessions with records to push now. A session that was closed or is blocked is not among them.
+    mutating func takeGathering() -> [SessionIndex] {
+        guard !gathering.isEmpty else { return [] }
+        return gathering.takeAll().filter { isOpen($0) && !self[$0].isBlocked }
+    }
+
+    // MARK: Invariants
+
+    /// Stops the process if the table contradicts itself.
+    func checkInvariants() {
+        precondition(
+            indices.count + free.count == sessions.count, "\(indices.count) open and \(free.count) free of \(sessions.count) indices")
+        for index in free { precondition(!isOpen(index), "index \(index) is free and open") }
+        for index in openIndices {
+            let session = self[index]
+            precondition(indices[session.id] == index, "session \(session.id) is not found at \(index)")
+            let isComplete = !session.isSynced || session.resume.isHeld || session.backlog.isEmpty
+            precondition(isComplete, "session \(index) holds records back, and its position moves on")
+        }
+    }
+}

@@ -1,0 +1,166 @@
+import PresenceWire
+
+/// The users that the sessions of a gateway follow, indexed in both directions.
+///
+/// A record finds the sessions that watch its user, and a session finds the users that it follows, both without a search.
+/// Orders depend only on the order of the calls, so two runs push in the same order.
+struct WatchIndex: ~Copyable {
+    typealias UserIndex = UserTable<Int>.Index
+    typealias SessionIndex = Gateway.SessionIndex
+
+    /// What became of a request to follow a user.
+    enum OnFollow: Equatable {
+        /// The session follows the user already.
+        case unchanged
+        /// The session follows the user from now on. `isFirst`: no session followed the user before.
+        case followed(isFirst: Bool)
+    }
+
+    private struct Target {
+        let user: UserIndex
+        /// The index of the session among the user's watchers.
+        var position: UInt32
+    }
+
+    private struct User {
+        var record: Record?
+        /// The sessions that follow the user, in no particular order.
+        var watchers: [SessionIndex] = []
+        /// The sessions of the user itself, in the order in which they were opened.
+        var sessions: [SessionIndex] = []
+        /// The newest version of the user's subscription list that a message named.
+        var listVersion = Version.zero
+    }
+
+    private var users = UserTable<User>()
+    /// By session; each list is sorted by user.
+    private var targets: [[Target]] = []
+
+    init() {}
+
+    // MARK: Users
+
+    /// Users that a session follows, or that have a session.
+    var usersCount: Int { users.count }
+
+    /// The index of `user`, if it is here.
+    func index(of user: UserID) -> UserIndex? { users.index(of: user) }
+
+    /// The index of `user`, which is added if it is not here.
+    mutating func insert(_ user: UserID) -> UserIndex { users.index(of: user, orInsert: User()).index }
+
+    /// The user at an index.
+    func user(at index: UserIndex) -> UserID { users.user(at: index) }
+
+    /// The newest record of a user; nil until the first one is here.
+    func record(of user: UserIndex) -> Record? { users[user].record }
+
+    /// Stores a newer record of a user.
+    mutating func store(_ record: Record, of user: UserIndex) { users[user].record = record }
+
+    /// Stores since when the owner knows the record that is here already.
+    mutating func raiseKnownSince(of user: UserIndex, to time: Milliseconds) {
+        guard let known = users[user].record?.knownSince, known < time else { return }
+        users[user].record?.knownSince = time
+    }
+
+    /// The sessions that follow a user.
+    func watchers(of user: UserIndex) -> [SessionIndex] { users[user].watchers }
+
+    /// The sessions of a user.
+    func sessions(of user: UserIndex) -> [SessionIndex] { users[user].sessions }
+
+    /// The newest version of a user's subscription list that a message named.
+    func listVersion(of user: UserIndex) -> Version { users[user].listVersion }
+
+    /// Raises the version of a user's subscription list. A lower one changes nothing.
+    mutating func raiseListVersion(of user: UserIndex, to version: Version) {
+        users[user].listVersion = max(users[user].listVersion, version)
+    }
+
+    /// Removes those of `candidates` that no session follows and that have no session. Returns them, in order.
+    mutating func removeUnused(_ candidates: [UserIndex]) -> [UserID] {
+        var removed: [UserID] = []
+        for user in candidates where users.isLive(user) && users[user].watchers.isEmpty && users[user].sessions.isEmpty {
+            removed.append(users.user(at: user))
+            users.remove(user)
+        }
+        return removed
+    }
+
+    // MARK: Sessions
+
+    /// Adds a session of a user. The session follows no user yet.
+    mutating func addSession(_ session: SessionIndex, of user: UserIndex) {
+        while targets.count <= Int(session) { targets.append([]) }
+        precondition(targets[Int(session)].isEmpty, "session \(session) follows users before it is opened")
+        users[user].sessions.append(session)
+    }
+
+    /// Removes a session of a user. The session must have stopped following.
+    mutating func removeSession(_ session: SessionIndex, of user: UserIndex) {
+        precondition(targets[Int(session)].isEmpty, "session \(session) still follows users when it is closed")
+        users[user].sessions.removeAll { $0 == session }
+    }
+
+    /// The users that a session follows, sorted.
+    func targets(of session: SessionIndex) -> [UserIndex] { targets[Int(session)].map(\.user) }
+
+    /// Whether a session follows a user.
+    func follows(_ user: UserIndex, _ session: SessionIndex) -> Bool {
+        let index = targetIndex(of: user, in: session)
+        return index < targets[Int(session)].count && targets[Int(session)][index].user == user
+    }
+
+    /// Has a session follow a user.
+    mutating func follow(_ user: UserIndex, by session: SessionIndex) -> OnFollow {
+        let index = targetIndex(of: user, in: session)
+        if index < targets[Int(session)].count, targets[Int(session)][index].user == user { return .unchanged }
+        let position = UInt32(users[user].watchers.count)
+        users[user].watchers.append(session)
+        targets[Int(session)].insert(Target(user: user, position: position), at: index)
+        return .followed(isFirst: position == 0)
+    }
+
+    /// Has a session stop following a user. Returns false if the session did not follow the user.
+    mutating func unfollow(_ user: UserIndex, by session: SessionIndex) -> Bool {
+        let index = targetIndex(of: user, in: session)
+        guard index < targets[Int(session)].count, targets[Int(session)][index].user == user else { return false }
+        let position = Int(targets[Int(session)].remove(at: index).position)
+        // The last watcher moves to the position that is free now.
+        let last = users[user].watchers.removeLast()
+        guard position < users[user].watchers.count else { return true }
+        users[user].watchers[position] = last
+        targets[Int(last)][targetIndex(of: user, in: last)].position = UInt32(position)
+        return true
+    }
+
+    /// The index at which `user` is, or would be, among the targets of a session.
+    private func targetIndex(of user: UserIndex, in session: SessionIndex) -> Int { targets[Int(session)].firstPlace { $0.user < user } }
+
+    // MARK: Invariants
+
+    /// Stops the process if the two directions of the index differ.
+    func checkInvariants() {
+        var watchersCount = 0
+        for user in users.places where users.isLive(user) {
+            let entry = users[user]
+            precondition(!entry.watchers.isEmpty || !entry.sessions.isEmpty, "user \(user) has no watcher and no session, and is kept")
+            watchersCount += entry.watchers.count
+        }
+        var targetsCount = 0
+        for (session, targets) in targets.enumerated() {
+            var previous: UserIndex?
+            for target in targets {
+                precondition(previous.map { $0 < target.user } ?? true, "the targets of session \(session) are not sorted")
+                previous = target.user
+                precondition(users.isLive(target.user), "session \(session) follows user \(target.user), which was removed")
+                let watchers = users[target.user].watchers
+                let isListed = Int(target.position) < watchers.count && watchers[Int(target.position)] == SessionIndex(session)
+                precondition(isListed, "user \(target.user) does not have session \(session) at position \(target.position)")
+            }
+            targetsCount += targets.count
+        }
+        precondition(targetsCount == watchersCount, "\(targetsCount) targets, but \(watchersCount) watchers")
+    }
+}
