@@ -68,7 +68,7 @@ struct Admission {
         var limit = 0.0
     }
 
-    private struct Lane {
+    private struct RequestClass {
         let target: Duration
         let workTarget: Duration
         let bounds: ClosedRange<Double>
@@ -94,7 +94,7 @@ struct Admission {
 
     private let settings: Settings
     private var random: SplitMix64
-    private var lanes: [Lane]
+    private var classes: [RequestClass]
     /// When the next look at the clock is due; nil while no requests come.
     private var probeDue: Instant?
     private var second: Int64 = 0
@@ -106,8 +106,8 @@ struct Admission {
     init(settings: Settings = Settings(), seed: UInt64) {
         self.settings = settings
         random = SplitMix64(seed: seed)
-        lanes = Kind.allCases.map { kind in
-            Lane(
+        classes = Kind.allCases.map { kind in
+            RequestClass(
                 target: settings.delayTargets[kind.rawValue], workTarget: settings.workTargets[kind.rawValue],
                 bounds: settings.inProgressBounds[kind.rawValue], limit: settings.inProgressStarts[kind.rawValue])
         }
@@ -127,8 +127,12 @@ struct Admission {
         probeDue = nil
         roll(to: now)
         delayPresent = max(delayPresent, delay)
-        for kind in lanes.indices {
-            if delay < lanes[kind].target { lanes[kind].lateSince = nil } else { lanes[kind].lateSince = lanes[kind].lateSince ?? now }
+        for kind in classes.indices {
+            if delay < classes[kind].target {
+                classes[kind].lateSince = nil
+            } else {
+                classes[kind].lateSince = classes[kind].lateSince ?? now
+            }
         }
     }
 
@@ -152,42 +156,42 @@ struct Admission {
         roll(to: now)
         let isRefused = Kind.allCases[kind.rawValue...].contains { isTooMuch($0, at: now) }
         guard isRefused else {
-            lanes[kind.rawValue].accepted.present += 1
-            lanes[kind.rawValue].inProgress += 1
+            classes[kind.rawValue].accepted.present += 1
+            classes[kind.rawValue].inProgress += 1
             return .accept
         }
-        lanes[kind.rawValue].refused.present += 1
-        lanes[kind.rawValue].refusedTotal += 1
+        classes[kind.rawValue].refused.present += 1
+        classes[kind.rawValue].refusedTotal += 1
         return .refuse(retryAfter: retryAfter(kind, at: now), pause: pause(at: now))
     }
 
     /// In a time of delay each turn of the loop takes as much as fits into the target, and refuses the rest.
     private func isTooMuch(_ kind: Kind, at now: Instant) -> Bool {
-        let lane = lanes[kind.rawValue]
-        if Double(lane.inProgress) >= lane.limit { return true }
-        guard let since = lane.lateSince, now - since >= settings.delayInterval else { return false }
-        return delay(at: now) >= lane.target
+        let requestClass = classes[kind.rawValue]
+        if Double(requestClass.inProgress) >= requestClass.limit { return true }
+        guard let since = requestClass.lateSince, now - since >= settings.delayInterval else { return false }
+        return delay(at: now) >= requestClass.target
     }
 
     /// What was taken is done. How long it took moves how much may be in progress.
     mutating func ended(_ kind: Kind, startedAt: Instant, at now: Instant) {
-        let lane = lanes[kind.rawValue]
-        if now - startedAt > lane.workTarget {
+        let requestClass = classes[kind.rawValue]
+        if now - startedAt > requestClass.workTarget {
             // What was in progress at the last decrease is late because of what came before it.
-            if startedAt >= lane.lastDecrease {
-                lanes[kind.rawValue].limit = max(lane.limit * 0.8, lane.bounds.lowerBound)
-                lanes[kind.rawValue].lastDecrease = now
+            if startedAt >= requestClass.lastDecrease {
+                classes[kind.rawValue].limit = max(requestClass.limit * 0.8, requestClass.bounds.lowerBound)
+                classes[kind.rawValue].lastDecrease = now
             }
-        } else if Double(lane.inProgress) * 2 >= lane.limit {
-            lanes[kind.rawValue].limit = min(lane.limit + 4 / lane.limit, lane.bounds.upperBound)
+        } else if Double(requestClass.inProgress) * 2 >= requestClass.limit {
+            classes[kind.rawValue].limit = min(requestClass.limit + 4 / requestClass.limit, requestClass.bounds.upperBound)
         }
         abandoned(kind)
     }
 
     /// What was taken is over, and how long it took says nothing of this node: another one did not answer, or the client is gone.
     mutating func abandoned(_ kind: Kind) {
-        lanes[kind.rawValue].inProgress -= 1
-        precondition(lanes[kind.rawValue].inProgress >= 0, "more ended than was taken")
+        classes[kind.rawValue].inProgress -= 1
+        precondition(classes[kind.rawValue].inProgress >= 0, "more ended than was taken")
     }
 
     /// Seconds after which one more that was refused elsewhere is to come back.
@@ -196,13 +200,13 @@ struct Admission {
     /// A a second settles at an offer of √(P·A) a second, so it thins out, and the node has enough to do meanwhile.
     mutating func retryAfter(_ kind: Kind, at now: Instant) -> Int {
         roll(to: now)
-        let lane = lanes[kind.rawValue]
-        let ceiling = (2 * lane.refused.recent + 1) / max(lane.accepted.recent, 1) + 1
+        let requestClass = classes[kind.rawValue]
+        let ceiling = (2 * requestClass.refused.recent + 1) / max(requestClass.accepted.recent, 1) + 1
         return Int.random(in: 1...min(max(ceiling, 2), settings.retryAfterMax), using: &random)
     }
 
     private mutating func pause(at now: Instant) -> Duration {
-        let taken = lanes.reduce(0) { $0 + max($1.accepted.present, $1.accepted.previous) }
+        let taken = classes.reduce(0) { $0 + max($1.accepted.present, $1.accepted.previous) }
         let bounds = settings.refusalsBounds
         let perSecond = min(max(taken * settings.refusalsPerAccepted, bounds.lowerBound), bounds.upperBound)
         let spacing = Int64(1_000_000_000 / perSecond)
@@ -220,15 +224,15 @@ struct Admission {
         let isNext = present == second + 1
         second = present
         (delayPrevious, delayPresent) = (isNext ? delayPresent : .zero, .zero)
-        for kind in lanes.indices {
-            lanes[kind].accepted.roll(isNext: isNext)
-            lanes[kind].refused.roll(isNext: isNext)
+        for kind in classes.indices {
+            classes[kind].accepted.roll(isNext: isNext)
+            classes[kind].refused.roll(isNext: isNext)
         }
     }
 
     /// For the metrics.
     func gauges(_ kind: Kind) -> Gauges {
-        let lane = lanes[kind.rawValue]
-        return Gauges(refused: lane.refusedTotal, inProgress: lane.inProgress, limit: lane.limit.rounded(.down))
+        let requestClass = classes[kind.rawValue]
+        return Gauges(refused: requestClass.refusedTotal, inProgress: requestClass.inProgress, limit: requestClass.limit.rounded(.down))
     }
 }

@@ -1,46 +1,48 @@
 import HTTP2
 import PresenceWire
 
-/// Calls that were sent to the core and wait for their answers, by place: no hash and no allocation a call.
-struct WaitingCalls {
-    /// Where an answer goes.
+/// Calls that were sent to the core and wait for their answers, by index: a call costs no hash and no allocation.
+struct WaitingCalls<Connection: AnyObject> {
+    /// Where an answer goes, and what is needed to write it.
     struct Call {
-        let connection: HTTPServerConnection
+        let connection: Connection
         let stream: StreamID
         let operation: API.Operation
         let caller: UserID
         let errors: [UserError]
-        let work: GatewayLoop.Work?
+        let work: RequestAdmission.Work?
     }
 
     private var calls: [Call?] = []
-    /// Counts how often a place was used, so that a token means one call only.
+    /// How often each index was used: a token belongs to one call only.
     private var uses: [UInt32] = []
     private var free: [Int] = []
 
+    init() {}
+
     var isEmpty: Bool { free.count == calls.count }
 
-    /// Keeps `call` and returns the token that its answer bears.
+    /// Keeps `call`; returns the token that its answer carries.
     mutating func add(_ call: Call) -> UInt64 {
-        let place: Int
+        let index: Int
         if let reused = free.popLast() {
-            place = reused
-            calls[place] = call
+            index = reused
+            calls[index] = call
         } else {
-            place = calls.count
+            index = calls.count
             calls.append(call)
             uses.append(0)
         }
-        return UInt64(uses[place]) << 32 | UInt64(place)
+        return UInt64(uses[index]) << 32 | UInt64(index)
     }
 
-    /// The call that `token` means; nil when it was taken before.
+    /// The call that a token belongs to; nil if it was taken before.
     mutating func take(_ token: UInt64) -> Call? {
-        let place = Int(token & 0xFFFF_FFFF)
-        guard place < calls.count, uses[place] == UInt32(token >> 32), let call = calls[place] else { return nil }
-        calls[place] = nil
-        uses[place] &+= 1
-        free.append(place)
+        let index = Int(token & 0xFFFF_FFFF)
+        guard index < calls.count, uses[index] == UInt32(token >> 32), let call = calls[index] else { return nil }
+        calls[index] = nil
+        uses[index] &+= 1
+        free.append(index)
         return call
     }
 }

@@ -1,0 +1,74 @@
+import HTTP2
+import PresenceCore
+import PresenceWire
+
+/// A connection as ``Callers`` uses it: it keeps the token that it has sent last.
+protocol TokenConnection: AnyObject {
+    var applicationState: AnyObject? { get set }
+}
+
+extension HTTPServerConnection: TokenConnection {}
+
+/// The callers of one event loop: tokens that were checked, and logins that were refused.
+struct Callers {
+    private var tokens = VerifiedTokens()
+
+    init() {}
+
+    /// The caller of a token that was checked before, on this connection or on this loop.
+    mutating func caller(
+        of header: UnsafeBufferPointer<UInt8>, on connection: some TokenConnection, at now: Now, _ voidTokens: VoidTokens
+    ) -> Caller? {
+        if let known = connection.applicationState as? VerifiedToken, header.equals(known.header), known.caller.expiresAt > now.wall,
+            !voidTokens.isVoid(known.caller.user, issuedAt: known.caller.issuedAt)
+        {
+            return known.caller
+        }
+        guard let token = tokens.token(Array(header), at: now.wall),
+            !voidTokens.isVoid(token.caller.user, issuedAt: token.caller.issuedAt)
+        else { return nil }
+        connection.applicationState = token
+        return token.caller
+    }
+
+    private static let prefix = Array("bearer ".utf8)
+
+    /// The token in the value of an `Authorization` field.
+    static func bearerToken(in header: [UInt8]) throws(Problem) -> [UInt8] {
+        guard header.count > prefix.count, zip(header, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 }) else {
+            throw .notLoggedIn(
+                header.isEmpty ? "no Authorization header; send \"Authorization: Bearer <JWT>\"" : "Authorization must be \"Bearer <JWT>\"")
+        }
+        return Array(header.dropFirst(prefix.count))
+    }
+
+    /// A token was checked: keeps it if it is valid. Returns its caller.
+    ///
+    /// - Parameter header: the whole value of the `Authorization` field.
+    mutating func checked(
+        _ header: [UInt8], _ result: Result<Caller, AuthenticationError>, _ voidTokens: VoidTokens
+    ) throws(Problem) -> Caller {
+        switch result {
+        case .success(let caller) where voidTokens.isVoid(caller.user, issuedAt: caller.issuedAt):
+            throw .notLoggedIn("the user was kicked after the token was issued (iat); log in anew")
+        case .success(let caller):
+            tokens.add(VerifiedToken(header: header, caller: caller))
+            return caller
+        case .failure(let error): throw .notLoggedIn(error.reason)
+        }
+    }
+
+    // MARK: Refused logins
+
+    /// Why the next login with the token of a connection is refused without a look at its rates; nil if it is not.
+    func loginRefusal(on connection: some TokenConnection, at now: Instant) -> LoginRates.Refusal? {
+        guard let refusal = (connection.applicationState as? VerifiedToken)?.loginRefusal, refusal.until > now else { return nil }
+        return refusal
+    }
+
+    /// Refuses the next logins of a caller with the token of a connection, until the refusal ends.
+    func remember(_ refusal: LoginRates.Refusal, of caller: Caller, on connection: some TokenConnection) {
+        guard let token = connection.applicationState as? VerifiedToken, token.caller == caller else { return }
+        token.loginRefusal = refusal
+    }
+}

@@ -1,0 +1,147 @@
+import HTTP2
+import NIOCore
+import PresenceCore
+import PresenceWire
+
+/// A connection as ``EventStreams`` uses it.
+protocol EventStreamConnection: AnyObject {
+    var isHTTP2: Bool { get }
+    var lastReceivedAt: NIODeadline { get }
+    var silenceLimits: HTTPServerConnection.SilenceLimits? { get set }
+    /// Event streams that are open on the connection.
+    var applicationCount: Int { get set }
+    func push(_ payload: ByteBuffer, to stream: StreamID) -> Bool
+    func boundUnacknowledged(_ time: TimeAmount)
+}
+
+extension HTTPServerConnection: EventStreamConnection {}
+
+/// The event streams of one event loop, by the index of their session: where events go, and how long the client may be silent.
+struct EventStreams<Connection: EventStreamConnection> {
+    typealias SessionIndex = Gateway.SessionIndex
+
+    /// Where the events of a session go.
+    struct Slot {
+        let connection: Connection
+        let stream: StreamID
+    }
+
+    /// What a session needs beside its slot, and a push does not.
+    private struct Health {
+        let limits: HTTPServerConnection.SilenceLimits
+        /// The login in progress. Nil once the owner has answered, or was so late that the login does not count any more.
+        var login: RequestAdmission.Work?
+    }
+
+    /// Sessions of one connection whose clients have been silent for too long.
+    struct Silent {
+        let connection: Connection
+        fileprivate(set) var streams: [StreamID]
+    }
+
+    private var slots: [Slot?] = []
+    private var health: [Health?] = []
+
+    init() {}
+
+    // MARK: Opening and closing
+
+    /// A session has opened its stream.
+    ///
+    /// - Parameter login: the admitted request that opened it.
+    mutating func open(
+        _ session: SessionIndex, _ slot: Slot, limits: HTTPServerConnection.SilenceLimits, login: RequestAdmission.Work
+    ) {
+        while slots.count <= Int(session) {
+            slots.append(nil)
+            health.append(nil)
+        }
+        slots[Int(session)] = slot
+        health[Int(session)] = Health(limits: limits, login: login)
+        slot.connection.applicationCount += 1
+        slot.connection.tightenSilenceLimits(to: limits)
+    }
+
+    /// The stream of a session is over. Returns the login if it was still in progress.
+    mutating func close(_ session: SessionIndex) -> RequestAdmission.Work? {
+        guard let slot = slots[Int(session)] else { return nil }
+        slot.connection.applicationCount -= 1
+        slots[Int(session)] = nil
+        defer { health[Int(session)] = nil }
+        return health[Int(session)]?.login
+    }
+
+    /// The stream slot of a session; nil once its stream is closed.
+    func slot(of session: SessionIndex) -> Slot? { Int(session) < slots.count ? slots[Int(session)] : nil }
+
+    /// Whether the stream of a session is open on a connection.
+    func isOpen(_ session: SessionIndex, on connection: Connection) -> Bool { slots[Int(session)]?.connection === connection }
+
+    /// The slots of all open streams, by session.
+    var openSlots: [Slot] { slots.compactMap { $0 } }
+
+    // MARK: Logins
+
+    /// Ends the login of a session. Returns nil if the login does not count any more.
+    mutating func takeLogin(of session: SessionIndex) -> RequestAdmission.Work? {
+        defer { health[Int(session)]?.login = nil }
+        return health[Int(session)]?.login
+    }
+
+    /// Returns the logins that have been in progress for longer than `time`, each once.
+    ///
+    /// A login whose owner does not answer must not keep out those of other owners.
+    mutating func takeLogins(olderThan time: Duration, at now: Instant) -> [RequestAdmission.Work] {
+        var late: [RequestAdmission.Work] = []
+        for session in health.indices {
+            guard let login = health[session]?.login, now - login.startedAt > time else { continue }
+            health[session]?.login = nil
+            late.append(login)
+        }
+        return late
+    }
+
+    // MARK: Pushes
+
+    /// Hands events to their streams, in order. Returns the sessions whose queue is full.
+    ///
+    /// - Parameter payloads: the bytes that `pushes` refer to, each encoded once.
+    func push(_ pushes: [Gateway.Push], _ payloads: [[UInt8]]) -> [SessionIndex] {
+        let buffers = payloads.map { ByteBuffer(bytes: $0) }
+        var blocked: [SessionIndex] = []
+        for push in pushes {
+            guard let slot = slots[Int(push.session)] else { continue }
+            if slot.connection.push(buffers[Int(push.payload)], to: slot.stream) { blocked.append(push.session) }
+        }
+        return blocked
+    }
+
+    // MARK: Session health
+
+    /// Returns the sessions whose clients have been silent for too long, by connection.
+    ///
+    /// The limits of their connections become those of the sessions that stay.
+    func takeSilent(at now: NIODeadline) -> [Silent] {
+        var silent: [Silent] = []
+        var indices: [ObjectIdentifier: Int] = [:]
+        for case let slot? in slots where slot.connection.isHTTP2 {
+            let connection = slot.connection
+            guard indices[ObjectIdentifier(connection)] == nil, let limits = connection.silenceLimits,
+                now - connection.lastReceivedAt > limits.end
+            else { continue }
+            indices[ObjectIdentifier(connection)] = silent.count
+            silent.append(Silent(connection: connection, streams: []))
+            connection.silenceLimits = nil
+        }
+        guard !silent.isEmpty else { return [] }
+        for (slot, health) in zip(slots, health) {
+            guard let slot, let health, let index = indices[ObjectIdentifier(slot.connection)] else { continue }
+            if now - slot.connection.lastReceivedAt > health.limits.end {
+                silent[index].streams.append(slot.stream)
+            } else {
+                slot.connection.tightenSilenceLimits(to: health.limits)
+            }
+        }
+        return silent
+    }
+}

@@ -1,0 +1,75 @@
+import HTTP2
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+@testable import PresenceNode
+
+@Suite struct CallersTests {
+    private var callers = Callers()
+    private let connection = ConnectionDouble()
+    private let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
+    private let header = Array("Bearer abc".utf8)
+    private let ann = Caller(user: UserID(app: "default", id: "ann"), isAdmin: false, expiresAt: 2_000, issuedAt: 500)
+
+    private mutating func caller(_ header: [UInt8], at wall: Milliseconds = 1_000, _ voidTokens: VoidTokens = VoidTokens()) -> Caller? {
+        header.withUnsafeBufferPointer {
+            callers.caller(of: $0, on: connection, at: Now(instant: Instant(nanoseconds: 0), wall: wall), voidTokens)
+        }
+    }
+
+    @Test("A token that was checked is known on the connection and on the loop until it expires")
+    mutating func knownToken() throws {
+        expect(caller(header) == nil)
+        try expect(callers.checked(header, .success(ann), VoidTokens()) == ann)
+        expect(caller(header) == ann && caller(Array("Bearer abd".utf8)) == nil)
+        expect(connection.applicationState is VerifiedToken)
+        expect(caller(header, at: 1_999) == ann && caller(header, at: 2_000) == nil)
+    }
+
+    @Test("A token that was issued before its user was kicked is refused, also if it is known")
+    mutating func kickedUser() throws {
+        _ = try callers.checked(header, .success(ann), VoidTokens())
+        expect(caller(header) == ann)
+        var voidTokens = VoidTokens()
+        voidTokens[ann.user] = 501
+        expect(caller(header, voidTokens) == nil)
+        let problem = #expect(throws: Problem.self) { try callers.checked(header, .success(ann), voidTokens) }
+        expect(problem?.status == 401)
+        voidTokens[ann.user] = 500
+        expect(caller(header, voidTokens) == ann)
+    }
+
+    @Test("A token that fails its check is refused with the reason, and stays unknown")
+    mutating func invalidToken() {
+        let error = AuthenticationError(reason: "the token has expired")
+        let problem = #expect(throws: Problem.self) { try callers.checked(header, .failure(error), VoidTokens()) }
+        expect(problem?.detail.contains(error.reason) == true)
+        expect(caller(header) == nil)
+    }
+
+    @Test(
+        "The token follows the word Bearer, in any case",
+        arguments: [
+            ("Bearer abc", "abc"), ("bEARER abc", "abc"), ("Bearer ", nil), ("Basic abc", nil), ("", nil),
+        ])
+    func bearerToken(header: String, token: String?) {
+        let found = try? Callers.bearerToken(in: Array(header.utf8))
+        expect(found.map { String(decoding: $0, as: UTF8.self) } == token)
+    }
+
+    @Test("A refused login is refused again with the same token until the refusal ends")
+    mutating func refusedLogin() throws {
+        let refusal = LoginRates.Refusal(.loginsPerUser, loginsMax: 10, wait: 1_000_000_000, at: now.instant)
+        callers.remember(refusal, of: ann, on: connection)
+        expect(callers.loginRefusal(on: connection, at: now.instant) == nil, "the connection has no token")
+        _ = try callers.checked(header, .success(ann), VoidTokens())
+        _ = caller(header)
+        let bob = Caller(user: UserID(app: "default", id: "bob"), isAdmin: false, expiresAt: 2_000, issuedAt: 500)
+        callers.remember(refusal, of: bob, on: connection)
+        expect(callers.loginRefusal(on: connection, at: now.instant) == nil, "another user was refused")
+        callers.remember(refusal, of: ann, on: connection)
+        expect(callers.loginRefusal(on: connection, at: now.instant + .milliseconds(999)) === refusal)
+        expect(callers.loginRefusal(on: connection, at: now.instant + .seconds(1)) == nil)
+    }
+}
