@@ -118,7 +118,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     /// are whole are answered.
     private func endWithoutInput() {
         let open = session.streams.indices.filter { session.streams[$0].number != 0 }
-        for slot in open where session.streams[slot].isOfNoUseWithoutInput {
+        for slot in open where session.streams[slot].needsInput {
             session.reset(slot, error: UInt32(NGHTTP2_CANCEL.rawValue))
             markDirty()
         }
@@ -127,8 +127,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     private func closeStreams() {
-        for slot in session.streams.indices where session.streams[slot].number != 0 && session.streams[slot].isEventStream {
-            session.streams[slot].isEventStream = false
+        for slot in session.streams.indices where session.streams[slot].number != 0 && session.streams[slot].detachReader() {
             server.delegate?.eventStreamClosed(session.id(of: slot), token: session.streams[slot].token, on: self, reason: .peerLeft)
         }
     }
@@ -147,7 +146,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             isHolding = true
         case .closed(let slot, _, let error): closed(slot, error: error)
         case .overflow(let slot):
-            guard !session.streams[slot].isOver else { return }
+            guard !session.streams[slot].isClosed else { return }
             server.delegate?.violated(.bufferedTooMuch)
             session.reset(slot, error: UInt32(NGHTTP2_ENHANCE_YOUR_CALM.rawValue))
         case .head, .data, .settings, .goAway: break
@@ -165,7 +164,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private func beginHeld() {
         var begun = 0
         while begun < held.count, mayBegin {
-            if let slot = session.slot(of: held[begun]), !session.streams[slot].isOver { request(slot) }
+            if let slot = session.slot(of: held[begun]), !session.streams[slot].isClosed { request(slot) }
             begun += 1
         }
         held.removeFirst(begun)
@@ -174,13 +173,13 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     private func request(_ slot: Int) {
         guard let delegate = server.delegate else { return session.reset(slot, error: UInt32(NGHTTP2_REFUSED_STREAM.rawValue)) }
-        guard !session.streams[slot].isAnswered else { return }
+        guard session.streams[slot].isAwaitingAnswer else { return }
         var refused: Int?
-        if session.streams[slot].isHeadTooLarge {
+        if session.streams[slot].hasTooLargeHead {
             (refused, _) = (431, delegate.violated(.headerListTooLarge))
             largeHeadersCount += 1
         }
-        if session.streams[slot].isBodyTooLarge { (refused, _) = (413, delegate.violated(.bodyTooLarge)) }
+        if session.streams[slot].hasTooLargeBody { (refused, _) = (413, delegate.violated(.bodyTooLarge)) }
         // Taken out of the place, because the answer, which may come inside the call, writes there.
         var (head, body) = session.takeRequest(slot)
         head.withUnsafeBufferPointer { head in
@@ -195,9 +194,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         mayBeOver = true
         if leaving == .afterStream { leaving = .whenEmpty }
         if !fullSlots.isEmpty { fullSlots.removeAll { $0 == slot } }
-        guard session.streams[slot].isEventStream else { return }
-        session.streams[slot].isEventStream = false
-        let reason: StreamEnd = session.streams[slot].isFinished && error == 0 ? .finished : .peerLeft
+        guard session.streams[slot].detachReader() else { return }
+        let reason: StreamEnd = session.streams[slot].isFinishing && error == 0 ? .finished : .peerLeft
         server.delegate?.eventStreamClosed(session.id(of: slot), token: session.streams[slot].token, on: self, reason: reason)
     }
 
@@ -271,35 +269,31 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     override func isAwaitingAnswer(_ stream: StreamID) -> Bool {
         guard channel.isActive, !isClosing, let slot = session.slot(of: stream) else { return false }
-        return !session.streams[slot].isAnswered
+        return session.streams[slot].isAwaitingAnswer
     }
 
     override func respond(to stream: StreamID, _ response: HTTPResponse) {
-        guard let slot = session.slot(of: stream), !session.streams[slot].isAnswered else { return }
-        session.streams[slot].isFinished = true
-        if !session.streams[slot].isHead { session.streams[slot].append(response.body) }
+        guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
+        if session.streams[slot].method != .head { session.streams[slot].append(response.body) }
         answer(slot, response.head)
     }
 
     override func respond(
         to stream: StreamID, status: Int, contentType: HTTPResponse.ContentType, body: UnsafeBufferPointer<UInt8>
     ) {
-        guard let slot = session.slot(of: stream), !session.streams[slot].isAnswered else { return }
-        session.streams[slot].isFinished = true
-        if !session.streams[slot].isHead { session.streams[slot].append(answer: body) }
+        guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
+        if session.streams[slot].method != .head { session.streams[slot].append(answer: body) }
         answer(slot, HTTPAnswerHead(status: status, contentType: contentType, bodyBytesCount: body.count))
     }
 
     private func answer(_ slot: Int, _ head: HTTPAnswerHead) {
         HTTP2Headers.withFields(of: head, server.date) { session.respond(slot, $0) }
-        if !session.streams[slot].isWhole { session.reset(afterAnswer: slot) }
         markDirty()
     }
 
     override func openEventStream(_ stream: StreamID, token: UInt32) {
-        guard let slot = session.slot(of: stream), !session.streams[slot].isAnswered else { return }
+        guard let slot = session.slot(of: stream), session.streams[slot].isAwaitingAnswer else { return }
         session.streams[slot].token = token
-        session.streams[slot].isEventStream = true
         HTTP2Headers.withEventStreamFields(server.date) { session.openEvents(slot, $0) }
         session.streams[slot].slim()
         markDirty()
@@ -310,10 +304,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         let queued = session.push(payload, to: slot)
         markDirty()
         guard queued > server.limits.streamQueueBytesMax else { return false }
-        if !session.streams[slot].isFull {
-            session.streams[slot].isFull = true
-            fullSlots.append(slot)
-        }
+        if session.streams[slot].fill() { fullSlots.append(slot) }
         return true
     }
 
@@ -398,8 +389,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private func reportDrained() {
         let drained = fullSlots.filter { session.streams[$0].queuedBytes < server.limits.streamQueueBytesMax / 4 }
         fullSlots.removeAll { drained.contains($0) }
-        for slot in drained {
-            session.streams[slot].isFull = false
+        for slot in drained where session.streams[slot].drain() {
             server.delegate?.eventStreamDrained(session.id(of: slot), token: session.streams[slot].token, on: self)
         }
     }

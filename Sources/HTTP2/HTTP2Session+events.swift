@@ -11,8 +11,7 @@ extension HTTP2Session {
 
     /// Answers a request with the head of an event stream, which stays open.
     func openEvents(_ slot: Int, _ headers: UnsafeBufferPointer<nghttp2_nv>) {
-        streams[slot].isAnswered = true
-        streams[slot].isByHand = true
+        guard streams[slot].beginEvents() else { return }
         becameEventStream()
         hasFrames = true
         streams[slot].window =
@@ -22,7 +21,7 @@ extension HTTP2Session {
     }
 
     /// Whether an event stream is open.
-    var hasEventStreams: Bool { streams.indices.contains { streams[$0].number != 0 && streams[$0].isEventStream } }
+    var hasEventStreams: Bool { streams.indices.contains { streams[$0].number != 0 && streams[$0].hasReader } }
 
     /// Queues a payload. Returns the bytes that the stream has waiting.
     func push(_ payload: ByteBuffer, to slot: Int) -> Int {
@@ -33,7 +32,8 @@ extension HTTP2Session {
 
     /// Ends an event stream after what is queued.
     func finish(_ slot: Int) {
-        streams[slot].isFinished = true
+        streams[slot].finishEvents()
+        guard streams[slot].isEventStream else { return }
         setReady(slot)
     }
 
@@ -70,7 +70,7 @@ extension HTTP2Session {
     /// stream is over.
     private func end(_ slot: Int) {
         streams[slot].writeEnd(into: &outgoing)
-        if streams[slot].isWhole { endedByHand.append(streams[slot].number) }
+        if streams[slot].isRequestComplete { endedByHand.append(streams[slot].number) }
         reset(slot, error: UInt32(NGHTTP2_NO_ERROR.rawValue))
     }
 
@@ -91,9 +91,9 @@ extension HTTP2Session {
             guard name == NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue, value <= Self.windowMax else { continue }
             changed = value
             var told = value
-            for slot in streams.indices where streams[slot].number != 0 && !streams[slot].isOver {
+            for slot in streams.indices where streams[slot].number != 0 && !streams[slot].isClosed {
                 let known = Int(nghttp2_session_get_stream_remote_window_size(raw, streams[slot].number))
-                let window = streams[slot].isByHand ? streams[slot].window : known + untold
+                let window = streams[slot].isEventStream ? streams[slot].window : known + untold
                 if window + value - initialWindow > Self.windowMax {
                     fault = .flowControl
                     return false
@@ -104,7 +104,7 @@ extension HTTP2Session {
             withUnsafeBytes(of: UInt32(told).bigEndian) { frame.replaceSubrange(entry + 2..<entry + 6, with: $0) }
         }
         guard frame.withUnsafeBytes({ pass($0) }) else { return false }
-        for slot in streams.indices where streams[slot].isByHand {
+        for slot in streams.indices where streams[slot].isEventStream {
             streams[slot].window += changed - initialWindow
             if streams[slot].queuedBytes > 0 { setReady(slot) }
         }
@@ -124,7 +124,7 @@ extension HTTP2Session {
             resumeStarved()
             return ours == update.increment || pass(IncomingFrames.Update(number: 0, increment: update.increment - ours))
         }
-        guard let slot = slot(ofNumber: update.number), streams[slot].isByHand, !streams[slot].isOver else { return pass(update) }
+        guard let slot = slot(ofNumber: update.number), streams[slot].isEventStream, !streams[slot].isClosed else { return pass(update) }
         streams[slot].window += update.increment
         if streams[slot].window > Self.windowMax {
             reset(slot, error: UInt32(NGHTTP2_FLOW_CONTROL_ERROR.rawValue), isPeersFault: true)

@@ -222,7 +222,7 @@ final class HTTP2Session {
     /// Resets streams whose answer is out and whose request is not whole (RFC 9113 §8.1).
     private func cutRest() {
         for number in cut {
-            guard let slot = slot(ofNumber: number), !streams[slot].isWhole else { continue }
+            guard let slot = slot(ofNumber: number), !streams[slot].isRequestComplete else { continue }
             nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, UInt32(NGHTTP2_NO_ERROR.rawValue))
         }
         cut.removeAll()
@@ -253,9 +253,9 @@ final class HTTP2Session {
 
     func id(of slot: Int) -> StreamID { StreamID(slot: UInt32(slot), number: streams[slot].number) }
 
-    /// Answers a request: header, then what is in the stream's queue; END_STREAM follows when it is finished.
+    /// Answers a request: header, then the stream's queue, then END_STREAM.
     func respond(_ slot: Int, _ headers: UnsafeBufferPointer<nghttp2_nv>) {
-        streams[slot].isAnswered = true
+        guard streams[slot].beginAnswer() else { return }
         wait(for: streams[slot].queuedBytes)
         hasFrames = true
         var provider = cnghttp2_provider(Int32(slot), HTTP2Callbacks.read)
@@ -281,8 +281,7 @@ final class HTTP2Session {
             return nil
         }
         streams[slot].number = number
-        streams[slot].token = token
-        streams[slot].isFinished = true
+        streams[slot].beginRequest(token: token)
         if let body {
             streams[slot].append(body)
             wait(for: body.readableBytes)
@@ -293,8 +292,7 @@ final class HTTP2Session {
     }
 
     private func resume(_ slot: Int) {
-        guard streams[slot].isDeferred else { return }
-        streams[slot].isDeferred = false
+        guard streams[slot].resume() else { return }
         hasFrames = true
         nghttp2_session_resume_data(raw, streams[slot].number)
     }
@@ -304,12 +302,9 @@ final class HTTP2Session {
     /// - Parameter isPeersFault: it counts among those that the peer has reset.
     func reset(_ slot: Int, error: UInt32, isPeersFault: Bool = false) {
         hasFrames = true
-        streams[slot].isReset = !isPeersFault
+        streams[slot].reset(isPeersFault: isPeersFault)
         nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), streams[slot].number, error)
     }
-
-    /// Tells the peer, whose body was not read, to stop sending it (RFC 9113 §8.1), after the answer has gone out.
-    func reset(afterAnswer slot: Int) { streams[slot].isCutAfterAnswer = true }
 
     func ping() {
         hasFrames = true
@@ -355,12 +350,11 @@ final class HTTP2Session {
 
     private func release(_ slot: Int) {
         buffer(-streams[slot].bufferedBytes)
-        if !streams[slot].isByHand {
+        if !streams[slot].isEventStream {
             wait(for: -streams[slot].queuedBytes)
             hold(-Self.streamBytes)
         }
-        streams[slot].number = 0
-        streams[slot].dropAll()
+        streams[slot].free()
         if slot >= Self.readyPlacesCount { streams[slot].slim() }
         free.append(slot)
         openCount -= 1
@@ -404,8 +398,7 @@ final class HTTP2Session {
     /// Gives back what streams take, because nothing will be sent or received any more.
     func dropStreams() {
         for slot in streams.indices {
-            streams[slot].number = 0
-            streams[slot].dropAll()
+            streams[slot].free()
             streams[slot].slim()
         }
         streams.ready = []
@@ -465,7 +458,7 @@ extension HTTP2Session {
             let keptBytes = streams[slot].receive(name: name, value: value, limits: limits)
             if keptBytes > 0 { buffer(keptBytes) }
         }
-        guard streams[slot].isHeadTooLarge, streams[slot].isHeadFarTooLarge(limits) else { return true }
+        guard streams[slot].isHeadFarTooLarge(limits) else { return true }
         fault = .headerFlood
         return false
     }
@@ -480,8 +473,8 @@ extension HTTP2Session {
             if role == .client, type == NGHTTP2_HEADERS.rawValue { events.append(.head(slot: slot)) }
             guard role == .server else { return }
             hasHead = true
-            if isEnd { streams[slot].isWhole = true }
-            if isEnd || streams[slot].isHeadTooLarge { report(slot) }
+            if isEnd { streams[slot].completeRequest() }
+            if isEnd || streams[slot].hasTooLargeHead { report(slot) }
         case NGHTTP2_SETTINGS.rawValue:
             guard UInt32(cnghttp2_flags(frame)) & NGHTTP2_FLAG_ACK.rawValue == 0 else { return }
             events.append(.settings)
@@ -495,40 +488,37 @@ extension HTTP2Session {
 
     /// Records once that a request can be answered.
     private func report(_ slot: Int) {
-        guard !streams[slot].isReported else { return }
-        streams[slot].isReported = true
+        guard streams[slot].report() else { return }
         events.append(.request(slot: slot))
     }
 
     func received(_ data: UnsafeRawBufferPointer, on number: Int32) {
         guard let slot = slot(ofNumber: number) else { return }
         if role == .client { return events.append(.data(slot: slot, data)) }
-        guard !streams[slot].isBodyTooLarge, !streams[slot].isHeadTooLarge, !streams[slot].isOverflown else { return }
+        // The rest of a request that is refused is not kept.
+        guard streams[slot].phase == .receiving else { return }
         if streams[slot].body.count + data.count > limits.bodyBytesMax {
-            streams[slot].isBodyTooLarge = true
-            buffer(-streams[slot].body.count)
-            streams[slot].body = []
+            buffer(-streams[slot].refuseBody())
             report(slot)
         } else if bufferedBytes + data.count > limits.bufferedBytesMax {
             overflow(slot)
         } else {
             buffer(data.count)
-            streams[slot].body.append(contentsOf: data)
+            streams[slot].receive(body: data)
         }
     }
 
-    /// Drops a request that does not fit: what is left of it is none.
+    /// Drops a request that does not fit into the buffer of the connection.
     private func overflow(_ slot: Int) {
-        guard !streams[slot].isReported else { return }
-        (streams[slot].isOverflown, streams[slot].isReported) = (true, true)
+        guard streams[slot].overflow() else { return }
         _ = takeRequest(slot)
         events.append(.overflow(slot: slot))
     }
 
     func closed(_ number: Int32, error: UInt32) {
         guard let slot = slot(ofNumber: number) else { return }
-        streams[slot].isOver = true
-        if error != 0, number != resetByPeer, !streams[slot].isReset { resetsCount += 1 }
+        let wasResetHere = streams[slot].close()
+        if error != 0, number != resetByPeer, !wasResetHere { resetsCount += 1 }
         events.append(.closed(slot: slot, number: number, error: error))
     }
 
@@ -536,12 +526,12 @@ extension HTTP2Session {
     func read(_ slot: Int, bytesMax: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {
         let queued = streams[slot].queuedBytes
         let count = min(queued, bytesMax, max(window, 0))
-        if streams[slot].isFinished, count == queued {
-            if streams[slot].isCutAfterAnswer { cut.append(streams[slot].number) }
+        if count == queued {
+            if role == .server, !streams[slot].isRequestComplete { cut.append(streams[slot].number) }
             flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
         } else if count == 0 {
-            streams[slot].isDeferred = true
-            if queued > 0 { starved.append(slot) }
+            streams[slot].starve()
+            starved.append(slot)
             return Int(NGHTTP2_ERR_DEFERRED.rawValue)
         }
         if count > 0 { flags.pointee |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue }

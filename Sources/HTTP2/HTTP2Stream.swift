@@ -1,73 +1,127 @@
 import NIOCore
 
-/// One stream's place in its connection's table. The arrays keep their memory when the place is used again.
+/// A slot of a connection's stream table: the phase, the request and the queue of one HTTP/2 stream.
+///
+/// The arrays keep their memory when the slot is used again. A slot is free while ``number`` is 0.
+///
+/// ``Phase`` says what this side may do with the stream. Each transition is one method; in every other phase the method changes nothing.
+///
+/// | phase | method | next phase |
+/// |---|---|---|
+/// | any | ``open(_:at:)`` | `receiving` |
+/// | `receiving` | ``report()`` | `reported` |
+/// | `receiving` | ``overflow()`` | `overflowed` |
+/// | `receiving` | ``beginRequest(token:)`` (client) | `sending` |
+/// | `reported` | ``beginAnswer()`` | `sending` |
+/// | `reported` | ``beginEvents()`` | `streaming(.hasRoom)` |
+/// | `sending` | ``starve()`` | `starved` |
+/// | `starved` | ``resume()`` | `sending` |
+/// | `streaming(x)` | ``finishEvents()`` | `finishing(x)` |
+/// | `streaming(.hasRoom)`, `finishing(.hasRoom)` | ``fill()`` | the same with `.full` |
+/// | `streaming(.full)`, `finishing(.full)` | ``drain()`` | the same with `.hasRoom` |
+/// | `streaming(x)`, `finishing(x)` | ``detachReader()`` | the same with `.detached` |
+///
+/// Three facts are independent of the phase:
+/// - The peer's END_STREAM may arrive in any phase (``isRequestComplete``).
+/// - nghttp2 may close the stream in any phase (``closure``). The application may still answer it until the slot is released.
+/// - A slot stays in its session's list of ready streams after its stream is released (``isReady``).
 struct HTTP2Stream {
-    /// A header field's value as offsets into ``head``.
+    /// The life of a stream, as this side sees it.
+    enum Phase: Equatable {
+        /// The request arrives. The application does not have it.
+        case receiving
+        /// The application has the request, or a request event is recorded. It may be refused before it is complete: see ``Excess``.
+        case reported
+        /// The connection buffers too many bytes of requests. The application does not get this one, and the stream is reset.
+        case overflowed
+        /// An answer, or a client's request, is being sent. END_STREAM follows the queue.
+        case sending
+        /// As `sending`, but the connection's window is used up, and nghttp2 waits for a resume.
+        case starved
+        /// An event stream. Its DATA frames are written by hand, within ``window``.
+        case streaming(Reader)
+        /// An event stream whose END_STREAM follows the queue.
+        case finishing(Reader)
+    }
+
+    /// The last report about an event stream that the application got.
+    enum Reader: Equatable {
+        /// The queue takes more.
+        case hasRoom
+        /// The queue is full.
+        case full
+        /// The event stream is over. It gets no further report.
+        case detached
+    }
+
+    /// Whether the stream is open on the wire.
+    enum Closure: Equatable {
+        case open
+        /// This side has reset the stream.
+        case resetHere
+        /// nghttp2 has closed the stream.
+        case closed
+    }
+
+    /// The limits that a request has broken.
+    enum Excess: Equatable {
+        case none
+        case head
+        case body
+        /// The body is too large, and the trailer after it too.
+        case bodyAndTrailer
+    }
+
+    /// The request methods that this server tells apart. The answer to HEAD has no body (RFC 9110 §9.3.2).
+    enum Method: Equatable { case get, head, post, other }
+
+    /// A header field's value as offsets into ``HTTP2Stream/head``.
     struct Field {
         var start: UInt32 = 0
         var end: UInt32 = 0
     }
 
-    /// The HTTP/2 stream ID; 0 when the place is free.
+    /// The HTTP/2 stream ID; 0 when the slot is free.
     var number: Int32 = 0
-    /// What the application knows the stream by.
+    /// The application's name for the stream.
     var token: UInt32 = 0
-    var isEventStream = false
+    private(set) var phase = Phase.receiving
+    private(set) var closure = Closure.open
+    private(set) var excess = Excess.none
+    private(set) var method = Method.other
     /// The peer has sent END_STREAM.
-    var isWhole = false
-    /// The application was told of the request.
-    var isReported = false
-    var isAnswered = false
-    var isHeadTooLarge = false
-    var isBodyTooLarge = false
-    /// A part of the body was thrown away, because the connection has too much on its way.
-    var isOverflown = false
-    /// This side has reset it.
-    var isReset = false
-    /// HEAD: the answer has no body (RFC 9110 §9.3.2).
-    var isHead = false
-    /// The application was told that the queue is full.
-    var isFull = false
-    /// nghttp2 has no data to send for it and waits for a resume.
-    var isDeferred = false
-    /// The rest of the request is refused once the answer is out.
-    var isCutAfterAnswer = false
-    /// Nothing comes after the queue.
-    var isFinished = false
-    /// Its DATA frames are written by hand, within ``window``.
-    var isByHand = false
-    /// It waits in its session's list of streams with something to send; outlives the stream.
-    var isReady = false
-    /// nghttp2 has closed it.
-    var isOver = false
-    var method = HTTPRequest.Method.other
-    // Small fields stand side by side: a place takes 160 bytes, and one more would take 192 of the allocator's.
+    private(set) var isRequestComplete = false
+    /// The slot is in its session's list of streams with something to send.
+    private(set) var isReady = false
+    // Small fields stand side by side: a slot takes 160 bytes, and one more would take 192 of the allocator's.
     /// The status of a response, for a client.
     var status: Int32 = 0
-    var headersCount: Int32 = 0
-    /// What the header list counts for (RFC 9113 §6.5.2).
-    var headBytesCount: Int32 = 0
-    /// Where ``rest`` begins.
+    private var headersCount: Int32 = 0
+    /// The size of the header list (RFC 9113 §6.5.2).
+    private var headBytesCount: Int32 = 0
+    /// The index of the first payload in ``rest``.
     private var restStart: Int32 = 0
-    /// The bytes that the peer's window for the stream allows, when it is kept by hand.
+    /// The bytes that the peer's window for an event stream allows.
     var window = 0
-    var startedAt = NIODeadline.distantPast
+    private var startedAt = NIODeadline.distantPast
     /// The values of the header fields that the application reads, one after the other.
-    var head: [UInt8] = []
-    var target = Field()
-    var authorization = Field()
-    var lastEventID = Field()
-    var body: [UInt8] = []
-    /// The body of an answer, and how much of it was sent.
-    var answer: [UInt8] = []
-    var answerSent = 0
-    /// Payloads that wait; the first may be sent in part.
-    var first: ByteBuffer?
-    /// Those that wait behind it, from ``restStart`` on. Most streams never have any, and an empty array takes no memory.
+    private var head: [UInt8] = []
+    private var target = Field()
+    private var authorization = Field()
+    private var lastEventID = Field()
+    private(set) var body: [UInt8] = []
+    /// The body of an answer; the first ``answerSent`` bytes have been sent.
+    private var answer: [UInt8] = []
+    private var answerSent = 0
+    /// The first queued payload. Part of it may have been sent.
+    private var first: ByteBuffer?
+    /// The payloads behind ``first``, from ``restStart`` on. Most streams never have any, and an empty array takes no memory.
     private var rest: [ByteBuffer] = []
-    var queuedBytes = 0
+    private(set) var queuedBytes = 0
 
-    /// Makes the place ready for a new stream.
+    // MARK: Transitions
+
+    /// Makes the slot ready for a new stream.
     mutating func open(_ number: Int32, at now: NIODeadline) {
         self.number = number
         startedAt = now
@@ -75,26 +129,129 @@ struct HTTP2Stream {
         status = 0
         headersCount = 0
         headBytesCount = 0
-        isEventStream = false
-        isWhole = false
-        isAnswered = false
-        isReported = false
-        isHeadTooLarge = false
-        isBodyTooLarge = false
-        isOverflown = false
-        isReset = false
-        isHead = false
-        isFull = false
-        isDeferred = false
-        isFinished = false
-        isCutAfterAnswer = false
-        isByHand = false
-        isOver = false
+        phase = .receiving
+        closure = .open
+        excess = .none
         method = .other
+        isRequestComplete = false
         target = Field()
         authorization = Field()
         lastEventID = Field()
     }
+
+    /// Records that the application gets the request. Returns false when it has it already, or will not get it.
+    mutating func report() -> Bool {
+        guard isReceiving else { return false }
+        phase = .reported
+        return true
+    }
+
+    /// Records that the request does not fit into the connection's buffer. Returns false when the application has the request.
+    mutating func overflow() -> Bool {
+        guard isReceiving else { return false }
+        phase = .overflowed
+        return true
+    }
+
+    /// Begins a client's request. END_STREAM follows the queue.
+    mutating func beginRequest(token: UInt32) {
+        guard isReceiving else { return }
+        phase = .sending
+        self.token = token
+    }
+
+    /// Begins an answer. END_STREAM follows the queue. Returns false when the stream does not await one.
+    mutating func beginAnswer() -> Bool {
+        guard isAwaitingAnswer else { return false }
+        phase = .sending
+        return true
+    }
+
+    /// Answers with an event stream. Returns false when the stream does not await an answer.
+    mutating func beginEvents() -> Bool {
+        guard isAwaitingAnswer else { return false }
+        phase = .streaming(.hasRoom)
+        return true
+    }
+
+    /// Records that the connection's window is used up.
+    mutating func starve() { if case .sending = phase { phase = .starved } }
+
+    /// Records that the connection's window has grown. Returns false when the stream did not wait for it.
+    mutating func resume() -> Bool {
+        guard case .starved = phase else { return false }
+        phase = .sending
+        return true
+    }
+
+    /// Ends an event stream after the queue.
+    mutating func finishEvents() { if case .streaming(let reader) = phase { phase = .finishing(reader) } }
+
+    /// Records that an event stream's queue is full. Returns false when it was full before, or has no reader.
+    mutating func fill() -> Bool { replace(.hasRoom, by: .full) }
+
+    /// Records that a full queue has room again. Returns false when it was not full, or has no reader.
+    mutating func drain() -> Bool { replace(.full, by: .hasRoom) }
+
+    /// Records that the application gets the end of its event stream.
+    ///
+    /// Returns false when the stream is not an event stream, or the application has its end already.
+    mutating func detachReader() -> Bool { replace(.hasRoom, by: .detached) || replace(.full, by: .detached) }
+
+    private mutating func replace(_ old: Reader, by new: Reader) -> Bool {
+        switch phase {
+        case .streaming(old): phase = .streaming(new)
+        case .finishing(old): phase = .finishing(new)
+        default: return false
+        }
+        return true
+    }
+
+    /// Records the peer's END_STREAM.
+    mutating func completeRequest() { isRequestComplete = true }
+
+    /// Records a reset. When the peer caused it, it counts among the resets of the peer.
+    mutating func reset(isPeersFault: Bool) {
+        if closure != .closed { closure = isPeersFault ? .open : .resetHere }
+    }
+
+    /// Records that nghttp2 has closed the stream. Returns whether this side had reset it.
+    mutating func close() -> Bool {
+        defer { closure = .closed }
+        return closure == .resetHere
+    }
+
+    // MARK: Questions
+
+    var isClosed: Bool { closure == .closed }
+
+    /// The application has the request, and no answer has begun.
+    var isAwaitingAnswer: Bool { if case .reported = phase { true } else { false } }
+
+    /// The request arrives, and the application does not have it.
+    var isReceiving: Bool { if case .receiving = phase { true } else { false } }
+
+    /// An answer, or a client's request, has begun.
+    private var hasBegunToSend: Bool { phase == .sending || phase == .starved || isEventStream }
+
+    /// The DATA frames of the stream are written by hand.
+    var isEventStream: Bool {
+        switch phase {
+        case .streaming, .finishing: true
+        case .receiving, .reported, .overflowed, .sending, .starved: false
+        }
+    }
+
+    /// The stream is an event stream, and its end has not been reported to the application.
+    var hasReader: Bool { isEventStream && phase != .streaming(.detached) && phase != .finishing(.detached) }
+
+    /// The stream is an event stream that this side ends.
+    var isFinishing: Bool { if case .finishing = phase { true } else { false } }
+
+    var hasTooLargeHead: Bool { excess == .head || excess == .bodyAndTrailer }
+    var hasTooLargeBody: Bool { excess == .body || excess == .bodyAndTrailer }
+
+    // MARK: Memory
 
     /// Empties an array and keeps its memory, unless that is more than most requests need.
     private static func empty(_ bytes: inout [UInt8]) {
@@ -102,24 +259,25 @@ struct HTTP2Stream {
         bytes.removeAll(keepingCapacity: bytes.capacity <= 4_096)
     }
 
-    /// Gives back what an idle stream does not need.
+    /// Frees the memory that an idle slot keeps.
     mutating func slim() {
         head = []
         body = []
         answer = []
     }
 
-    /// Bytes of the request that are kept here.
+    /// The bytes of the request that the slot holds.
     var bufferedBytes: Int { head.count + body.count }
 
-    /// Empties the place of a stream that is over.
-    mutating func dropAll() {
+    /// Frees the slot of a closed stream.
+    mutating func free() {
+        number = 0
         dropQueue()
         Self.empty(&head)
         Self.empty(&body)
     }
 
-    mutating func dropQueue() {
+    private mutating func dropQueue() {
         Self.empty(&answer)
         answerSent = 0
         if queuedBytes == 0 { return }
@@ -128,12 +286,12 @@ struct HTTP2Stream {
         queuedBytes = 0
     }
 
-    /// Gives back the memory of a queue that is empty.
+    /// Frees the memory of an empty queue.
     mutating func slimQueue() {
         if queuedBytes == 0 { rest = [] }
     }
 
-    /// Takes out the payload that comes after the first.
+    /// Takes out the payload behind the first.
     private mutating func nextPayload() -> ByteBuffer? {
         guard restStart < rest.count else { return nil }
         var payload = ByteBuffer()
@@ -150,24 +308,26 @@ struct HTTP2Stream {
     mutating func count(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, limits: HTTPLimits) {
         headersCount += 1
         headBytesCount &+= Int32(truncatingIfNeeded: 32 + name.count + value.count)
-        if headersCount > limits.headersCountMax || Int(headBytesCount) > limits.headerBytesMax { isHeadTooLarge = true }
+        if headersCount > limits.headersCountMax || Int(headBytesCount) > limits.headerBytesMax {
+            excess = hasTooLargeBody ? .bodyAndTrailer : .head
+        }
     }
 
-    /// Whether the head is so large that the rest of it is not even decoded.
+    /// Whether the head is so large that not even the rest of it is decoded.
     func isHeadFarTooLarge(_ limits: HTTPLimits) -> Bool {
-        headersCount > 4 * limits.headersCountMax || Int(headBytesCount) > 4 * limits.headerBytesMax
+        guard hasTooLargeHead else { return false }
+        return headersCount > 4 * limits.headersCountMax || Int(headBytesCount) > 4 * limits.headerBytesMax
     }
 
-    /// Takes one field of a request's head; of those that the application reads the first is kept. Returns how many bytes that takes.
+    /// Takes one field of a request's head. Of repeated fields that the application reads, it keeps the first. Returns the bytes kept.
     mutating func receive(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, limits: HTTPLimits) -> Int {
         count(name: name, value: value, limits: limits)
-        guard !isHeadTooLarge else { return 0 }
+        guard !hasTooLargeHead else { return 0 }
         let keptBytes = head.count
         switch name.count {
         case 5 where name.equals(":path"): target = target.end == 0 ? keep(value) : target
         case 7 where name.equals(":method"):
-            method = value.equals("POST") ? .post : value.equals("GET") ? .get : .other
-            isHead = value.equals("HEAD")
+            method = value.equals("POST") ? .post : value.equals("GET") ? .get : value.equals("HEAD") ? .head : .other
         case 13 where name.equals("authorization"): authorization = authorization.end == 0 ? keep(value) : authorization
         case 13 where name.equals("last-event-id"): lastEventID = lastEventID.end == 0 ? keep(value) : lastEventID
         default: return 0
@@ -181,12 +341,22 @@ struct HTTP2Stream {
         return Field(start: UInt32(start), end: UInt32(head.count))
     }
 
+    /// Appends a part of the request's body.
+    mutating func receive(body data: UnsafeRawBufferPointer) { body.append(contentsOf: data) }
+
+    /// Drops the body, because it is longer than it may be. Returns the bytes freed.
+    mutating func refuseBody() -> Int {
+        defer { body = [] }
+        excess = .body
+        return body.count
+    }
+
     /// The request, over bytes that ``takeHead()`` and ``takeBody()`` returned.
     func request(
         _ id: StreamID, _ head: UnsafeBufferPointer<UInt8>, _ body: UnsafeBufferPointer<UInt8>, refused: Int?
     ) -> HTTPRequest {
         HTTPRequest(
-            stream: id, method: method, target: target.value(in: head), authorization: authorization.value(in: head),
+            stream: id, method: method.public, target: target.value(in: head), authorization: authorization.value(in: head),
             lastEventID: lastEventID.value(in: head), body: body, refusedStatus: refused)
     }
 
@@ -202,7 +372,7 @@ struct HTTP2Stream {
         return taken
     }
 
-    /// Puts the memory back for the next request; not for an event stream, which has none.
+    /// Returns the memory for the next request. An event stream receives none, and keeps no memory.
     mutating func giveBack(head: inout [UInt8], body: inout [UInt8]) {
         guard !isEventStream else { return }
         swap(&self.head, &head)
@@ -211,17 +381,17 @@ struct HTTP2Stream {
         Self.empty(&self.body)
     }
 
-    /// Whether it is to be reset when its peer sends no more: an event stream, or a request that will not become whole.
-    var isOfNoUseWithoutInput: Bool { !isReset && (isByHand || (!isWhole && !isAnswered)) }
+    /// Whether the peer's FIN ends the stream: an event stream, or a request that can no longer become complete.
+    var needsInput: Bool { closure == .open && (isEventStream || (!isRequestComplete && !hasBegunToSend)) }
 
-    /// Whether the request has taken too long to come.
+    /// Whether the request takes too long to arrive.
     func isLate(at now: NIODeadline, _ limits: HTTPLimits) -> Bool {
-        !isWhole && !isAnswered && now - startedAt > limits.bodyTimeout
+        !isRequestComplete && !hasBegunToSend && now - startedAt > limits.bodyTimeout
     }
 
-    /// Whether the answer has taken too long to go, because the peer does not read.
+    /// Whether the answer takes too long to leave, because the peer does not read.
     func isStuck(at now: NIODeadline, _ limits: HTTPLimits) -> Bool {
-        isAnswered && !isEventStream && now - startedAt > limits.idleTimeout
+        hasBegunToSend && !hasReader && now - startedAt > limits.idleTimeout
     }
 
     mutating func append(_ payload: ByteBuffer) {
@@ -229,31 +399,35 @@ struct HTTP2Stream {
         if first == nil { first = payload } else { rest.append(payload) }
     }
 
-    /// Queues a payload of an event stream. Returns the bytes that wait, and whether the stream had nothing to send before.
+    /// Queues a payload of an event stream, and drops one for another stream.
+    ///
+    /// Returns the queued bytes, and whether the slot was not in the list of ready streams.
     mutating func push(_ payload: ByteBuffer) -> (queuedBytes: Int, becameReady: Bool) {
+        guard isEventStream else { return (queuedBytes, false) }
         append(payload)
         return (queuedBytes, becomesReady())
     }
 
-    /// Notes that it waits for its turn. Returns whether it did not.
+    /// Puts the slot into the list of ready streams. Returns whether it was not in the list.
     mutating func becomesReady() -> Bool {
         defer { isReady = true }
         return !isReady
     }
 
-    /// What became of a stream's turn to send.
+    /// The outcome of a stream's turn to send.
     enum Turn {
-        /// Nothing is left that its window allows.
-        case over
-        /// Nothing comes any more.
+        /// Nothing is left that the stream's window allows.
+        case done
+        /// The queue of a finishing stream is empty.
         case ended
-        /// The connection's window is used up; it stays in its turn.
+        /// The connection's window is used up. The stream keeps its turn.
         case starved
     }
 
-    /// Appends DATA frames of what is queued, as far as its window and the connection's, `window`, allow.
+    /// Appends DATA frames of the queue, as far as the stream's window and the connection's, `window`, allow.
     mutating func sendEvents(within window: inout Int, into buffer: inout ByteBuffer) -> Turn {
-        if isByHand, !isOver {
+        let isOpen = isEventStream && closure != .closed
+        if isOpen {
             while queuedBytes > 0, self.window > 0 {
                 let count = min(queuedBytes, Self.frameBytesMax, self.window, window)
                 guard count > 0 else { return .starved }
@@ -263,7 +437,7 @@ struct HTTP2Stream {
             }
         }
         isReady = false
-        return isByHand && !isOver && isFinished && queuedBytes == 0 ? .ended : .over
+        return isOpen && isFinishing && queuedBytes == 0 ? .ended : .done
     }
 
     /// Appends an empty DATA frame with END_STREAM.
@@ -278,7 +452,7 @@ struct HTTP2Stream {
             writeDataHeader(bytesCount: count, into: &buffer)
             return take(count, into: &buffer)
         }
-        // Nearly every push: one whole payload. Each call of `ByteBuffer` checks anew what one call checks for header and payload.
+        // Nearly every push is one whole payload. One call of `ByteBuffer` checks its bounds once for header and payload.
         buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: Self.frameHeaderBytes + count) { frame in
             storeHeader(bytesCount: count, flags: 0, in: frame)
             first.unsafelyUnwrapped.withUnsafeReadableBytes { payload in
@@ -288,7 +462,7 @@ struct HTTP2Stream {
             return Self.frameHeaderBytes + count
         }
         queuedBytes -= count
-        // The array lies elsewhere: to look into it, though it is empty, was a quarter of a multiplexed push.
+        // The array's memory is not in the cache: reading it, although it is empty, was a quarter of a multiplexed push.
         first = queuedBytes == 0 ? nil : nextPayload()
     }
 
@@ -306,13 +480,13 @@ struct HTTP2Stream {
         header.storeBytes(of: UInt32(number).bigEndian, toByteOffset: 5, as: UInt32.self)
     }
 
-    /// Queues the body of an answer.
+    /// Queues the body of an answer as a copy.
     mutating func append(answer bytes: UnsafeBufferPointer<UInt8>) {
         answer.append(contentsOf: bytes)
         queuedBytes += bytes.count
     }
 
-    /// Moves `count` bytes of the queue to `buffer`: first the answer, then the payloads.
+    /// Moves `count` bytes of the queue to `buffer`, first the answer, then the payloads.
     mutating func take(_ count: Int, into buffer: inout ByteBuffer) {
         var missing = count
         queuedBytes -= count
@@ -336,6 +510,17 @@ struct HTTP2Stream {
                 }
                 missing = 0
             }
+        }
+    }
+}
+
+extension HTTP2Stream.Method {
+    /// The method as the application sees it.
+    fileprivate var `public`: HTTPRequest.Method {
+        switch self {
+        case .get: .get
+        case .post: .post
+        case .head, .other: .other
         }
     }
 }

@@ -40,7 +40,6 @@ import Testing
                 let request = server.streams[slot].request(server.id(of: slot), head, body, refused: nil)
                 paths.append(String(decoding: request.target, as: UTF8.self))
             }
-            server.streams[slot].isFinished = true
             let answer = HTTPAnswerHead(status: 299, contentType: .problem, bodyBytesCount: 0, retryAfter: 1_234, allow: "PATCH")
             HTTP2Headers.withFields(of: answer, date) { server.respond(slot, $0) }
         }

@@ -134,15 +134,17 @@ import Testing
         #expect(server.bufferedBytes == 0)
     }
 
-    @Test func anAnswerThatNobodyTakesEnds() {
+    @Test("An answer that its client does not read counts as stuck after the idle timeout, and an event stream never does")
+    func unreadAnswerIsStuck() {
         let limits = HTTPLimits()
         var stream = HTTP2Stream()
         stream.open(1, at: .uptimeNanoseconds(0))
         let late = NIODeadline.uptimeNanoseconds(0) + limits.idleTimeout + .seconds(1)
-        #expect(!stream.isStuck(at: late, limits), "nobody has answered yet")
-        stream.isAnswered = true
+        #expect(stream.report() == true)
+        #expect(!stream.isStuck(at: late, limits), "the application has not answered yet")
+        var events = stream
+        #expect(stream.beginAnswer() && events.beginEvents())
         #expect(stream.isStuck(at: late, limits) && !stream.isStuck(at: late - .seconds(2), limits))
-        stream.isEventStream = true
-        #expect(!stream.isStuck(at: late, limits))
+        #expect(events.isStuck(at: late, limits) == false)
     }
 }
