@@ -1,26 +1,5 @@
 import NIOCore
 
-/// State that the connections of an event loop share. Used on that loop only.
-final class SharedLimits {
-    let limits: HTTPLimits
-    private let held: UnsafeMutablePointer<Int>
-
-    init(_ limits: HTTPLimits) {
-        self.limits = limits
-        held = .allocate(capacity: 1)
-        held.initialize(to: 0)
-    }
-
-    deinit { held.deallocate() }
-
-    /// Bytes that the ordinary streams of all HTTP/2 connections take, the requests on HTTP/1.1 that are not whole or not begun, and the answers
-    /// there that have not gone out. In plain memory, because each request and each push looks at it.
-    var heldBytes: Int {
-        @inline(__always) get { held.pointee }
-        @inline(__always) set { held.pointee = newValue }
-    }
-}
-
 /// The bounds on what one connection may ask for; each has an answer (design §7: libnghttp2 1.52 enforces none of the first five).
 public struct HTTPLimits: Sendable, Equatable {
     /// Longest request body; a longer one is answered 413. Default 1 MiB.
@@ -69,23 +48,4 @@ public struct HTTPLimits: Sendable, Equatable {
     public var stallTimeout = TimeAmount.seconds(10)
 
     public init() {}
-}
-
-/// What a peer did against the rules; for the metric.
-public enum HTTPViolation: String, Sendable, CaseIterable {
-    case headerListTooLarge, bodyTooLarge, bufferedTooMuch, headerTimeout, bodyTimeout, protocolError, resetFlood, frameFlood, answerTimeout
-    case headerFlood, windowShut, heldTooMuch
-    /// A new connection was left unread for a while, because its address asks again for what it was just refused: see ``PacedAddresses``.
-    case pacedAddress
-}
-
-/// A stream of one connection. Stays distinct from later streams that use the same place.
-public struct StreamID: Hashable, Sendable {
-    /// The place in the connection's table.
-    let slot: UInt32
-    /// The HTTP/2 stream ID; for HTTP/1.1 the number of the request.
-    let number: Int32
-
-    /// Means no stream of any connection.
-    public static let unused = StreamID(slot: .max, number: 0)
 }

@@ -1,88 +1,12 @@
 import NIOCore
 import NIOPosix
 import NIOSSL
-import NIOTLS
 
 #if canImport(Glibc)
     import Glibc
 #else
     import Darwin
 #endif
-
-/// Tells HTTP/2 from HTTP/1.1 by the connection preface (RFC 9113 §3.4), and makes the connection.
-final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler, UnorderedListElement {
-    typealias InboundIn = ByteBuffer
-    typealias InboundOut = ByteBuffer
-
-    private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
-    private let server: HTTPLoop
-    private var received = ByteBuffer()
-    private var isDecided = false
-    private let openedAt = NIODeadline.now()
-    private(set) var context: ChannelHandlerContext?
-    /// The index in the loop's list of connections whose protocol is not known.
-    var listIndex = -1
-
-    init(server: HTTPLoop) { self.server = server }
-
-    func handlerAdded(context: ChannelHandlerContext) {
-        self.context = context
-        server.add(self)
-        if !server.pacedAddresses.isEmpty { waitForTurn(context.channel) }
-    }
-
-    /// Leaves a connection of a paced address unread until its turn.
-    private func waitForTurn(_ channel: any Channel) {
-        let address = ConnectionLimits.Address(channel.remoteAddress)
-        guard let beginning = server.pacedAddresses.beginning(of: address, at: .now()), let options = channel.syncOptions else { return }
-        // Setting the option fails on a closed channel alone, which reads nothing any more.
-        do { try options.setOption(.autoRead, value: false) } catch { return }
-        server.delegate?.violated(.pacedAddress)
-        channel.eventLoop.assumeIsolated().scheduleTask(deadline: beginning) { [weak self] in
-            do { try self?.context?.channel.syncOptions?.setOption(.autoRead, value: true) } catch { return }
-        }
-    }
-
-    func handlerRemoved(context: ChannelHandlerContext) {
-        self.context = nil
-        server.remove(self)
-    }
-
-    /// Ends a connection that takes too long to say which protocol it speaks.
-    func sweep(at now: NIODeadline) {
-        guard now - openedAt > server.limits.headerTimeout, let context else { return }
-        server.delegate?.violated(.headerTimeout)
-        server.remove(self)
-        context.close(promise: nil)
-    }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        var bytes = unwrapInboundIn(data)
-        received.writeBuffer(&bytes)
-        let view = received.readableBytesView.prefix(Self.preface.count)
-        guard !isDecided, view.elementsEqual(Self.preface.prefix(view.count)) else { return decide(context, isHTTP2: false) }
-        if view.count == Self.preface.count { decide(context, isHTTP2: true) }
-    }
-
-    private func decide(_ context: ChannelHandlerContext, isHTTP2: Bool) {
-        isDecided = true
-        do {
-            let pipeline = context.pipeline.syncOperations
-            if isHTTP2 {
-                try pipeline.addHandler(HTTP2ServerConnection(channel: context.channel, server: server))
-            } else {
-                try pipeline.addHandler(HTTP1ServerConnection(channel: context.channel, server: server))
-            }
-            let bytes = received
-            received = ByteBuffer()
-            context.fireChannelRead(wrapInboundOut(bytes))
-            context.fireChannelReadComplete()
-            pipeline.removeHandler(self, promise: nil)
-        } catch {
-            context.close(promise: nil)
-        }
-    }
-}
 
 /// A port on which one or several event loops serve requests; each loop has its own listener and its own connections.
 public final class HTTPServer: Sendable {
