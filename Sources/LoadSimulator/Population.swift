@@ -1,10 +1,10 @@
 import PresenceWire
 
-/// The users, by number, and who watches whom: a pure function of the options.
+/// The users, by number, and their watch lists: a pure function of the options.
 struct Population {
-    /// Whom each user watches, sorted; never oneself.
+    /// The numbers of the users that each user watches, sorted, without its own.
     let watched: [[UInt32]]
-    /// How many watch each user.
+    /// The number of watchers of each user.
     let watchersCounts: [Int]
     private let prefix: String
 
@@ -31,7 +31,7 @@ struct Population {
     /// A user's ID.
     func name(of user: Int) -> String { prefix + String(user) }
 
-    /// The user with this ID, if it is one of ours.
+    /// The user with this ID; nil for an ID that the simulation does not use.
     func user(named name: UnsafeBufferPointer<UInt8>) -> Int? {
         guard name.count > prefix.utf8.count, zip(name, prefix.utf8).allSatisfy({ $0 == $1 }) else { return nil }
         var user = 0
@@ -42,7 +42,7 @@ struct Population {
         return user < watched.count ? user : nil
     }
 
-    /// The custom status of a user's n-th change: names both, so that a push proves where it comes from.
+    /// The custom status of a user's n-th change. It names both, so that a push proves its origin.
     static func customStatus(user: Int, change: Int) -> String { "c\(user).\(change)" }
 
     /// Reads ``customStatus(user:change:)``.

@@ -1,20 +1,20 @@
-/// What the simulated population does.
+/// The behavior of the simulated population.
 public enum Scenario: String, CaseIterable, Sendable {
     /// Each user watches a few others, and statuses change at random.
     case steady
-    /// One user whom all watch, and who changes its status.
+    /// All watch one user, which changes its status.
     case celebrity
     /// Each user watches `watch` others; statuses change at random.
     case mesh
     /// All log in within two seconds; then statuses change at random.
     case loginStorm = "login-storm"
-    /// Sessions are lost and come back within the grace, users log out and in again, and statuses change.
+    /// Sessions disconnect and return within the grace, users log out and in again, and statuses change.
     case flapping
 }
 
-/// What to simulate, and where.
+/// The settings of a simulation.
 public struct SimulationOptions: Sendable {
-    /// Host and port of a node's client port.
+    /// The host and port of a node.
     public struct Target: Hashable, Sendable, CustomStringConvertible {
         public let host: String
         public let port: Int
@@ -27,55 +27,54 @@ public struct SimulationOptions: Sendable {
         public var description: String { "\(host):\(port)" }
     }
 
-    /// None of the targets has ever answered.
+    /// The error when no target has ever answered.
     public struct Unreachable: Error, CustomStringConvertible {
         let targets: [Target]
         let seconds: Int
 
-        /// Which, and for how long.
         public var description: String {
             "no target could be reached within \(seconds) s: \(targets.map { "\($0.host):\($0.port)" }.joined(separator: ", "))"
         }
     }
 
-    /// A setting that cannot be used.
+    /// The error for a setting that cannot be used.
     public struct Invalid: Error, CustomStringConvertible {
         public let description: String
     }
 
-    /// Nodes that clients connect to; users are spread over them.
+    /// The nodes to connect to. Users are spread over them.
     public var targets: [Target]
-    /// Ops ports whose counters are compared with the ledger; may be empty.
+    /// The ops ports of the nodes whose counters are compared with the ledger. May be empty.
     public var opsTargets: [Target] = []
     public var scenario = Scenario.mesh
-    /// Users, 2 to 1,000,000.
+    /// The number of users, 2 to 1,000,000.
     public var users = 1_000
-    /// How many others each user watches in `steady`, `mesh`, `login-storm` and `flapping`.
+    /// The number of other users that each user watches in `steady`, `mesh`, `login-storm` and `flapping`.
     public var watch = 20
-    /// Changes a second, open loop: a late server does not slow it down.
+    /// Changes a second, in an open loop: a late server does not slow them down.
     public var rate = 500.0
-    /// How long changes are made, in seconds, after everybody has logged in.
+    /// The seconds of load, after every user has logged in.
     public var duration = 10.0
-    /// Client connections; 0 for one for each 50 users, at most 2,000.
+    /// The number of client connections; 0 for one for each 50 users, at most 2,000.
     public var connections = 0
-    /// Event streams on one connection at most.
+    /// The most event streams on one connection.
     public var streamsPerConnection = 500
-    /// Logins a second while the population logs in (`login-storm`: everybody in two seconds).
+    /// Logins a second while the population logs in. In `login-storm` all log in within two seconds.
     public var loginRate = 2_000.0
-    /// Starts all random choices.
+    /// The seed of all random choices.
     public var seed: UInt64 = 1
-    /// Whether to keep the ledger and fail on any difference.
+    /// Whether a difference that coalescing does not explain fails the run.
     public var verify = false
-    /// How long to wait for quiet after the load, in seconds.
+    /// The seconds within which every view must become right after the load.
     public var settle = 10.0
-    /// Sessions lost for less than this many seconds must not be seen OFFLINE.
+    /// The seconds for which a session may be disconnected before its user may be seen OFFLINE.
     public var graceSeconds = 1.5
-    /// Local addresses 127.0.0.2 to 127.0.0.x that connections start from; 1 for no choice.
+    /// Connections start from the local addresses 127.0.0.2 to 127.0.0.x; 1 leaves the address to the kernel.
     public var sourceAddresses = 1
 
     public init(targets: [Target]) { self.targets = targets }
 
-    /// Throws for the first setting that cannot be used, by its flag.
+    /// Throws an error for the first setting that cannot be used, with its flag.
     public func validate() throws(Invalid) {
         guard !targets.isEmpty else { throw Invalid(description: "--target: name at least one node") }
         guard (2...1_000_000).contains(users) else { throw Invalid(description: "--users: \(users) is not in 2...1000000") }
@@ -92,7 +91,7 @@ public struct SimulationOptions: Sendable {
         guard connectionsCount < 19_000 else { throw Invalid(description: "--connections: a process may open 20000 files") }
     }
 
-    /// The connections to open.
+    /// The number of connections to open.
     var connectionsCount: Int {
         let fewest = (users + streamsPerConnection - 1) / streamsPerConnection
         return connections > 0 ? connections : max(fewest, min(max(users / 50, targets.count), 2_000))

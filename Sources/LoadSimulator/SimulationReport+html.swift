@@ -1,7 +1,7 @@
 import Foundation
 
 extension SimulationReport {
-    /// The report as one page that needs nothing else.
+    /// The report as one HTML page without further files.
     public var html: String {
         let rows = summary.split(separator: "\n").map { line -> String in
             let name = line.prefix(26).trimmingCharacters(in: .whitespaces)
@@ -29,10 +29,10 @@ extension SimulationReport {
     private static func plot(_ points: [(Double, Double)], labels: [String] = []) -> String {
         guard let last = points.last, points.count > 1 else { return "<p>Nothing to show.</p>" }
         let top = max(points.map(\.1).max() ?? 1, 1e-9)
-        let place = { (point: (Double, Double)) in
+        let position = { (point: (Double, Double)) in
             String(format: "%.1f,%.1f", 50 + 730 * (point.0 - points[0].0) / max(last.0 - points[0].0, 1), 180 - 165 * point.1 / top)
         }
-        let path = points.map(place).joined(separator: " ")
+        let path = points.map(position).joined(separator: " ")
         var text = "<svg viewBox=\"0 0 800 205\" preserveAspectRatio=\"none\" role=\"img\">"
         text +=
             "<line x1=\"50\" y1=\"180\" x2=\"780\" y2=\"180\" stroke=\"#99a\"/><line x1=\"50\" y1=\"15\" x2=\"50\" y2=\"180\" stroke=\"#99a\"/>"
@@ -40,7 +40,7 @@ extension SimulationReport {
         text +=
             "<text x=\"4\" y=\"20\" font-size=\"11\">\(String(format: "%.4g", top))</text><text x=\"30\" y=\"184\" font-size=\"11\">0</text>"
         for (index, point) in points.enumerated() where labels.isEmpty ? index % max(points.count / 10, 1) == 0 : true {
-            let x = place(point).split(separator: ",")[0]
+            let x = position(point).split(separator: ",")[0]
             text += "<text x=\"\(x)\" y=\"198\" font-size=\"10\">\(labels.isEmpty ? "\(Int(point.0)) s" : labels[index])</text>"
         }
         return text + "</svg>"

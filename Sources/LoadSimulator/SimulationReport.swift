@@ -1,9 +1,9 @@
 import Foundation
 import Histogram
 
-/// What a simulation found.
+/// The result of a simulation.
 public struct SimulationReport: Codable, Sendable {
-    /// Percentiles in milliseconds.
+    /// The percentiles of a latency, in milliseconds.
     public struct Latency: Codable, Sendable {
         public var count: UInt64 = 0
         public var p50 = 0.0
@@ -43,13 +43,13 @@ public struct SimulationReport: Codable, Sendable {
     public var changeToPush: Latency
     /// From the scheduled time of a change to its answer.
     public var changeToAnswer: Latency
-    /// From the request of an event stream that was taken to `onConnected`.
+    /// From the request of an event stream that was not refused to `onConnected`.
     public var login: Latency
-    /// Event streams that a node refused, such as with 50002; each user came back when it was told to.
+    /// Event streams that a node refused, such as with code 50002. Each user returned after the `retryAfter` of the refusal.
     public var loginsRefused = 0
     public var errorsByCode: [String: Int] = [:]
     public var reconnects = 0
-    /// Users who followed a reconnect hint.
+    /// Event streams that moved to another node after a reconnect hint.
     public var moves = 0
     public var isVerifying: Bool
     public var lost = 0
@@ -57,20 +57,20 @@ public struct SimulationReport: Codable, Sendable {
     public var phantom = 0
     public var duplicate = 0
     public var junk = 0
-    /// Changes of which a watcher saw only a later one.
+    /// Changes that the nodes merged into a later push.
     public var coalesced = 0
     public var olderOnOtherStream = 0
-    /// From the end of the load, or the return of a node if that was later, until every view was right.
+    /// From the end of the load, or from the return of a node if that was later, until every view was right.
     public var secondsToConverge: Double?
-    /// Differences between the ledger and the nodes' counters.
+    /// The differences between the ledger and the nodes' counters, as sentences.
     public var counterDifferences: [String] = []
     public var countersCompared = 0
     public var examples: [String] = []
     public var timeline: [Second] = []
-    /// ``changeToPush`` by phase, where phases were marked: up to the first mark, then from mark to mark, then the rest.
+    /// ``changeToPush`` of each phase, when the ends of phases were marked.
     public var phases: [Latency] = []
 
-    /// Nothing but coalescing explains a difference.
+    /// Whether coalescing explains every difference. True for a run that does not verify.
     public var isVerified: Bool {
         !isVerifying || (lost + stale + phantom + duplicate + junk == 0 && counterDifferences.isEmpty && secondsToConverge != nil)
     }

@@ -3,18 +3,18 @@ import Testing
 
 @testable import LoadSimulator
 
-/// Each fault that a cluster could have is planted, and the ledger must call it by its name.
+/// Plants each violation that a cluster could cause, and expects its name.
 @Suite struct LedgerTests {
     let population = Population(scenario: .mesh, users: 10, watch: 9, seed: 1)
     var ledger: Ledger
 
     init() {
         ledger = Ledger(population: population, graceSeconds: 1.5)
-        ledger.allOnline()
+        ledger.endLogins()
         _ = ledger.beginChange(of: 2)
     }
 
-    private mutating func tell(
+    private mutating func push(
         _ watcher: Int, _ user: Int, version: Int, text: String = "", status: StatusType = .online, at seconds: Double = 1
     ) {
         let name = Array(population.name(of: user).utf8)
@@ -26,14 +26,14 @@ import Testing
                 scanned.customStatus = custom
                 scanned.statusType = status
                 scanned.version = Version(milliseconds: Milliseconds(version), counter: 0, node: 1)
-                _ = ledger.received(scanned, by: watcher, at: seconds)
+                _ = ledger.receive(scanned, by: watcher, at: seconds)
             }
         }
     }
 
-    @Test mutating func aSoundRunHasNoViolation() {
-        tell(1, 2, version: 1)
-        tell(1, 2, version: 2, text: "c2.1")
+    @Test("A run without faults has no violation") mutating func noViolation() {
+        push(1, 2, version: 1)
+        push(1, 2, version: 2, text: "c2.1")
         #expect(
             ledger.counts
                 == {
@@ -43,59 +43,60 @@ import Testing
                 }())
     }
 
-    @Test mutating func anOlderVersionOnOneStreamIsStale() {
-        tell(1, 2, version: 2)
-        tell(1, 2, version: 1)
+    @Test("An older version after a newer one on the same stream is stale") mutating func stale() {
+        push(1, 2, version: 2)
+        push(1, 2, version: 1)
         #expect(ledger.counts.stale == 1)
     }
 
-    @Test mutating func theSameVersionTwiceOnOneStreamIsADuplicate() {
-        tell(1, 2, version: 2)
-        tell(1, 2, version: 2)
+    @Test("The same version twice on one stream is a duplicate") mutating func duplicate() {
+        push(1, 2, version: 2)
+        push(1, 2, version: 2)
         #expect(ledger.counts.duplicate == 1)
     }
 
-    @Test mutating func theSameVersionOnANewStreamIsNone() {
-        tell(1, 2, version: 2)
+    @Test("The same version on a new stream is not a duplicate") mutating func repeatedOnNewStream() {
+        push(1, 2, version: 2)
         ledger.beginStream(of: 1)
-        tell(1, 2, version: 2)
+        push(1, 2, version: 2)
         #expect(ledger.counts.duplicate == 0)
     }
 
-    @Test(arguments: ["c2.2", "c3.1", "something", "c2.0"]) mutating func aStatusNobodySetIsAPhantom(text: String) {
-        tell(1, 2, version: 2, text: text)
+    @Test("A custom status that its user never set is a phantom", arguments: ["c2.2", "c3.1", "something", "c2.0"])
+    mutating func unknownStatus(text: String) {
+        push(1, 2, version: 2, text: text)
         #expect(ledger.counts.phantom == 1)
     }
 
-    @Test mutating func offlineOfAUserWhoStayedIsAPhantom() {
-        tell(1, 2, version: 2, status: .offline)
+    @Test("OFFLINE of a user who did not leave is a phantom") mutating func offlineWithoutAbsence() {
+        push(1, 2, version: 2, status: .offline)
         #expect(ledger.counts.phantom == 1)
     }
 
-    @Test mutating func offlineOfAUserWhoWasAwayForLongIsNone() {
-        ledger.left(2, at: 1)
-        ledger.returned(2, at: 3)
-        tell(1, 2, version: 2, status: .offline)
+    @Test("OFFLINE of a user who was absent for longer than the grace is not a phantom") mutating func offlineAfterGrace() {
+        ledger.leave(2, at: 1)
+        ledger.comeBack(2, at: 3)
+        push(1, 2, version: 2, status: .offline)
         #expect(ledger.counts.phantom == 0)
     }
 
-    @Test mutating func offlineWithinTheGraceIsAPhantom() {
-        ledger.left(2, at: 1)
-        ledger.returned(2, at: 2)
-        tell(1, 2, version: 2, status: .offline, at: 4)
+    @Test("OFFLINE of a user who returned within the grace is a phantom") mutating func offlineWithinGrace() {
+        ledger.leave(2, at: 1)
+        ledger.comeBack(2, at: 2)
+        push(1, 2, version: 2, status: .offline, at: 4)
         #expect(ledger.counts.phantom == 1)
     }
 
-    @Test mutating func aViewThatStaysBehindIsCounted() {
-        tell(1, 2, version: 1)
-        var truth = [Version?](repeating: nil, count: 10)
-        truth[2] = Version(milliseconds: 1, counter: 0, node: 1)
-        #expect(ledger.viewsBehind(truth) { $0 == 1 } == 0)
-        truth[2] = Version(milliseconds: 2, counter: 0, node: 1)
-        #expect(ledger.viewsBehind(truth) { $0 == 1 } == 1)
+    @Test("A view that is older than the nodes' record is counted") mutating func viewBehind() {
+        push(1, 2, version: 1)
+        var records = [Version?](repeating: nil, count: 10)
+        records[2] = Version(milliseconds: 1, counter: 0, node: 1)
+        #expect(ledger.viewsBehind(records) { $0 == 1 } == 0)
+        records[2] = Version(milliseconds: 2, counter: 0, node: 1)
+        #expect(ledger.viewsBehind(records) { $0 == 1 } == 1)
     }
 
-    @Test func theScannerReadsFieldsInAnyOrderAndInPieces() {
+    @Test("The scanner reads fields in any order, from events in any two pieces") func scannerReadsPieces() {
         let event = """
             event: onUserStatusChanged
             id: 17

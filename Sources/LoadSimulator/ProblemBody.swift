@@ -1,0 +1,15 @@
+import PresenceWire
+
+/// The fields of a refusal's body that the simulator reads.
+struct ProblemBody {
+    /// The refusal's code.
+    let code: String?
+    /// The seconds to wait before the next try, at most an hour; nil when the node does not say.
+    let retryAfter: Int64?
+
+    init(_ bytes: [UInt8]) {
+        let object = try? JSONReader.read(bytes)
+        if case .integer(let code)? = object?["code"] { self.code = String(code) } else { code = nil }
+        if case .integer(let seconds)? = object?["retryAfter"] { retryAfter = min(max(seconds, 0), 3_600) } else { retryAfter = nil }
+    }
+}

@@ -1,0 +1,131 @@
+import Histogram
+
+/// Counts and measures while a simulation runs, and builds its report at the end.
+///
+/// Latencies are recorded in seconds and kept in microseconds.
+struct SimulationRecorder {
+    private static let microsecondsMax: UInt64 = 120_000_000
+
+    private(set) var report: SimulationReport
+    private var pushLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
+    private var answerLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
+    private var loginLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
+    /// Pushes of the present phase.
+    private var phaseLatency = Histogram<UInt64>(highestTrackableValue: microsecondsMax)
+    private var second = SimulationReport.Second(second: 0, changes: 0, pushes: 0, usersLive: 0)
+    /// Answered calls by operation, to compare with the nodes' counters.
+    private(set) var answered: [String: Int] = [:]
+    private(set) var streamsOpened = 0
+    /// The last time at which an unreachable node accepted a connection again.
+    private(set) var lastReturnAt: Double?
+
+    init(_ options: SimulationOptions) {
+        let none = SimulationReport.Latency(Histogram<UInt64>(highestTrackableValue: 1_000))
+        report = SimulationReport(
+            scenario: options.scenario.rawValue, users: options.users, seed: options.seed, connections: options.connectionsCount,
+            changeToPush: none, changeToAnswer: none, login: none, isVerifying: options.verify)
+    }
+
+    private static func record(_ seconds: Double, in histogram: inout Histogram<UInt64>) {
+        _ = histogram.record(UInt64(max(seconds * 1e6, 0)))
+    }
+
+    // MARK: Events
+
+    mutating func countLogin(seconds: Double) {
+        streamsOpened += 1
+        Self.record(seconds, in: &loginLatency)
+    }
+
+    mutating func countRefusedLogin(code: String?) {
+        report.loginsRefused += 1
+        countError(code ?? "login")
+    }
+
+    mutating func countChange() {
+        report.changes += 1
+        second.changes += 1
+    }
+
+    mutating func countPush() {
+        report.pushes += 1
+        second.pushes += 1
+    }
+
+    /// Records the time from the schedule of a change to a push of it.
+    mutating func recordPush(seconds: Double) {
+        Self.record(seconds, in: &pushLatency)
+        Self.record(seconds, in: &phaseLatency)
+    }
+
+    mutating func countAnswer(_ operation: String) { answered[operation, default: 0] += 1 }
+
+    /// Records the time from the schedule of a change to its answer.
+    mutating func recordAnswer(seconds: Double) { Self.record(seconds, in: &answerLatency) }
+
+    mutating func countError(_ code: String) { report.errorsByCode[code, default: 0] += 1 }
+
+    mutating func countReconnect() { report.reconnects += 1 }
+
+    mutating func countMove() { report.moves += 1 }
+
+    mutating func countReturn(at now: Double) { lastReturnAt = now }
+
+    // MARK: Time
+
+    /// Whether the second in progress is over.
+    func isSecondOver(at now: Double) -> Bool { Int(now) > second.second }
+
+    /// Adds the second in progress to the timeline, and begins the next one.
+    mutating func endSecond(at now: Double, usersLive: Int) {
+        second.usersLive = usersLive
+        report.timeline.append(second)
+        second = SimulationReport.Second(second: Int(now), changes: 0, pushes: 0, usersLive: 0)
+    }
+
+    mutating func endLogins(at now: Double) { report.loginSeconds = now }
+
+    mutating func endLoad(seconds: Double) { report.loadSeconds = seconds }
+
+    mutating func converge(seconds: Double) { report.secondsToConverge = seconds }
+
+    /// Ends a phase that was marked: later pushes belong to the next one.
+    mutating func endPhase() {
+        report.phases.append(SimulationReport.Latency(phaseLatency))
+        phaseLatency.reset()
+    }
+
+    /// The percentiles of all pushes so far, in milliseconds.
+    var pushPercentiles: (p50: Double, p99: Double) {
+        (Double(pushLatency.valueAtPercentile(50)) / 1_000, Double(pushLatency.valueAtPercentile(99)) / 1_000)
+    }
+
+    // MARK: The end
+
+    /// Completes the report with the latencies and the ledger's violations.
+    mutating func finish(_ counts: Ledger.Counts, examples: [String]) {
+        report.changeToPush = SimulationReport.Latency(pushLatency)
+        report.changeToAnswer = SimulationReport.Latency(answerLatency)
+        report.login = SimulationReport.Latency(loginLatency)
+        if !report.phases.isEmpty { report.phases.append(SimulationReport.Latency(phaseLatency)) }
+        report.lost = counts.lost
+        report.stale = counts.stale
+        report.phantom = counts.phantom
+        report.duplicate = counts.duplicate
+        report.junk = counts.junk
+        report.olderOnOtherStream = counts.olderOnOtherStream
+        report.examples = examples
+    }
+
+    /// Adds the comparison of the nodes' counters before and after the run with what the simulator counted.
+    mutating func compareCounters(_ before: [String: Double], _ after: [String: Double], recordsReceived: Int, isFlapping: Bool) {
+        guard lastReturnAt == nil else { return }
+        let own = CounterComparison.Own(
+            logins: streamsOpened, answered: answered, recordsReceived: recordsReceived, hasReconnected: report.reconnects > 0,
+            isFlapping: isFlapping)
+        guard let result = CounterComparison.compare(before, after, with: own) else { return }
+        report.countersCompared = result.comparedCount
+        report.counterDifferences = result.differences
+        report.coalesced = result.coalesced
+    }
+}
