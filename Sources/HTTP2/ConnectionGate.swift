@@ -6,13 +6,15 @@ import NIOCore
     import Darwin
 #endif
 
-/// Stands before what accepts connections: takes those that the limits allow, and pauses where taking more would cost too much.
+/// The handler of a listener that refuses connections beyond the limits.
+///
+/// It also pauses accepting when refusals would take too much of the loop's time.
 final class ConnectionGate: ChannelInboundHandler {
     typealias InboundIn = any Channel
     typealias InboundOut = any Channel
 
     private let limits: ConnectionLimits
-    /// Connections refused since then.
+    /// The refusals of the present interval, and its beginning.
     private var refusals = (count: 0, since: NIODeadline.distantPast)
     private var isPaused = false
 
@@ -25,7 +27,7 @@ final class ConnectionGate: ChannelInboundHandler {
             let now = NIODeadline.now()
             if now - refusals.since > ConnectionLimits.pauseAfterRefusals { refusals = (0, now) }
             refusals.count += 1
-            // A reset: thousands that wait for the end of a proper close would cost the kernel's memory.
+            // Close with a reset: thousands of connections in an orderly close would cost the kernel's memory.
             _ = (connection as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
             return connection.close(promise: nil)
         }
@@ -42,7 +44,9 @@ final class ConnectionGate: ChannelInboundHandler {
         context.fireChannelReadComplete()
     }
 
-    /// NIO reports an error of `accept` that may pass, tries again at once, and would do nothing else for as long as it lasts.
+    /// Pauses accepting when no descriptor or no memory is left.
+    ///
+    /// NIO would try again at once, and do nothing else until the error is gone.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         if let error = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) {
             limits.refuse(.noDescriptor)
@@ -51,11 +55,11 @@ final class ConnectionGate: ChannelInboundHandler {
         context.fireErrorCaught(error)
     }
 
-    /// Leaves what waits in the kernel's queue.
+    /// Leaves new connections in the kernel's queue for a while.
     private func pause(_ listener: any Channel, for duration: TimeAmount) {
         guard !isPaused, let options = listener.syncOptions else { return }
         isPaused = true
-        // A listener that is closed accepts nothing any more.
+        // This fails only on a closed listener, which accepts nothing.
         do { try options.setOption(.autoRead, value: false) } catch { return }
         listener.eventLoop.assumeIsolated().scheduleTask(in: duration) {
             self.isPaused = false

@@ -7,16 +7,21 @@ import NIOCore
     import Darwin
 #endif
 
-/// How many connections a port holds at a time, all in all and from one address. A connection beyond it is reset as soon as it is accepted, before
-/// anything is spent on it. Shared by the loops that serve the port.
+/// The limits on the connections of a port, in total and from one address.
+///
+/// A connection beyond a limit is reset as soon as it is accepted, before it costs anything. The loops of the port share one object.
 public final class ConnectionLimits: Sendable {
-    /// Why a connection was not taken.
+    /// The reason why a connection was refused.
     public enum Refusal: String, Sendable, CaseIterable {
-        /// The port holds as many as it may.
+        /// The port holds ``ConnectionLimits/connectionsMax`` connections.
         case connectionsMax
-        /// One address has as many as it may; of IPv6 the first 64 bits count, because a customer of a provider has as many as that.
+        /// One address holds ``ConnectionLimits/perAddressMax`` connections.
+        ///
+        /// Of an IPv6 address only the first 64 bits count: one customer of a provider has all the others.
         case connectionsPerAddressMax
-        /// The process or the system has no descriptor or no memory for one more; accepting pauses for ``pauseWithoutDescriptors``.
+        /// The process or the system has no descriptor or no memory for one more.
+        ///
+        /// Accepting pauses for ``ConnectionLimits/pauseWithoutDescriptors``.
         case noDescriptor
     }
 
@@ -26,34 +31,36 @@ public final class ConnectionLimits: Sendable {
         var refused: [Refusal: UInt64] = [:]
     }
 
-    /// How long nothing is accepted after a descriptor could not be had: what waits does so in the kernel's queue.
+    /// The pause in accepting after the process ran out of descriptors. New connections wait in the kernel's queue.
     static let pauseWithoutDescriptors = TimeAmount.milliseconds(100)
-    /// Connections that are refused within ``pauseAfterRefusals`` before accepting pauses for as long, and the others on the loop have their turn.
+    /// Refusals within ``pauseAfterRefusals`` after which accepting pauses for as long, so that the loop's connections have their turn.
     static let refusalsAtOnceMax = 32
     static let pauseAfterRefusals = TimeAmount.milliseconds(10)
 
     public let connectionsMax: Int
-    /// 0 for no limit.
+    /// The most connections from one address; 0 for no limit.
     public let perAddressMax: Int
     private let refused: @Sendable (Refusal) -> Void
     private let state = NIOLockedValueBox(State())
 
+    /// Makes the limits of one port.
+    ///
     /// - Parameters:
     ///   - perAddressMax: 0 for no limit.
-    ///   - refused: called on the listener's loop for each connection that is not taken.
+    ///   - refused: called on the listener's loop for each refused connection.
     public init(connectionsMax: Int, perAddressMax: Int, refused: @escaping @Sendable (Refusal) -> Void) {
         self.connectionsMax = connectionsMax
         self.perAddressMax = perAddressMax
         self.refused = refused
     }
 
-    /// Connections that are open.
+    /// The number of open connections.
     public var connectionsCount: Int { state.withLockedValue { $0.connectionsCount } }
 
-    /// Connections that were not taken so far.
+    /// The refused connections so far, by reason.
     public var refusedCounts: [Refusal: UInt64] { state.withLockedValue { $0.refused } }
 
-    /// Counts a connection in, or returns false.
+    /// Counts a new connection. Returns false when it is refused.
     func enter(_ address: Address) -> Bool {
         let refusal: Refusal? = state.withLockedValue { state in
             if state.connectionsCount >= connectionsMax { return .connectionsMax }
@@ -66,6 +73,7 @@ public final class ConnectionLimits: Sendable {
         return refusal == nil
     }
 
+    /// Counts a closed connection.
     func leave(_ address: Address) {
         state.withLockedValue { state in
             state.connectionsCount -= 1
@@ -74,17 +82,18 @@ public final class ConnectionLimits: Sendable {
         }
     }
 
+    /// Counts and reports a refusal.
     func refuse(_ refusal: Refusal) {
         state.withLockedValue { $0.refused[refusal, default: 0] += 1 }
         refused(refusal)
     }
 
-    /// One address, as the limits count it.
+    /// An address as the limits count it: an IPv4 address, or the first 64 bits of an IPv6 address.
     public struct Address: Hashable, Sendable {
         private let isIPv6: Bool
         private let bits: UInt64
 
-        /// - Parameter address: nil for a peer without one, as in tests: all of them count as one.
+        /// Makes the address of a peer. Peers without an address, as in tests, count as one address.
         public init(_ address: SocketAddress?) {
             switch address {
             case .v4(let address):
@@ -94,7 +103,7 @@ public final class ConnectionLimits: Sendable {
                 let words = withUnsafeBytes(of: address.address.sin6_addr) { bytes in
                     (bytes.loadUnaligned(as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
                 }
-                // ::ffff:a.b.c.d is how a listener for both shows IPv4 (RFC 4291 §2.5.5.2).
+                // A listener for both versions shows IPv4 as ::ffff:a.b.c.d (RFC 4291 §2.5.5.2).
                 let isMapped = words.0 == 0 && UInt64(bigEndian: words.1) >> 32 == 0xFFFF
                 isIPv6 = !isMapped
                 bits = isMapped ? UInt64(UInt32(truncatingIfNeeded: UInt64(bigEndian: words.1)).bigEndian) : words.0

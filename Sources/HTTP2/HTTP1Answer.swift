@@ -1,18 +1,18 @@
 import NIOCore
 
-/// The facts of a request that its answer depends on, besides its content.
+/// The properties of a request that decide about the form of its answer.
 struct HTTP1AnswerForm {
-    /// As in the request.
+    /// The minor version of the request: 0 for HTTP/1.0, 1 for HTTP/1.1.
     var minorVersion = 1
-    /// The answer has no body.
+    /// The method is HEAD: the answer has no body.
     var isHEAD = false
     var isKeptAlive = true
-    /// The request did not come to its end.
+    /// The request was refused before it was complete.
     var isRefused = false
 }
 
 extension ByteBuffer {
-    /// Writes the status line and the fields of an answer that are the same for all (RFC 9112 §4).
+    /// Writes the status line (RFC 9112 §4) and the `date` field.
     private mutating func writeStart(_ status: Int, _ form: HTTP1AnswerForm, _ date: HTTPDate) {
         writeStaticString(form.minorVersion == 0 ? "HTTP/1.0 " : "HTTP/1.1 ")
         writeString(String(status))
@@ -21,7 +21,7 @@ extension ByteBuffer {
         writeBytes(date.bytes)
     }
 
-    /// Writes what goes before the body of an answer.
+    /// Writes the head of an answer.
     mutating func write(_ answer: HTTPAnswerHead, _ form: HTTP1AnswerForm, _ date: HTTPDate) {
         writeStart(answer.status, form, date)
         if answer.status != 204 {
@@ -42,7 +42,9 @@ extension ByteBuffer {
         writeEnd(form)
     }
 
-    /// Writes the head of an event stream, which is a connection's last answer; HTTP/1.0 has no chunks, and reads to the end of the connection.
+    /// Writes the head of an event stream, which is a connection's last answer.
+    ///
+    /// A client of HTTP/1.0 does not support chunks, and reads to the end of the connection.
     mutating func writeEventStreamHead(_ form: HTTP1AnswerForm, _ date: HTTPDate) {
         writeStart(200, form, date)
         writeStaticString("\r\ncontent-type: text/event-stream\r\ncache-control: no-store")
@@ -59,7 +61,7 @@ extension ByteBuffer {
         writeStaticString("\r\n\r\n")
     }
 
-    /// Writes a part of an event stream.
+    /// Writes a part of an event stream, as a chunk for HTTP/1.1.
     mutating func write(chunk: ByteBuffer, _ form: HTTP1AnswerForm) {
         guard form.minorVersion > 0 else {
             writeImmutableBuffer(chunk)
@@ -71,7 +73,7 @@ extension ByteBuffer {
         writeStaticString("\r\n")
     }
 
-    /// The reason phrase of a status, with the space before it, which is there in any case.
+    /// The reason phrase of a status, behind the space that always precedes it.
     private static func reason(_ status: Int) -> StaticString {
         switch status {
         case 200: " OK"

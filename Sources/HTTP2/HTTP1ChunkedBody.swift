@@ -1,8 +1,10 @@
 import NIOCore
 
-/// Takes the chunks of an HTTP/1.1 body out of what is received (RFC 9112 §7.1). Extensions and trailers are checked, and thrown away.
+/// Reads the chunks of an HTTP/1.1 body (RFC 9112 §7.1).
+///
+/// Extensions and trailers are checked and dropped.
 struct HTTP1ChunkedBody {
-    /// The longest line before a chunk: its size, and extensions that nobody understands.
+    /// The longest line before a chunk: its size and extensions.
     private static let sizeLineBytesMax = 256
 
     private enum State {
@@ -15,10 +17,10 @@ struct HTTP1ChunkedBody {
     private var state = State.size
     private var trailersCount = 0
     private var trailerBytesCount = 0
-    /// The body, as far as the chunks have brought it.
+    /// The contents of the chunks so far.
     private(set) var bytes = ByteBuffer()
 
-    /// Reads on, and consumes what it has read. Returns whether the body is whole.
+    /// Consumes received bytes. Returns whether the body is complete.
     mutating func read(_ received: inout ByteBuffer, _ limits: HTTPLimits) throws(HTTP1Refusal) -> Bool {
         while received.readableBytes > 0 {
             switch state {
@@ -54,7 +56,7 @@ struct HTTP1ChunkedBody {
         return false
     }
 
-    /// The length of the line at the beginning, without its CRLF; nil while that has not come.
+    /// The length of the first line without its CRLF; nil while the line is not complete.
     private static func line(in received: ByteBuffer, bytesMax: Int) throws(HTTP1Refusal) -> Int? {
         try received.withUnsafeReadableBytes { all throws(HTTP1Refusal) in
             let all = all.bindMemory(to: UInt8.self)

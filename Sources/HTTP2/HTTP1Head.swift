@@ -6,10 +6,12 @@ import NIOCore
     import Darwin
 #endif
 
-/// Why a request is refused before it is carried out. The end of such a request is not known for certain, so the connection ends with it.
+/// The reason why a request is refused before it is carried out.
+///
+/// The end of such a request is not certain, so the connection ends with the answer.
 struct HTTP1Refusal: Error {
     let status: Int
-    /// Says what is wrong and what would be right.
+    /// The mistake, and the correct form.
     let reason: StaticString
     let violation: HTTPViolation
 
@@ -23,35 +25,37 @@ struct HTTP1Refusal: Error {
     static var bodyTooLarge: HTTP1Refusal { HTTP1Refusal(413, "the body is too long", .bodyTooLarge) }
 }
 
-/// The contents of a request's head: places among the bytes that it was read from, counted from the first of the request.
+/// The contents of a request's head.
+///
+/// Ranges are offsets from the first byte of the request.
 struct HTTP1Head {
     var method = HTTPRequest.Method.other
     var isHEAD = false
-    /// The 1 of HTTP/1.1; higher ones are 1, too (RFC 9110 §2.5).
+    /// The minor version. Versions above HTTP/1.1 count as 1 (RFC 9110 §2.5).
     var minorVersion = 1
     /// Path and query.
     var target = 0..<0
-    /// The path is "/", and ``target`` the query.
+    /// The target has no path: the path is "/", and ``target`` is the query.
     var isPathLeftOut = false
     var authorization = 0..<0
     var lastEventID = 0..<0
-    /// The body's bytes; unknown, and 0 here, when ``isChunked``.
+    /// The length of the body; 0 when ``isChunked``.
     var contentLength = 0
     var isChunked = false
     var isKeptAlive = true
-    /// Whether the peer waits for 100 before it sends the body.
+    /// Whether the peer waits for status 100 before it sends the body.
     var expectsContinue = false
-    /// The bytes of the head, the empty line included.
+    /// The length of the head with the empty line.
     var bytesCount = 0
 }
 
-/// Reads the head of an HTTP/1.1 request, as far as it has come (RFC 9112 §2–§6). A head that two readers could understand differently is refused.
+/// Reads the head of an HTTP/1.1 request as it arrives (RFC 9112 §2–§6).
 ///
-/// `Upgrade` is ignored, as a server may that speaks nothing else (RFC 9110 §7.8).
+/// A head that two readers could understand differently is refused. `Upgrade` is ignored (RFC 9110 §7.8).
 struct HTTP1HeadParser {
     private(set) var head = HTTP1Head()
     private var lineStart = 0
-    /// Bytes in which the end of the line is not.
+    /// The bytes that were searched for the end of the line.
     private var searchedCount = 0
     private var hasRequestLine = false
     private var fieldsCount = 0
@@ -60,11 +64,11 @@ struct HTTP1HeadParser {
     private var hasContentLength = false
     private var hasAuthorization = false
     private var hasLastEventID = false
-    /// `Connection: close` or `keep-alive`.
+    /// The field `Connection` has `close` or `keep-alive`.
     private var isCloseAsked = false
     private var isKeepAliveAsked = false
 
-    /// Reads on in `bytes`, which begin with the request and have grown since. Returns whether the head is whole.
+    /// Continues in `bytes`, which begin with the request and have grown since the last call. Returns whether the head is complete.
     mutating func parse(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: HTTPLimits) throws(HTTP1Refusal) -> Bool {
         if let first = bytes.first, !Self.isToken(first), first != Self.cr {
             throw HTTP1Refusal(400, "these bytes are not HTTP/1.1: a request begins with its method")
@@ -129,7 +133,7 @@ struct HTTP1HeadParser {
         head.minorVersion = min(minor, 1)
     }
 
-    /// The form that proxies get (RFC 9112 §3.2.2): path and query count, and the host is this node.
+    /// Parses the target that a proxy gets (RFC 9112 §3.2.2). Only its path and query are used.
     private mutating func parseAbsolute(_ target: Range<Int>, in bytes: UnsafeBufferPointer<UInt8>) throws(HTTP1Refusal) {
         let end = target.upperBound
         let schemeEnd = bytes.end(in: target, while: Self.isToken)
@@ -173,7 +177,7 @@ struct HTTP1HeadParser {
         }
     }
 
-    /// The name and the value of a field's line (RFC 9112 §5). Also refuses a line that goes on with the field before.
+    /// The name and the value in the line of a field (RFC 9112 §5). Refuses a line that continues the field before.
     static func field(
         _ line: Range<Int>, in bytes: UnsafeBufferPointer<UInt8>
     ) throws(HTTP1Refusal) -> (name: Range<Int>, value: Range<Int>) {
@@ -205,7 +209,7 @@ struct HTTP1HeadParser {
         }
         hasContentLength = true
         for byte in value {
-            // Longer than any limit is as long as it gets.
+            // The value stays above every limit, and does not overflow.
             head.contentLength = min(head.contentLength * 10 + Int(byte - 48), 1 << 48)
         }
     }
@@ -229,7 +233,7 @@ struct HTTP1HeadParser {
         guard head.contentLength <= limits.bodyBytesMax else { throw .bodyTooLarge }
         if head.minorVersion == 0 {
             head.expectsContinue = false
-            // HTTP/1.0 knows no chunks, and some intermediary may have taken them for something else (RFC 9112 §6.1).
+            // HTTP/1.0 does not define chunks, and an intermediary may have misread them (RFC 9112 §6.1).
             head.isKeptAlive = isKeepAliveAsked && !isCloseAsked && !head.isChunked
         } else {
             head.isKeptAlive = !isCloseAsked
@@ -255,7 +259,7 @@ struct HTTP1HeadParser {
         byte < 128 && (byte < 64 ? low : high) >> UInt64(byte & 63) & 1 == 1
     }
 
-    /// The place of the next LF.
+    /// The index of the next LF.
     static func lineFeed(in bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
         guard start < bytes.count, let base = bytes.baseAddress, let end = memchr(base + start, 0x0A, bytes.count - start) else {
             return nil
@@ -263,7 +267,7 @@ struct HTTP1HeadParser {
         return UnsafeRawPointer(end) - UnsafeRawPointer(base)
     }
 
-    /// Whether the bytes are a host with or without a port (RFC 3986 §3.2.2); they may be empty (RFC 9110 §7.2).
+    /// Whether the bytes are a host, with or without a port (RFC 3986 §3.2.2). They may be empty (RFC 9110 §7.2).
     static func isHost(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
         let isBracketed = value.first == UInt8(ascii: "[")
         let name = value.prefix { isBracketed ? $0 != UInt8(ascii: "]") : $0 != UInt8(ascii: ":") }
@@ -277,7 +281,7 @@ struct HTTP1HeadParser {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// The first place in a range at which a byte is another kind; the range's end where there is none.
+    /// The first index in a range whose byte is of another kind; the end of the range when there is none.
     fileprivate func end(in range: Range<Int>, while isKind: (UInt8) -> Bool) -> Int {
         var index = range.lowerBound
         while index < range.upperBound, isKind(self[index]) { index += 1 }
@@ -295,7 +299,7 @@ extension UnsafeBufferPointer<UInt8> {
     /// The bytes in a range.
     func part(_ range: Range<Int>) -> UnsafeBufferPointer { UnsafeBufferPointer(rebasing: self[range]) }
 
-    /// Whether the bytes are those of `text`, which is in lower case, or the same in upper case.
+    /// Whether the bytes equal `text`, which is in lower case, without regard to case.
     func equalsIgnoringCase(_ text: StaticString) -> Bool {
         guard count == text.utf8CodeUnitCount else { return false }
         for index in indices {

@@ -1,9 +1,9 @@
 import NIOCore
 
-/// An HTTP/1.1 connection: serves one request after the other.
+/// An HTTP/1.1 connection, which serves one request after the other.
 ///
-/// No request is begun, and nothing is read, while an answer is missing or the peer does not take those that it has: what it sends waits at the
-/// peer. So a connection holds one request, what came with it in one read, and one answer more than the channel's queue.
+/// While an answer is missing, or the peer does not read its answers, the connection begins no request and reads nothing. Further requests
+/// wait at the peer. The connection holds one request, the bytes of one read, and one answer more than the channel's queue.
 final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
@@ -12,71 +12,72 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     private enum Phase {
         /// Between two requests, or within a head.
         case head
+        /// Within a body.
         case body
         /// The application has a request, and has not answered it.
         case answering
         /// An event stream is open.
         case streaming(token: UInt32)
-        /// Nothing more is answered, and all that comes is thrown away.
+        /// The last answer has been written. Further bytes of the peer are dropped.
         case closing
     }
 
-    /// Read without a turn of the others. Some eighty requests.
+    /// The most bytes that are read before other connections have their turn: some eighty requests.
     private static let readBytesMax = 16 << 10
-    /// As much as some requests without a body.
+    /// The size of a few requests without a body.
     private static let littleBytes = 1 << 10
-    /// More than a read, and what a read before has left, that wait for the answer to another request.
+    /// The most unprocessed bytes beyond one request: more than one read and the rest of the read before.
     private static let unworkedBytesMax = 3 * readBytesMax
-    /// Requests that are begun at a time, before others have their turn.
+    /// The most requests that begin before other connections have their turn.
     private static let requestsPerTurnMax = 16
-    /// Bytes of answers that the channel may get before those that the socket has not taken are counted, which takes a microsecond.
+    /// Bytes of answers after which the bytes in the channel's queue are counted again. Counting takes a microsecond.
     private static let uncountedBytesMax = 4 << 10
-    /// Thrown away after the last answer of a peer that goes on sending, so that the answer reaches it (RFC 9112 §9.6).
+    /// The most bytes that are dropped after the last answer. Reading them lets the answer reach a peer that still sends (RFC 9112 §9.6).
     private static let discardedBytesMax = 1 << 20
-    /// How long a peer that has its last answer may take to close.
+    /// The time in which a peer with its last answer must close.
     private static let lingeringTime = TimeAmount.seconds(1)
 
     private var context: ChannelHandlerContext?
     private var phase = Phase.head
-    /// When the phase began; in ``Phase/head``, when the first byte of the head came.
+    /// The beginning of the phase; in ``Phase/head``, the arrival of the first byte of the head.
     private var phaseBeganAt = NIODeadline.distantPast
     private var parser = HTTP1HeadParser()
     private var head = HTTP1Head()
-    /// The bytes of a head whose body comes in chunks; otherwise they are those before the body.
+    /// The head of a request whose body comes in chunks. Other heads stay in ``received``, before their body.
     private var headBytes = ByteBuffer()
     private var chunks = HTTP1ChunkedBody()
     private var form = HTTP1AnswerForm()
     private var number: Int32 = 0
-    /// Received and not consumed.
+    /// Bytes that were received and not consumed.
     private var received = ByteBuffer()
-    /// Bytes of requests that are not whole, or have to wait.
+    /// Bytes of requests that are not complete or must wait, as counted in ``SharedLimits/heldBytes``.
     private var requestBytes = 0
-    /// Bytes of answers that the socket had not taken when they were last counted; those of an event stream are none.
+    /// Bytes of answers in the channel's queue at the last count. Event streams do not count.
     private var unsentBytes = 0
-    /// Bytes of answers that the channel got since then.
+    /// Bytes of answers that were given to the channel since that count.
     private var uncountedBytes = 0
     private var discardedBytesCount = 0
-    /// Answers and events that are not in the channel's queue yet.
+    /// Answers and events that are not yet in the channel's queue.
     private var outgoing = ByteBuffer()
-    /// Bytes of the event stream that the channel has and the socket has not taken.
+    /// Bytes of the event stream in the channel's queue.
     private var queuedBytes = 0
-    /// The application was told that the event stream is full.
+    /// The application has received `true` from ``push(_:to:)`` and waits for room.
     private var isFull = false
     private var needsFlush = false
     private var isWorking = false
-    /// There may be whole requests among what was received, and they have to wait.
+    /// There may be complete requests among the received bytes that must wait.
     private var isHeldBack = false
-    /// The loop goes on with this connection after the others.
+    /// The loop continues with this connection after the others.
     private var isContinuing = false
     private var isReadWanted = false
     private var isInputClosed = false
-    /// The last answer has gone, and the peer may close.
+    /// The socket has taken the last answer.
     private var isAllSent = false
-    /// Bytes that the channel had last, and when they became fewer.
+    /// The bytes in the channel's queue at the last sweep, and the time since which they have not become fewer.
     private var unsent = (bytesCount: -1, since: NIODeadline.distantPast)
 
     override var isHTTP2: Bool { false }
-    // The channel keeps a buffer of the size of a read.
+    // The channel keeps a buffer of the size of one read.
     override var messagesPerRead: UInt { 4 }
     override var receiveAllocator: any RecvByteBufferAllocator {
         AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 1_024, maximum: Self.readBytesMax / 4)
@@ -89,7 +90,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         do {
-            // Without the first, the end of what the peer sends would close the connection before its last request is answered.
+            // Without the first option the peer's FIN would close the connection before its last request is answered.
             try channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true)
             try channel.syncOptions?.setOption(.maxMessagesPerRead, value: messagesPerRead)
             try channel.syncOptions?.setOption(.recvAllocator, value: receiveAllocator)
@@ -106,13 +107,13 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         guard !isDiscarding(bytes.readableBytes) else { return }
         if received.readableBytes == 0 { received = bytes } else { received.writeBuffer(&bytes) }
         let limits = server.limits
-        // Only a peer that has sent all this and then closed its side is read beyond what is worked on.
+        // Only after the peer's FIN are bytes read beyond the request in progress.
         if received.readableBytes > limits.bodyBytesMax + limits.headerBytesMax + Self.unworkedBytesMax {
             server.delegate?.violated(.bufferedTooMuch)
             return close()
         }
         if isContinuing { return countBytes() }
-        // A client that is here already and asks for little need not wait behind those that send much, and those that have just come.
+        // After its first request, a client with little input does not wait behind new clients and clients that send much.
         let isLittle = hasRequested && received.readableBytes <= Self.littleBytes
         if isLittle || server.mayWork(at: lastReceivedAt) { return work() }
         continueLater()
@@ -125,7 +126,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         server.continueLater(self)
     }
 
-    /// Whether what comes is thrown away.
+    /// Whether received bytes are dropped.
     private func isDiscarding(_ bytesCount: Int) -> Bool {
         switch phase {
         case .head, .body, .answering: return false
@@ -143,7 +144,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         context.fireChannelReadComplete()
     }
 
-    /// The channel's wish to read waits until there is something to do with what comes.
+    /// Delays the channel's read until the connection can process the bytes.
     func read(context: ChannelHandlerContext) {
         if isReadingHeld { isReadWanted = true } else { context.read() }
     }
@@ -151,7 +152,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     private var isReadingHeld: Bool {
         switch phase {
         case .head, .body, .closing: isHeldBack
-        // That the peer leaves is noticed all the same.
+        // The channel still reports that the peer has closed.
         case .answering, .streaming: true
         }
     }
@@ -171,7 +172,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         closeStream(.peerLeft)
         phase = .closing
         outgoing = ByteBuffer()
-        forgetRequest()
+        dropRequest()
         setUnsent(0)
         server.remove(self)
         context.fireChannelInactive()
@@ -199,7 +200,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
 
     // MARK: Requests
 
-    /// Goes on with what was received, as far as answers and fairness allow.
+    /// Processes received bytes, as far as answers and fairness allow.
     func work() {
         guard !isWorking else { return }
         isWorking = true
@@ -217,7 +218,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         readOn()
     }
 
-    /// Does one step. Returns whether another may be possible.
+    /// Does one step. Returns whether another step may be possible.
     private func advance(_ begun: inout Int) throws(HTTP1Refusal) -> Bool {
         switch phase {
         case .head:
@@ -252,7 +253,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         }
     }
 
-    /// Whether another request may be begun now.
+    /// Whether another request may begin now.
     private func mayBegin(_ begun: inout Int) -> Bool {
         if outgoing.readableBytes >= server.limits.unsentBytesTarget { send() }
         guard channel.isWritable else {
@@ -265,7 +266,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         return false
     }
 
-    /// A head is whole.
+    /// Begins the body after a complete head.
     private func beginBody() {
         head = parser.head
         parser = HTTP1HeadParser()
@@ -298,7 +299,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         }
     }
 
-    /// Answers before the request is whole; what still comes of it is thrown away, and the connection ends.
+    /// Refuses a request that is not complete. The rest of it is dropped, and the connection ends.
     private func refuse(_ refusal: HTTP1Refusal) {
         server.delegate?.violated(refusal.violation)
         if case .head = phase { number &+= 1 }
@@ -312,7 +313,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         server.delegate?.requestReceived(request, on: self)
     }
 
-    /// Nothing more comes, and what has come is worked on.
+    /// Ends the connection after the peer's FIN, once all received bytes are processed.
     private func endAfterInput() {
         switch phase {
         case .head, .body: closeAfterAnswers()
@@ -321,13 +322,13 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         }
     }
 
-    private func forgetRequest() {
+    private func dropRequest() {
         received = ByteBuffer()
         (headBytes, chunks) = (ByteBuffer(), HTTP1ChunkedBody())
         countBytes()
     }
 
-    /// Keeps only the bytes that are needed, and not the memory that they were read into.
+    /// Copies the remaining bytes when the memory into which they were read is much larger.
     private func keepLittle() {
         let count = received.readableBytes
         guard count > 0 else {
@@ -350,7 +351,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         (unsentBytes, uncountedBytes) = (count, 0)
     }
 
-    /// Counts what the socket has not taken, which the channel does not tell by itself.
+    /// Counts the bytes in the channel's queue, which the channel does not report by itself.
     private func countUnsent() {
         if case .streaming = phase { return setUnsent(0) }
         setUnsent(((try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? nil) ?? 0)
@@ -359,14 +360,14 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
     override func endForHeldBytes() {
         let countedBytes = unsentBytes
         countUnsent()
-        // The peer has taken some since, and others may hold more.
+        // The peer has read some since the last count, so another connection may hold more.
         if unsentBytes < countedBytes { return }
         switch phase {
         case .head where !isHeldBack && unsentBytes < requestBytes, .body where unsentBytes < requestBytes:
             refuse(HTTP1Refusal(503, "this node holds too much of requests that are not whole; retry after 1 s", .heldTooMuch))
         case .head, .body, .answering, .streaming, .closing:
             server.delegate?.violated(.heldTooMuch)
-            forgetRequest()
+            dropRequest()
             setUnsent(0)
             close()
         }
@@ -387,7 +388,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         if !form.isHEAD, response.status != 204 {
             if response.body.readableBytes < Self.readBytesMax {
                 outgoing.writeImmutableBuffer(response.body)
-            } else {  // Its bytes may be those of many answers.
+            } else {  // Large answers share their bytes with others, and are not copied.
                 send()
                 uncountedBytes += response.body.readableBytes
                 context?.write(wrapOutboundOut(response.body), promise: nil)
@@ -415,19 +416,19 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         guard form.isKeptAlive else { return closeAfterAnswers() }
         phase = .head
         phaseBeganAt = .distantPast
-        // Until the flush has gone on with it.
+        // The flush continues with the next request.
         isHeldBack = !isWorking
         markDirty()
     }
 
-    /// Closes when all has been sent.
+    /// Closes the connection once all answers have been sent.
     private func closeAfterAnswers() {
         guard let context else { return }
-        // A peer that is still sending when the connection is closed gets a reset, and may lose the answer by it.
+        // Closing while the peer still sends causes a reset, by which the peer may lose the answer.
         let isPeerSending = form.isRefused || received.readableBytes > 0
         phase = .closing
         isHeldBack = false
-        forgetRequest()
+        dropRequest()
         let bytes = outgoing
         outgoing = ByteBuffer()
         defer { countUnsent() }
@@ -481,14 +482,16 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         if stream == self.stream { close() }
     }
 
-    /// A comment of the event stream (contract §4).
+    /// Sends a comment on the event stream.
     override func ping() {
         guard case .streaming = phase else { return }
         outgoing.write(chunk: ByteBuffer(staticString: ":\n\n"), form)
         markDirty()
     }
 
-    /// Every answer says that it is the last one while the loop leaves (RFC 9112 §9.6); what the client is sending at this moment is answered.
+    /// Does nothing: while the loop leaves, every answer carries `connection: close` (RFC 9112 §9.6).
+    ///
+    /// A request that is on its way now is therefore still answered.
     override func leave() {}
 
     override func goAway() {
@@ -515,7 +518,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         if isHeldBack, !isContinuing { work() }
     }
 
-    /// Hands all that waits to the channel.
+    /// Gives the waiting bytes to the channel.
     private func send() {
         guard outgoing.readableBytes > 0, let context else { return }
         let bytes = outgoing
@@ -559,7 +562,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         unsent.bytesCount = -1
     }
 
-    /// Ends a connection whose peer has not taken a byte of its answers for a while.
+    /// Ends a connection whose peer has not read a byte of its answers for ``HTTPLimits/stallTimeout``.
     private func endIfStalled(at now: NIODeadline) {
         guard let bytesCount = try? channel.syncOptions?.getOption(.bufferedWritableBytes) else { return }
         guard bytesCount == unsent.bytesCount else { return unsent = (bytesCount, now) }

@@ -1,9 +1,11 @@
 import CNGHTTP2
 
-/// The callbacks that all sessions share: each only records in its session.
+/// The nghttp2 callbacks that all sessions share.
+///
+/// Each callback only records an event in its session.
 final class HTTP2Callbacks: @unchecked Sendable {
     static let shared = HTTP2Callbacks()
-    /// Never changed after `init`.
+    /// nghttp2's object. It does not change after `init`.
     let raw: OpaquePointer
 
     private init() {
@@ -48,7 +50,7 @@ final class HTTP2Callbacks: @unchecked Sendable {
         }
     }
 
-    /// Gives nghttp2 what a stream has queued.
+    /// Gives nghttp2 the number of queued bytes for the next DATA frame of a stream.
     static let read: nghttp2_data_source_read_callback = { _, _, _, count, flags, source, user in
         HTTP2Callbacks.record(user) { $0.read(Int(cnghttp2_slot(source)), bytesMax: count, flags!) }
     }

@@ -1,25 +1,27 @@
 import CNGHTTP2
 
-/// Why a server ends an HTTP/2 connection for its peer's fault; told in the last GOAWAY (RFC 9113 §5.4.1).
+/// The fault of a peer for which the server ends an HTTP/2 connection.
+///
+/// The last GOAWAY carries its error code (RFC 9113 §5.4.1).
 enum HTTP2Fault: UInt8 {
-    /// The bytes that came are not HTTP/2.
+    /// The received bytes are not HTTP/2.
     case protocolError
     /// A flow-control window grows beyond 2³¹ - 1 (RFC 9113 §6.9.1).
     case flowControl
-    /// Header blocks far above the limit, or too many above it.
+    /// One header block is far above the limit, or too many are above it.
     case headerFlood
-    /// Streams opened and reset, again and again.
+    /// The peer opens and resets too many streams.
     case resetFlood
-    /// Frames provoked and not read.
+    /// The peer provokes frames and does not read them.
     case frameFlood
-    /// The time for a header block is over.
+    /// A header block is not complete in time.
     case headerTimeout
-    /// Answers wait, and the peer takes nothing of them.
+    /// Answers wait, and the peer reads nothing.
     case windowShut
-    /// Of all connections of a loop that held too much it held most.
+    /// The connections of the loop hold too many bytes, and this one holds most.
     case heldTooMuch
 
-    /// What libnghttp2 says of bytes that it does not take.
+    /// Makes the fault for an error of `nghttp2_session_mem_recv`.
     init(status: Int) {
         switch status {
         case Int(NGHTTP2_ERR_FLOODED.rawValue): self = .frameFlood
@@ -38,7 +40,7 @@ enum HTTP2Fault: UInt8 {
         }
     }
 
-    /// The violation that the metrics count.
+    /// The violation for the metrics.
     var violation: HTTPViolation {
         switch self {
         case .protocolError, .flowControl: .protocolError

@@ -1,6 +1,8 @@
 import CNGHTTP2
 
-/// Header fields for nghttp2 over static bytes, which it neither copies nor allocates for (design §10).
+/// Header fields for nghttp2 over static bytes.
+///
+/// nghttp2 neither copies nor allocates for such a field.
 enum HTTP2Headers {
     /// A field of two literals.
     static func field(_ name: StaticString, _ value: StaticString) -> nghttp2_nv {
@@ -10,7 +12,7 @@ enum HTTP2Headers {
             flags: UInt8(NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue | NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue))
     }
 
-    /// A field whose value nghttp2 copies while the call that takes it lasts.
+    /// A field whose value nghttp2 copies during the call that submits it.
     static func field(_ name: StaticString, copying value: UnsafeBufferPointer<UInt8>) -> nghttp2_nv {
         nghttp2_nv(
             name: UnsafeMutablePointer(mutating: name.utf8Start), value: UnsafeMutablePointer(mutating: value.baseAddress),

@@ -8,26 +8,26 @@ import NIOCore
 #endif
 
 extension HTTP2Stream.Field {
-    /// The value among the bytes of the head.
+    /// The value of the field within the bytes of the head.
     func value(in head: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(rebasing: head[Int(start)..<Int(end)])
     }
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// Whether the bytes are those of `text`.
+    /// Whether the bytes equal `text`.
     func equals(_ text: StaticString) -> Bool {
         guard count == text.utf8CodeUnitCount, let baseAddress else { return count == text.utf8CodeUnitCount }
         return memcmp(text.utf8Start, baseAddress, count) == 0
     }
 
-    /// Whether the bytes are those of `other`.
+    /// Whether the bytes equal `other`.
     public func equals(_ other: [UInt8]) -> Bool {
         guard count == other.count, let baseAddress else { return count == other.count }
         return other.withUnsafeBytes { memcmp($0.baseAddress!, baseAddress, count) == 0 }
     }
 
-    /// The bytes before the first `byte`; all of them where there is none.
+    /// The bytes before the first `byte`; all bytes when there is none.
     public func prefix(before byte: UInt8) -> UnsafeBufferPointer {
         guard let baseAddress, let end = memchr(baseAddress, Int32(byte), count) else { return self }
         return UnsafeBufferPointer(start: baseAddress, count: UnsafeRawPointer(end) - UnsafeRawPointer(baseAddress))
@@ -46,7 +46,7 @@ extension HTTP2Headers {
         }
     }
 
-    /// Calls `body` with the fields of an answer; they live on the stack meanwhile.
+    /// Calls `body` with the fields of an answer, which are on the stack.
     static func withFields(of answer: HTTPAnswerHead, _ date: HTTPDate, _ body: (UnsafeBufferPointer<nghttp2_nv>) -> Void) {
         withDecimal(answer.bodyBytesCount) { length in
             withDecimal(answer.retryAfter ?? 0) { seconds in
@@ -74,7 +74,7 @@ extension HTTP2Headers {
         }
     }
 
-    /// The `date` field, whose bytes stay where they are while the loop lives.
+    /// The `date` field. Its bytes keep their address while the loop lives.
     private static func field(_ date: HTTPDate) -> nghttp2_nv {
         let name: StaticString = "date"
         return nghttp2_nv(

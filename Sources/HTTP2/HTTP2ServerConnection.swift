@@ -1,7 +1,9 @@
 import CNGHTTP2
 import NIOCore
 
-/// The one channel handler of an HTTP/2 connection: no channel and no object a stream, one write and one flush a turn (design §7).
+/// The only channel handler of an HTTP/2 connection.
+///
+/// A stream has neither a channel nor an object of its own. Each turn of the loop makes one write and one flush.
 final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -10,32 +12,35 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private var context: ChannelHandlerContext?
     private var isReading = false
     private var isWritable = true
-    /// Nothing was received since memory was given back.
+    /// Nothing was received since memory was freed.
     private var isSlim = false
-    /// Something has happened after which the session may have nothing more to say.
+    /// Something has happened after which the session may be over.
     private var mayBeOver = false
     private var needsFlush = false
     private var isClosing = false
     private var leaving = Leaving.no
     /// The peer has sent FIN.
     private var isInputClosed = false
-    /// Slots whose queue the application was told to be full.
+    /// The slots of event streams in phase `.full`.
     private var fullSlots: [Int] = []
-    /// Requests that wait, in order, because too many bytes of answers do.
+    /// Requests that wait, in order, because too many bytes of answers wait.
     private var held: [StreamID] = []
-    /// Whether ``held`` has any. Each push looks at this alone.
+    /// Whether ``held`` is not empty. A push reads only this.
     private var isHolding = false
-    /// The last time that no answer waited, or part of one had just gone out.
+    /// The last time at which no answer waited, or part of one had just been sent.
     private var progressAt: NIODeadline
-    /// Since ``countsSince``, as is the next.
+    /// The streams that the peer has reset since ``countsSince``.
     private var resetsCount = 0
+    /// The requests with too large a header since ``countsSince``.
     private var largeHeadersCount = 0
+    /// The beginning of the interval of ten seconds in which faults are counted.
     private var countsSince: NIODeadline
 
-    /// Whether and when the peer is asked to go elsewhere, by GOAWAY.
+    /// The time at which the peer gets GOAWAY.
     private enum Leaving {
+        /// Never.
         case no
-        /// When a stream ends, and no other is open.
+        /// When a stream ends and no other is open.
         case afterStream
         /// As soon as no stream is open.
         case whenEmpty
@@ -93,7 +98,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        // FIN or RST: the other side has said so.
+        // A FIN or RST counts as a sign of life.
         if !isClosing { lastReceivedAt = .now() }
         closeStreams()
         dropStreams()
@@ -114,8 +119,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         context.fireUserInboundEventTriggered(event)
     }
 
-    /// Ends what is of no use to a peer that has sent FIN: it has left its event streams, and the rest of a request will not come. Requests that
-    /// are whole are answered.
+    /// Ends the streams that need further input of a peer that has sent FIN: event streams and incomplete requests.
+    ///
+    /// Complete requests are still answered.
     private func endWithoutInput() {
         let open = session.streams.indices.filter { session.streams[$0].number != 0 }
         for slot in open where session.streams[slot].needsInput {
@@ -160,7 +166,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         return session.waitingBytes <= (isScarce ? limits.waitingBytesMax / 16 : limits.waitingBytesMax)
     }
 
-    /// Begins requests that waited, in order, as long as they may.
+    /// Begins waiting requests, in order, while ``mayBegin`` holds.
     private func beginHeld() {
         var begun = 0
         while begun < held.count, mayBegin {
@@ -180,7 +186,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
             largeHeadersCount += 1
         }
         if session.streams[slot].hasTooLargeBody { (refused, _) = (413, delegate.violated(.bodyTooLarge)) }
-        // Taken out of the place, because the answer, which may come inside the call, writes there.
+        // The bytes are taken out of the slot, because the answer inside the call may write there.
         var (head, body) = session.takeRequest(slot)
         head.withUnsafeBufferPointer { head in
             body.withUnsafeBufferPointer { body in
@@ -199,7 +205,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         server.delegate?.eventStreamClosed(session.id(of: slot), token: session.streams[slot].token, on: self, reason: reason)
     }
 
-    /// Ends a connection whose peer opens and resets streams in a flood (CVE-2023-44487), or sends large headers again and again.
+    /// Ends a connection whose peer resets too many streams (CVE-2023-44487), or sends too many large headers.
     private func countFaults() {
         if lastReceivedAt - countsSince > .seconds(10) { (resetsCount, largeHeadersCount, countsSince) = (0, 0, lastReceivedAt) }
         resetsCount += session.takeResets()
@@ -207,7 +213,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         if largeHeadersCount > server.limits.largeHeadersMax { end(.headerFlood) }
     }
 
-    /// Ends a connection whose peer provokes frames and does not read them.
+    /// Ends a connection whose peer provokes too many frames and does not read them.
     private func boundFrames() {
         guard session.waitingFramesCount > 4 * server.limits.streamsMax + server.limits.waitingFramesMax else { return }
         end(.frameFlood)
@@ -215,7 +221,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     // MARK: The end
 
-    /// Closes the connection: after what waits has gone out, or, when it is the peer's fault, with a last word on the reason.
+    /// Ends the connection.
+    ///
+    /// Without a fault, all waiting bytes are sent first. After a fault of the peer, only a last GOAWAY with the reason follows.
     private func end(_ fault: HTTP2Fault?) {
         guard !isClosing, let context else { return }
         isClosing = true
@@ -223,7 +231,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         closeStreams()
         var last = ByteBuffer()
         if let fault {
-            session.sayGoodbye(for: fault, into: &last)
+            session.sendLastGoAway(for: fault, into: &last)
             dropStreams()
             context.writeAndFlush(wrapOutboundOut(last), promise: nil)
             return linger(context)
@@ -234,8 +242,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         closeLater(server.limits.headerTimeout)
     }
 
-    /// Closes when the peer does, or after a while, once the last answers have gone out. After an earlier close the kernel would answer a request
-    /// that crosses GOAWAY with a reset, and the peer may lose an answer that it has not read.
+    /// Closes when the peer closes, or after ``HTTPLoop/farewellTime``.
+    ///
+    /// After an earlier close the kernel would answer a request that crosses GOAWAY with a reset. The peer could lose an answer by it.
     private func closeAfterPeer() {
         if isInputClosed { context?.close(promise: nil) } else { closeLater(HTTPLoop.farewellTime) }
     }
@@ -244,8 +253,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         eventLoop.assumeIsolated().scheduleTask(in: time) { [weak self] in self?.context?.close(promise: nil) }
     }
 
-    /// Closes a little later, and reads nothing until then: to close with unread bytes has the kernel send a reset, which can overtake
-    /// the last word.
+    /// Closes after ``HTTPLoop/lingeringTime``, and reads nothing until then.
+    ///
+    /// When a socket with unread bytes is closed, the kernel sends a reset, which can overtake the last GOAWAY.
     private func linger(_ context: ChannelHandlerContext) {
         guard server.lingeringCount < HTTPLoop.lingeringMax, leaveUnread() else { return context.close(promise: nil) }
         server.lingeringCount += 1
@@ -359,8 +369,8 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         guard let context, !isReading, !isClosing else { return }
         send(context)
         session.takeEvents(handle)
-        // Not while a stream is open: some clients drop all streams of a connection at GOAWAY, also those that it lets go on.
-        if leaving == .whenEmpty, session.openCount == 0, !session.hasSaidGoAway {
+        // Not while a stream is open: some clients drop every stream of a connection at GOAWAY, also those that may continue.
+        if leaving == .whenEmpty, session.openCount == 0, !session.hasSubmittedGoAway {
             session.goAway()
             mayBeOver = true
             send(context)
@@ -394,10 +404,9 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         }
     }
 
-    /// Whether answers have waited for too long without a byte of any going out.
+    /// Whether answers have waited for too long while no byte was sent.
     ///
-    /// A silent connection with an event stream is the heartbeat's to end: as long as nothing is heard, its network may be dead, not its window
-    /// shut.
+    /// The heartbeat ends a silent connection with an event stream: its network may be dead, while a closed window is not proved.
     private func isStalled(at now: NIODeadline) -> Bool {
         if session.waitingBytes == 0 || session.takeProgress() {
             progressAt = now
@@ -407,7 +416,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         return now - progressAt > limit && (lastReceivedAt - progressAt > limit || !session.hasEventStreams)
     }
 
-    /// Whether the first request's header, or any header block or frame since, takes too long to come.
+    /// Whether the first request's header, or a later header block or frame, takes too long to arrive.
     private func isHeaderLate(at now: NIODeadline) -> Bool {
         let since = session.hasHead ? session.midwaySince : openedAt
         return since != .distantPast && now - since > server.limits.headerTimeout

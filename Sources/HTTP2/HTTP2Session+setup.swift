@@ -1,8 +1,8 @@
 import CNGHTTP2
 
-/// How a session begins: what nghttp2 is told, and what the peer is told first.
+/// The beginning of a session: the options of nghttp2, and the first settings for the peer.
 extension HTTP2Session {
-    /// A new client's preface lies in the frame buffer already; it is taken out at once, because the next session borrows that memory.
+    /// Takes a new client's preface out of the frame buffer at once, because the next session uses the same buffer.
     func takePreface() {
         var bytes: UnsafePointer<UInt8>?
         let count = nghttp2_session_mem_send(raw, &bytes)
@@ -16,7 +16,7 @@ extension HTTP2Session {
         nghttp2_option_set_no_closed_streams(options, 1)
         nghttp2_option_set_max_deflate_dynamic_table_size(options, 0)
         nghttp2_option_set_max_outbound_ack(options, 1_000)
-        // HTTPLimits.resetsMax says how many: nghttp2's own limit is lower, and says nothing when it cuts off.
+        // `HTTPLimits.resetsMax` is the limit. nghttp2's own limit is lower, and gives no reason when it ends a connection.
         nghttp2_option_set_stream_reset_rate_limit(options, 1 << 40, 1 << 20)
         return body(options!)
     }

@@ -1,85 +1,88 @@
 import CNGHTTP2
 import NIOCore
 
-/// One end of an HTTP/2 connection as a machine over libnghttp2: bytes in, events out; then bytes out. No socket, no clock.
+/// One end of an HTTP/2 connection, as a state machine over libnghttp2 without a socket or a clock.
 ///
-/// nghttp2's callbacks only record; nobody calls nghttp2 or the application from inside one (design §7). The order of use:
-/// ``receive(_:at:)``, take ``events``, answer, ``send(into:)``.
+/// The order of use: ``receive(_:at:)``, ``takeEvents(_:)``, answer, ``send(into:bytesMax:)``. nghttp2's callbacks only record events.
+/// Neither nghttp2 nor the application is called from inside a callback.
 final class HTTP2Session {
     enum Role { case server, client }
 
-    /// What the peer did, in order. `slot` is a place in ``streams``.
+    /// An action of the peer. `slot` is an index of ``streams``.
     enum Event {
-        /// A request's head and body are here, or too large to be.
+        /// A request is complete, or has broken a limit.
         case request(slot: Int)
-        /// A response's head is here.
+        /// The head of a response has arrived.
         case head(slot: Int)
-        /// Part of a response's body. Valid until the next ``receive(_:at:)``.
+        /// A part of a response's body. Valid until the next ``HTTP2Session/receive(_:at:)``.
         case data(slot: Int, UnsafeRawBufferPointer)
-        /// The stream is over; the place is free once this event is taken. 0 is a clean end.
+        /// The stream is closed, with the error 0 in good order. Its slot is free once this event is taken.
         case closed(slot: Int, number: Int32, error: UInt32)
-        /// More bodies are on their way than the connection may buffer; the stream is to be reset.
+        /// The connection buffers too many bytes of requests. The stream must be reset.
         case overflow(slot: Int)
-        /// The peer's settings are here.
+        /// The peer's settings have arrived.
         case settings
+        /// The peer has sent GOAWAY.
         case goAway
     }
 
     let role: Role
-    /// Shared by all the connections of a loop: a copy in each session would cost it a hundred bytes.
+    /// The limits. The connections of a loop share them, because a copy would cost each session a hundred bytes.
     var sharedLimits: SharedLimits
     private var events: [Event] = []
     private var taken: [Event] = []
     let streams = HTTP2StreamTable()
-    /// Where the stream of the last callback stands: they come in runs.
+    /// The slot of the last callback's stream. Callbacks of one stream often follow one another.
     private var lastSlot = 0
     private var free: [Int] = []
-    /// Streams that are open.
+    /// The number of open streams.
     private(set) var openCount = 0
     /// Bytes of requests that the application has not taken.
     private(set) var bufferedBytes = 0
-    /// Bytes of answers that have not gone out.
+    /// Bytes of answers that have not been sent.
     private(set) var waitingBytes = 0
-    /// Bytes that the ordinary streams take, counted in ``SharedLimits/heldBytes`` too.
+    /// The bytes that ordinary streams take, which count in ``SharedLimits/heldBytes`` too.
     private(set) var heldBytes = 0
-    /// Streams that the peer has reset, or had nghttp2 reset, since the last ``takeResets()``.
+    /// Streams that were reset by the peer or by its fault, since the last ``takeResets()``.
     private var resetsCount = 0
     /// The stream that the peer has reset last.
     private var resetByPeer: Int32 = 0
     // Small fields stand side by side, because each connection pays for the gaps between them.
     private(set) var isGoingAway = false
-    /// The head of a request was whole.
+    /// The head of a request has been complete.
     private(set) var hasHead = false
-    /// Part of an answer has gone out since ``takeProgress()``.
+    /// Part of an answer has been sent since ``takeProgress()``.
     private var hasProgress = false
-    private(set) var hasSaidGoAway = false
-    /// Which stream is the last one is found out when that is sent: nghttp2 cuts off later ones, which may have been taken meanwhile.
-    private var mustSayLast = false
+    private(set) var hasSubmittedGoAway = false
+    /// A GOAWAY is to be sent. Its last stream is determined only then, because nghttp2 cuts off streams above it.
+    private var needsGoAway = false
     private(set) var raw: OpaquePointer
-    private let loan: FrameChunk.Loan
-    /// Streams whose answer is out and whose request is not wanted any more.
-    private var cut: [Int32] = []
-    /// Answers that wait for the connection's window.
+    private let lease: FrameChunk.Lease
+    /// The IDs of streams whose answer was sent before their request was complete.
+    private var answeredEarly: [Int32] = []
+    /// The slots of answers that wait for the connection's window.
     private var starved: [Int] = []
-    /// DATA bytes written by hand, which nghttp2's window of the connection does not know of.
+    /// DATA bytes written by hand, which nghttp2's window of the connection does not include.
     var bytesByHand = 0
-    /// What the connection's window allows.
+    /// The bytes that the connection's window allows.
     var window = 0
-    /// nghttp2 may have something to send. A push touches it only then: among thousands of connections its memory is never in the cache.
+    /// nghttp2 may have something to send.
+    ///
+    /// A push calls nghttp2 only then: with thousands of connections the memory of nghttp2 is never in the cache.
     var hasFrames = true
     private var incoming = IncomingFrames()
-    /// When the header block or frame began that is not whole yet; ``NIODeadline/distantPast`` when there is none. Bodies do not count.
+    /// The beginning of the incomplete header block or frame; ``NIODeadline/distantPast`` when there is none. Bodies do not count.
     private(set) var midwaySince = NIODeadline.distantPast
-    /// Why the connection cannot go on.
+    /// The fault for which the connection cannot go on.
     var fault: HTTP2Fault?
-    /// The window that the peer's streams begin with.
+    /// The initial window of streams, as the peer has set it.
     var initialWindow = 65_535
-    /// Event streams whose END_STREAM was written by hand; nghttp2 is told by a RST_STREAM that nobody sees.
+    /// The IDs of event streams whose END_STREAM was written by hand. Their RST_STREAM, which closes them in nghttp2, is not sent.
     var endedByHand: [Int32] = []
-    /// Where `send(into:)` writes, and how much.
+    /// The buffer of the present `send(into:bytesMax:)`.
     var outgoing: ByteBuffer
     private var outgoingBytesMax = 0
-    /// What a client begins with (RFC 9113 §3.4), until it is sent.
+    /// A client's connection preface (RFC 9113 §3.4) until it is sent.
     var preface: [UInt8] = []
     private var now = NIODeadline.distantPast
 
@@ -93,8 +96,8 @@ final class HTTP2Session {
         self.role = role
         sharedLimits = limits
         outgoing = ByteBuffer()
-        loan = FrameChunk.Loan(chunk)
-        var memory = loan.memory()
+        lease = FrameChunk.Lease(chunk)
+        var memory = lease.memory()
         var session: OpaquePointer?
         let status = Self.withOptions { options in
             switch role {
@@ -116,7 +119,7 @@ final class HTTP2Session {
 
     // MARK: Bytes
 
-    /// Takes bytes from the peer. Returns false when the connection is beyond repair, for the reason in ``fault``.
+    /// Takes bytes from the peer. Returns false when the connection cannot go on, for the reason in ``fault``.
     func receive(_ bytes: UnsafeRawBufferPointer, at now: NIODeadline) -> Bool {
         self.now = now
         hasFrames = true
@@ -150,7 +153,7 @@ final class HTTP2Session {
         return fault == nil
     }
 
-    /// Hands bytes to nghttp2. Returns false when the connection is beyond repair.
+    /// Gives bytes to nghttp2. Returns false when the connection cannot go on.
     func pass(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let count = nghttp2_session_mem_recv(raw, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count)
         if count == bytes.count { return true }
@@ -158,16 +161,18 @@ final class HTTP2Session {
         return false
     }
 
-    /// Counts a header block that no request comes of, which nghttp2 decodes all the same, as resets: one, and one for each 128 bytes.
+    /// Counts a header block of a refused stream as resets: one, and one for each 128 bytes.
+    ///
+    /// nghttp2 decodes such a block although it brings no request.
     func countUseless(headBytes: Int) { resetsCount += 1 + headBytes >> 7 }
 
-    /// Answers that waited for the connection's window may go on.
+    /// Resumes the answers that wait for the connection's window.
     func resumeStarved() {
         for slot in starved { resume(slot) }
         starved.removeAll(keepingCapacity: true)
     }
 
-    /// Hands out what was recorded.
+    /// Calls `body` with each recorded event, in order.
     func takeEvents(_ body: (Event) -> Void) {
         if events.isEmpty { return }
         swap(&events, &taken)
@@ -178,7 +183,7 @@ final class HTTP2Session {
         taken.removeAll(keepingCapacity: true)
     }
 
-    /// Appends what is to be sent to `buffer`, until nothing is left or `buffer` holds `bytesMax`. Returns whether more is left.
+    /// Appends bytes for the peer to `buffer`, until nothing is left or `buffer` holds `bytesMax`. Returns whether more is left.
     func send(into buffer: inout ByteBuffer, bytesMax: Int) -> Bool {
         swap(&outgoing, &buffer)
         defer { swap(&outgoing, &buffer) }
@@ -192,10 +197,10 @@ final class HTTP2Session {
         return false
     }
 
-    /// Appends what nghttp2 has to send. Returns false when more is left.
+    /// Appends the frames of nghttp2. Returns false when more is left.
     private func sendFrames(bytesMax: Int) -> Bool {
-        if mustSayLast {
-            mustSayLast = false
+        if needsGoAway {
+            needsGoAway = false
             let last = nghttp2_session_get_last_proc_stream_id(raw)
             nghttp2_submit_goaway(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), last, UInt32(NGHTTP2_NO_ERROR.rawValue), nil, 0)
         }
@@ -206,11 +211,11 @@ final class HTTP2Session {
             let count = nghttp2_session_mem_send(raw, &bytes)
             guard count > 0 else {
                 if outgoing.readableBytes >= bytesMax { return false }
-                if cut.isEmpty {
+                if answeredEarly.isEmpty {
                     hasFrames = false
                     return true
                 }
-                cutRest()
+                resetAnsweredEarly()
                 continue
             }
             if !endedByHand.isEmpty, takeEnd(UnsafeRawBufferPointer(start: bytes, count: count)) { continue }
@@ -219,33 +224,33 @@ final class HTTP2Session {
         return false
     }
 
-    /// Resets streams whose answer is out and whose request is not whole (RFC 9113 §8.1).
-    private func cutRest() {
-        for number in cut {
+    /// Resets the streams whose answer was sent before their request was complete (RFC 9113 §8.1).
+    private func resetAnsweredEarly() {
+        for number in answeredEarly {
             guard let slot = slot(ofNumber: number), !streams[slot].isRequestComplete else { continue }
             nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, UInt32(NGHTTP2_NO_ERROR.rawValue))
         }
-        cut.removeAll()
+        answeredEarly.removeAll()
     }
 
-    /// Whether a frame is the RST_STREAM of a stream that was ended by hand; that is not to be sent (RFC 9113 §5.1).
+    /// Whether a frame is the RST_STREAM of a stream that was ended by hand, which must not be sent (RFC 9113 §5.1).
     private func takeEnd(_ frame: UnsafeRawBufferPointer) -> Bool {
         guard frame[3] == NGHTTP2_RST_STREAM.rawValue else { return false }
         let number = Int32(bitPattern: frame.loadUnaligned(fromByteOffset: 5, as: UInt32.self).bigEndian)
-        guard let place = endedByHand.firstIndex(of: number) else { return false }
-        endedByHand.remove(at: place)
+        guard let index = endedByHand.firstIndex(of: number) else { return false }
+        endedByHand.remove(at: index)
         return true
     }
 
-    /// The connection has nothing more to say or to hear.
+    /// Whether nghttp2 neither reads nor writes any more.
     var isOver: Bool { nghttp2_session_want_read(raw) == 0 && nghttp2_session_want_write(raw) == 0 }
 
-    /// It is over because nghttp2 found that the peer broke the protocol.
-    var isBroken: Bool { isOver && !isGoingAway && !hasSaidGoAway }
+    /// Whether nghttp2 has ended the connection because the peer broke the protocol.
+    var isBroken: Bool { isOver && !isGoingAway && !hasSubmittedGoAway }
 
-    // MARK: What the application does
+    // MARK: The application
 
-    /// The stream, if `id` still means it.
+    /// The slot of a stream; nil when the stream is released.
     func slot(of id: StreamID) -> Int? {
         let slot = Int(id.slot)
         return slot < streams.count && streams[slot].number == id.number ? slot : nil
@@ -262,18 +267,18 @@ final class HTTP2Session {
         nghttp2_submit_response(raw, streams[slot].number, headers.baseAddress, headers.count, &provider)
     }
 
-    /// Sends a request. Nil when the peer takes no more streams.
+    /// Sends a request. Returns nil when the peer takes no more streams.
     func request(_ headers: [nghttp2_nv], body: ByteBuffer?, token: UInt32, at now: NIODeadline) -> StreamID? {
         self.now = now
         guard !isGoingAway, nghttp2_session_check_request_allowed(raw) != 0 else { return nil }
         guard openCount < Int(nghttp2_session_get_remote_settings(raw, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)) else { return nil }
         hasFrames = true
-        let slot = place()
+        let slot = takeSlot()
         streams[slot].open(0, at: now)
         var provider = cnghttp2_provider(Int32(slot), HTTP2Callbacks.read)
         let number = headers.withUnsafeBufferPointer { headers in
             withUnsafePointer(to: &provider) { provider in
-                nghttp2_submit_request(raw, nil, headers.baseAddress, headers.count, body == nil ? nil : provider, Self.mark(slot))
+                nghttp2_submit_request(raw, nil, headers.baseAddress, headers.count, body == nil ? nil : provider, Self.userData(of: slot))
             }
         }
         guard number > 0 else {
@@ -299,31 +304,32 @@ final class HTTP2Session {
 
     /// Ends the stream at once.
     ///
-    /// - Parameter isPeersFault: it counts among those that the peer has reset.
+    /// - Parameter isPeersFault: the reset counts among those of the peer.
     func reset(_ slot: Int, error: UInt32, isPeersFault: Bool = false) {
         hasFrames = true
         streams[slot].reset(isPeersFault: isPeersFault)
         nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), streams[slot].number, error)
     }
 
+    /// Sends PING.
     func ping() {
         hasFrames = true
         nghttp2_submit_ping(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
     }
 
-    /// Takes no more streams, and tells the peer which the last one is; those that are open go on.
+    /// Takes no more streams, and sends GOAWAY with the last one. Open streams go on.
     func goAway() {
-        if hasSaidGoAway { return }
+        if hasSubmittedGoAway { return }
         hasFrames = true
-        hasSaidGoAway = true
-        mustSayLast = true
+        hasSubmittedGoAway = true
+        needsGoAway = true
     }
 
-    /// Appends what waits, as far as it is not too much, and a last GOAWAY with the reason (RFC 9113 §5.4.1). Nothing is to be sent after it.
+    /// Appends waiting bytes up to a limit, and a last GOAWAY with the reason (RFC 9113 §5.4.1). Nothing may be sent after it.
     ///
-    /// It is written by hand, because nghttp2 says nothing more once it has found that it cannot go on. Of what it calls an error of the
-    /// connection it has sent a GOAWAY itself.
-    func sayGoodbye(for fault: HTTP2Fault, into buffer: inout ByteBuffer) {
+    /// The GOAWAY is written by hand, because nghttp2 writes nothing more once it cannot go on. For an error of the connection, nghttp2 has
+    /// written one itself.
+    func sendLastGoAway(for fault: HTTP2Fault, into buffer: inout ByteBuffer) {
         _ = send(into: &buffer, bytesMax: limits.unsentBytesTarget)
         if isBroken { return }
         buffer.writeInteger(UInt32(8 << 8 | NGHTTP2_GOAWAY.rawValue))
@@ -332,10 +338,10 @@ final class HTTP2Session {
         buffer.writeInteger(fault.error)
     }
 
-    /// Frames that wait because the peer does not read.
+    /// The number of frames in nghttp2's queue.
     var waitingFramesCount: Int { nghttp2_session_get_outbound_queue_size(raw) }
 
-    /// How many streams the peer has reset, or had nghttp2 reset for breaking the protocol, since the last call.
+    /// Returns the number of streams that were reset by the peer or by its fault, since the last call.
     func takeResets() -> Int {
         defer { resetsCount = 0 }
         return resetsCount
@@ -343,7 +349,7 @@ final class HTTP2Session {
 
     // MARK: The table of streams
 
-    private func place() -> Int {
+    private func takeSlot() -> Int {
         if let slot = free.popLast() { return slot }
         return streams.append(HTTP2Stream())
     }
@@ -355,97 +361,104 @@ final class HTTP2Session {
             hold(-Self.streamBytes)
         }
         streams[slot].free()
-        if slot >= Self.readyPlacesCount { streams[slot].slim() }
+        if slot >= Self.slotsWithMemoryMax { streams[slot].slim() }
         free.append(slot)
         openCount -= 1
     }
 
-    /// Places that keep some memory for the next stream.
-    private static let readyPlacesCount = 16
-    /// Bytes that a stream takes here and in nghttp2.
+    /// The number of slots that keep some memory for the next stream.
+    private static let slotsWithMemoryMax = 16
+    /// The bytes that a stream takes here and in nghttp2.
     private static let streamBytes = 512
 
+    /// Counts bytes of ordinary streams.
     private func hold(_ bytesCount: Int) {
         heldBytes += bytesCount
         sharedLimits.heldBytes += bytesCount
     }
 
+    /// Counts bytes of requests.
     private func buffer(_ bytesCount: Int) {
         bufferedBytes += bytesCount
         hold(bytesCount)
     }
 
+    /// Counts bytes of answers.
     private func wait(for bytesCount: Int) {
         waitingBytes += bytesCount
         hold(bytesCount)
     }
 
-    /// Notes that a stream has become one whose queue the application bounds.
-    func becameEventStream() { hold(-Self.streamBytes) }
+    /// Stops counting the bytes of a stream that becomes an event stream. The application bounds its queue.
+    func releaseEventStream() { hold(-Self.streamBytes) }
 
-    /// Takes a request's head and body out of its place.
+    /// Takes a request's head and body out of its slot.
     func takeRequest(_ slot: Int) -> (head: [UInt8], body: [UInt8]) {
         buffer(-streams[slot].bufferedBytes)
         return (streams[slot].takeHead(), streams[slot].takeBody())
     }
 
-    /// Whether part of an answer has gone out since the last call.
+    /// Returns whether part of an answer was sent since the last call.
     func takeProgress() -> Bool {
         defer { hasProgress = false }
         return hasProgress
     }
 
-    /// Gives back what streams take, because nothing will be sent or received any more.
+    /// Frees all streams at the end of the connection.
     func dropStreams() {
         for slot in streams.indices {
             streams[slot].free()
             streams[slot].slim()
         }
         streams.ready = []
-        (starved, cut, events) = ([], [], [])
+        (starved, answeredEarly, events) = ([], [], [])
         hold(-heldBytes)
         (openCount, bufferedBytes, waitingBytes) = (0, 0, 0)
     }
 
-    /// Gives back what a connection without traffic does not need.
+    /// Frees the memory that a connection without traffic does not need.
     func slim() {
         for slot in streams.indices where streams[slot].number == 0 { streams[slot].slim() }
         if events.isEmpty { (events, taken) = ([], []) }
         if streams.ready.isEmpty { streams.ready = [] }
         for slot in streams.indices { streams[slot].slimQueue() }
         if starved.isEmpty { starved = [] }
-        // Nothing may name a place that goes.
+        // No list may refer to a slot that is removed.
         guard events.isEmpty, starved.isEmpty, streams.ready.isEmpty else { return }
         streams.trim { $0.number == 0 }
         free.removeAll { $0 >= streams.count }
         if free.isEmpty { free = [] }
     }
 
-    /// A place as the stream's user data; 0 would be "none".
-    private static func mark(_ slot: Int) -> UnsafeMutableRawPointer? { UnsafeMutableRawPointer(bitPattern: slot + 1) }
+    /// The user data of a stream for nghttp2. 0 would mean "none".
+    private static func userData(of slot: Int) -> UnsafeMutableRawPointer? { UnsafeMutableRawPointer(bitPattern: slot + 1) }
 
+    /// The slot of an HTTP/2 stream ID; nil when the stream is not open.
     func slot(ofNumber number: Int32) -> Int? {
         if lastSlot < streams.count, streams[lastSlot].number == number { return lastSlot }
-        guard let mark = nghttp2_session_get_stream_user_data(raw, number) else { return nil }
-        lastSlot = Int(bitPattern: mark) - 1
+        guard let userData = nghttp2_session_get_stream_user_data(raw, number) else { return nil }
+        lastSlot = Int(bitPattern: userData) - 1
         return lastSlot
     }
 }
 
-/// What the callbacks record.
+/// The events that nghttp2's callbacks record.
 extension HTTP2Session {
+    /// A stream has begun.
     func beganHeaders(_ number: Int32) {
-        let slot = place()
+        let slot = takeSlot()
         streams[slot].open(number, at: now)
         lastSlot = slot
         openCount += 1
         hold(Self.streamBytes)
-        nghttp2_session_set_stream_user_data(raw, number, Self.mark(slot))
+        nghttp2_session_set_stream_user_data(raw, number, Self.userData(of: slot))
     }
 
-    /// Returns false when nghttp2 is to decode no more: a byte on the wire can stand for 4 KB (CVE-2016-6581).
+    /// A header field has arrived. Returns false when nghttp2 must not decode the rest.
     ///
-    /// - Parameter isTrailer: of a request; it is no part of the head then (RFC 9110 §6.5.1).
+    /// A byte on the wire can stand for 4 KB (CVE-2016-6581).
+    ///
+    /// - Parameter isTrailer: the field belongs to a trailer, and not to the head (RFC 9110 §6.5.1).
     func header(_ number: Int32, name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, isTrailer: Bool) -> Bool {
         guard let slot = slot(ofNumber: number) else { return true }
         if role == .client {
@@ -463,6 +476,7 @@ extension HTTP2Session {
         return false
     }
 
+    /// A frame is complete.
     func received(_ frame: UnsafePointer<nghttp2_frame>) {
         let type = UInt32(cnghttp2_type(frame))
         let number = cnghttp2_stream_id(frame)
@@ -486,17 +500,18 @@ extension HTTP2Session {
         }
     }
 
-    /// Records once that a request can be answered.
+    /// Records once that a request can be answered, or refused.
     private func report(_ slot: Int) {
         guard streams[slot].report() else { return }
         events.append(.request(slot: slot))
     }
 
+    /// A part of a body has arrived.
     func received(_ data: UnsafeRawBufferPointer, on number: Int32) {
         guard let slot = slot(ofNumber: number) else { return }
         if role == .client { return events.append(.data(slot: slot, data)) }
         // The rest of a request that is refused is not kept.
-        guard streams[slot].phase == .receiving else { return }
+        guard streams[slot].isReceiving else { return }
         if streams[slot].body.count + data.count > limits.bodyBytesMax {
             buffer(-streams[slot].refuseBody())
             report(slot)
@@ -515,6 +530,7 @@ extension HTTP2Session {
         events.append(.overflow(slot: slot))
     }
 
+    /// nghttp2 has closed a stream.
     func closed(_ number: Int32, error: UInt32) {
         guard let slot = slot(ofNumber: number) else { return }
         let wasResetHere = streams[slot].close()
@@ -522,12 +538,12 @@ extension HTTP2Session {
         events.append(.closed(slot: slot, number: number, error: error))
     }
 
-    /// How much of an answer goes into the next DATA frame.
+    /// Returns the bytes of an answer for the next DATA frame, and sets its flags.
     func read(_ slot: Int, bytesMax: Int, _ flags: UnsafeMutablePointer<UInt32>) -> Int {
         let queued = streams[slot].queuedBytes
         let count = min(queued, bytesMax, max(window, 0))
         if count == queued {
-            if role == .server, !streams[slot].isRequestComplete { cut.append(streams[slot].number) }
+            if role == .server, !streams[slot].isRequestComplete { answeredEarly.append(streams[slot].number) }
             flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
         } else if count == 0 {
             streams[slot].starve()
@@ -539,7 +555,7 @@ extension HTTP2Session {
         return count
     }
 
-    /// Appends a DATA frame. Returns false when no other is to follow now: nghttp2 would go on as long as there is any.
+    /// Appends a DATA frame. Returns false when `bytesMax` is reached: nghttp2 would go on as long as there is data.
     func sendData(_ slot: Int, header: UnsafeRawBufferPointer, bytesCount: Int) -> Bool {
         outgoing.writeBytes(header)
         streams[slot].take(bytesCount, into: &outgoing)

@@ -1,5 +1,7 @@
-/// The places of a connection's streams, each changed where it lies: no copy, no check for uniqueness, no exclusivity check; together
-/// these were a fifth of what a request cost. Owned by one ``HTTP2Session``, which calls ``deallocate()`` once.
+/// The slots of a connection's streams.
+///
+/// A slot is changed in its memory, without a copy, a uniqueness check or an exclusivity check. Together these were a fifth of the cost of
+/// a request. One ``HTTP2Session`` owns the table, and calls ``deallocate()`` once.
 struct HTTP2StreamTable {
     private struct Header {
         var base: UnsafeMutablePointer<HTTP2Stream>
@@ -22,7 +24,9 @@ struct HTTP2StreamTable {
         header.deallocate()
     }
 
-    /// The event streams that have something to send, in order. Every push touches this list.
+    /// The slots of event streams that have something to send, in order.
+    ///
+    /// Every push touches this list.
     var ready: [Int] {
         @inline(__always) _read { yield header.pointee.ready }
         @inline(__always) nonmutating _modify { yield &header.pointee.ready }
@@ -34,16 +38,16 @@ struct HTTP2StreamTable {
 
     subscript(slot: Int) -> HTTP2Stream {
         @inline(__always) _read {
-            precondition(slot >= 0 && slot < header.pointee.count, "no stream has place \(slot)")
+            precondition(slot >= 0 && slot < header.pointee.count, "no stream has slot \(slot)")
             yield header.pointee.base[slot]
         }
         @inline(__always) nonmutating _modify {
-            precondition(slot >= 0 && slot < header.pointee.count, "no stream has place \(slot)")
+            precondition(slot >= 0 && slot < header.pointee.count, "no stream has slot \(slot)")
             yield &header.pointee.base[slot]
         }
     }
 
-    /// Adds a place and returns it. Places move: nothing of them may be borrowed meanwhile.
+    /// Adds a slot and returns its index. Slots move: the caller must not be inside an access to one.
     func append(_ stream: HTTP2Stream) -> Int {
         let count = header.pointee.count
         if count == header.pointee.capacity { grow() }
@@ -52,7 +56,7 @@ struct HTTP2StreamTable {
         return count
     }
 
-    /// Removes the last places as long as `isUnused` holds, and gives back their memory; one place stays.
+    /// Removes the last slots as long as `isUnused` holds, and frees their memory. One slot stays.
     func trim(while isUnused: (HTTP2Stream) -> Bool) {
         var count = header.pointee.count
         while count > 1, isUnused(header.pointee.base[count - 1]) {

@@ -3,26 +3,28 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// What becomes of a client's requests; called on the connection's event loop only.
+/// Receives the answers of a client's requests, on the connection's event loop.
 public protocol HTTPClientDelegate: AnyObject {
-    /// The peer's settings are here: requests may be sent.
+    /// The peer's settings have arrived: requests may be sent.
     func connected(_ connection: HTTPClientConnection)
-    /// A response's head is here.
+    /// The head of a response has arrived.
     func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int)
-    /// Part of a response's body; valid only inside the call.
+    /// A part of a response's body has arrived. Its bytes are valid only inside the call.
     func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer)
-    /// A stream is over; 0 is a clean end, anything else an HTTP/2 error code. Called once for each request that was sent.
+    /// A stream is closed: with 0 in good order, else with an HTTP/2 error code. Called once for each request.
     func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32)
-    /// The connection is gone, or could not be made; its streams were closed before.
+    /// The connection is closed, or could not be opened. Its streams were closed before.
     func closed(_ connection: HTTPClientConnection, error: (any Error)?)
 }
 
-/// One HTTP/2 connection to a server: links between nodes and the load simulator. Used on its event loop only.
+/// An HTTP/2 connection to a server. Used on its event loop only.
+///
+/// The links between nodes and the load simulator use it.
 public final class HTTPClientConnection: ChannelInboundHandler {
     public typealias InboundIn = ByteBuffer
     public typealias OutboundOut = ByteBuffer
 
-    /// What the connections of one event loop share.
+    /// The state that the connections of one event loop share.
     public final class Loop {
         public let eventLoop: any EventLoop
         let chunk = FrameChunk()
@@ -54,12 +56,12 @@ public final class HTTPClientConnection: ChannelInboundHandler {
     private var failure: (any Error)?
     private let authority: [UInt8]
     private let scheme: StaticString
-    /// When the peer was last heard.
+    /// The time at which the last bytes arrived.
     public private(set) var lastReceivedAt = NIODeadline.now()
     /// Free for the application.
     public var token: UInt32 = 0
 
-    /// A connection for a channel that the caller has.
+    /// Makes a connection for a channel of the caller.
     package init(loop: Loop, authority: String, isTLS: Bool, delegate: any HTTPClientDelegate) {
         self.loop = loop
         self.delegate = delegate
@@ -68,16 +70,16 @@ public final class HTTPClientConnection: ChannelInboundHandler {
         session = HTTP2Session(.client, limits: HTTPLimits(), chunk: loop.chunk)
     }
 
-    /// Begins to connect; `delegate` hears how it went. Must be called on `loop`.
+    /// Begins to connect, and reports the outcome to `delegate`. Must be called on `loop`.
     ///
-    /// - Parameters: `sourceAddress` is a local address to use, such as 127.0.0.2, when one address has too few ports.
+    /// - Parameter sourceAddress: a local address to use, such as 127.0.0.2, when one address has too few ports.
     public static func connect(
         host: String, port: Int, on loop: Loop, sourceAddress: String? = nil, tls: NIOSSLContext? = nil,
         retransmission: Retransmission = .usual, timeout: TimeAmount = .seconds(5), delegate: any HTTPClientDelegate
     ) -> HTTPClientConnection {
         let connection = HTTPClientConnection(loop: loop, authority: "\(host):\(port)", isTLS: tls != nil, delegate: delegate)
         let bound = Unchecked(connection: connection)
-        // An address needs no resolver, which would take a thread and some 50 ms for each of thousands of connections.
+        // An IP address does not need the resolver, which takes a thread and some 50 ms for each connection.
         let address = try? SocketAddress(ipAddress: host, port: port)
         var bootstrap = ClientBootstrap(group: loop.eventLoop)
             .connectTimeout(timeout)
@@ -100,15 +102,15 @@ public final class HTTPClientConnection: ChannelInboundHandler {
             return connection
         }
         let connected = address.map { bootstrap.connect(to: $0) } ?? bootstrap.connect(host: host, port: port)
-        // What fails at once, such as a network without a route, is told when the caller knows the connection.
+        // A failure at once, such as a network without a route, is reported after the caller has the connection.
         connected.assumeIsolated().whenFailure { error in loop.eventLoop.assumeIsolated().execute { connection.fail(error) } }
         return connection
     }
 
-    /// Crosses into the channel's initializer, which runs on the same loop.
+    /// Carries the connection into the channel's initializer, which runs on the same loop.
     private struct Unchecked: @unchecked Sendable { let connection: HTTPClientConnection }
 
-    /// Streams that are open.
+    /// The number of open streams.
     public var openCount: Int { session.openCount }
 
     /// Whether requests may be sent.
@@ -116,7 +118,7 @@ public final class HTTPClientConnection: ChannelInboundHandler {
 
     // MARK: Requests
 
-    /// Sends a request; nil when the peer takes no more streams now. Header names are lower case.
+    /// Sends a request. Returns nil when the peer takes no more streams now. Header names are in lower case.
     public func send(
         _ method: HTTPRequest.Method, path: String, headers: [(name: StaticString, value: String)] = [], body: ByteBuffer? = nil,
         token: UInt32
@@ -149,13 +151,13 @@ public final class HTTPClientConnection: ChannelInboundHandler {
         markDirty()
     }
 
-    /// Asks for a sign of life.
+    /// Sends PING.
     public func ping() {
         session.ping()
         markDirty()
     }
 
-    /// Cuts the connection.
+    /// Closes the connection at once.
     public func close() {
         if let context { context.close(promise: nil) } else { fail(ChannelError.ioOnClosedChannel) }
     }

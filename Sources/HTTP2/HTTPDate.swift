@@ -8,19 +8,19 @@ import NIOCore
 
 /// The value of the `Date` field of a loop's answers (RFC 9110 §6.6.1), formatted once a second.
 ///
-/// Its bytes stay at one place, and nghttp2 reads them when it encodes an answer, without a copy. Used on one event loop only.
+/// Its bytes keep their address, and nghttp2 reads them without a copy when it encodes an answer. Used on one event loop only.
 final class HTTPDate {
     static let bytesCount = 29
 
     let bytes = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: bytesCount)
-    /// When the next second of the wall clock begins.
+    /// The beginning of the next second of the wall clock.
     private var validUntil = NIODeadline.distantPast
 
     init() { refresh(at: .now()) }
 
     deinit { bytes.deallocate() }
 
-    /// Formats the time again if the second is over; `now` is the time on the monotonic clock.
+    /// Formats the time again when the second is over. `now` is a time of the monotonic clock.
     func refresh(at now: NIODeadline) {
         guard now >= validUntil else { return }
         var wall = timespec()
@@ -29,7 +29,7 @@ final class HTTPDate {
         Self.format(wall.tv_sec, into: bytes)
     }
 
-    /// Writes the IMF-fixdate (RFC 9110 §5.6.7) of seconds since 1970, such as "Sun, 06 Nov 1994 08:49:37 GMT"; the year has four digits.
+    /// Writes the IMF-fixdate (RFC 9110 §5.6.7) of seconds since 1970, such as "Sun, 06 Nov 1994 08:49:37 GMT".
     static func format(_ seconds: Int, into bytes: UnsafeMutableBufferPointer<UInt8>) {
         var seconds = seconds
         var time = tm()

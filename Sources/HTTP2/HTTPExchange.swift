@@ -1,9 +1,11 @@
 import NIOCore
 import NIOSSL
 
-/// One request and its response over a connection of their own, for tools and tests: simple, not fast.
+/// One request and its response over a connection of their own.
+///
+/// For tools and tests: simple, not fast.
 public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
-    /// A response, whole.
+    /// A complete response.
     public struct Response: Sendable {
         public let status: Int
         public let body: [UInt8]
@@ -12,10 +14,10 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
         public var text: String { String(decoding: body, as: UTF8.self) }
     }
 
-    /// Why there was no response.
+    /// The error when there is no response.
     public struct Failure: Error, CustomStringConvertible {
         public let description: String
-        /// What the other side answered instead, if it did.
+        /// The answer that the server gave instead.
         public var response: Response?
     }
 
@@ -44,7 +46,7 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
         self.pieces = pieces
     }
 
-    /// Sends a request over h2c, or TLS when `tls` is given, and returns the response.
+    /// Sends a request, over TLS when `tls` is given, and returns the response.
     public static func send(
         _ method: HTTPRequest.Method, host: String, port: Int, path: String, headers: [(name: StaticString, value: String)] = [],
         body: String? = nil, tls: NIOSSLContext? = nil, on eventLoop: any EventLoop
@@ -57,7 +59,9 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
         return try await promise.futureResult.get()
     }
 
-    /// Sends a request whose response does not end; its body comes in pieces. A response other than 200 is thrown with its body.
+    /// Sends a request whose response does not end, and returns its body in pieces.
+    ///
+    /// A status other than 200 is thrown as ``Failure`` with the body.
     public static func stream(
         host: String, port: Int, path: String, headers: [(name: StaticString, value: String)], tls: NIOSSLContext? = nil,
         on eventLoop: any EventLoop
@@ -76,7 +80,7 @@ public final class HTTPExchange: HTTPClientDelegate, @unchecked Sendable {
         keptAlive = self
     }
 
-    /// The connection holds its delegate weakly; the exchange lives until it is over.
+    /// Keeps the exchange alive until it is over, because the connection holds its delegate weakly.
     private var keptAlive: HTTPExchange?
 
     public func connected(_ connection: HTTPClientConnection) {

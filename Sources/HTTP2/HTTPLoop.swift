@@ -1,37 +1,39 @@
 import NIOCore
 
-/// What the connections of one event loop share.
+/// The state that the connections of one event loop share. Used on that loop only.
 public final class HTTPLoop {
     public let eventLoop: any EventLoop
     let sharedLimits: SharedLimits
     public weak var delegate: (any HTTPServerDelegate)?
     let chunk = FrameChunk()
-    /// The buffer that outgoing bytes are collected in; taken out while in use.
+    /// The buffer for outgoing bytes. It is taken out while in use.
     var scratch = ByteBuffer()
     private var dirty: [HTTPServerConnection] = []
     private var isScheduled = false
     /// The open connections, in no particular order.
     public var connections: [HTTPServerConnection] { openConnections.elements }
     private var openConnections = UnorderedList<HTTPServerConnection>()
-    /// New connections whose protocol is not known. The list replaces a timer for each, which kept a closed connection's memory until it fired.
+    /// New connections whose protocol is not detected yet.
+    ///
+    /// A timer for each would keep a closed connection's memory until it fires.
     private(set) var undecided = UnorderedList<ProtocolDetector>()
     var pacedAddresses = PacedAddresses()
     private var isSweeping = false
-    /// Each answer over HTTP/1.1 ends its connection.
+    /// Each answer ends its connection when nothing else is open there.
     private(set) var isLeaving = false
-    /// Connections that have had their last word and wait for the peer to read it.
+    /// Connections that wait for the peer to read their last GOAWAY.
     var lingeringCount = 0
     static let lingeringMax = 256
-    /// How long such a connection waits. A variable for tests on a busy machine alone.
+    /// The time for which such a connection waits. It is a variable only for tests on a busy machine.
     var lingeringTime = TimeAmount.milliseconds(250)
-    /// How long a connection that ends in good order waits for its peer to close, so that nothing of what was sent is lost.
+    /// The time for which a connection that ends without a fault waits for its peer to close, so that no sent byte is lost.
     static let farewellTime = TimeAmount.seconds(1)
-    /// Connections with requests that are left for the next turn.
+    /// Connections with requests for the next turn.
     private var continuing: [HTTP1ServerConnection] = []
     private var isContinuing = false
-    /// When the time of the turn is over, if one has begun.
+    /// The end of the present turn; nil outside of a turn.
     private var turnEnd: NIODeadline?
-    /// For the answers of this loop.
+    /// The `Date` of this loop's answers.
     let date = HTTPDate()
 
     public init(eventLoop: any EventLoop, limits: HTTPLimits, delegate: (any HTTPServerDelegate)?) {
@@ -42,7 +44,7 @@ public final class HTTPLoop {
 
     public var limits: HTTPLimits { sharedLimits.limits }
 
-    /// Open connections.
+    /// The number of open connections.
     public var connectionsCount: Int { connections.count }
 
     func add(_ connection: HTTPServerConnection) {
@@ -61,10 +63,10 @@ public final class HTTPLoop {
         scheduleSweep()
     }
 
-    /// Removes a connection that has closed, or whose protocol is known now.
+    /// Removes a connection that is closed, or whose protocol is detected.
     func remove(_ detector: ProtocolDetector) { _ = undecided.remove(detector) }
 
-    /// Ends the connections that hold most until all together hold no more than they may.
+    /// Ends the connections that hold most, until all together are within ``HTTPLimits/heldBytesMax``.
     func boundHeldBytes() {
         while sharedLimits.heldBytes > limits.heldBytesMax {
             let heldBytes = sharedLimits.heldBytes
@@ -73,7 +75,7 @@ public final class HTTPLoop {
         }
     }
 
-    /// Has the connection flushed at the end of this turn.
+    /// Flushes the connection at the end of this turn.
     func setNeedsFlush(_ connection: HTTPServerConnection) {
         dirty.append(connection)
         guard !isScheduled else { return }
@@ -81,14 +83,14 @@ public final class HTTPLoop {
         eventLoop.assumeIsolated().execute { self.flush() }
     }
 
-    /// Writes and flushes every connection that has something to say, once.
+    /// Writes and flushes every connection with waiting bytes once.
     public func flush() {
         isScheduled = false
         while let connection = dirty.popLast() { connection.flush() }
         boundHeldBytes()
     }
 
-    /// Whether there is time left in this turn for what connections have received, one millisecond for all of them.
+    /// Whether there is time left in this turn to process received bytes: one millisecond for all connections.
     func mayWork(at now: NIODeadline) -> Bool {
         if let turnEnd { return now < turnEnd }
         turnEnd = now + .milliseconds(1)
@@ -96,18 +98,18 @@ public final class HTTPLoop {
         return true
     }
 
-    /// Has the connection go on with its requests after the others have had their turn.
+    /// Continues the connection's requests after the others have had their turn.
     func continueLater(_ connection: HTTP1ServerConnection) {
         continuing.append(connection)
         if continuing.count == 1, !isContinuing { scheduleContinuation() }
     }
 
-    /// Each of these may read again, which takes about as long as what it does.
+    /// The most connections that continue in one turn. Each may read again, which takes as long as the processing.
     private static let continuedAtOnceMax = 16
 
-    /// Lets those that wait longest go on, for half a millisecond, and the others later.
+    /// Continues the connections that wait longest for half a millisecond, and schedules the others.
     ///
-    /// An event loop runs its tasks until none is due, and only then reads. So the next time is a little after everything else is done.
+    /// An event loop runs its tasks until none is due, and only then reads. A short delay therefore puts the next task behind the reads.
     private func scheduleContinuation() {
         eventLoop.assumeIsolated().scheduleTask(in: .microseconds(200)) {
             let connections = self.continuing
@@ -126,7 +128,7 @@ public final class HTTPLoop {
         }
     }
 
-    /// Looks after all connections once a second, while there are any.
+    /// Sweeps all connections once a second, while there are any.
     private func scheduleSweep() {
         guard !isSweeping, !connections.isEmpty || !undecided.elements.isEmpty else { return }
         isSweeping = true
@@ -149,19 +151,19 @@ public final class HTTPLoop {
         boundHeldBytes()
     }
 
-    /// Has every connection end once nothing is open there, those too that are accepted from now on. See ``HTTPServerConnection/leave()``.
+    /// Ends every connection once nothing is open there, also connections that are accepted later. See ``HTTPServerConnection/leave()``.
     public func leave() {
         isLeaving = true
         for connection in connections { connection.leave() }
     }
 
-    /// As ``leave()``, but those on which nothing is open end now.
+    /// Ends every connection, those without open streams at once. See ``HTTPServerConnection/goAway()``.
     public func goAway() {
         isLeaving = true
         for connection in connections { connection.goAway() }
     }
 
-    /// Cuts every connection.
+    /// Closes every connection at once.
     public func closeAll() {
         for connection in connections { connection.cutOff() }
         for detector in undecided.elements { detector.context?.close(promise: nil) }

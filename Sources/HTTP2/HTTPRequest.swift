@@ -1,19 +1,19 @@
 /// A request. Its bytes are valid only inside ``HTTPServerDelegate/requestReceived(_:on:)``.
 public struct HTTPRequest {
-    /// The method.
+    /// The methods that the application tells apart.
     public enum Method: Sendable { case get, post, other }
 
     public let stream: StreamID
     public let method: Method
-    /// Path and query.
+    /// The path and the query.
     public let target: UnsafeBufferPointer<UInt8>
-    /// The value of `authorization`, empty when there is none.
+    /// The value of the field `authorization`; empty when there is none.
     public let authorization: UnsafeBufferPointer<UInt8>
-    /// The value of `last-event-id`, empty when there is none.
+    /// The value of the field `last-event-id`; empty when there is none.
     public let lastEventID: UnsafeBufferPointer<UInt8>
     public let body: UnsafeBufferPointer<UInt8>
-    /// A limit that the request broke; it is to be answered with this status.
+    /// The status with which a request that has broken a limit must be answered.
     public let refusedStatus: Int?
-    /// Says what was wrong and what would be right, where ``refusedStatus`` does not say it.
+    /// The mistake and the correct form, for a refused request.
     public var refusedReason: StaticString?
 }

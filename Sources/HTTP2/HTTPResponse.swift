@@ -2,15 +2,15 @@ import NIOCore
 
 /// An answer with a body.
 public struct HTTPResponse {
-    /// What the body is.
+    /// The kind of the body.
     public enum ContentType: Sendable { case json, problem, text, html, octets, metrics }
 
     public var status: Int
     public var contentType: ContentType
     public var body: ByteBuffer
-    /// The `Retry-After` field, in seconds.
+    /// The field `Retry-After`, in seconds.
     public var retryAfter: Int?
-    /// The `Allow` field.
+    /// The field `Allow`.
     public var allow: StaticString?
 
     public init(status: Int, contentType: ContentType, body: ByteBuffer, retryAfter: Int? = nil, allow: StaticString? = nil) {
@@ -29,7 +29,7 @@ extension HTTPResponse {
     }
 }
 
-/// What goes before an answer's body.
+/// The head of an answer.
 struct HTTPAnswerHead {
     var status: Int
     var contentType: HTTPResponse.ContentType

@@ -8,10 +8,12 @@ import NIOSSL
     import Darwin
 #endif
 
-/// A port on which one or several event loops serve requests; each loop has its own listener and its own connections.
+/// A port on which one or several event loops serve requests.
+///
+/// Each loop has its own listener and its own connections.
 public final class HTTPServer: Sendable {
     private let listeners: [any Channel]
-    /// The port, also when 0 was asked for.
+    /// The port. When 0 was requested, the port that the kernel chose.
     public let port: Int
 
     private init(listeners: [any Channel]) {
@@ -19,14 +21,14 @@ public final class HTTPServer: Sendable {
         port = listeners.first?.localAddress?.port ?? 0
     }
 
-    /// Listens on `host`:`port` (0 for a free one) with each of `loops`; with TLS when `tls` is given.
+    /// Listens on `host`:`port` with each of `loops`, with TLS when `tls` is given. Port 0 takes a free one.
     ///
-    /// With several loops each has a listener of its own by `SO_REUSEPORT`, and the kernel spreads the connections (design §7: within 3 %).
-    /// The first is bound without that option, and gets it when it listens: another process of the same user, which could share the port with
-    /// the others, cannot have it once the first listens, and of two that try at once the kernel lets one listen.
-    /// Throws when the port cannot be had.
+    /// Several loops share the port by `SO_REUSEPORT`, and the kernel spreads the connections within 3 %.
+    /// The first listener is bound without that option, and gets it when it listens. So another process of the same user cannot take the
+    /// same port: of two that try at once, only one can listen.
+    /// Throws when the port cannot be bound.
     ///
-    /// - Parameter limits: how many connections it takes; nil for as many as there are descriptors.
+    /// - Parameter limits: the limits on connections; nil for as many as there are descriptors.
     public static func bind(
         host: String, port: Int, loops: [HTTPLoop], tls: NIOSSLContext? = nil, retransmission: Retransmission = .usual,
         limits: ConnectionLimits? = nil
@@ -49,15 +51,15 @@ public final class HTTPServer: Sendable {
         return HTTPServer(listeners: listeners)
     }
 
-    /// Lets a loop's state be named on other threads; it is touched on its own only.
+    /// Carries a loop through other threads, which do not use it.
     private struct UncheckedLoop: @unchecked Sendable { let loop: HTTPLoop }
 
     private static let reusePort = ChannelOptions.Types.SocketOption(
         level: .socket, name: NIOBSDSocket.Option(rawValue: CInt(SO_REUSEPORT)))
     static let messagesPerRead: UInt = 4
-    /// Connections that are accepted in one turn of an event loop; those that are open have theirs in between.
+    /// The most connections that are accepted in one turn of an event loop. Open connections have their turn in between.
     private static let acceptsPerRead: UInt = 16
-    /// Bytes that the kernel takes for a connection and has not sent yet.
+    /// The most unsent bytes that the kernel takes for a connection.
     private static let unsentInKernelMax = 128 << 10
     static var receiveAllocator: AdaptiveRecvByteBufferAllocator {
         AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 512, maximum: 65_536)
@@ -79,7 +81,7 @@ public final class HTTPServer: Sendable {
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.recvAllocator, value: receiveAllocator)
-            // Little is read of a stranger at a time: see `readMuch()`.
+            // A new client has one read a turn: see `readMuch()`.
             .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -88,7 +90,7 @@ public final class HTTPServer: Sendable {
                 }
             }
         #if os(Linux)
-            // Otherwise a client that reads nothing has the kernel keep 4 MB for it.
+            // Without this limit the kernel would hold 4 MB for a client that reads nothing.
             bootstrap = bootstrap.childChannelOption(
                 ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_NOTSENT_LOWAT)), value: unsentInKernelMax)
         #endif
@@ -97,7 +99,7 @@ public final class HTTPServer: Sendable {
         return try await bootstrap.bind(host: host, port: port).get()
     }
 
-    /// Takes no more connections; those that are open go on.
+    /// Accepts no more connections. Open connections go on.
     public func stopListening() async {
         for listener in listeners {
             do { try await listener.close() } catch { continue }  // It is closed already.

@@ -1,24 +1,27 @@
-/// Why an event stream is over.
+/// The reason for which an event stream has ended.
 public enum StreamEnd: Sendable {
-    /// The peer reset it, or its connection is gone.
+    /// The peer has reset the stream, or its connection is closed.
     case peerLeft
-    /// This side finished it.
+    /// This side has finished the stream.
     case finished
 }
 
-/// What serves requests: one for each event loop; its methods are called on that loop only, and none is called from inside another
-/// connection's call.
+/// The application of one event loop, which answers its requests.
+///
+/// The methods are called on that loop only, and never from inside a call of another connection.
 public protocol HTTPServerDelegate: AnyObject {
-    /// A whole request is here. Answer it now or later with ``HTTPServerConnection/respond(to:_:)`` or ``HTTPServerConnection/openEventStream(_:token:)``.
+    /// A request is complete, or was refused for a limit.
+    ///
+    /// Answer it now or later with ``HTTPServerConnection/respond(to:_:)`` or ``HTTPServerConnection/openEventStream(_:token:)``.
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection)
-    /// An event stream is over. Called exactly once for each that was opened.
+    /// An event stream has ended. Called exactly once for each opened event stream.
     func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd)
     /// An event stream that was full has room again.
     func eventStreamDrained(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection)
     /// A connection is ready for requests.
     func connectionOpened(_ connection: HTTPServerConnection)
-    /// A connection is gone; its event streams were closed before.
+    /// A connection is closed. Its event streams were closed before.
     func connectionClosed(_ connection: HTTPServerConnection)
-    /// A peer broke a rule.
+    /// A peer has broken a rule.
     func violated(_ violation: HTTPViolation)
 }

@@ -1,62 +1,66 @@
-/// Walks the frames among a client's bytes before nghttp2 gets them (RFC 9113 §4.1).
+/// Splits a client's bytes into frames before nghttp2 gets them (RFC 9113 §4.1).
 ///
-/// WINDOW_UPDATE frames are taken out: the DATA frames of event streams are written by hand, so their windows are counted by hand too,
-/// and nghttp2 must not hear of what it did not send. SETTINGS frames are taken out, because they change those windows. Header blocks are
-/// measured, because nghttp2 decodes one of any length, and so are the numbers of streams, of which nghttp2 knows the largest alone. All else
-/// is handed on as it came.
+/// - WINDOW_UPDATE frames are taken out. DATA frames of event streams are written by hand, so their windows are counted by hand too.
+/// - SETTINGS frames are taken out, because they change those windows.
+/// - Header blocks are measured, because nghttp2 decodes a block of any length.
+/// - Stream IDs are checked, because nghttp2 remembers only the largest one.
+///
+/// All other bytes pass unchanged.
 struct IncomingFrames {
     /// One WINDOW_UPDATE frame.
     struct Update {
-        /// 0 for the connection.
+        /// The stream ID; 0 for the connection.
         let number: Int32
         let increment: Int
     }
 
-    /// The parts of the bytes, in order.
+    /// A part of the bytes.
     enum Part {
-        /// To be handed on. Valid inside the call only.
+        /// Bytes for nghttp2. Valid inside the call only.
         case bytes(UnsafeRawBufferPointer)
         case update(Update)
-        /// A whole SETTINGS frame that is no acknowledgement. Valid inside the call only.
+        /// A complete SETTINGS frame that is not an acknowledgement. Valid inside the call only.
         case settings(UnsafeRawBufferPointer)
-        /// A part of a header block follows on a stream whose number is not above all others: a trailer, or something for a closed stream.
+        /// A part of a header block follows, on a stream whose ID is not above all others.
+        ///
+        /// The block is a trailer, or belongs to a closed stream.
         case oldHead(number: Int32, payloadBytes: Int)
-        /// HEADERS on a stream that its peer has passed over (RFC 9113 §5.1.1). Nothing follows.
+        /// HEADERS on a stream whose ID the peer has skipped (RFC 9113 §5.1.1). Nothing follows.
         case passedOver
-        /// A header block is longer than it may be. Nothing follows.
+        /// A header block is too long. Nothing follows.
         case blockTooLong
     }
 
     private static let headerBytes = 9
     private static let updateBytes = 13
-    /// nghttp2 ends the connection for more settings in a frame.
+    /// The longest SETTINGS frame. nghttp2 ends the connection for a longer one.
     private static let settingsBytesMax = 32 * 6
     private static let (data, headers, settings, windowUpdate, continuation): (UInt8, UInt8, UInt8, UInt8, UInt8) = (0, 1, 4, 8, 9)
     private static let (acknowledgement, endHeaders): (UInt8, UInt8) = (1, 4)
-    /// Gaps in the numbers of streams that are remembered; streams in older ones are taken for closed ones.
+    /// The most gaps between stream IDs that are remembered. Streams in older gaps count as closed.
     private static let gapsMax = 16
 
-    /// The beginning of a frame that is not whole enough to know what it is.
+    /// The first bytes of a frame that is not complete enough to classify.
     private var partial: [UInt8] = []
-    /// Bytes until the next frame begins; at first the client's preface.
+    /// The bytes until the next frame begins; at first the client's preface.
     private var skip: Int32 = 24
-    /// Bytes of the header block that is not whole yet (RFC 9113 §4.3); -1 when there is none.
+    /// The bytes of the incomplete header block (RFC 9113 §4.3); -1 when there is none.
     private var blockBytes: Int32 = -1
-    /// The largest stream number of a HEADERS frame.
+    /// The largest stream ID of a HEADERS frame.
     private var lastNumber: Int32 = 0
-    /// Numbers of streams below ``lastNumber`` that were never used.
+    /// Stream IDs below ``lastNumber`` that were never used.
     private var gaps: [ClosedRange<Int32>] = []
-    /// The header block that is not whole yet is an old head.
+    /// The incomplete header block is an old head.
     private var isOldBlock = false
-    /// The bytes that ``skip`` counts are of a body.
+    /// The bytes that ``skip`` counts belong to a body.
     private var isBody = false
     /// A frame has begun since ``takeBeginning()``, outside of a header block.
     private var hasBegun = false
 
-    /// A header block, or a frame other than DATA, has begun and is not whole.
+    /// Whether a header block, or a frame other than DATA, has begun and is not complete.
     var isMidway: Bool { blockBytes >= 0 || !partial.isEmpty || (skip > 0 && !isBody) }
 
-    /// Whether a frame has begun since the last call, outside of a header block.
+    /// Returns whether a frame has begun since the last call, outside of a header block.
     mutating func takeBeginning() -> Bool {
         defer { hasBegun = false }
         return hasBegun
@@ -64,7 +68,7 @@ struct IncomingFrames {
 
     /// Calls `body` with each part of `bytes` until it returns false.
     ///
-    /// - Parameter limits: a header block that is four times as long as a header list may be is reported and ends the walk.
+    /// - Parameter limits: a header block of more than four times ``HTTPLimits/headerBytesMax`` is reported, and ends the call.
     mutating func split(_ bytes: UnsafeRawBufferPointer, limits: HTTPLimits, _ body: (Part) -> Bool) {
         guard var next = completePartial(bytes, limits, body) else { return }
         var start = next
@@ -77,7 +81,7 @@ struct IncomingFrames {
             }
             let frame = UnsafeRawBufferPointer(rebasing: bytes[next...])
             if frame.count >= Self.headerBytes, frame[3] == Self.data, blockBytes < 0 {
-                // The most usual frame, and nothing is to be done about it.
+                // The most frequent frame, which passes unchanged.
                 (isBody, hasBegun) = (true, true)
                 skip = Int32(Self.headerBytes + Self.payloadBytes(frame))
                 continue
@@ -93,7 +97,7 @@ struct IncomingFrames {
                 start = next
                 continue
             }
-            // Of old streams the session knows only when it has seen what comes before.
+            // The session must process the bytes before an old head first: they may open or close its stream.
             if isOldHead(frame) {
                 guard Self.pass(bytes[start..<next], body) else { return }
                 start = next
@@ -104,7 +108,7 @@ struct IncomingFrames {
         _ = Self.pass(bytes[start..<next], body)
     }
 
-    /// Goes on with a frame that an earlier call left; returns how many of `bytes` it took, nil when `body` wants no more.
+    /// Continues a frame of an earlier call. Returns the number of bytes taken; nil when `body` returned false.
     private mutating func completePartial(_ bytes: UnsafeRawBufferPointer, _ limits: HTTPLimits, _ body: (Part) -> Bool) -> Int? {
         guard !partial.isEmpty else { return 0 }
         var frame: [UInt8] = []
@@ -116,7 +120,7 @@ struct IncomingFrames {
                 if let part = wholePart(frame) { return body(part) }
                 return begin(frame, limits, body) && body(.bytes(frame))
             }
-            // It began in an earlier call.
+            // The frame began in an earlier call.
             hasBegun = false
             return goesOn ? taken + 1 : nil
         }
@@ -124,7 +128,7 @@ struct IncomingFrames {
         return bytes.count
     }
 
-    /// Takes note of a frame, of which at least the header is here. Returns false when nothing more is to be read.
+    /// Begins a frame of which at least the header is here. Returns false when nothing more must be read.
     private mutating func begin(_ frame: UnsafeRawBufferPointer, _ limits: HTTPLimits, _ body: (Part) -> Bool) -> Bool {
         let payloadBytes = Self.payloadBytes(frame)
         skip = Int32(payloadBytes)
@@ -151,7 +155,7 @@ struct IncomingFrames {
         return true
     }
 
-    /// Takes note of the number of a stream. Returns false when it was passed over.
+    /// Records the ID of a stream. Returns false when the peer has skipped it.
     private mutating func takeNumber(_ number: Int32) -> Bool {
         if number <= lastNumber { return gaps.isEmpty || !gaps.contains { $0.contains(number) } }
         // Clients use the odd numbers.
@@ -174,23 +178,25 @@ struct IncomingFrames {
         Int(frame[0]) << 16 | Int(frame[1]) << 8 | Int(frame[2])
     }
 
-    /// Bytes of a frame that must be here before it is known what is to become of it.
+    /// The bytes of a frame that must be here before it is classified.
     private func neededBytes(_ frame: UnsafeRawBufferPointer) -> Int {
         isSettings(frame) ? Self.headerBytes + Self.payloadBytes(frame) : isUpdate(frame) ? Self.updateBytes : Self.headerBytes
     }
 
-    /// A frame that is taken out whole. Within a header block nothing is: nghttp2 ends the connection for any frame there (RFC 9113 §4.3).
+    /// The part for a frame that is taken out; nil for other frames.
+    ///
+    /// Within a header block no frame is taken out: nghttp2 ends the connection for any frame there (RFC 9113 §4.3).
     private func wholePart(_ frame: UnsafeRawBufferPointer) -> Part? {
         if isUpdate(frame) { return .update(Self.update(frame)) }
         return isSettings(frame) ? .settings(UnsafeRawBufferPointer(rebasing: frame.prefix(neededBytes(frame)))) : nil
     }
 
-    /// Type 8 and the only length that is right; another length is left to nghttp2 to complain about.
+    /// Whether a frame is a WINDOW_UPDATE of the correct length. nghttp2 rejects another length.
     private func isUpdate(_ frame: UnsafeRawBufferPointer) -> Bool {
         frame.count >= Self.headerBytes && blockBytes < 0 && frame[3] == Self.windowUpdate && Self.payloadBytes(frame) == 4
     }
 
-    /// Type 4 and a length that is right.
+    /// Whether a frame is a SETTINGS frame of a correct length, and not an acknowledgement.
     private func isSettings(_ frame: UnsafeRawBufferPointer) -> Bool {
         guard frame.count >= Self.headerBytes, blockBytes < 0, frame[3] == Self.settings else { return false }
         let payloadBytes = Self.payloadBytes(frame)

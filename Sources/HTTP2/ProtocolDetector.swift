@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Tells HTTP/2 from HTTP/1.1 by the connection preface (RFC 9113 §3.4), and makes the connection.
+/// Detects HTTP/2 by the connection preface (RFC 9113 §3.4), and makes the connection for it or for HTTP/1.1.
 final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler, UnorderedListElement {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -11,7 +11,7 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler, Un
     private var isDecided = false
     private let openedAt = NIODeadline.now()
     private(set) var context: ChannelHandlerContext?
-    /// The index in the loop's list of connections whose protocol is not known.
+    /// The index in the loop's list of detectors.
     var listIndex = -1
 
     init(server: HTTPLoop) { self.server = server }
@@ -26,7 +26,7 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler, Un
     private func waitForTurn(_ channel: any Channel) {
         let address = ConnectionLimits.Address(channel.remoteAddress)
         guard let beginning = server.pacedAddresses.beginning(of: address, at: .now()), let options = channel.syncOptions else { return }
-        // Setting the option fails on a closed channel alone, which reads nothing any more.
+        // Setting the option fails only on a closed channel, which reads nothing.
         do { try options.setOption(.autoRead, value: false) } catch { return }
         server.delegate?.violated(.pacedAddress)
         channel.eventLoop.assumeIsolated().scheduleTask(deadline: beginning) { [weak self] in
@@ -39,7 +39,7 @@ final class ProtocolDetector: ChannelInboundHandler, RemovableChannelHandler, Un
         server.remove(self)
     }
 
-    /// Ends a connection that takes too long to say which protocol it speaks.
+    /// Closes a connection whose first bytes do not arrive in time.
     func sweep(at now: NIODeadline) {
         guard now - openedAt > server.limits.headerTimeout, let context else { return }
         server.delegate?.violated(.headerTimeout)

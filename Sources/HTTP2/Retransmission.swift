@@ -4,19 +4,20 @@ import NIOCore
     import Glibc
 #endif
 
-/// How a connection's kernel sends again what was not acknowledged.
+/// The timing with which the kernel retransmits unacknowledged segments of a connection.
 public enum Retransmission: Sendable {
-    /// After a fifth of a second, then each time after twice as long, as RFC 6298 has it: five losses in a row are a stall of six seconds.
+    /// Exponential backoff from 0.2 s (RFC 6298). Five losses in a row stall the connection for six seconds.
     case usual
-    /// Quickly, and a second apart at most: for the few connections between nodes, which are to live with a network that loses a third of all packets,
-    /// and must carry again as soon as it is healed.
+    /// Short intervals of at most a second, for the few connections between nodes.
+    ///
+    /// They must work on a network that loses a third of all packets, and recover as soon as the network does.
     case quick
 
     typealias Option = (name: ChannelOptions.Types.SocketOption, value: Int)
 
     var options: [Option] { self == .quick ? Self.supported : [] }
 
-    /// Options of Linux, each since another version; a kernel that lacks one of them goes on as usual.
+    /// The socket options that this kernel supports. They came with different versions of Linux.
     private static let supported: [Option] = {
         #if os(Linux)
             return [
@@ -31,13 +32,13 @@ public enum Retransmission: Sendable {
     }()
 
     #if os(Linux)
-        /// Six retransmissions are evenly spaced while few packets are on their way. Since Linux 2.6.34.
+        /// Spaces six retransmissions evenly while few packets are in flight. Since Linux 2.6.34.
         private static let thinLinearTimeouts = CInt(16)
-        /// The longest time between two retransmissions. Since Linux 6.15.
+        /// The longest interval of retransmissions. Since Linux 6.15.
         private static let longestMilliseconds = CInt(44)
-        /// The shortest, beyond the round trip. Since Linux 6.17, like the next.
+        /// The shortest interval, beyond the round trip. Since Linux 6.17.
         private static let shortestMicroseconds = CInt(45)
-        /// How long the other end of such a connection holds back an acknowledgement: less than the shortest time.
+        /// The longest delay of an acknowledgement. It must be shorter than the shortest interval. Since Linux 6.17.
         private static let acknowledgementMicroseconds = CInt(46)
 
         private static func isSupported(_ name: CInt, _ value: CInt) -> Bool {

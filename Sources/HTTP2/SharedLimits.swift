@@ -1,4 +1,4 @@
-/// State that the connections of an event loop share. Used on that loop only.
+/// The limits that the connections of an event loop share, and the bytes that they hold together. Used on that loop only.
 final class SharedLimits {
     let limits: HTTPLimits
     private let held: UnsafeMutablePointer<Int>
@@ -11,8 +11,10 @@ final class SharedLimits {
 
     deinit { held.deallocate() }
 
-    /// Bytes that the ordinary streams of all HTTP/2 connections take, the requests on HTTP/1.1 that are not whole or not begun, and the answers
-    /// there that have not gone out. In plain memory, because each request and each push looks at it.
+    /// The bytes that count towards ``HTTPLimits/heldBytesMax``.
+    ///
+    /// They are those of ordinary HTTP/2 streams, of HTTP/1.1 requests that are incomplete or wait, and of unsent HTTP/1.1 answers.
+    /// The count is in plain memory, because every request and every push reads it.
     var heldBytes: Int {
         @inline(__always) get { held.pointee }
         @inline(__always) set { held.pointee = newValue }

@@ -1,10 +1,10 @@
-/// A stream of one connection. Stays distinct from later streams that use the same place.
+/// The ID of a stream within its connection. Differs from the IDs of later streams in the same slot.
 public struct StreamID: Hashable, Sendable {
-    /// The place in the connection's table.
+    /// The index in the connection's stream table.
     let slot: UInt32
-    /// The HTTP/2 stream ID; for HTTP/1.1 the number of the request.
+    /// The HTTP/2 stream ID, or the number of the HTTP/1.1 request.
     let number: Int32
 
-    /// Means no stream of any connection.
+    /// An ID that no stream has.
     public static let unused = StreamID(slot: .max, number: 0)
 }

@@ -1,10 +1,12 @@
-/// An element that knows its index in an ``UnorderedList``.
+/// An element that stores its index in an ``UnorderedList``.
 protocol UnorderedListElement: AnyObject {
-    /// The index; -1 outside of a list.
+    /// The index in the list; -1 outside of a list.
     var listIndex: Int { get set }
 }
 
-/// A list without an order, from which any element is removed in constant time: the last one moves to its index.
+/// A list without an order, from which any element is removed in constant time.
+///
+/// The last element moves to the index of the removed one.
 struct UnorderedList<Element: UnorderedListElement> {
     private(set) var elements: [Element] = []
 

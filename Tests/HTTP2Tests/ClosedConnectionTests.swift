@@ -4,15 +4,15 @@ import Testing
 
 @testable import HTTP2
 
-/// The life of a connection towards its end, over real sockets.
+/// The end of connections, over real sockets.
 @Suite(.timeLimit(.minutes(1))) struct ClosedConnectionTests {
-    /// The bytes that a connection may have sent when its peer closes it.
+    /// The bytes that a client may have sent when it closes its connection.
     private static let beginnings: [[UInt8]] = [
         [], Array("PRI".utf8), Array("GET / HT".utf8), RawFrame.hello,
         RawFrame.hello + RawFrame(.headers, stream: 1, payload: RawFrame.get).bytes,
     ]
 
-    @Test("Nothing keeps a connection that its peer has closed", arguments: beginnings)
+    @Test("A connection that its peer has closed is freed", arguments: beginnings)
     func nothingKeepsAClosedConnection(beginning: [UInt8]) async throws {
         var limits = HTTPLimits()
         limits.headerTimeout = .hours(1)
@@ -35,7 +35,7 @@ import Testing
         try await server.stop()
     }
 
-    /// A channel that was accepted, as long as anything else keeps it; touched on its loop.
+    /// A weak reference to an accepted channel. Used on its loop.
     private final class Accepted: @unchecked Sendable {
         weak var channel: (any Channel)?
         let counter = Counter()
@@ -58,7 +58,7 @@ import Testing
         Array(RawFrame(.ping, payload: Array(0..<8)).bytes.dropLast()),
     ]
 
-    /// A server whose times a test lets pass itself, so that a busy machine ends nothing.
+    /// A server whose sweeps the test calls with its own times, so that a busy machine ends nothing.
     private static func patientServer() async throws -> RawServer {
         var limits = HTTPLimits()
         limits.headerTimeout = headerTimeout
@@ -71,7 +71,7 @@ import Testing
 
     private static let headerTimeout = TimeAmount.seconds(100)
 
-    /// Sends bytes that come as one read, and returns when they were read.
+    /// Sends bytes that arrive as one read, and returns when they were read.
     private func send(_ bytes: [UInt8], by peer: RawPeer, to server: RawServer) async throws -> NIODeadline {
         let lastRead = { @Sendable (server: RawServer) in server.http.connections.first?.lastReceivedAt ?? .distantPast }
         let before = try await server.onLoop(lastRead)
@@ -82,7 +82,7 @@ import Testing
 
     private func pass(to time: NIODeadline, at server: RawServer) async throws { try await server.onLoop { $0.http.sweep(at: time) } }
 
-    @Test("A header block or frame that does not come to its end ends the connection, also after a request", arguments: unfinished)
+    @Test("An unfinished header block or frame ends the connection, also after a request", arguments: unfinished)
     func unfinishedHeaderEndsTheConnection(unfinished: [UInt8]) async throws {
         for isFirst in [true, false] {
             let server = try await Self.patientServer()
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test("A header block that comes byte by byte has no longer time than one that stops")
+    @Test("A header block that arrives byte by byte has the same time as one that stops")
     func drippingHeaderEndsTheConnection() async throws {
         let server = try await Self.patientServer()
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + RawFrame.head(1, RawFrame.get).bytes)
@@ -117,7 +117,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A connection whose reads all end within a frame goes on as long as the frames come to their end")
+    @Test("A connection whose reads all end within a frame goes on while its frames become complete")
     func readsThatEndWithinAFrame() async throws {
         let server = try await Self.patientServer()
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + RawFrame.head(1, RawFrame.get).bytes)
@@ -134,7 +134,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A body has the time for a body, not that for a header")
+    @Test("A body has the time limit of a body, not that of a header")
     func bodyHasItsOwnTime() async throws {
         let server = try await Self.patientServer()
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
@@ -148,7 +148,7 @@ import Testing
         try await server.stop()
     }
 
-    // MARK: A peer that sends no more
+    // MARK: FIN
 
     @Test("A request followed by FIN is answered", arguments: [0, 200])
     func requestBeforeFINIsAnswered(milliseconds: Int64) async throws {
@@ -188,7 +188,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A connection whose peer has sent FIN closes when its last request is not answered in time")
+    @Test("After FIN a connection closes when its last request is not answered in time")
     func unansweredRequestAfterFINIsCutOff() async throws {
         var limits = HTTPLimits()
         limits.stallTimeout = .milliseconds(500)

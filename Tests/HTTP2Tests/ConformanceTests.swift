@@ -3,12 +3,12 @@ import Testing
 
 @testable import HTTP2
 
-/// Rules of RFC 9113 that libnghttp2 1.52 breaks, or that are kept without it.
+/// Rules of RFC 9113 that libnghttp2 1.52 breaks, or that this target implements itself.
 @Suite(.timeLimit(.minutes(1))) struct ConformanceTests {
     private static let (protocolError, flowControlError): (UInt32, UInt32) = (1, 3)
     private static let windowMax = UInt32(Int32.max)
 
-    /// Sends `frames` after the client's preface, and returns what comes back until the server closes.
+    /// Sends `frames` after the client's preface, and returns the answer until the server closes.
     private func answer(to frames: [RawFrame], _ server: RawServer) async throws -> [RawFrame] {
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + frames.flatMap(\.bytes))
         return try await peer.framesUntilClosed()
@@ -27,7 +27,7 @@ import Testing
         try await server.stop()
     }
 
-    /// The server counts the windows of event streams itself, and that of the connection for what it has sent there.
+    /// The server counts the windows of event streams itself, and their bytes in the connection's window.
     @Test("WINDOW_UPDATE for an event stream within a header block is a PROTOCOL_ERROR", arguments: [UInt32(0), 1])
     func updateOfEventStreamWithinHeaderBlock(stream: UInt32) async throws {
         let server = try await RawServer.start { request, connection in
@@ -46,9 +46,9 @@ import Testing
         try await server.stop()
     }
 
-    // MARK: The numbers of streams (RFC 9113 §5.1.1)
+    // MARK: Stream IDs (RFC 9113 §5.1.1)
 
-    @Test("A stream below others that was never used cannot be opened", arguments: [UInt32(3), 5, 9])
+    @Test("A skipped stream ID cannot be used", arguments: [UInt32(3), 5, 9])
     func lowerStreamIsAProtocolError(stream: UInt32) async throws {
         let server = try await RawServer.start()
         let frames = try await answer(
@@ -58,7 +58,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A trailer for a stream that the server has reset meanwhile is ignored")
+    @Test("A trailer for a stream that the server has reset is ignored")
     func trailerForClosedStreamIsIgnored() async throws {
         let server = try await RawServer.start { request, connection in
             RawServer.sayHello(request, connection)
@@ -87,7 +87,7 @@ import Testing
         try await server.stop()
     }
 
-    /// The window grew by 1,000 before the answer, and 2,000 bytes were sent since: nghttp2 does not know of these.
+    /// The window grew by 1,000 before the answer. 2,000 bytes were sent since, which nghttp2 does not count.
     @Test("SETTINGS that an event stream's window allows do not reset it")
     func settingsThatFitTheWindow() async throws {
         let server = try await RawServer.start { request, connection in
@@ -139,7 +139,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A request that is whole before its early answer has gone out is not reset")
+    @Test("A request that becomes complete before its early answer is sent is not reset")
     func noResetOfAWholeRequest() async throws {
         var limits = HTTPLimits()
         limits.bodyBytesMax = 10
@@ -157,8 +157,8 @@ import Testing
 
     // MARK: The end of a connection (RFC 9113 §5.4.1)
 
-    /// The peer goes on sending: a server that closes at once has the kernel reset the connection, and the GOAWAY is lost on the way.
-    @Test("A peer that floods the server is told why its connection ends")
+    /// The peer goes on sending. If the server closed at once, the kernel would reset the connection, and GOAWAY would be lost.
+    @Test("A peer that floods the server gets a GOAWAY with the reason")
     func floodIsToldWhy() async throws {
         let server = try await RawServer.start()
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
@@ -172,7 +172,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A peer that sends what is no frame is told so, while it goes on sending")
+    @Test("A peer that sends invalid frames gets a GOAWAY, even while it goes on sending")
     func junkIsToldSo() async throws {
         let server = try await RawServer.start()
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
@@ -183,7 +183,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A peer that has not read for a while finds the reason why its connection ended")
+    @Test("A peer that reads late finds the GOAWAY with the reason")
     func silentReaderIsToldWhy() async throws {
         var limits = HTTPLimits()
         (limits.streamsMax, limits.waitingFramesMax) = (1, 20)

@@ -9,7 +9,8 @@ import Testing
 @Suite struct ConnectionLimitsTests {
     private func address(_ text: String) throws -> ConnectionLimits.Address { .init(try SocketAddress(ipAddress: text, port: 7)) }
 
-    @Test func anAddressIsOneOfIPv4OrA64OfIPv6() throws {
+    @Test("An address is an IPv4 address, or the first 64 bits of an IPv6 address")
+    func addresses() throws {
         #expect(try address("192.0.2.1") == address("192.0.2.1"))
         #expect(try address("192.0.2.1") != address("192.0.2.2"))
         #expect(try address("2001:db8:1:2::1") == address("2001:db8:1:2:ffff::7"))
@@ -19,7 +20,8 @@ import Testing
         #expect(try address("::1") != address("0.0.0.0"))
     }
 
-    @Test func eachAddressHasItsShareAndAllTogetherTheirs() throws {
+    @Test("Connections are limited for each address and in total")
+    func limits() throws {
         let refused = NIOLockedValueBox<[ConnectionLimits.Refusal]>([])
         let limits = ConnectionLimits(connectionsMax: 3, perAddressMax: 2) { refusal in refused.withLockedValue { $0.append(refusal) } }
         let (one, other) = (try address("192.0.2.1"), try address("192.0.2.2"))
@@ -33,20 +35,22 @@ import Testing
         #expect(limits.refusedCounts == [.connectionsPerAddressMax: 1, .connectionsMax: 2])
     }
 
-    @Test func withoutALimitOneAddressMayHaveAll() throws {
+    @Test("Without a limit one address may hold all connections")
+    func noLimitPerAddress() throws {
         let limits = ConnectionLimits(connectionsMax: 100, perAddressMax: 0) { _ in }
         let one = try address("192.0.2.1")
         #expect((0..<101).map { _ in limits.enter(one) } == Array(repeating: true, count: 100) + [false])
     }
 
-    /// The listener goes on: one that is closed makes room.
-    @Test(arguments: [(2, 0), (100, 2)]) func aConnectionTooManyIsResetAndTheNextIsTakenWhenOneIsClosed(all: Int, perAddress: Int)
+    /// The listener goes on, and a closed connection makes room.
+    @Test("A connection above a limit is reset, and the next one is accepted after one has closed", arguments: [(2, 0), (100, 2)])
+    func refusedConnectionIsReset(all: Int, perAddress: Int)
         async throws
     {
         let limits = ConnectionLimits(connectionsMax: all, perAddressMax: perAddress) { _ in }
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         var silence = HTTPLimits()
-        // A connection that says nothing is not to make room by itself, however slow the machine is.
+        // A silent connection must not make room by itself, however slow the machine is.
         silence.headerTimeout = .hours(1)
         let served = UncheckedLoop(loop: HTTPLoop(eventLoop: loop, limits: silence, delegate: nil))
         let server = try await HTTPServer.bind(host: "127.0.0.1", port: 0, loops: [served.loop], limits: limits)
@@ -54,8 +58,8 @@ import Testing
         for _ in 0..<2 { open.append(try RawClient(port: server.port)) }
         try await until("two are taken") { limits.connectionsCount == 2 }
         for _ in 0..<200 {
-            let surplus = try RawClient(port: server.port)
-            #expect(try await surplus.isReset())
+            let refused = try RawClient(port: server.port)
+            #expect(try await refused.isReset())
         }
         open.removeLast().close()
         try await until("one is closed") { limits.connectionsCount == 1 }
@@ -77,10 +81,10 @@ import Testing
     }
 }
 
-/// A connection that says nothing.
+/// A silent connection.
 private final class RawClient {
     private let descriptor: Int32
-    /// Whether the reset came before connect returned; it is reported once, and reads then find an end.
+    /// Whether the reset arrived before `connect` returned. It is reported once, and later reads find an end.
     private let wasResetAtOnce: Bool
 
     init(port: Int) throws {
@@ -97,7 +101,7 @@ private final class RawClient {
         try #require(status == 0 || errno == ECONNRESET)
     }
 
-    /// Waits until the other side has closed; whether that was a reset.
+    /// Waits until the server has closed the connection. Returns whether that was a reset.
     func isReset() async throws -> Bool {
         let deadline = ContinuousClock.now + .seconds(30)
         var byte: UInt8 = 0

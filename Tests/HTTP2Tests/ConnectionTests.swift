@@ -10,37 +10,39 @@ import Testing
 @Suite struct ConnectionTests {
     private let eventLoop = MultiThreadedEventLoopGroup.singleton.next()
 
-    /// A multicast address has no TCP: the system says so before `connect` returns.
-    @Test func aConnectionThatFailsAtOnceIsToldToWhoBeganIt() async throws {
-        let isKnown = try await eventLoop.flatSubmit { [eventLoop] in
-            let caller = Caller(isKnown: eventLoop.makePromise(of: Bool.self))
+    /// The system refuses TCP to a multicast address before `connect` returns.
+    @Test("A connection that fails at once is reported after the caller has it")
+    func failureAtOnce() async throws {
+        let isReported = try await eventLoop.flatSubmit { [eventLoop] in
+            let caller = Caller(isReported: eventLoop.makePromise(of: Bool.self))
             let loop = HTTPClientConnection.Loop(eventLoop: eventLoop)
             caller.connection = HTTPClientConnection.connect(host: "224.0.0.1", port: 7601, on: loop, delegate: caller)
-            return caller.isKnown.futureResult.map { isKnown in withExtendedLifetime(caller) { isKnown } }
+            return caller.isReported.futureResult.map { isReported in withExtendedLifetime(caller) { isReported } }
         }.get()
-        #expect(isKnown)
+        #expect(isReported)
     }
 
     private final class Caller: HTTPClientDelegate, @unchecked Sendable {
-        let isKnown: EventLoopPromise<Bool>
+        let isReported: EventLoopPromise<Bool>
         var connection: HTTPClientConnection?
 
-        init(isKnown: EventLoopPromise<Bool>) { self.isKnown = isKnown }
+        init(isReported: EventLoopPromise<Bool>) { self.isReported = isReported }
 
         func connected(_ connection: HTTPClientConnection) {}
         func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int) {}
         func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer) {}
         func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32) {}
-        func closed(_ connection: HTTPClientConnection, error: (any Error)?) { isKnown.succeed(connection === self.connection) }
+        func closed(_ connection: HTTPClientConnection, error: (any Error)?) { isReported.succeed(connection === self.connection) }
     }
 
-    @Test func anHTTP1ConnectionEndsWithTheFirstAnswerAfterTheServerHasAnnouncedThatItLeaves() async throws {
+    @Test("An HTTP/1.1 connection ends with the first answer after the server has begun to leave")
+    func leavingEndsHTTP1() async throws {
         let server = try await Server.start(on: eventLoop)
         let received = eventLoop.makePromise(of: String.self)
         let channel = try await ClientBootstrap(group: eventLoop)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(Asker(all: received) { server.http.leave() })
+                    try channel.pipeline.syncOperations.addHandler(RepeatingClient(all: received) { server.http.leave() })
                 }
             }
             .connect(host: "127.0.0.1", port: server.port).get()
@@ -56,7 +58,7 @@ import Testing
         let bytes = ByteBuffer(bytes: bytes)
         _ = try await ClientBootstrap(group: eventLoop)
             .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Talker(bytes, all: received)) }
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(OneShot(bytes, all: received)) }
             }
             .connect(host: "127.0.0.1", port: server.port).get()
         return try await received.futureResult.get()
@@ -66,7 +68,8 @@ import Testing
         String(decoding: try await talk(Array(text.utf8), to: server), as: UTF8.self)
     }
 
-    @Test func aConnectionOnWhichNothingIsOpenEndsAfterAWhile() async throws {
+    @Test("A connection without open streams ends after the idle timeout")
+    func idleConnection() async throws {
         var limits = HTTPLimits()
         limits.idleTimeout = .milliseconds(100)
         let server = try await Server.start(on: eventLoop, limits)
@@ -79,7 +82,7 @@ import Testing
         await server.stop()
     }
 
-    /// What an HTTP/2 client sends for one request.
+    /// The bytes of an HTTP/2 client for one request.
     private static func http2(_ method: String) -> [UInt8] {
         let client = HTTP2Session(.client, limits: HTTPLimits(), chunk: FrameChunk())
         let fields = [
@@ -93,7 +96,8 @@ import Testing
         return Array(bytes.readableBytesView)
     }
 
-    @Test(arguments: ["GET", "HEAD"]) func theAnswerToHEADHasNoBody(method: String) async throws {
+    @Test("The answer to HEAD has no body", arguments: ["GET", "HEAD"])
+    func head(method: String) async throws {
         var limits = HTTPLimits()
         limits.idleTimeout = .milliseconds(100)
         let server = try await Server.start(on: eventLoop, limits, answering: "body")
@@ -104,7 +108,8 @@ import Testing
         await server.stop()
     }
 
-    @Test func aTargetWithAHostIsThePathBehindIt() async throws {
+    @Test("A target with a host stands for the path behind it")
+    func absoluteTarget() async throws {
         let server = try await Server.start(on: eventLoop)
         for target in ["http://a:7600/v1/logout", "https://a/x?y=http://b/c", "http://a", "http://a?q", "/plain?u=http://b/c"] {
             _ = try await talk("GET \(target) HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", to: server)
@@ -113,8 +118,9 @@ import Testing
         await server.stop()
     }
 
-    /// It could have been carried out, and nobody would be told.
-    @Test func aRequestBehindTheLastOneIsNotBegun() async throws {
+    /// The server could carry it out, but the client would not get the answer.
+    @Test("A request behind the last one is not begun")
+    func requestBehindTheLast() async throws {
         let server = try await Server.start(on: eventLoop)
         let requests = "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET /behind HTTP/1.1\r\nHost: a\r\n\r\n"
         let answers = try await talk(requests, to: server)
@@ -123,16 +129,18 @@ import Testing
         await server.stop()
     }
 
-    /// Says what it has to say at once: a server does not wait until a busy pool of threads has time for the test. Collects what comes.
-    private final class Talker: ChannelInboundHandler {
+    /// Sends its bytes as soon as it is connected, and collects the bytes that arrive.
+    ///
+    /// The server would not wait until a busy pool of threads has time for the test.
+    private final class OneShot: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
-        private let said: ByteBuffer
+        private let bytesToSend: ByteBuffer
         private let all: EventLoopPromise<[UInt8]>
         private var bytes: [UInt8] = []
 
-        init(_ said: ByteBuffer, all: EventLoopPromise<[UInt8]>) { (self.said, self.all) = (said, all) }
+        init(_ bytes: ByteBuffer, all: EventLoopPromise<[UInt8]>) { (bytesToSend, self.all) = (bytes, all) }
 
-        func channelActive(context: ChannelHandlerContext) { context.writeAndFlush(NIOAny(said), promise: nil) }
+        func channelActive(context: ChannelHandlerContext) { context.writeAndFlush(NIOAny(bytesToSend), promise: nil) }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) { bytes += unwrapInboundIn(data).readableBytesView }
 
@@ -140,7 +148,8 @@ import Testing
     }
 
     #if os(Linux)
-        @Test func tcpIsToldHowLongWhatItSendsMayStayUnacknowledged() async throws {
+        @Test("TCP gets the limit for unacknowledged bytes")
+        func unacknowledgedBytes() async throws {
             let server = try await Server.start(on: eventLoop)
             let asked = eventLoop.makePromise(of: Int.self)
             let channel = try await ClientBootstrap(group: eventLoop)
@@ -148,7 +157,7 @@ import Testing
                     channel.eventLoop.makeCompletedFuture {
                         let received = channel.eventLoop.makePromise(of: String.self)
                         try channel.pipeline.syncOperations.addHandler(
-                            Asker(all: received) {
+                            RepeatingClient(all: received) {
                                 let connection = server.http.connections[0]
                                 connection.boundUnacknowledged(.seconds(60))
                                 let option = ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_USER_TIMEOUT))
@@ -163,8 +172,8 @@ import Testing
         }
     #endif
 
-    /// Asks, announces after the answer that the server leaves, and asks again.
-    private final class Asker: ChannelInboundHandler {
+    /// Sends a request, calls `announce` after the answer, and sends the request again.
+    private final class RepeatingClient: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private let all: EventLoopPromise<String>
         private let announce: () -> Void
@@ -192,10 +201,10 @@ import Testing
         }
     }
 
-    /// Answers everything alike.
+    /// A server that gives every request the same answer.
     private final class Server: HTTPServerDelegate, @unchecked Sendable {
         let http: HTTPLoop
-        /// What was asked for.
+        /// The targets of the requests.
         let seen = Mutex<[String]>([])
         private let body: String
         private var listener: HTTPServer?

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTP2
 
-/// Sessions that share the memory of one chunk.
+/// Sessions that share the memory of one ``FrameChunk``.
 @Suite struct FrameChunkTests {
     private let chunk = FrameChunk()
     private let servers: [HTTP2Session]
@@ -19,17 +19,17 @@ import Testing
         frame(1, flags: 5, stream: stream, [0x82, 0x86] + path + [0x01, 1, UInt8(ascii: "a")])
     }
 
-    /// A path that enters the decoder's table (RFC 7541 §6.2.1).
+    /// A path that is added to the decoder's table (RFC 7541 §6.2.1).
     private static func entering(_ path: String) -> [UInt8] { [0x44, UInt8(path.utf8.count)] + path.utf8 }
 
     /// The newest entry of the decoder's table (RFC 7541 §6.1).
     private static let newestEntry: [UInt8] = [0x80 | 62]
 
-    /// Hands bytes to a server, answers each request, and returns the paths that were asked for.
+    /// Gives bytes to a server, answers each request, and returns the requested paths.
     private func paths(asked server: HTTP2Session, _ bytes: [UInt8]) -> [String] {
         #expect(bytes.withUnsafeBytes { server.receive($0, at: .distantPast) })
         var paths: [String] = []
-        // Its bytes are read when the answer is sent.
+        // The bytes of the date are read when the answer is sent.
         let date = HTTPDate()
         defer { withExtendedLifetime(date) {} }
         server.takeEvents { event in
@@ -53,7 +53,7 @@ import Testing
     @Test("Sessions share the encoder's table, which stays empty, and each has a decoder's table of its own")
     func tablesOfDecodersAreApart() {
         let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
-        // SETTINGS_HEADER_TABLE_SIZE of 64 KiB: the peer would keep what the encoder enters.
+        // SETTINGS_HEADER_TABLE_SIZE of 64 KiB: the peer would keep the entries of the encoder.
         let settings = Self.frame(4, [0, 1, 0, 1, 0, 0])
         for (server, path) in zip(servers, ["/one", "/two"]) {
             #expect(paths(asked: server, preface + settings + Self.request(1, path: Self.entering(path))) == [path])

@@ -3,11 +3,11 @@ import Testing
 
 @testable import HTTP2
 
-/// Frames that no client library sends, made by hand.
+/// Frames made by hand, which client libraries do not send.
 @Suite struct FrameTests {
     private let server = HTTP2Session(.server, limits: HTTPLimits(), chunk: FrameChunk())
 
-    /// What an HTTP/2 peer writes and reads, frame by frame (RFC 9113 §4.1).
+    /// One frame of an HTTP/2 peer (RFC 9113 §4.1).
     private struct Frame: Equatable {
         static let (data, headers, reset, settings, windowUpdate): (UInt8, UInt8, UInt8, UInt8, UInt8) = (0, 1, 3, 4, 8)
         static let (endStream, endHeaders): (UInt8, UInt8) = (1, 4)
@@ -31,12 +31,12 @@ import Testing
     /// `:method: POST`, `:scheme: http`, `:path: /`, from HPACK's table (RFC 7541 appendix A), and `:authority: a`.
     private static let post: [UInt8] = [0x83, 0x86, 0x84, 0x01, 1, UInt8(ascii: "a")]
 
-    /// A field that is in no table (RFC 7541 §6.2.2).
+    /// A field that is not in a table (RFC 7541 §6.2.2).
     private static func field(_ name: String, _ value: String) -> [UInt8] {
         [0, UInt8(name.utf8.count)] + name.utf8 + [UInt8(value.utf8.count)] + value.utf8
     }
 
-    /// Hands frames to the server; returns the places of requests that are whole.
+    /// Gives frames to the server. Returns the slots of complete requests.
     @discardableResult private func send(_ frames: [Frame], isFirst: Bool = false) -> [Int] {
         let preface = isFirst ? Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) : []
         let bytes = preface + frames.flatMap(\.bytes)
@@ -46,7 +46,7 @@ import Testing
         return requests
     }
 
-    /// What the server has to say.
+    /// The frames that the server sends.
     private func frames() -> [Frame] {
         var buffer = ByteBuffer()
         _ = server.send(into: &buffer, bytesMax: 1 << 20)
@@ -58,7 +58,8 @@ import Testing
         return frames
     }
 
-    @Test func aTrailerChangesNothingInTheHead() throws {
+    @Test("A trailer does not change the head")
+    func trailer() throws {
         let requests = send(
             [
                 Frame(type: Frame.settings), .head(1, Self.post + Self.field("authorization", "A") + Self.field("last-event-id", "7")),
@@ -78,26 +79,29 @@ import Testing
         }
     }
 
-    /// CVE-2025-8671: the stream is free for the next one, and the call goes on. A window cannot be larger than 2³¹ - 1.
-    @Test(arguments: [false, true]) func aStreamThatThePeerHasThisSideResetCountsAsReset(isEventStream: Bool) throws {
+    /// CVE-2025-8671: the slot is free for the next stream, while the call goes on. A window cannot be larger than 2³¹ - 1.
+    @Test("A stream that is reset by the fault of its peer counts as reset by the peer", arguments: [false, true])
+    func resetByFaultOfThePeer(isEventStream: Bool) throws {
         let slot = try #require(send([Frame(type: Frame.settings), .head(1, Self.post, isEnd: true)], isFirst: true).first)
         if isEventStream { [HTTP2Headers.status(200)].withUnsafeBufferPointer { server.openEvents(slot, $0) } }
         send([.update(1, by: UInt32(Int32.max))])
         #expect(frames().contains { $0.type == Frame.reset && $0.stream == 1 })
         #expect(server.takeResets() == 1)
         send([.head(3, Self.post, isEnd: true), Frame(type: Frame.reset, stream: 3, payload: [0, 0, 0, 8])])
-        #expect(server.takeResets() == 1, "that of the peer's own, once")
+        #expect(server.takeResets() == 1, "the reset of the peer counts once")
     }
 
-    @Test func aStreamThatThisSideResetsIsNotThePeersFault() throws {
+    @Test("A stream that this side resets does not count as reset by the peer")
+    func resetByThisSide() throws {
         let slot = try #require(send([Frame(type: Frame.settings), .head(1, Self.post, isEnd: true)], isFirst: true).first)
         server.reset(slot, error: 8)
         #expect(frames().contains { $0.type == Frame.reset })
         #expect(server.takeResets() == 0)
     }
 
-    /// `SETTINGS_INITIAL_WINDOW_SIZE` 0: the windows come one by one, and nghttp2 does not know them.
-    @Test func anEventStreamThatBeganWithoutAWindowEnds() throws {
+    /// With `SETTINGS_INITIAL_WINDOW_SIZE` 0 each stream gets its window by WINDOW_UPDATE, which nghttp2 does not get.
+    @Test("An event stream that began without a window ends")
+    func eventStreamWithoutWindow() throws {
         let settings = Frame(type: Frame.settings, payload: [0, 4, 0, 0, 0, 0])
         let slot = try #require(send([settings, .head(1, Self.post, isEnd: true)], isFirst: true).first)
         [HTTP2Headers.status(200)].withUnsafeBufferPointer { server.openEvents(slot, $0) }
@@ -112,7 +116,8 @@ import Testing
         #expect(server.openCount == 0)
     }
 
-    @Test func theRestOfABodyThatDoesNotFitIsNoRequest() {
+    @Test("The rest of a body that does not fit is not a request")
+    func bodyThatDoesNotFit() {
         var limits = HTTPLimits()
         limits.bufferedBytesMax = 5
         let server = HTTP2Session(.server, limits: limits, chunk: FrameChunk())

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HTTP2
 
-/// What one HTTP/1.1 connection may cost, over real sockets.
+/// The limits of HTTP/1.1 connections, over real sockets.
 @Suite(.timeLimit(.minutes(2))) struct HTTP1BoundsTests {
     private static let answerBytes = 100_000
     private static let request = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -17,10 +17,10 @@ import Testing
 
     private static func requests(_ count: Int) -> String { String(repeating: request, count: count) }
 
-    /// Larger than what the kernel takes for a peer that does not read.
+    /// Larger than the bytes that the kernel takes for a peer that does not read.
     private static let manyRequests = 1_000
 
-    @Test("Requests wait while their peer does not read, and are answered when it does")
+    @Test("Requests wait while their peer does not read, and are answered when it reads")
     func requestsWaitForTheReader() async throws {
         let server = try await HTTP1Server.start(answering: Self.answerMuch)
         let peer = try await HTTP1Peer.connect(to: server.port, sending: Self.requests(Self.manyRequests), isReading: false)
@@ -30,7 +30,7 @@ import Testing
         }
         #expect(begun.0 < Self.manyRequests)
         #expect(try #require(begun.1) <= 64 << 10 + Self.answerBytes + 500, "the queue of the channel, and an answer")
-        // No more are begun meanwhile.
+        // No further request begins.
         try await peer.channel.eventLoop.scheduleTask(in: .milliseconds(100)) {}.futureResult.get()
         #expect(server.seen.requests.count == begun.0)
         try await peer.channel.setOption(.autoRead, value: true).get()
@@ -40,7 +40,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A peer that takes nothing of its answers for a while is cut off")
+    @Test("A peer that does not read its answers for a while is cut off")
     func readerThatStops() async throws {
         var limits = HTTPLimits()
         limits.stallTimeout = .milliseconds(500)
@@ -52,7 +52,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A peer that has its last answer waiting and takes nothing of it is cut off")
+    @Test("A peer that does not read its last answer is cut off")
     func readerThatStopsAtTheEnd() async throws {
         var limits = HTTPLimits()
         limits.stallTimeout = .milliseconds(500)
@@ -68,12 +68,12 @@ import Testing
         try await server.stop()
     }
 
-    @Test("The peer that sends much, closes its side and does not read is not kept in memory")
+    @Test("A peer that sends much, sends FIN and does not read is cut off")
     func floodBeforeFin() async throws {
         var limits = HTTPLimits()
         (limits.bodyBytesMax, limits.headerBytesMax) = (1_000, 1_000)
         let server = try await HTTP1Server.start(limits) { _, _ in }
-        // As much as the kernel takes for a process that does not read.
+        // As many bytes as the kernel takes for a process that does not read.
         let peer = try await HTTP1Peer.connect(to: server.port, sending: Self.requests(62_000 / Self.request.utf8.count), isReading: false)
         try await peer.finish()
         try await server.until { !$0.seen.requests.isEmpty && $0.http.connectionsCount == 0 }
@@ -82,10 +82,10 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Others have their turn between sixteen requests of a connection")
+    @Test("Other connections have their turn after sixteen requests of a connection")
     func turns() async throws {
         let perTurn = Mutex<[Int]>([])
-        // The tasks of other tests would come between.
+        // A loop of its own, because tasks of other tests would come between.
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let server = try await HTTP1Server.start(on: group.next()) { request, connection in
             let isFirst = perTurn.withLock { turns in
@@ -93,7 +93,7 @@ import Testing
                 turns[turns.count - 1] += 1
                 return turns[turns.count - 1] == 1
             }
-            // Runs after the turn.
+            // This task runs after the turn.
             if isFirst { connection.eventLoop.execute { perTurn.withLock { $0.append(0) } } }
             HTTP1Server.sayHello(request, connection)
         }
@@ -131,7 +131,7 @@ import Testing
 
     @Test("The deadline of a header is counted from its first byte, also after a first request", arguments: ["", request])
     func slowHeader(before: String) async throws {
-        // The test lets the time pass itself, so that a busy machine ends nothing.
+        // The test calls the sweeps with its own times, so that a busy machine ends nothing.
         var limits = HTTPLimits()
         limits.headerTimeout = .seconds(100)
         let server = try await HTTP1Server.start(limits)
@@ -140,7 +140,7 @@ import Testing
         try await server.until { $0.http.connections.first.map { $0.heldBytes > 0 } ?? false }
         try await peer.text { text, _ in before.isEmpty || text.hasSuffix("hello") }
         let start = NIODeadline.now()
-        // A field from time to time does not help.
+        // Further fields do not extend the deadline.
         for _ in 0..<3 {
             let before = try await server.onLoop(lastRead)
             peer.send("x: y\r\n")
@@ -156,7 +156,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A header whose end does not come is refused at the limit", arguments: ["GET /", "GET / HTTP/1.1\r\nx: ", "GET / HTTP/1.1\r\n"])
+    @Test("An unfinished header is refused at the limit", arguments: ["GET /", "GET / HTTP/1.1\r\nx: ", "GET / HTTP/1.1\r\n"])
     func endlessHeader(start: String) async throws {
         let server = try await HTTP1Server.start()
         let rest = start.hasSuffix("\n") ? String(repeating: "x: y\r\n", count: 100_000) : String(repeating: "y", count: 600_000)
@@ -182,7 +182,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Requests that are not whole are bounded over all connections, and small ones do not pay for the large")
+    @Test("Incomplete requests are bounded over all connections, and the largest is refused first")
     func partialRequests() async throws {
         var limits = HTTPLimits()
         limits.heldBytesMax = 100_000
@@ -205,7 +205,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Answers that are not read are bounded over all connections, and count no more once they are")
+    @Test("Unread answers are bounded over all connections, and do not count after they are read")
     func unreadAnswers() async throws {
         var limits = HTTPLimits()
         limits.heldBytesMax = 120_000
@@ -214,7 +214,7 @@ import Testing
             connection.respond(to: request.stream, HTTPResponse(status: 200, contentType: .octets, body: body))
         }
         var peers: [HTTP1Peer] = []
-        // Each holds 32 KiB at least, 64 KiB and an answer at most, and requests.
+        // Each connection holds at least 32 KiB, at most 64 KiB and an answer, and requests.
         for _ in 0..<4 { peers.append(try await .connect(to: server.port, sending: Self.requests(1_500), isReading: false)) }
         try await server.until { server in
             let connections = server.http.connections
@@ -222,7 +222,7 @@ import Testing
         }
         #expect(Set(server.seen.violations) == [.heldTooMuch])
         #expect(try await server.onLoop { $0.http.sharedLimits.heldBytes } <= limits.heldBytesMax)
-        #expect(try await server.onLoop { $0.http.connectionsCount } > 0, "no more end than need be")
+        #expect(try await server.onLoop { $0.http.connectionsCount } > 0, "only as many connections end as necessary")
         for peer in peers { peer.channel.setOption(.autoRead, value: true).whenFailure { _ in } }
         try await server.until { $0.http.sharedLimits.heldBytes == 0 && $0.http.connectionsCount > 0 }
         for peer in peers { peer.close() }
@@ -255,7 +255,7 @@ import Testing
 
     private struct Weak: @unchecked Sendable { weak var channel: (any Channel)? }
 
-    @Test("An event stream says that it is full while its peer does not read, and when there is room again")
+    @Test("An event stream reports that it is full while its peer does not read, and that it has room again")
     func fullEventStream() async throws {
         let server = try await HTTP1Server.start { request, connection in
             connection.openEventStream(request.stream, token: 1)

@@ -3,9 +3,9 @@ import Testing
 
 @testable import HTTP2
 
-/// What HTTP/1.1 asks of a server (RFC 9110, RFC 9112), over real sockets.
+/// The rules of HTTP/1.1 for a server (RFC 9110, RFC 9112), over real sockets.
 @Suite(.timeLimit(.minutes(2))) struct HTTP1ConformanceTests {
-    /// A request or several, what each is answered, and what of them reaches the application.
+    /// One or several requests, their answers, and the part of them that reaches the application.
     struct Case: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let text: String
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    /// The last request of each connection; one that is refused ends the connection before it.
+    /// The last request of each connection. A refused request ends the connection before it.
     private static let last = "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
     private static func post(_ fields: String, _ body: String = "") -> String { "POST /x HTTP/1.1\r\nHost: a\r\n\(fields)\r\n\(body)" }
@@ -64,7 +64,7 @@ import Testing
         Case("Two hosts", "GET /x HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
         Case("Two hosts in HTTP/1.0", "GET /x HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", 400),
         Case("Two tokens", "GET /x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n", 400),
-        Case("Two places to go on from", "GET /x HTTP/1.1\r\nHost: a\r\nLast-Event-ID: 1\r\nLast-Event-ID: 2\r\n\r\n", 400),
+        Case("Two event IDs to resume from", "GET /x HTTP/1.1\r\nHost: a\r\nLast-Event-ID: 1\r\nLast-Event-ID: 2\r\n\r\n", 400),
         Case("A host with a path", "GET /x HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
         Case("A host with a blank", "GET /x HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
         Case("A host with a user", "GET /x HTTP/1.1\r\nHost: a@b\r\n\r\n", 400),
@@ -101,7 +101,7 @@ import Testing
             "Chunks and a length in HTTP/1.0",
             "POST /x HTTP/1.0\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         Case("A length and chunks (RFC 9112 6.1)", post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), 400),
-        Case("A coding that is not known", post("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n"), 501),
+        Case("An unknown coding", post("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n"), 501),
         Case("Chunks that are not last", post("Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n"), 400),
         Case("Two codings", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), 400),
         Case("A chunk without a length", post("Transfer-Encoding: chunked\r\n", "x\r\n"), 400),
@@ -116,7 +116,7 @@ import Testing
         answers.components(separatedBy: "HTTP/1.").dropFirst().compactMap { Int($0.dropFirst(2).prefix(3)) }
     }
 
-    @Test("Requests that are right are answered, and the connection goes on unless they say that it ends", arguments: taken)
+    @Test("Valid requests are answered, and the connection goes on unless they end it", arguments: taken)
     func right(_ example: Case) async throws {
         let server = try await HTTP1Server.start()
         let answers = try await HTTP1Peer.talk(example.text + Self.last, to: server)
@@ -136,12 +136,12 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Requests mean the same in whatever pieces they come", arguments: taken + refused)
+    @Test("Requests mean the same in whatever pieces they arrive", arguments: taken + refused)
     func pieces(_ example: Case) async throws {
         let server = try await HTTP1Server.start()
         let peer = try await HTTP1Peer.connect(to: server.port)
         for byte in (example.text + Self.last).utf8 {
-            // Each goes out by itself.
+            // Each piece is sent by itself.
             try? await peer.channel.writeAndFlush(ByteBuffer(bytes: [byte])).get()
         }
         let answers = try await peer.textUntilClosed()
@@ -151,7 +151,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("An answer has the date (RFC 9110 6.6.1), and one with 401 says how to log in (15.5.2)")
+    @Test("An answer has the date (RFC 9110 6.6.1), and one with 401 names the way to log in (15.5.2)")
     func fieldsOfAnswers() async throws {
         let server = try await HTTP1Server.start { request, connection in
             let status = request.target.equals("/secret") ? 401 : 200
@@ -164,7 +164,8 @@ import Testing
         try await server.stop()
     }
 
-    @Test func aDateIsWrittenAsHTTPWritesIt() {
+    @Test("A date is written as an IMF-fixdate (RFC 9110 5.6.7)")
+    func date() {
         for (seconds, text) in [
             (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"), (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
             (1_709_164_799, "Wed, 28 Feb 2024 23:59:59 GMT"), (1_709_164_800, "Thu, 29 Feb 2024 00:00:00 GMT"),
@@ -175,7 +176,7 @@ import Testing
         }
     }
 
-    @Test("A peer that waits for 100 gets it before the answer, unless it speaks HTTP/1.0", arguments: ["1.1", "1.0"])
+    @Test("A peer that waits for 100 gets it before the answer, except in HTTP/1.0", arguments: ["1.1", "1.0"])
     func expectation(version: String) async throws {
         let server = try await HTTP1Server.start()
         let head = "POST /x HTTP/\(version)\r\nHost: a\r\nConnection: close\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n"
@@ -210,7 +211,7 @@ import Testing
         }
         for _ in 0..<20 {
             let peer = try await HTTP1Peer.connect(to: server.port)
-            // FIN comes in the same turn as the requests.
+            // FIN arrives in the same turn as the requests.
             peer.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n")
             try await peer.finish()
             let text = try await peer.textUntilClosed()
@@ -221,7 +222,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("FIN ends an event stream at once, and a connection on which nothing is open")
+    @Test("FIN ends an event stream at once, and a connection without a request")
     func finWithoutRequest() async throws {
         let server = try await HTTP1Server.start { request, connection in connection.openEventStream(request.stream, token: 1) }
         for text in ["GET /events HTTP/1.1\r\nHost: a\r\n\r\n", "GET /ev", ""] {
@@ -245,14 +246,14 @@ import Testing
         }
         let behind = "GET /behind HTTP/1.1\r\nHost: a\r\n\r\n"
         let text = try await HTTP1Peer.talk("GET /events HTTP/\(version)\r\nHost: a\r\n\r\n" + behind, to: server)
-        #expect(text.contains("\r\nconnection: close\r\n"), "what comes behind it is not answered")
+        #expect(text.contains("\r\nconnection: close\r\n"), "a later request is not answered")
         let body = version == "1.1" ? "12\r\ndata: 0123456789\n\n\r\n0\r\n\r\n" : "data: 0123456789\n\n"
         #expect(text.hasSuffix("\r\n\r\n" + body) && text.contains("transfer-encoding: chunked") == (version == "1.1"), "\(text)")
         #expect(server.seen.requests == ["/events"] && server.seen.streamsClosed == [.finished])
         try await server.stop()
     }
 
-    @Test("A node that leaves answers the request that it has begun to read, and says that it closes; a connection without one it closes")
+    @Test("A leaving node answers the request that it has begun to read with `connection: close`, and closes idle connections")
     func leaving() async throws {
         let server = try await HTTP1Server.start()
         let peers = try await [
@@ -270,7 +271,7 @@ import Testing
         }
         #expect(!(try await peers[0].textUntilClosed()).contains("connection: close"))
         peers[1].send("Host: a\r\n\r\n")
-        // It has said only now that it does not speak HTTP/2.
+        // Only these bytes show that the client does not speak HTTP/2.
         peers[2].send("NT /3 HTTP/1.1\r\nHost: a\r\n\r\n")
         for peer in peers.dropFirst() {
             let text = try await peer.textUntilClosed()
@@ -289,7 +290,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A peer that goes on sending after it was refused reads why")
+    @Test("A peer that goes on sending after a refusal can read the reason")
     func refusalReachesTheSender() async throws {
         let server = try await HTTP1Server.start()
         let peer = try await HTTP1Peer.connect(to: server.port, sending: Self.post("Content-Length: 2000000\r\n"))

@@ -5,7 +5,9 @@ import Testing
 
 @testable import HTTP2
 
-/// A client on a real socket that sends any text and keeps what comes. A wait ends after a minute.
+/// A client on a real socket that sends any text and keeps the bytes that arrive.
+///
+/// A wait ends after a minute.
 final class HTTP1Peer: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
     typealias Condition = @Sendable (_ text: String, _ isClosed: Bool) -> Bool
@@ -21,7 +23,7 @@ final class HTTP1Peer: ChannelInboundHandler, @unchecked Sendable {
     private let state = Mutex(State())
     private(set) var channel: (any Channel)!
 
-    /// Without `isReading` it leaves unread what the server sends.
+    /// Connects. Without `isReading` the bytes of the server are left unread.
     static func connect(to port: Int, sending text: String = "", isReading: Bool = true) async throws -> HTTP1Peer {
         let peer = HTTP1Peer()
         peer.channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -37,12 +39,12 @@ final class HTTP1Peer: ChannelInboundHandler, @unchecked Sendable {
 
     func send(_ text: String) { channel.writeAndFlush(ByteBuffer(string: text), promise: nil) }
 
-    /// Sends FIN and goes on reading.
+    /// Sends FIN, and goes on reading.
     func finish() async throws { try await channel.close(mode: .output).get() }
 
     func close() { channel.close(promise: nil) }
 
-    /// What has come when `condition` holds.
+    /// The text so far when `condition` holds.
     @discardableResult func text(until condition: @escaping Condition) async throws -> String {
         let promise = channel.eventLoop.makePromise(of: Void.self)
         let isTrue = state.withLock { state in
@@ -59,10 +61,10 @@ final class HTTP1Peer: ChannelInboundHandler, @unchecked Sendable {
         return state.withLock { $0.text }
     }
 
-    /// What came until the server closed its side.
+    /// The text until the server closed its side.
     @discardableResult func textUntilClosed() async throws -> String { try await text { $1 } }
 
-    /// What a server answers to `text` until it closes.
+    /// The answer of a server to `text`, until it closes.
     static func talk(_ text: String, to server: HTTP1Server) async throws -> String {
         let peer = try await connect(to: server.port, sending: text)
         let answer = try await peer.textUntilClosed()
@@ -94,12 +96,14 @@ final class HTTP1Peer: ChannelInboundHandler, @unchecked Sendable {
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }
 
-/// A server whose answers a test decides on, and what it was told. Its state is touched on its loop; the test's reads are copies.
+/// A server whose answers the test decides, and which records the delegate's calls.
+///
+/// Its state is used on its loop. The test reads copies.
 final class HTTP1Server: HTTPServerDelegate, @unchecked Sendable {
     typealias Answer = (HTTPRequest, HTTPServerConnection) -> Void
 
     struct Seen {
-        /// Path, then the body where there is one.
+        /// The paths, each with the body when there is one.
         var requests: [String] = []
         var violations: [HTTPViolation] = []
         var streamsClosed: [StreamEnd] = []
@@ -137,7 +141,7 @@ final class HTTP1Server: HTTPServerDelegate, @unchecked Sendable {
         try await http.eventLoop.submit { body(self) }.get()
     }
 
-    /// Waits until `condition` holds on the server's loop, at most a minute.
+    /// Waits until `condition` holds on the server's loop, for at most a minute.
     func until(_ condition: @escaping @Sendable (HTTP1Server) -> Bool) async throws {
         let deadline = NIODeadline.now() + .seconds(60)
         while try await !http.eventLoop.scheduleTask(in: .milliseconds(5), { condition(self) }).futureResult.get() {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTP2
 
-/// Two machines joined in memory: what one sends, the other receives.
+/// Two sessions joined in memory: each receives the bytes that the other sends.
 @Suite struct HTTP2SessionTests {
     let chunk = FrameChunk()
     let client: HTTP2Session
@@ -18,7 +18,7 @@ import Testing
         exchange()
     }
 
-    /// Moves bytes both ways until both are silent; returns the events of each side as words.
+    /// Moves bytes both ways until both sides are silent. Returns the events of each side as words.
     @discardableResult
     private func exchange(_ answer: (Int) -> Void = { _ in }) -> (client: [String], server: [String]) {
         var seen: (client: [String], server: [String]) = ([], [])
@@ -76,7 +76,8 @@ import Testing
         respond(slot)
     }
 
-    @Test func aRequestIsAnsweredAndBothEndsForgetTheStream() {
+    @Test("A request is answered, and both ends release the stream")
+    func answer() {
         _ = request(body: 10)
         let seen = exchange { slot in
             #expect(server.streams[slot].body == Array(repeating: 7, count: 10))
@@ -88,14 +89,15 @@ import Testing
         #expect(server.openCount == 0)
     }
 
-    @Test func payloadsBeyondTheWindowWaitAndArriveWhole() {
+    @Test("Payloads beyond the window wait and arrive completely")
+    func payloadBeyondTheWindow() {
         _ = request()
         let seen = exchange { answer($0, bytes: 900_000) }
         let received = seen.client.compactMap { $0.hasPrefix("data ") ? Int($0.dropFirst(5)) : nil }.reduce(0, +)
         #expect(received == 900_000)
     }
 
-    @Test("A call hands out little more than it was asked for, however much waits")
+    @Test("A call returns at most one frame more than it was asked for, however much waits")
     func sendIsBounded() {
         var counts: [Int] = []
         _ = request()
@@ -111,14 +113,16 @@ import Testing
         #expect(counts.count > 5 && counts.allSatisfy { $0 < 20_000 + 16_384 + 9 }, "\(counts)")
     }
 
-    @Test func aRequestThatComesBeforeTheServerHasSaidWhichIsTheLastIsAnswered() {
+    @Test("A request that arrives before the server has sent GOAWAY is answered")
+    func requestBeforeGoAway() {
         _ = request()
         server.goAway()
         #expect(exchange { answer($0, bytes: 5) }.client == ["head", "goAway", "data 5", "closed 0"])
         #expect(server.isOver)
     }
 
-    @Test func aRequestThatTheServerHasNotTakenIsToldToBeSafeToRepeat() {
+    @Test("A request that the server did not take is closed as safe to repeat")
+    func requestAfterGoAway() {
         server.goAway()
         var goodbye = ByteBuffer()
         _ = server.send(into: &goodbye, bytesMax: 1 << 20)
@@ -131,12 +135,14 @@ import Testing
         #expect(seen == ["goAway", "closed 7"])
     }
 
-    @Test func aStreamAboveTheLimitIsNotOpened() {
+    @Test("A stream above the limit is not opened")
+    func streamsMax() {
         for _ in 0..<3 { #expect(request() != nil) }
         #expect(request() == nil)
     }
 
-    @Test func aBodyAboveTheLimitIsReportedOnceAndDropped() {
+    @Test("A body above the limit is reported once and dropped")
+    func bodyBytesMax() {
         _ = request(body: 5_000)
         var tooLarge = 0
         exchange { slot in
@@ -148,7 +154,8 @@ import Testing
         #expect(server.bufferedBytes == 0)
     }
 
-    @Test func anEventStreamSendsWhatIsPushedAndEndsWhenFinished() {
+    @Test("An event stream sends pushed events and ends when it is finished")
+    func eventStream() {
         let (_, slot) = openEvents()
         for _ in 0..<3 { _ = server.push(ByteBuffer(string: "event"), to: slot) }
         let received = exchange().client.compactMap { $0.hasPrefix("data ") ? Int($0.dropFirst(5)) : nil }.reduce(0, +)
@@ -157,7 +164,8 @@ import Testing
         #expect(exchange().client.contains("closed 0"))
     }
 
-    @Test func aPlaceThatIsUsedAgainIsAnotherStream() {
+    @Test("A stream in a reused slot has another ID")
+    func reusedSlot() {
         let first = request()
         exchange { answer($0, bytes: 0) }
         let second = request()
@@ -166,8 +174,9 @@ import Testing
         #expect(client.slot(of: second!) != nil)
     }
 
-    /// Clients of one thread share the memory that nghttp2 puts the preface into before anything is sent.
-    @Test func clientsMadeTogetherAllBeginWithThePreface() {
+    /// Clients of one thread share the memory in which nghttp2 keeps the preface.
+    @Test("Clients that are made together all begin with the preface")
+    func prefaces() {
         let others = (0..<3).map { _ in HTTP2Session(.client, limits: HTTPLimits(), chunk: chunk) }
         let firsts = others.map { other in
             var buffer = ByteBuffer()
@@ -189,8 +198,9 @@ import Testing
 
     private func received(_ seen: [String]) -> Int { seen.compactMap { Int($0.dropFirst(5)) }.reduce(0, +) }
 
-    /// The client's windows are 256 KiB for a stream: what is written by hand must keep to them, or nghttp2 would end the connection.
-    @Test(arguments: [1, 255 << 10, 256 << 10, 1 << 20, 40 << 20]) func eventsOfAnySizeArriveWithinTheWindows(bytesCount: Int) {
+    /// The client's window for a stream is 256 KiB. If the server exceeded it, the client's nghttp2 would end the connection.
+    @Test("Events of any size arrive within the windows", arguments: [1, 255 << 10, 256 << 10, 1 << 20, 40 << 20])
+    func eventsWithinTheWindows(bytesCount: Int) {
         let (_, slot) = openEvents()
         _ = server.push(ByteBuffer(repeating: 1, count: bytesCount), to: slot)
         let seen = exchange()
@@ -199,7 +209,8 @@ import Testing
         #expect(server.streams[slot].queuedBytes == 0)
     }
 
-    @Test func eventsAndAnswersShareTheConnectionsWindow() {
+    @Test("Events and answers share the window of the connection")
+    func sharedWindow() {
         let (_, first) = openEvents()
         let (_, second) = openEvents()
         for _ in 0..<30 {
@@ -212,7 +223,8 @@ import Testing
         }
     }
 
-    @Test func anEventStreamEndsAfterWhatIsQueued() {
+    @Test("An event stream ends after its queue")
+    func eventStreamEndsAfterItsQueue() {
         let (_, slot) = openEvents()
         _ = server.push(ByteBuffer(repeating: 1, count: 600_000), to: slot)
         server.finish(slot)
@@ -221,7 +233,8 @@ import Testing
         #expect(seen.client.last == "closed 0")
     }
 
-    @Test func nothingIsSentOnAStreamThatWasReset() {
+    @Test("Nothing is sent on a stream that was reset")
+    func resetStream() {
         let (stream, slot) = openEvents()
         _ = server.push(ByteBuffer(repeating: 1, count: 100), to: slot)
         server.reset(slot, error: 8)
@@ -230,8 +243,9 @@ import Testing
         #expect(client.slot(of: stream) == nil)
     }
 
-    /// The server cuts WINDOW_UPDATE frames out of what it hands to nghttp2, wherever the reads are split.
-    @Test(arguments: 1...30) func framesMaySplitAnywhere(bytesMax: Int) {
+    /// The server takes WINDOW_UPDATE frames out of the bytes for nghttp2, wherever the reads are split.
+    @Test("Reads may split frames anywhere", arguments: 1...30)
+    func splitFrames(bytesMax: Int) {
         let (_, slot) = openEvents()
         _ = server.push(ByteBuffer(repeating: 1, count: 3 << 20), to: slot)
         var count = 0
@@ -251,13 +265,15 @@ import Testing
         #expect(count == 3 << 20)
     }
 
-    @Test func junkIsRefused() {
+    @Test("Bytes that are not HTTP/2 are refused")
+    func invalidBytes() {
         let junk = Array("this is no frame, and it is longer than nine bytes".utf8)
         let fresh = HTTP2Session(.server, limits: HTTPLimits(), chunk: chunk)
         #expect(!junk.withUnsafeBytes { fresh.receive($0, at: .distantPast) })
     }
 
-    @Test func resetsAreCounted() {
+    @Test("Resets of the peer are counted")
+    func resets() {
         for _ in 0..<3 {
             let stream = request()
             exchange()

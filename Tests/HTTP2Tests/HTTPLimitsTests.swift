@@ -4,10 +4,10 @@ import Testing
 
 @testable import HTTP2
 
-/// The limits of design §7 over real sockets: what a peer that breaks one gets, and what the node counts.
+/// The limits of ``HTTPLimits`` over real sockets: the end of a peer that breaks one, and the counted violation.
 @Suite struct HTTPLimitsTests {
-    /// Answers nothing; collects what was violated. Touched on its loop.
-    private final class Witness: HTTPServerDelegate, @unchecked Sendable {
+    /// Records violations, and answers nothing. Used on its loop.
+    private final class ViolationRecorder: HTTPServerDelegate, @unchecked Sendable {
         var seen: [HTTPViolation] = []
         func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {}
         func eventStreamClosed(_ stream: StreamID, token: UInt32, on connection: HTTPServerConnection, reason: StreamEnd) {}
@@ -17,18 +17,18 @@ import Testing
         func violated(_ violation: HTTPViolation) { seen.append(violation) }
     }
 
-    /// What the server counts when a peer sends `bytes` on one connection and then is silent until it is cut off or `isDone`.
+    /// The violations that the server counts when a peer sends `bytes` on one connection, and then is silent until it is cut off.
     private func violations(_ limits: HTTPLimits, sending bytes: [UInt8]) async throws -> [HTTPViolation] {
         let group = MultiThreadedEventLoopGroup.singleton
         let loop = group.next()
-        let witness = Witness()
-        nonisolated(unsafe) let http = HTTPLoop(eventLoop: loop, limits: limits, delegate: witness)
+        let recorder = ViolationRecorder()
+        nonisolated(unsafe) let http = HTTPLoop(eventLoop: loop, limits: limits, delegate: recorder)
         let server = try await HTTPServer.bind(host: "127.0.0.1", port: 0, loops: [http])
         let client = try await ClientBootstrap(group: group).connect(host: "127.0.0.1", port: server.port).get()
         client.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil)
         try await client.closeFuture.get()
         await server.stopListening()
-        return try await loop.submit { witness.seen }.get()
+        return try await loop.submit { recorder.seen }.get()
     }
 
     /// The bytes of a client that begins `requests` requests, each with a body of `bodyBytes`, cut off after `bytesMax`.
@@ -51,42 +51,48 @@ import Testing
         return Array(bytes.readableBytesView.prefix(bytesMax))
     }
 
-    @Test func aConnectionWithoutARequestIsCutOff() async throws {
+    @Test("A connection without a request is cut off")
+    func connectionWithoutRequest() async throws {
         var limits = HTTPLimits()
         limits.headerTimeout = .milliseconds(300)
         #expect(try await violations(limits, sending: request(bodyBytes: 0, bytesMax: 60)) == [.headerTimeout])
     }
 
-    @Test func aConnectionThatSaysNothingIsCutOff() async throws {
+    @Test("A silent connection is cut off")
+    func silentConnection() async throws {
         var limits = HTTPLimits()
         limits.headerTimeout = .milliseconds(300)
         #expect(try await violations(limits, sending: Array("PRI".utf8)) == [.headerTimeout])
     }
 
-    @Test func aFloodOfResetsEndsTheConnection() async throws {
+    @Test("A flood of resets ends the connection")
+    func resetFlood() async throws {
         var limits = HTTPLimits()
         limits.resetsMax = 50
         limits.headerTimeout = .hours(1)
         #expect(try await violations(limits, sending: request(bodyBytes: 0, requests: 60, resetting: true)) == [.resetFlood])
     }
 
-    /// It never acknowledges the settings: nghttp2 refuses each stream above the limit with a frame of its own.
-    @Test func aPeerThatProvokesFramesAndReadsNoneIsCutOff() async throws {
+    /// The peer never acknowledges the settings, so nghttp2 refuses each stream above the limit with a frame.
+    @Test("A peer that provokes frames and does not read them is cut off")
+    func frameFlood() async throws {
         var limits = HTTPLimits()
         (limits.streamsMax, limits.waitingFramesMax) = (1, 20)
         limits.headerTimeout = .hours(1)
         #expect(try await violations(limits, sending: request(bodyBytes: 0, requests: 5_000)) == [.frameFlood])
     }
 
-    @Test func bytesThatAreNoHTTP2EndTheConnection() async throws {
+    @Test("Bytes that are not HTTP/2 end the connection")
+    func invalidBytes() async throws {
         var limits = HTTPLimits()
         limits.headerTimeout = .hours(1)
         let bytes = request(bodyBytes: 0) + Array(repeating: 255, count: 100)
         #expect(try await violations(limits, sending: bytes) == [.protocolError])
     }
 
-    /// Two bodies that are never whole: the second does not fit into what the connection may buffer; the first takes too long.
-    @Test func bodiesThatDoNotComeToAnEndAreCutOff() {
+    /// Of two unfinished bodies, the second does not fit into the connection's buffer, and the first takes too long.
+    @Test("Unfinished bodies are reset")
+    func unfinishedBodies() {
         var limits = HTTPLimits()
         limits.bufferedBytesMax = 50_000
         let server = HTTP2Session(.server, limits: limits, chunk: FrameChunk())

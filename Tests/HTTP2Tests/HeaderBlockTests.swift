@@ -7,13 +7,13 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct HeaderBlockTests {
     private static let enhanceYourCalm: UInt32 = 11
 
-    /// A large field for HPACK's table, and references to it: a byte each that decodes to 4 KB.
+    /// A large field for HPACK's table, and references to it. Each is a byte that decodes to 4 KB.
     private static func bomb(references: Int) -> [UInt8] {
         RawFrame.field("x", String(repeating: "v", count: 4_000), isIndexed: true)
             + [UInt8](repeating: RawFrame.lastIndexed, count: references)
     }
 
-    /// What comes back for `frames` after the client's preface, until the server closes.
+    /// The answer to `frames` after the client's preface, until the server closes.
     private func answer(to frames: [RawFrame]) async throws -> (frames: [RawFrame], violations: [HTTPViolation], requests: Int) {
         let server = try await RawServer.start()
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + frames.flatMap(\.bytes))
@@ -37,7 +37,7 @@ import Testing
         #expect(answer.violations == [.headerFlood] && answer.requests == 0)
     }
 
-    @Test("Requests with too large a header are answered 431, and after eight of them the connection ends")
+    @Test("Requests with too large a header are answered with 431, and after eight of them the connection ends")
     func manyLargeHeadersEndTheConnection() async throws {
         let first = RawFrame.head(1, RawFrame.get + Self.bomb(references: 4))
         let others = (1...20).map { RawFrame.head(UInt32(2 * $0 + 1), RawFrame.get + [UInt8](repeating: RawFrame.lastIndexed, count: 5)) }
@@ -47,7 +47,7 @@ import Testing
         #expect(answer.violations.last == .headerFlood)
     }
 
-    @Test("A few requests with too large a header are answered 431, and the connection goes on")
+    @Test("A few requests with too large a header are answered with 431, and the connection goes on")
     func fewLargeHeadersAreAnswered() async throws {
         let server = try await RawServer.start()
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)

@@ -3,13 +3,13 @@ import Testing
 
 @testable import HTTP2
 
-/// A server that leaves costs its clients nothing that is open (RFC 9113 §6.8), over real sockets.
+/// A server that leaves does not interrupt open streams (RFC 9113 §6.8), over real sockets.
 ///
-/// Python's h2 and httpx lose every stream of a connection with GOAWAY, whatever it says of the last one.
+/// Python's h2 and httpx lose every stream of a connection with GOAWAY, whatever its last stream ID is.
 @Suite(.timeLimit(.minutes(1))) struct LeavingTests {
     private static let ping = RawFrame(.ping, payload: Array(0..<8))
 
-    /// A server that opens an event stream for the request of stream 1 and answers all others, with a client that has it open.
+    /// Starts a server that opens an event stream for stream 1 and answers all others, with a client that has the event stream open.
     private func start() async throws -> (RawServer, RawPeer) {
         let server = try await RawServer.start { request, connection in
             if request.stream.number == 1 { RawServer.openStream(request, connection) } else { RawServer.sayHello(request, connection) }
@@ -41,7 +41,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A connection on which nothing is open is left alone until its next answer")
+    @Test("A connection without open streams goes on until its next answer")
     func goAwayFollowsAnAnswer() async throws {
         let server = try await RawServer.start()
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
@@ -56,7 +56,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A connection that is accepted while the server leaves is served, and asked to end after its answer")
+    @Test("A connection that is accepted while the server leaves is served, and gets GOAWAY after its answer")
     func newConnectionIsServed() async throws {
         let server = try await RawServer.start()
         try await server.onLoop { $0.http.leave() }
@@ -66,7 +66,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("At the end of its time an event stream gets END_STREAM before GOAWAY, and a request that waits its answer")
+    @Test("When the server goes away an event stream gets END_STREAM before GOAWAY, and a waiting request its answer")
     func streamEndsBeforeGoAway() async throws {
         let server = try await RawServer.start { request, connection in
             if request.stream.number == 1 { RawServer.openStream(request, connection) }
@@ -91,7 +91,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A request that crosses GOAWAY costs nothing that was sent before")
+    @Test("A request that crosses GOAWAY does not lose the answers before it")
     func requestCrossesGoAway() async throws {
         let server = try await RawServer.start()
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.hello, isReading: false)
@@ -105,11 +105,11 @@ import Testing
         #expect(frames.contains { $0.stream == 1 && $0.isEnd }, "\(frames)")
         let last = try #require(frames.last { $0.kind == .goAway }).payload.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
         let answered = Set(frames.filter(\.isEnd).map(\.stream))
-        #expect(answered == Set(stride(from: 1, through: last, by: 2)), "what is at most the last stream is answered, and nothing else")
+        #expect(answered == Set(stride(from: 1, through: last, by: 2)), "exactly the streams up to the last one are answered")
         try await server.stop()
     }
 
-    @Test("A connection that is cut off is told GOAWAY")
+    @Test("A connection that is cut off gets GOAWAY")
     func cutOffSaysGoAway() async throws {
         let (server, peer) = try await start()
         try await server.onLoop { $0.http.closeAll() }

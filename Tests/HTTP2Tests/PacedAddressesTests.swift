@@ -11,7 +11,7 @@ import Testing
         .init(try SocketAddress(ipAddress: "192.0.\(number / 256).\(number % 256)", port: 7))
     }
 
-    @Test("The connections of a paced address begin 5 ms apart, those of others at once")
+    @Test("The connections of a paced address begin 5 ms apart, those of other addresses at once")
     mutating func connectionsBeginApart() throws {
         addresses.pace(try address(1), at: start)
         for number in 1...100 {
@@ -35,7 +35,7 @@ import Testing
         #expect(addresses.isEmpty)
     }
 
-    @Test("The addresses are bounded: one too many ends the pace of all")
+    @Test("An address above the limit ends the pace of all")
     mutating func addressesAreBounded() throws {
         for number in 0..<PacedAddresses.countMax { addresses.pace(try address(number), at: start) }
         #expect(addresses.beginning(of: try address(0), at: start) != nil)
@@ -44,7 +44,7 @@ import Testing
         #expect(addresses.beginning(of: try address(PacedAddresses.countMax), at: start) != nil)
     }
 
-    @Test("A sweep removes the addresses that are paced no longer")
+    @Test("A sweep removes the addresses whose pace has ended")
     mutating func sweepRemovesOldAddresses() throws {
         addresses.pace(try address(1), at: start)
         addresses.sweep(at: start + .milliseconds(999))

@@ -1,12 +1,12 @@
 import NIOCore
 
-/// One HTTP/2 frame as bytes (RFC 9113 §4.1), for what no client library sends.
+/// One HTTP/2 frame as bytes (RFC 9113 §4.1), also one that client libraries do not send.
 struct RawFrame: Equatable, CustomStringConvertible {
     enum Kind: UInt8 { case data, headers, priority, reset, settings, pushPromise, ping, goAway, windowUpdate, continuation }
 
     static let (endStream, endHeaders): (UInt8, UInt8) = (1, 4)
     static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
-    /// The preface and the empty SETTINGS that a client begins with.
+    /// The first bytes of a client: the preface and an empty SETTINGS frame.
     static let hello = preface + RawFrame(.settings).bytes
 
     var kind: Kind
@@ -45,15 +45,15 @@ struct RawFrame: Equatable, CustomStringConvertible {
 
     /// `:method: GET`, `:scheme: http`, `:path: /`, from HPACK's table (RFC 7541 appendix A), and `:authority: a`.
     static let get: [UInt8] = [0x82, 0x86, 0x84, 0x01, 1, UInt8(ascii: "a")]
-    /// The same with `:method: POST`.
+    /// As ``get``, with `:method: POST`.
     static let post: [UInt8] = [0x83] + get.dropFirst()
 
-    /// A field that is in no table (RFC 7541 §6.2.2); with `isIndexed` it becomes the first of the dynamic table (§6.2.1).
+    /// A field that is not in a table (RFC 7541 §6.2.2). With `isIndexed` it becomes the first of the dynamic table (§6.2.1).
     static func field(_ name: String, _ value: String, isIndexed: Bool = false) -> [UInt8] {
         [isIndexed ? 0x40 : 0] + text(name) + text(value)
     }
 
-    /// The field that was put into the dynamic table last.
+    /// A reference to the newest field of the dynamic table.
     static let lastIndexed: UInt8 = 0x80 | 62
 
     private static func text(_ text: String) -> [UInt8] {
@@ -68,7 +68,7 @@ struct RawFrame: Equatable, CustomStringConvertible {
         return length + [UInt8(rest)] + text.utf8
     }
 
-    /// Takes the whole frames from the beginning of `buffer`.
+    /// Takes the complete frames from the beginning of `buffer`.
     static func read(from buffer: inout ByteBuffer) -> [RawFrame] {
         var frames: [RawFrame] = []
         while let head = buffer.getBytes(at: buffer.readerIndex, length: 9) {

@@ -5,12 +5,13 @@ import Testing
 
 @testable import HTTP2
 
-/// An HTTP/2 client on a real socket that sends any bytes and keeps the frames that come. A wait ends after a minute: the loops are shared
-/// with all other tests.
+/// An HTTP/2 client on a real socket that sends any bytes and keeps the frames that arrive.
+///
+/// A wait ends after a minute, because the loops are shared with all other tests.
 final class RawPeer: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
 
-    /// A condition on what has come, and whether the server has closed.
+    /// A condition on the frames so far, and on whether the server has closed.
     typealias Condition = @Sendable ([RawFrame], _ isClosed: Bool) -> Bool
 
     private struct State {
@@ -23,7 +24,7 @@ final class RawPeer: ChannelInboundHandler, @unchecked Sendable {
     private var received = ByteBuffer()
     private(set) var channel: (any Channel)!
 
-    /// Connects and sends `bytes`. Without `isReading`, or with a receive buffer of `receiveBytes`, it leaves unread what the server sends.
+    /// Connects and sends `bytes`. Without `isReading`, or with `receiveBytes`, the bytes of the server are left unread.
     static func connect(
         to port: Int, sending bytes: [UInt8], isReading: Bool = true, receiveBytes: Int? = nil
     ) async throws -> RawPeer {
@@ -47,12 +48,12 @@ final class RawPeer: ChannelInboundHandler, @unchecked Sendable {
 
     func send(_ frames: [RawFrame]) { send(frames.flatMap(\.bytes)) }
 
-    /// Sends FIN and goes on reading.
+    /// Sends FIN, and goes on reading.
     func finish() async throws { try await channel.close(mode: .output).get() }
 
     func close() async throws { try await channel.close().get() }
 
-    /// The frames that have come when `condition` holds.
+    /// The frames so far when `condition` holds.
     @discardableResult func frames(until condition: @escaping Condition) async throws -> [RawFrame] {
         let promise = channel.eventLoop.makePromise(of: Void.self)
         let isTrue = state.withLock { state in
@@ -67,7 +68,7 @@ final class RawPeer: ChannelInboundHandler, @unchecked Sendable {
         return frames
     }
 
-    /// The frames that came until the server closed the connection.
+    /// The frames until the server closed the connection.
     @discardableResult func framesUntilClosed() async throws -> [RawFrame] { try await frames { $1 } }
 
     struct TooLate: Error { let frames: [RawFrame] }
@@ -94,7 +95,9 @@ final class RawPeer: ChannelInboundHandler, @unchecked Sendable {
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }
 
-/// A server whose answers a test decides on, and what it was told. Its state is touched on its loop; the test's reads are copies.
+/// A server whose answers the test decides, and which records the delegate's calls.
+///
+/// Its state is used on its loop. The test reads copies.
 final class RawServer: HTTPServerDelegate, @unchecked Sendable {
     typealias Answer = (HTTPRequest, HTTPServerConnection) -> Void
 
@@ -138,7 +141,7 @@ final class RawServer: HTTPServerDelegate, @unchecked Sendable {
         try await http.eventLoop.submit { body(self) }.get()
     }
 
-    /// Waits until `condition` holds on the server's loop, at most a minute.
+    /// Waits until `condition` holds on the server's loop, for at most a minute.
     func until(_ condition: @escaping @Sendable (RawServer) -> Bool) async throws {
         let deadline = NIODeadline.now() + .seconds(60)
         while try await !http.eventLoop.scheduleTask(in: .milliseconds(5), { condition(self) }).futureResult.get() {

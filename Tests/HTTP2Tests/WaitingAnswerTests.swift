@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTP2
 
-/// Answers that wait because the peer's windows are shut (RFC 9113 §5.2), over real sockets.
+/// Answers that wait because the peer's windows are closed (RFC 9113 §5.2), over real sockets.
 @Suite(.timeLimit(.minutes(1))) struct WaitingAnswerTests {
     private static let answerBytes = 10_000
 
@@ -16,7 +16,7 @@ import Testing
 
     private static let ping = RawFrame(.ping, payload: Array(0..<8))
 
-    @Test("Requests wait while more answers wait than a connection may keep, and are answered when those have gone")
+    @Test("Requests wait while too many bytes of answers wait, and are answered after those are sent")
     func requestsWaitForAnswers() async throws {
         var limits = HTTPLimits()
         limits.waitingBytesMax = 5 * Self.answerBytes
@@ -46,7 +46,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A connection that takes nothing of its answers for a while is closed")
+    @Test("A connection whose peer does not read its answers for a while is closed")
     func shutWindowEndsTheConnection() async throws {
         var limits = HTTPLimits()
         limits.stallTimeout = .milliseconds(500)
@@ -60,10 +60,10 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A connection that takes its answers slowly goes on")
+    @Test("A connection whose peer reads its answers slowly goes on")
     func slowReaderGoesOn() async throws {
         var limits = HTTPLimits()
-        // Longer than a busy machine holds up a loop, and shorter than the whole answer takes.
+        // Longer than a busy machine delays a loop, and shorter than the answer takes.
         limits.stallTimeout = .seconds(6)
         let server = try await RawServer.start(limits, answering: Self.answer)
         let peer = try await RawPeer.connect(to: server.port, sending: RawFrame.preface + RawFrame.initialWindow(0).bytes)
@@ -77,8 +77,8 @@ import Testing
         try await server.stop()
     }
 
-    /// The session is the heartbeat's to end: a phone in a tunnel has twice as long.
-    @Test("A silent connection with an event stream is not closed for its shut window")
+    /// The heartbeat ends such a session: a phone in a tunnel has twice as long.
+    @Test("A silent connection with an event stream is not closed for its closed window")
     func silentEventStreamStays() async throws {
         var limits = HTTPLimits()
         limits.stallTimeout = .milliseconds(200)
@@ -97,7 +97,7 @@ import Testing
     }
 
     #if os(Linux)
-        @Test("The kernel keeps little for a peer that does not read")
+        @Test("The kernel holds few bytes for a peer that does not read")
         func kernelKeepsLittle() async throws {
             var limits = HTTPLimits()
             (limits.waitingBytesMax, limits.heldBytesMax) = (100 << 20, 100 << 20)
@@ -110,14 +110,14 @@ import Testing
             peer.send(Self.requests(1))
             try await server.until { $0.http.sharedLimits.heldBytes > 0 }
             let heldBytes = try await server.onLoop { $0.http.sharedLimits.heldBytes }
-            #expect(heldBytes > 7 << 20, "of 8 MB the kernel has taken the rest")
+            #expect(heldBytes > 7 << 20, "the kernel has taken the rest of 8 MB")
             try await server.stop()
         }
     #endif
 
     // MARK: All connections of a loop
 
-    /// Requests whose heads alone are here.
+    /// Requests of which only the heads have arrived.
     private static func beginnings(_ count: UInt32) -> [RawFrame] {
         let fields = RawFrame.post + RawFrame.field("authorization", String(repeating: "a", count: 500))
         return (0..<count).map { .head(2 * $0 + 1, fields, isEnd: false) }
@@ -145,7 +145,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("What a connection holds is counted until it is gone, whatever becomes of its streams")
+    @Test("The bytes of a stream count until it ends, in whatever way it ends")
     func heldBytesAreGivenBack() async throws {
         let server = try await RawServer.start { request, connection in
             switch request.stream.number {
@@ -179,9 +179,9 @@ import Testing
         let trusted = try await RawPeer.connect(to: server.port, sending: RawFrame.hello + RawFrame.head(1, RawFrame.get).bytes)
         trusted.send(Self.beginnings(400).dropFirst() + [Self.ping])
         try await trusted.frames { frames, _ in frames.contains { $0.kind == .ping } }
-        let stranger = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
-        stranger.send(Self.beginnings(400))
-        try await stranger.framesUntilClosed()
+        let other = try await RawPeer.connect(to: server.port, sending: RawFrame.hello)
+        other.send(Self.beginnings(400))
+        try await other.framesUntilClosed()
         #expect(server.seen.violations == [.heldTooMuch] && server.seen.connections == 1)
         #expect(try await server.onLoop { $0.http.sharedLimits.heldBytes } == 0)
         try await server.stop()
