@@ -6,20 +6,20 @@ import NIOPosix
 import NIOSSL
 import PresenceNode
 
-/// How the commands for people at a terminal find a node and say who they are.
+/// The options with which commands for people at a terminal find a node and log in.
 struct ClientOptions: ParsableArguments {
     @Option(help: "The node's URL.") var target = "http://127.0.0.1:7600"
     @Option(help: "The app ID.") var app = "default"
     @Option(help: "A token (default: one made with the development key).") var token: String?
     @Flag(help: "Do not check the node's TLS certificate.") var insecure = false
 
-    /// A token for `user`, made with the development key unless one was given.
+    /// A token for `user`: the given one, or one that is made with the development key.
     func bearer(user: String) async throws -> String {
         if let token { return "Bearer \(token)" }
         return "Bearer \(try await TokenMint().token(user: user, app: app))"
     }
 
-    /// Host, port and TLS of ``target``.
+    /// The host, the port and the TLS settings of ``target``.
     func endpoint() throws -> (host: String, port: Int, tls: NIOSSLContext?) {
         guard let url = URL(string: target), let host = url.host, ["http", "https"].contains(url.scheme) else {
             throw ValidationError("--target: \"\(target)\" is not an http:// or https:// URL")

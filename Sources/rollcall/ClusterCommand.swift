@@ -5,14 +5,14 @@ import NIOPosix
 import PresenceNode
 import PresenceWire
 
-/// `rollcall cluster …`: for operators.
+/// `rollcall cluster …`: the commands of operators.
 struct ClusterCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cluster", abstract: "Look at a cluster, drain a node, forget one, and ask why somebody is shown as online.",
         subcommands: [MembersCommand.self, RingCommand.self, DrainCommand.self, ForgetCommand.self, ExplainCommand.self])
 }
 
-/// Where the node's ops port is, and who asks.
+/// The options with which the commands of operators reach a node's ops port and log in.
 struct OpsOptions: ParsableArguments {
     @Option(help: "The node's ops port.") var ops = "http://127.0.0.1:7602"
     @Option(help: "A token with role admin (default: one made with the development key).") var token: String?
@@ -38,7 +38,7 @@ struct OpsOptions: ParsableArguments {
     }
 }
 
-/// `rollcall cluster members`.
+/// `rollcall cluster members`: prints the nodes and their states.
 struct MembersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "members", abstract: "Who is in the cluster, as one node sees it.")
     @OptionGroup var ops: OpsOptions
@@ -50,7 +50,7 @@ struct MembersCommand: AsyncParsableCommand {
     }
 }
 
-/// `rollcall cluster ring`.
+/// `rollcall cluster ring`: prints the number of slots that each node owns.
 struct RingCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "ring", abstract: "How the slots are spread, as one node sees it.")
     @OptionGroup var ops: OpsOptions
@@ -64,7 +64,7 @@ struct RingCommand: AsyncParsableCommand {
     }
 }
 
-/// `rollcall cluster drain`.
+/// `rollcall cluster drain`: prepares a node for its stop.
 struct DrainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "drain", abstract: "Have a node give its slots and its clients to the others; it runs on, and can be stopped then.")
@@ -78,7 +78,7 @@ struct DrainCommand: AsyncParsableCommand {
     }
 }
 
-/// `rollcall cluster forget`.
+/// `rollcall cluster forget`: removes a dead node from the cluster.
 struct ForgetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "forget",
@@ -95,7 +95,7 @@ struct ForgetCommand: AsyncParsableCommand {
     }
 }
 
-/// `rollcall cluster explain`.
+/// `rollcall cluster explain`: prints the reasons for a user's status.
 struct ExplainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain", abstract: "Why a viewer is shown what it is shown of a user: the answer to \"why is she shown online?\".")

@@ -17,7 +17,7 @@ struct DemoCommand: AsyncParsableCommand {
 
     func run() async throws {
         try bootstrapLogging(level: "error", format: "text")
-        // What cannot be used is told before there are nodes and a folder.
+        // Invalid options are reported before nodes and a folder exist.
         _ = try options(targets: [.init(host: "127.0.0.1", port: 0)])
         let directory = NSTemporaryDirectory() + "rollcall-demo-\(ProcessInfo.processInfo.processIdentifier)"
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
@@ -32,7 +32,7 @@ struct DemoCommand: AsyncParsableCommand {
         if !(try outcome.get().isVerified) { throw ArgumentParser.ExitCode(1) }
     }
 
-    /// The load, and what it shows, up to its end or a signal.
+    /// Runs and shows the load, until its end or a signal.
     private func run(_ nodes: [RollcallNode], until signals: UnixSignalsSequence) async throws -> SimulationReport {
         for node in nodes { describe(node) }
         let simulation = try await simulate(nodes)
@@ -82,7 +82,7 @@ struct DemoCommand: AsyncParsableCommand {
         return options
     }
 
-    /// A table that is drawn again in place on a terminal; a line every two seconds elsewhere.
+    /// Shows a table that is drawn again at the same position on a terminal, or prints a line every two seconds elsewhere.
     private func paint(_ simulation: Simulation, nodes: [RollcallNode]) async {
         var last = (changes: 0, pushes: 0, seconds: 0.0)
         var isFirst = true

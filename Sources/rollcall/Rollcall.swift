@@ -1,7 +1,7 @@
 import ArgumentParser
 import PresenceNode
 
-/// The command `rollcall` (contract §7).
+/// The command `rollcall`.
 @main
 struct Rollcall: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

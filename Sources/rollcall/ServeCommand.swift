@@ -4,7 +4,7 @@ import Logging
 import PresenceNode
 import UnixSignals
 
-/// `rollcall serve`: a node.
+/// `rollcall serve`: runs a node.
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",
@@ -73,11 +73,11 @@ struct ServeCommand: AsyncParsableCommand {
             break
         }
         try await node.stop()
-        // Until here the signals are taken, so that a second one ends no node that still gives its users to the others.
+        // Signals are handled until here, so that a second one does not end a node that still transfers its users.
         withExtendedLifetime(received) {}
     }
 
-    /// Two lines that work when pasted.
+    /// Two commands for a first try, which work when pasted.
     private func welcome(_ node: RollcallNode) async throws {
         let token = try await TokenMint().token(user: "alice")
         let scheme = node.configuration.tlsCertificate == nil ? "http" : "https"

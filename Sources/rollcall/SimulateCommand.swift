@@ -73,7 +73,7 @@ struct SimulateCommand: AsyncParsableCommand {
         }
     }
 
-    /// A bar on a terminal, a line every five seconds elsewhere.
+    /// Shows the progress in one line on a terminal, or prints a line every five seconds elsewhere.
     private static func paint(_ simulation: Simulation, total: Double) async {
         let isInteractive = Terminal.isInteractive
         while !Task.isCancelled {

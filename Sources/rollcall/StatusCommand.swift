@@ -4,7 +4,7 @@ import NIOPosix
 import PresenceNode
 import PresenceWire
 
-/// `rollcall status U…`: asks once.
+/// `rollcall status U…`: prints the status of users.
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "status", abstract: "Show users' statuses.")
 
@@ -37,7 +37,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 }
 
-/// A `UserStatus` as a line for people.
+/// A `UserStatus` as a line of text.
 enum StatusLine {
     static func text(_ status: JSONValue) -> String {
         let platforms = (status["onlinePlatforms"]?.elements ?? []).compactMap(\.text).joined(separator: ",")

@@ -1,14 +1,14 @@
 import Foundation
 
-/// What a command says to a person.
+/// The output of a command.
 enum Terminal {
-    /// A line on standard output.
+    /// Prints a line on standard output.
     static func line(_ text: String) { write(text + "\n", to: .standardOutput) }
 
-    /// A line on standard error.
+    /// Prints a line on standard error.
     static func error(_ text: String) { write(text + "\n", to: .standardError) }
 
-    /// Text on standard output, as it is.
+    /// Prints text on standard output without a line end.
     static func write(_ text: String) { write(text, to: .standardOutput) }
 
     /// Whether standard output is a terminal.
@@ -17,11 +17,11 @@ enum Terminal {
     private static func write(_ text: String, to file: FileHandle) { file.write(Data(text.utf8)) }
 }
 
-/// Why a command failed, with its exit code.
+/// The error of a command, with its exit code.
 struct CommandFailure: Error, CustomStringConvertible {
     let description: String
     let code: Int32
 }
 
-/// Ends the process.
+/// Ends the process with an exit code.
 func endProcess(_ code: Int32) -> Never { exit(code) }

@@ -3,7 +3,7 @@ import Foundation
 import PresenceNode
 import PresenceWire
 
-/// `rollcall token`: prints a token and nothing else.
+/// `rollcall token`: prints a token.
 struct TokenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "token", abstract: "Print a token (and nothing else).")
 

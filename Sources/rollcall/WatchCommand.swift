@@ -31,7 +31,7 @@ struct WatchCommand: AsyncParsableCommand {
             repeat {
                 response = try await HTTPExchange.send(
                     .post, host: host, port: port, path: "/v1/subscribeUserStatus", headers: headers, body: body, tls: tls, on: loop)
-            } while try await Self.waited(asToldBy: response)
+            } while try await Self.waited(asRequestedBy: response)
             guard response.status == 200 else { throw CommandFailure(description: response.text, code: 1) }
         }
         while true {
@@ -41,7 +41,7 @@ struct WatchCommand: AsyncParsableCommand {
                         host: host, port: port, path: "/v1/events?platform=\(platform)", headers: headers, tls: tls, on: loop))
                 return
             } catch {
-                guard try await Self.waited(asToldBy: (error as? HTTPExchange.Failure)?.response) else {
+                guard try await Self.waited(asRequestedBy: (error as? HTTPExchange.Failure)?.response) else {
                     throw CommandFailure(description: "\(error)", code: PresenceNode.ExitCode.unavailable)
                 }
             }
@@ -59,8 +59,8 @@ struct WatchCommand: AsyncParsableCommand {
         }
     }
 
-    /// Waits as long as a node that has too much to do asks for, and a random part of a second more; false when it did not ask.
-    private static func waited(asToldBy response: HTTPExchange.Response?) async throws -> Bool {
+    /// Waits for the `retryAfter` of an overloaded node and a random part of a second. Returns false when the node gave none.
+    private static func waited(asRequestedBy response: HTTPExchange.Response?) async throws -> Bool {
         guard let response, [429, 503].contains(response.status), let problem = try? JSONReader.read(response.body),
             case .integer(let seconds)? = problem["retryAfter"]
         else { return false }
