@@ -15,6 +15,9 @@ let nio: [Target.Dependency] = [
     .product(name: "NIOTLS", package: "swift-nio"),
 ]
 
+/// The commit that `rollcall --version` names: what `make` puts into the environment. A build without `make` does not know it.
+let commit = Context.environment["BUILD_COMMIT"].flatMap { $0.allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" } ? $0 : nil } ?? ""
+
 let package = Package(
     name: "rollcall",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -54,6 +57,8 @@ let package = Package(
             pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]
         ),
+        // Swift has no compile-time values; C has.
+        .target(name: "CBuild", cSettings: [.define("BUILD_COMMIT", to: "\"\(commit)\"")]),
         .target(name: "PresenceWire", swiftSettings: strict),
         .target(
             name: "PresenceCore",
@@ -112,7 +117,7 @@ let package = Package(
         .executableTarget(
             name: "rollcall",
             dependencies: [
-                "PresenceNode", "LoadSimulator", "HTTP2", "PresenceWire",
+                "CBuild", "PresenceNode", "LoadSimulator", "HTTP2", "PresenceWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),

@@ -1,15 +1,24 @@
 import ArgumentParser
+import CBuild
 import PresenceNode
 
 /// The command `rollcall`.
 @main
 struct Rollcall: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rollcall", abstract: "Who is online, on which devices, with what status, and who must be told.",
+        commandName: "rollcall", abstract: "A presence cluster: who is online, on which devices, and with what status.",
+        discussion: "Start with `rollcall demo` or `rollcall serve`. Exit codes: 64 bad setting, 69 unavailable, 74 bad data directory.",
+        version: version,
         subcommands: [
             ServeCommand.self, DemoCommand.self, SimulateCommand.self, TokenCommand.self, WatchCommand.self, StatusCommand.self,
             ClusterCommand.self,
         ])
+
+    /// What `--version` prints.
+    private static var version: String {
+        let commit = String(cString: rollcall_build_commit())
+        return "rollcall \(Release.version) (\(commit.isEmpty ? "unknown commit" : "commit \(commit)"))"
+    }
 
     static func main() async {
         do {

@@ -15,8 +15,7 @@ import Testing
         for name in ["cluster-listen", "ops-listen", "listen"] {
             arguments += ["--\(name)", name == setting ? "nosuch.invalid:7600" : "127.0.0.1:0"]
         }
-        let ended = try await run(
-            arguments, Self.variables)
+        let ended = try await Self.run(arguments, Self.variables)
         #expect(ended.status == ExitCode.unavailable)
         #expect(ended.output.contains("rollcall: \(setting): cannot listen on nosuch.invalid:7600: "), "\(ended.output)")
     }
@@ -27,13 +26,13 @@ import Testing
         let folder = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        let ended = try await run(["demo"] + flags, ["TMPDIR": folder])
+        let ended = try await Self.run(["demo"] + flags, ["TMPDIR": folder])
         #expect(ended.status == ExitCode.usage && ended.output.contains("\(flags[0]): "), "\(ended.output)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
     }
 
     /// Runs the command until it ends, on a thread of its own: the pool that tests run on has a thread a core.
-    private func run(_ arguments: [String], _ variables: [String: String]) async throws -> (status: Int32, output: String) {
+    static func run(_ arguments: [String], _ variables: [String: String] = [:]) async throws -> (status: Int32, output: String) {
         try await withCheckedThrowingContinuation { done in
             Thread.detachNewThread {
                 let process = Process()

@@ -119,8 +119,8 @@ import Testing
 
     @Test func theTopLevelHoldsOnlyWhatWasAgreed() throws {
         let agreed: Set = [
-            "Package.swift", "Sources", "Tests", "Benchmarks", "deploy", "docker-compose.yml", "README.md", "Makefile", "LICENSE",
-            "rollcall-data", "Package.resolved",
+            "Package.swift", "Sources", "Tests", "Benchmarks", "deploy", "docker-compose.yml", "README.md", "CHANGELOG.md",
+            "CONTRIBUTING.md", "SECURITY.md", "Makefile", "LICENSE", "rollcall-data", "Package.resolved",
         ]
         let found = try FileManager.default.contentsOfDirectory(atPath: Self.root.path).filter {
             !$0.hasPrefix(".") && !agreed.contains($0)

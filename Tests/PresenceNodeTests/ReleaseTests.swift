@@ -1,0 +1,23 @@
+import Foundation
+import PresenceNode
+import Testing
+
+@Suite struct ReleaseTests {
+    static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    @Test("The newest section of CHANGELOG.md that has a version is that of Release.version")
+    func changelogHasTheVersion() throws {
+        let text = try String(contentsOf: Self.root.appending(path: "CHANGELOG.md"), encoding: .utf8)
+        let versions = text.matches(of: /(?m)^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$/).map(\.output.1)
+        #expect(versions.first.map(String.init) == Release.version)
+        #expect(text.contains("\n## [Unreleased]\n"))
+    }
+
+    @Test("`rollcall --version` prints the version and names the commit, or says that the build does not know it")
+    func commandPrintsTheVersion() async throws {
+        let ended = try await ServeTests.run(["--version"])
+        let line = /rollcall (\S+) \((?:commit [0-9a-f]{7,40}(?:-dirty)?|unknown commit)\)\n/
+        #expect(ended.status == 0)
+        #expect(try line.wholeMatch(in: ended.output).map { String($0.output.1) } == Release.version, "\(ended.output)")
+    }
+}
