@@ -87,7 +87,7 @@ import Testing
         #expect((1...3_600).contains(last.json["retryAfter"]?.number ?? 0))
         #expect(try await fixture.call("getUserStatus", #"{"userIDs":["bob"]}"#, as: "carl").status == 200)
         for _ in 0..<21 { #expect(try await admin("queryOnlineStatus", #"{"userIDs":["bob"]}"#, of: fixture).status == 200) }
-        #expect(try await fixture.nodes[0].metricsText().contains("rollcall_calls_too_often_total 1\n"))
+        #expect(try await fixture.nodes[0].metricsText().contains("rollcall_calls_rate_limited_total 1\n"))
         try await fixture.stop()
     }
 

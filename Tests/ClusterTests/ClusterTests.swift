@@ -218,7 +218,7 @@ import Testing
             let texts = [try await fixture.nodes[0].metricsText(), try await node.metricsText()]
             return texts.allSatisfy { text in
                 let counts = text.split(separator: "\n").filter {
-                    $0.hasPrefix("rollcall_users_owned ") || $0.hasPrefix("rollcall_users_kept ")
+                    $0.hasPrefix("rollcall_users_owned ") || $0.hasPrefix("rollcall_users_replicated ")
                 }
                 return counts.compactMap { Int($0.split(separator: " ")[1]) }.reduce(0, +) >= 60
             }

@@ -25,7 +25,7 @@ import Testing
             refused["code"]?.number == 7008 && refused["status"]?.number == 429 && (1...10).contains(refused["retryAfter"]?.number ?? 0))
         #expect(try await refusal("bob", fixture) == nil)
         #expect(try await fixture.call("getUserStatus", #"{"userIDs":["ann"]}"#).status == 200, "other calls are taken")
-        #expect(try await fixture.nodes[0].metricsText().contains("rollcall_logins_too_often_total{reason=\"loginsPerUser\"} 1\n"))
+        #expect(try await fixture.nodes[0].metricsText().contains("rollcall_logins_rate_limited_total{reason=\"loginsPerUser\"} 1\n"))
         try await fixture.stop()
     }
 
@@ -33,7 +33,7 @@ import Testing
         let fixture = try await Fixture.start { $0.loginsPerAddressMax = 1 }
         #expect(try await refusal("bob", fixture) == nil)
         #expect(try await refusal("ann", fixture)?["code"]?.number == 7008)
-        #expect(try await fixture.nodes[0].metricsText().contains("rollcall_logins_too_often_total{reason=\"loginsPerAddress\"} 1\n"))
+        #expect(try await fixture.nodes[0].metricsText().contains("rollcall_logins_rate_limited_total{reason=\"loginsPerAddress\"} 1\n"))
         try await fixture.stop()
     }
 

@@ -53,7 +53,7 @@ import Testing
 
     /// Users that the nodes know, each counted on each node.
     private func keptCount(_ fixture: Fixture) async throws -> Int {
-        let (owned, kept) = (try await sum(of: "rollcall_users_owned", fixture), try await sum(of: "rollcall_users_kept", fixture))
+        let (owned, kept) = (try await sum(of: "rollcall_users_owned", fixture), try await sum(of: "rollcall_users_replicated", fixture))
         return owned + kept
     }
 

@@ -28,6 +28,7 @@ struct MetricsSnapshot {
         describeAdmission(&metrics)
         describePushes(&metrics)
         describeCluster(&metrics)
+        describeLinks(&metrics)
         describeStore(&metrics)
         ProcessMetrics.describe(&metrics)
         return metrics.text
@@ -39,33 +40,38 @@ struct MetricsSnapshot {
         metrics.gauge("rollcall_sessions", "Open sessions on this node.", Double(gateways.reduce(0) { $0 + $1.sessions }))
         metrics.gauge("rollcall_connections", "Open client connections.", Double(gateways.reduce(0) { $0 + $1.connections }))
         metrics.gauge("rollcall_users_online", "Users that this node owns and that are ONLINE.", Double(node.usersOnline))
-        metrics.gauge("rollcall_users_owned", "Users that this node owns and knows something of.", Double(node.usersOwned))
-        metrics.gauge("rollcall_users_watched", "Users that somebody on this node follows.", Double(node.usersWatched))
+        metrics.gauge("rollcall_users_owned", "Users that this node owns and keeps a record of.", Double(node.usersOwned))
+        metrics.gauge("rollcall_users_watched", "Users that a session on this node follows.", Double(node.usersWatched))
         metrics.counter("rollcall_logins_total", "Sessions opened on this node.", node.logins)
         metrics.counter(
-            "rollcall_logins_too_often_total", "Logins refused with 7008, because a user or an address logged in too often at this node.",
+            "rollcall_logins_rate_limited_total", "Logins that this node refused with 7008, by the limit that was reached.",
             LoginRates.Reason.allCases.map { (labels: [("reason", $0.rawValue)], value: Double(loginsRefused[$0] ?? 0)) })
         metrics.counter("rollcall_logouts_total", "Sessions ended by logout, counted by the owner.", node.logouts)
-        metrics.counter("rollcall_sessions_lost_total", "Sessions lost without logout, counted by the owner.", node.sessionsLost)
+        metrics.counter(
+            "rollcall_sessions_disconnected_total",
+            "Sessions that ended without a logout, because the connection ended, counted by the owner.", node.sessionsLost)
         metrics.counter("rollcall_sessions_kicked_total", "Sessions ended by a kick, counted by the owner.", node.sessionsKicked)
         metrics.counter(
-            "rollcall_sessions_surplus_total", "Sessions ended to make room for newer ones of the same user, counted by the owner.",
+            "rollcall_sessions_evicted_total", "Sessions ended to make room for newer ones of the same user, counted by the owner.",
             node.sessionsSurplus)
-        metrics.counter("rollcall_sessions_silent_total", "Sessions ended because the client was silent.", sum(\.silentSessions))
-        metrics.counter("rollcall_subscriptions_evicted_total", "Subscriptions removed to make room.", node.evictions)
         metrics.counter(
-            "rollcall_subscription_tombstones_forgotten_total",
-            "Ended subscriptions that are remembered no longer, counted by every node that keeps the user.",
+            "rollcall_sessions_silent_total", "Sessions ended because the client sent nothing within the heartbeat timeout.",
+            sum(\.silentSessions))
+        metrics.counter(
+            "rollcall_subscriptions_evicted_total", "Subscriptions removed to make room for newer ones of the same user.", node.evictions)
+        metrics.counter(
+            "rollcall_subscription_tombstones_collected_total",
+            "Tombstones of ended subscriptions that were deleted, counted by each replica of the user.",
             node.tombstonesForgotten)
         metrics.counter(
             "rollcall_users_removed_total",
-            "Users of whom nothing is kept any more (users.forgetAfter), counted by every node that kept the user.", node.usersRemoved)
+            "Users deleted after users.forgetAfter, counted by each replica of the user.", node.usersRemoved)
     }
 
     private func describeConnections(_ metrics: inout MetricsText) {
         let ports = connections.byName
         metrics.gauge(
-            "rollcall_connections_max", "Connections that a port takes at a time, by the descriptors that the process may have.",
+            "rollcall_connections_max", "Most connections that a port accepts at a time; follows from the process's limit of descriptors.",
             ports.map { (labels: [("port", $0.name)], value: Double($0.limits.connectionsMax)) })
         let refused = ports.flatMap { port in
             let counts = port.limits.refusedCounts
@@ -73,7 +79,7 @@ struct MetricsSnapshot {
                 (labels: [("port", port.name), ("reason", reason.rawValue)], value: Double(counts[reason] ?? 0))
             }
         }
-        metrics.counter("rollcall_connections_refused_total", "Connections that were not taken, by port and reason.", refused)
+        metrics.counter("rollcall_connections_refused_total", "Connections that were refused, by port and reason.", refused)
     }
 
     private func describeOperations(_ metrics: inout MetricsText) {
@@ -95,18 +101,19 @@ struct MetricsSnapshot {
         metrics.counter("rollcall_operations_total", "Operations answered, by name and code; 0 is success.", samples)
         var seconds = LatencyHistogram()
         for gateway in gateways { seconds.add(gateway.operationSeconds) }
-        metrics.histogram("rollcall_operation_seconds", "From the request of an operation to its answer.", seconds)
-        metrics.gauge("rollcall_operations_waiting", "Operations that wait for an owner.", Double(node.callsWaiting))
+        metrics.histogram("rollcall_operation_seconds", "Time from the request of an operation to its answer.", seconds)
+        metrics.gauge("rollcall_operations_waiting", "Operations that wait for the answer of an owner.", Double(node.callsWaiting))
         let rejections = PolicyRule.allCases.map { rule in
             (labels: [("rule", rule.rawValue)], value: Double(sum { $0.rejections[rule] }))
         }
         metrics.counter(
-            "rollcall_policy_rejections_total", "Calls, and users of calls, that a rule of the app's policy has refused.", rejections)
+            "rollcall_policy_rejections_total", "Calls, and users named in calls, that a rule of the app's policy refused.", rejections)
         let violations = HTTPViolation.allCases.map { violation in
             (labels: [("reason", violation.rawValue)], value: Double(sum { $0.violations[violation] ?? 0 }))
         }
         metrics.counter(
-            "rollcall_http_violations_total", "Limits that clients broke; the stream or connection was ended or refused.", violations)
+            "rollcall_http_violations_total", "HTTP limits that clients exceeded; the node ended or refused the stream or connection.",
+            violations)
     }
 
     private func describeAdmission(_ metrics: inout MetricsText) {
@@ -117,75 +124,86 @@ struct MetricsSnapshot {
         }
         metrics.counter(
             "rollcall_admission_refused_total",
-            "Logins, operations and resumed streams refused with 50002 before anything was spent on them.",
+            "Logins, operations and resumed streams refused with 50002 before any work was done for them.",
             samples { Double($0.refused) })
         metrics.gauge(
-            "rollcall_admission_in_progress", "Logins, operations and resumed streams that were taken and are not done.",
+            "rollcall_admission_in_progress", "Logins, operations and resumed streams that were accepted and are not finished.",
             samples { Double($0.inProgress) })
-        metrics.gauge("rollcall_admission_limit", "How many may be in progress, by how long they take.", samples(\.limit))
+        metrics.gauge(
+            "rollcall_admission_limit", "Limit of rollcall_admission_in_progress; adapts to how long requests take.", samples(\.limit))
         let delay = gateways.map(\.delay).max() ?? .zero
         metrics.gauge(
-            "rollcall_loop_delay_seconds", "How late an event loop was at most within the last second, while requests came.",
+            "rollcall_loop_delay_seconds", "Longest delay of an event loop within the last second in which requests arrived.",
             delay.inSeconds)
         var seconds = LatencyHistogram()
         for gateway in gateways { seconds.add(gateway.loginSeconds) }
-        metrics.histogram("rollcall_login_seconds", "From the request of an event stream to its owner's answer.", seconds)
+        metrics.histogram("rollcall_login_seconds", "Time from the request of an event stream to its owner's answer.", seconds)
     }
 
     private func describePushes(_ metrics: inout MetricsText) {
-        metrics.counter("rollcall_pushes_total", "Records handed to event streams.", sum(\.gateway.recordsPushed))
-        metrics.counter("rollcall_events_total", "Events handed to event streams.", sum(\.gateway.eventsPushed))
+        metrics.counter("rollcall_pushes_total", "Records written to event streams.", sum(\.gateway.recordsPushed))
+        metrics.counter("rollcall_events_total", "Events written to event streams.", sum(\.gateway.eventsPushed))
         metrics.counter(
-            "rollcall_pushes_coalesced_total", "Records replaced by newer ones while a stream was full.", sum(\.gateway.recordsCoalesced))
-        metrics.counter("rollcall_slow_readers_total", "Sessions cut off because they did not read.", sum(\.gateway.slowReaders))
+            "rollcall_pushes_coalesced_total", "Records replaced by newer ones while a stream's buffer was full.",
+            sum(\.gateway.recordsCoalesced))
+        metrics.counter("rollcall_slow_readers_total", "Sessions ended because the client did not read.", sum(\.gateway.slowReaders))
         var latency = LatencyHistogram()
         for gateway in gateways { latency.add(gateway.pushSeconds) }
-        metrics.histogram("rollcall_push_latency_seconds", "From the change at the owner to the push, by the owner's clock.", latency)
+        metrics.histogram("rollcall_push_latency_seconds", "Time from the change at the owner to the push, by the owner's clock.", latency)
     }
 
     private func describeCluster(_ metrics: inout MetricsText) {
+        let states = NodeStatistics.MemberState.allCases.map { state in
+            let isOwn = state == (node.isDraining ? .draining : .alive)
+            return (labels: [("state", state.rawValue)], value: Double(node.peers.count { $0.state == state } + (isOwn ? 1 : 0)))
+        }
+        metrics.gauge("rollcall_members", "Members of the cluster as this node sees them, by state.", states)
+        metrics.gauge(
+            "rollcall_links", "Links to the cluster ports of other nodes; a link that is down is retried.",
+            [(labels: [("state", "up")], value: Double(links.up)), (labels: [("state", "down")], value: Double(links.down))])
+        metrics.gauge("rollcall_slots_owned", "Slots of the ring that this node owns.", Double(node.slotsOwned))
+        metrics.counter(
+            "rollcall_calls_rate_limited_total", "Calls refused with 7008, because a user exceeded a rate of the app's policy.",
+            node.callsTooOften)
+        metrics.gauge("rollcall_kicks", "Users who were kicked and whose older tokens are refused.", Double(node.kicks))
+        metrics.gauge("rollcall_policies", "Apps with a policy of their own.", Double(node.policies))
+        metrics.gauge(
+            "rollcall_slots_acquiring", "Owned slots that wait for the rows that other nodes hold of them.", Double(node.slotsCold))
+        metrics.gauge(
+            "rollcall_handoff_seconds", "Duration of the handoff in progress; without one, the duration of the last handoff.",
+            node.handoffDuration.inSeconds)
+        metrics.counter(
+            "rollcall_handoff_bytes_total", "Bytes of rows that this node received in handoffs.",
+            node.handoffBytes)
+        metrics.gauge(
+            "rollcall_replica_lag_seconds", "Age of the oldest change that waits for a replica; 0 when none waits.",
+            node.replicaLag.inSeconds)
+        metrics.gauge(
+            "rollcall_users_replicated", "Users whose rows this node keeps as a replica for another owner.", Double(node.usersKept))
+        metrics.gauge("rollcall_writes_waiting", "Changes whose answers wait for a disk.", Double(node.writesWaiting))
+        metrics.counter(
+            "rollcall_replica_digest_differences_total", "Range digests of another replica that differed from this node's.",
+            node.digestDifferences)
+        metrics.counter(
+            "rollcall_view_digests_sent_total", "Digests of the users that other nodes watch and host, sent to those nodes.",
+            node.viewDigestsSent)
+        metrics.counter(
+            "rollcall_view_digest_differences_total", "Ranges of such digests, received from another node, that differed from this node's.",
+            node.viewDigestDifferences)
+        metrics.counter(
+            "rollcall_relays_sent_total", "Records sent with a list of nodes to relay them to.", node.relaysSent)
+        metrics.counter("rollcall_relays_passed_on_total", "Records relayed for another node.", node.relaysPassedOn)
+        metrics.counter("rollcall_relays_dropped_total", "Nodes that a record could not be relayed to.", node.relaysDropped)
+        metrics.counter(
+            "rollcall_relays_fetched_total", "Records fetched from their owner because no relay delivered them.", node.relaysMissed)
+        metrics.counter("rollcall_rows_refused_total", "Batches of rows from another node that could not be decoded.", node.rowsRefused)
+    }
+
+    private func describeLinks(_ metrics: inout MetricsText) {
         let peers = node.peers.sorted { $0.id < $1.id }
         let samples = { (value: (NodeStatistics.PeerStatistics) -> Double) in
             peers.map { (labels: [("peer", $0.id.rawValue)], value: value($0)) }
         }
-        let states = NodeStatistics.MemberState.allCases.map { state in
-            let isOwn = state == (node.isDraining ? .draining : .alive)
-            return (labels: [("state", state.rawValue)], value: Double(peers.count { $0.state == state } + (isOwn ? 1 : 0)))
-        }
-        metrics.gauge("rollcall_members", "Members of the cluster as this node sees them.", states)
-        metrics.gauge(
-            "rollcall_links", "Links to the cluster ports of other nodes: up, or down and tried again.",
-            [(labels: [("state", "up")], value: Double(links.up)), (labels: [("state", "down")], value: Double(links.down))])
-        metrics.gauge("rollcall_slots_owned", "Slots of the ring that this node owns.", Double(node.slotsOwned))
-        metrics.counter("rollcall_calls_too_often_total", "Calls refused with 7008, because a user called too often.", node.callsTooOften)
-        metrics.gauge("rollcall_kicks", "Users who were kicked and whose older tokens are void.", Double(node.kicks))
-        metrics.gauge("rollcall_policies", "Apps with a policy of their own.", Double(node.policies))
-        metrics.gauge("rollcall_slots_cold", "Owned slots that wait for what other nodes hold of them.", Double(node.slotsCold))
-        metrics.gauge(
-            "rollcall_handoff_seconds", "How long owned slots have been cold; while none is, how long the last ones were.",
-            node.handoffDuration.inSeconds)
-        metrics.counter(
-            "rollcall_handoff_bytes_total", "Bytes of rows that other nodes have sent because they were asked for slots.",
-            node.handoffBytes)
-        metrics.gauge(
-            "rollcall_replica_lag_seconds", "How long the oldest change has waited that waits for a replica; 0 when none does.",
-            node.replicaLag.inSeconds)
-        metrics.gauge("rollcall_users_kept", "Users whose facts are kept for another owner.", Double(node.usersKept))
-        metrics.gauge("rollcall_writes_waiting", "Changes whose answers wait for disks.", Double(node.writesWaiting))
-        metrics.counter(
-            "rollcall_digest_differences_total", "Digests of another node that were not like this node's.", node.digestDifferences)
-        metrics.counter(
-            "rollcall_view_digests_sent_total", "Digests of what other nodes watch and host, sent to them.", node.viewDigestsSent)
-        metrics.counter(
-            "rollcall_view_digest_differences_total", "Ranges of such digests of another node that were not like what is here.",
-            node.viewDigestDifferences)
-        metrics.counter(
-            "rollcall_relays_sent_total", "Records sent with a share of other nodes to pass them on to.", node.relaysSent)
-        metrics.counter("rollcall_relays_passed_on_total", "Records passed on for another node.", node.relaysPassedOn)
-        metrics.counter("rollcall_relays_dropped_total", "Nodes that a record could not be passed on to.", node.relaysDropped)
-        metrics.counter(
-            "rollcall_relays_missed_total", "Records asked of their owner because nobody had passed them on.", node.relaysMissed)
-        metrics.counter("rollcall_rows_refused_total", "Batches of rows from another node that could not be read.", node.rowsRefused)
         metrics.counter("rollcall_deltas_sent_total", "Records sent to another node.", samples { Double($0.deltasSent) })
         metrics.counter(
             "rollcall_deltas_coalesced_total", "Records replaced by newer ones before they were sent.",
@@ -194,41 +212,45 @@ struct MetricsSnapshot {
         metrics.counter("rollcall_link_batches_total", "Batches sent to another node.", samples { Double($0.batchesSent) })
         metrics.counter("rollcall_link_bytes_total", "Bytes of batches sent to another node.", samples { Double($0.bytesSent) })
         metrics.counter(
-            "rollcall_link_overflows_total", "Times a link's queue was full and the peer had to be told everything anew.",
+            "rollcall_link_overflows_total", "Times a link's queue was full and dropped; the peer then receives the full state again.",
             samples { Double($0.overflows) })
-        metrics.gauge("rollcall_link_queue_depth", "Messages and records that wait for another node.", samples { Double($0.queueDepth) })
         metrics.gauge(
-            "rollcall_messages_postponed", "Messages of nodes about users about whom this one is not to decide yet, but soon.",
+            "rollcall_link_queue_depth", "Messages and records that wait to be sent to another node.", samples { Double($0.queueDepth) })
+        metrics.gauge(
+            "rollcall_messages_postponed", "Messages of other nodes that wait until this node has activated the slots of their users.",
             Double(node.messagesPostponed))
         metrics.counter("rollcall_misrouted_total", "Messages for users that this node does not own.", node.misrouted)
-        metrics.counter("rollcall_clocks_refused_total", "Versions refused because they were too far in the future.", node.clocksRefused)
+        metrics.counter(
+            "rollcall_clocks_refused_total", "Versions refused because their time is too far in the future.", node.clocksRefused)
         let rejections = ClusterListener.Rejection.allCases.map { reason in
             (labels: [("reason", reason.rawValue)], value: Double(clusterRejections[reason] ?? 0))
         }
-        metrics.counter("rollcall_cluster_streams_rejected_total", "Streams rejected on the cluster port.", rejections)
+        metrics.counter("rollcall_cluster_streams_rejected_total", "Streams rejected on the cluster port, by reason.", rejections)
     }
 
     private func describeStore(_ metrics: inout MetricsText) {
-        metrics.counter("rollcall_store_commits_total", "Transactions.", store.commits)
+        metrics.counter("rollcall_store_commits_total", "Transactions of the store.", store.commits)
         metrics.counter("rollcall_store_rows_total", "Rows written.", store.rows)
         metrics.counter("rollcall_store_failures_total", "Transactions that failed.", store.failures)
-        metrics.gauge("rollcall_store_rows_waiting", "Rows that wait for the disk.", Double(store.rowsWaiting))
+        metrics.gauge("rollcall_store_rows_waiting", "Rows that wait to be written to disk.", Double(store.rowsWaiting))
         metrics.gauge(
-            "rollcall_store_bulk_rows_waiting", "Those of them that nobody waits for, and that others pass.",
+            "rollcall_store_bulk_rows_waiting",
+            "Rows of rollcall_store_rows_waiting that no caller waits for; urgent rows are written first.",
             Double(store.rowsInBulkWaiting))
-        metrics.gauge("rollcall_store_rows_unwritten", "Rows that failed writes left behind, tried again.", Double(store.rowsUnwritten))
+        metrics.gauge("rollcall_store_rows_unwritten", "Rows of failed writes, kept in memory and retried.", Double(store.rowsUnwritten))
         metrics.gauge(
-            "rollcall_store_slots_discarding", "Slots that moved away, whose rows are still to be removed from the disk.",
+            "rollcall_store_slots_discarding", "Slots that moved to other nodes and whose rows are still to be deleted from disk.",
             Double(store.slotsDiscarding))
-        metrics.counter("rollcall_store_damaged_files_total", "Damaged databases put aside at the start.", salvage == nil ? 0 : 1)
         metrics.counter(
-            "rollcall_store_damaged_rows_total", "Rows and pages of rows of a damaged database that could not be read.",
+            "rollcall_store_damaged_files_total", "Damaged databases that were moved aside at the start.", salvage == nil ? 0 : 1)
+        metrics.counter(
+            "rollcall_store_damaged_rows_total", "Rows, and pages of rows, of a damaged database that could not be read.",
             UInt64(salvage?.rowsDamaged ?? 0))
         metrics.gauge(
-            "rollcall_store_incomplete", "1 while rows of a damaged database may be missing that other nodes have.",
+            "rollcall_store_incomplete", "1 while rows of a damaged database may be missing here that other nodes have.",
             isStoreIncomplete ? 1 : 0)
         metrics.gauge(
-            "rollcall_store_files_missing", "1 while the database or its log was deleted or replaced under the node.",
+            "rollcall_store_files_missing", "1 while the database or its log is deleted or replaced although the node has it open.",
             hasStoreProblem ? 1 : 0)
         metrics.histogram("rollcall_store_commit_seconds", "Duration of a transaction.", store.commitSeconds)
     }
