@@ -93,14 +93,14 @@ struct Ledger {
         counts.recordsReceived += 1
         let population = population
         guard let user = population.user(named: status.userID), let index = index(of: user, for: watcher) else {
-            record(\.phantom, "\(population.name(of: watcher)) was told of somebody it does not watch")
+            record(\.phantom, "\(population.name(of: watcher)) received a record of a user it does not follow")
             return nil
         }
         check(status, of: user, watcher: watcher, at: seconds)
         var view = views[watcher][index]
         let isNewer = status.version > view.version
         if let onStream = view.onStream, status.version == onStream {
-            record(\.duplicate, "\(population.name(of: watcher)) was told \(status.version.text) of \(population.name(of: user)) twice")
+            record(\.duplicate, "\(population.name(of: watcher)) received \(status.version.text) of \(population.name(of: user)) twice")
         } else if let onStream = view.onStream, status.version < onStream {
             record(
                 \.stale,
@@ -126,10 +126,10 @@ struct Ledger {
         let allowed = allowed[user]
         let isLongAbsent = allowed.isAbsent && seconds - allowed.absentSince >= graceSeconds
         if status.statusType == .offline, !allowed.mayBeOffline, !isLongAbsent {
-            record(\.phantom, "\(population.name(of: user)) did not leave, and \(population.name(of: watcher)) was told OFFLINE")
+            record(\.phantom, "\(population.name(of: user)) did not disconnect, but \(population.name(of: watcher)) received OFFLINE")
         }
         if status.statusType == .unlogined, !allowed.mayBeUnlogined {
-            record(\.phantom, "\(population.name(of: user)) did not log out, and \(population.name(of: watcher)) was told UNLOGINED")
+            record(\.phantom, "\(population.name(of: user)) did not log out, but \(population.name(of: watcher)) received UNLOGINED")
         }
     }
 

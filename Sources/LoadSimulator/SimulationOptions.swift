@@ -76,11 +76,15 @@ public struct SimulationOptions: Sendable {
 
     /// Throws an error for the first setting that cannot be used, with its flag.
     public func validate() throws(Invalid) {
-        guard !targets.isEmpty else { throw Invalid(description: "--target: name at least one node") }
+        guard !targets.isEmpty else { throw Invalid(description: "--target: is empty; name at least one node as http://HOST:PORT") }
         guard (2...1_000_000).contains(users) else { throw Invalid(description: "--users: \(users) is not in 2...1000000") }
         guard (0..<users).contains(watch) else { throw Invalid(description: "--watch: \(watch) is not in 0..<\(users)") }
-        guard rate > 0, rate <= 1_000_000 else { throw Invalid(description: "--rate: \(rate) is not in 0...1000000 a second") }
-        guard duration > 0, duration <= 86_400 else { throw Invalid(description: "--duration: \(duration) is not in 0...86400 seconds") }
+        guard rate > 0, rate <= 1_000_000 else {
+            throw Invalid(description: "--rate: \(rate) is not more than 0 and at most 1000000 per second")
+        }
+        guard duration > 0, duration <= 86_400 else {
+            throw Invalid(description: "--duration: \(duration) is not more than 0 and at most 86400 seconds")
+        }
         guard (1...1_000).contains(streamsPerConnection) else {
             throw Invalid(description: "--streams-per-connection: \(streamsPerConnection) is not in 1...1000")
         }
@@ -88,7 +92,9 @@ public struct SimulationOptions: Sendable {
             throw Invalid(
                 description: "--connections: \(connectionsCount) × \(streamsPerConnection) streams are not enough for \(users) users")
         }
-        guard connectionsCount < 19_000 else { throw Invalid(description: "--connections: a process may open 20000 files") }
+        guard connectionsCount < 19_000 else {
+            throw Invalid(description: "--connections: \(connectionsCount) is not below 19000, the descriptors that a process may have")
+        }
     }
 
     /// The number of connections to open.

@@ -91,21 +91,21 @@ public struct SimulationReport: Codable, Sendable {
                 latency.max)
         }
         var text = line("scenario", "\(scenario), \(users) users on \(connections) connections, seed \(seed)")
-        text += line("logins", String(format: "%d in %.1f s, %d refused and tried again", users, loginSeconds, loginsRefused))
+        text += line("logins", String(format: "%d in %.1f s, %d refused and retried", users, loginSeconds, loginsRefused))
         text += line("login", milliseconds(login))
         text += line(
-            "changes", String(format: "%d in %.1f s (%.0f a second)", changes, loadSeconds, Double(changes) / max(loadSeconds, 0.001)))
-        text += line("pushes", String(format: "%d (%.0f a second)", pushes, Double(pushes) / max(loadSeconds, 0.001)))
+            "changes", String(format: "%d in %.1f s (%.0f per second)", changes, loadSeconds, Double(changes) / max(loadSeconds, 0.001)))
+        text += line("pushes", String(format: "%d (%.0f per second)", pushes, Double(pushes) / max(loadSeconds, 0.001)))
         text += line("change to push", milliseconds(changeToPush))
         text += line("change to answer", milliseconds(changeToAnswer))
         if !errorsByCode.isEmpty {
             text += line("errors", errorsByCode.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", "))
         }
-        text += line("reconnects", "\(reconnects), and \(moves) moves by a hint")
+        text += line("reconnects", "\(reconnects), and \(moves) after onReconnectHint")
         guard isVerifying else { return text }
         text += line("lost", "\(lost)") + line("stale", "\(stale)") + line("phantom", "\(phantom)") + line("duplicate", "\(duplicate)")
         text += line("coalesced", "\(coalesced)")
-        text += line("views right again after", secondsToConverge.map { String(format: "%.2f s", $0) } ?? "never")
+        text += line("views converged after", secondsToConverge.map { String(format: "%.2f s", $0) } ?? "never")
         text += line("counters compared", "\(countersCompared)")
         for difference in counterDifferences { text += line("  differs", difference) }
         for example in examples { text += line("  example", example) }

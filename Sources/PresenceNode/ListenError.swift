@@ -19,10 +19,11 @@ public struct ListenError: Error, Equatable, Sendable, CustomStringConvertible {
     init?(_ error: any Error, setting: String, address: HostPort) {
         switch error {
         case let error as IOError where error.errnoCode == EADDRINUSE:
-            self.init(setting: setting, address: address, problem: "the port is taken; stop the process that has it, or give another one")
+            self.init(
+                setting: setting, address: address, problem: "the port is in use; stop the process that uses it, or give another port")
         case let error as IOError: self.init(setting: setting, address: address, problem: "\(error)")
         case let error as SocketAddressError.UnknownHost:
-            let problem = "\(error.errorDescription); give an address of this machine, or a name of one"
+            let problem = "\(error.errorDescription); give an address of this machine or a name that resolves to one"
             self.init(setting: setting, address: address, problem: problem)
         default: return nil
         }

@@ -52,7 +52,7 @@ public final class RollcallNode: @unchecked Sendable {
             canBeCompleted: !configuration.join.isEmpty)
         if let salvage = store.salvage {
             logger.error(
-                "the database was damaged; it was put aside, and a new one takes the rest from the other nodes",
+                "the database is damaged; it was moved aside, and a new database receives the missing rows from the other nodes",
                 metadata: [
                     "problem": "\(salvage.problem)", "damaged": "\(salvage.damagedFile)", "rowsKept": "\(salvage.rowsKept)",
                     "rowsDamaged": "\(salvage.rowsDamaged)",
@@ -170,7 +170,8 @@ public final class RollcallNode: @unchecked Sendable {
             try store.keep(generation: peer.generation)
         } catch {
             logger.warning(
-                "the generation is not on disk; a clock that goes back may keep the next process out", metadata: ["error": "\(error)"])
+                "the generation of this process could not be written to disk; if the clock is set back, the cluster may refuse the next start",
+                metadata: ["error": "\(error)"])
         }
     }
 
@@ -247,7 +248,7 @@ public final class RollcallNode: @unchecked Sendable {
 
     /// The members compare digests when they meet, and then in turn: after two rounds what they have is here too.
     private func completeStore() {
-        state.notReady = "incomplete: the database was damaged, and no other member has been met yet"
+        state.notReady = "incomplete: the database was damaged, and no other member is connected yet"
         let settleDuration = TimeAmount.nanoseconds((configuration.core.digestInterval * 2).wholeNanoseconds)
         shell.eventLoop.when({ self.hasMetMember || self.isStopping }, until: .distantFuture).whenSuccess {
             guard !self.isStopping else { return }

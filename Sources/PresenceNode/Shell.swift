@@ -86,8 +86,8 @@ final class Shell: @unchecked Sendable {
         if let absence = node.absence(at: Clock.now()) {
             logger.warning(
                 """
-                the data directory was last written \(absence.components.seconds / 86_400) days ago: if the cluster went on meanwhile, \
-                subscriptions that have ended may come back; then stop this node, remove its data directory, and start it again
+                the data directory was last written \(absence.components.seconds / 86_400) days ago; if the cluster was running meanwhile, ended \
+                subscriptions may return: stop this node, delete its data directory, and start it again
                 """)
         }
         node.loaded(at: Clock.now()) { row in
@@ -258,9 +258,10 @@ final class Shell: @unchecked Sendable {
         case .transmit(let peer): links.transmit(to: peer, id: node.peerID(peer))
         case .place(let members): place(members)
         case .superseded(let other):
-            logger.critical("another process runs as this node; stop one of them", metadata: ["address": "\(other.address)"])
+            logger.critical("another process uses the ID of this node; stop one of them", metadata: ["address": "\(other.address)"])
         case .membership(let id, let isAlive):
-            logger.notice(isAlive ? "member joined" : node.hasLeft(id) ? "member left" : "member lost", metadata: ["member": "\(id)"])
+            logger.notice(
+                isAlive ? "member joined" : node.hasLeft(id) ? "member left" : "member declared dead", metadata: ["member": "\(id)"])
         }
     }
 
@@ -311,9 +312,9 @@ final class Shell: @unchecked Sendable {
         guard isDurable != isStoreSound, !isStopped else { return }
         isStoreSound = isDurable
         if case .failure(let error) = result {
-            logger.error("store: \(error); durable changes are answered 50001 until it takes rows again")
+            logger.error("store: \(error); durable changes are refused with 50001 until a write succeeds")
         } else {
-            logger.notice("store: takes rows again, and has what it had refused")
+            logger.notice("store: writes succeed again, and all rows of failed writes are on disk")
         }
     }
 

@@ -8,10 +8,10 @@ import PresenceNode
 
 /// The options with which commands for people at a terminal find a node and log in.
 struct ClientOptions: ParsableArguments {
-    @Option(help: "The node's URL.") var target = "http://127.0.0.1:7600"
-    @Option(help: "The app ID.") var app = "default"
-    @Option(help: "A token (default: one made with the development key).") var token: String?
-    @Flag(help: "Do not check the node's TLS certificate.") var insecure = false
+    @Option(help: "URL of a node's client port.") var target = "http://127.0.0.1:7600"
+    @Option(help: "App ID.") var app = "default"
+    @Option(help: "Token (default: one signed with the development key).") var token: String?
+    @Flag(help: "Accept any TLS certificate of the node.") var insecure = false
 
     /// A token for `user`: the given one, or one that is made with the development key.
     func bearer(user: String) async throws -> String {

@@ -8,14 +8,15 @@ import PresenceWire
 /// `rollcall cluster …`: the commands of operators.
 struct ClusterCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cluster", abstract: "Look at a cluster, drain a node, forget one, and ask why somebody is shown as online.",
+        commandName: "cluster",
+        abstract: "Show the members and the ring, drain a node, remove a dead node, and explain what a viewer sees.",
         subcommands: [MembersCommand.self, RingCommand.self, DrainCommand.self, ForgetCommand.self, ExplainCommand.self])
 }
 
 /// The options with which the commands of operators reach a node's ops port and log in.
 struct OpsOptions: ParsableArguments {
-    @Option(help: "The node's ops port.") var ops = "http://127.0.0.1:7602"
-    @Option(help: "A token with role admin (default: one made with the development key).") var token: String?
+    @Option(help: "URL of a node's ops port.") var ops = "http://127.0.0.1:7602"
+    @Option(help: "Token with role admin (default: one signed with the development key).") var token: String?
 
     /// Carries out an operator's operation and returns its answer.
     func call(_ operation: String, _ body: [UInt8] = Array("{}".utf8)) async throws -> JSONValue {
@@ -40,7 +41,8 @@ struct OpsOptions: ParsableArguments {
 
 /// `rollcall cluster members`: prints the nodes and their states.
 struct MembersCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "members", abstract: "Who is in the cluster, as one node sees it.")
+    static let configuration = CommandConfiguration(
+        commandName: "members", abstract: "List the members of the cluster as one node sees them: name, state, address.")
     @OptionGroup var ops: OpsOptions
 
     func run() async throws {
@@ -52,7 +54,8 @@ struct MembersCommand: AsyncParsableCommand {
 
 /// `rollcall cluster ring`: prints the number of slots that each node owns.
 struct RingCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "ring", abstract: "How the slots are spread, as one node sees it.")
+    static let configuration = CommandConfiguration(
+        commandName: "ring", abstract: "List the slots that each member owns, as one node sees them.")
     @OptionGroup var ops: OpsOptions
 
     func run() async throws {
@@ -67,12 +70,13 @@ struct RingCommand: AsyncParsableCommand {
 /// `rollcall cluster drain`: prepares a node for its stop.
 struct DrainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "drain", abstract: "Have a node give its slots and its clients to the others; it runs on, and can be stopped then.")
+        commandName: "drain",
+        abstract: "Move the slots and clients of a node to the other nodes. The node keeps running and can then be stopped.")
     @OptionGroup var ops: OpsOptions
 
     func run() async throws {
         guard case .bool(true)? = try await ops.call("drain")["isDraining"] else {
-            throw CommandFailure(description: "there is no other node that could take over", code: 1)
+            throw CommandFailure(description: "the node is not draining: no other node is alive that could take over its slots", code: 1)
         }
         Terminal.line("draining")
     }
@@ -83,9 +87,9 @@ struct ForgetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "forget",
         abstract:
-            "Say that a node that is dead will not come back. Until then it is missed: the last node of a cluster takes no durable change.")
+            "Remove a dead node that will not return. Until then it counts towards the quorum.")
     @OptionGroup var ops: OpsOptions
-    @Argument(help: "The node's name, as `rollcall cluster members` shows it.") var node: String
+    @Argument(help: "Name of the dead node, as `rollcall cluster members` shows it.") var node: String
 
     func run() async throws {
         var body = JSONWriter()
@@ -98,10 +102,10 @@ struct ForgetCommand: AsyncParsableCommand {
 /// `rollcall cluster explain`: prints the reasons for a user's status.
 struct ExplainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "explain", abstract: "Why a viewer is shown what it is shown of a user: the answer to \"why is she shown online?\".")
+        commandName: "explain", abstract: "Explain what a viewer sees of a user, and why.")
     @OptionGroup var ops: OpsOptions
-    @Option(help: "Who looks.") var viewer: String
-    @Option(help: "Who is seen.") var target: String
+    @Option(help: "User ID of the viewer.") var viewer: String
+    @Option(help: "User ID of the user who is seen.") var target: String
 
     func run() async throws {
         var body = JSONWriter()
@@ -113,7 +117,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let owner = said["ownerOfTarget"]
         let status = owner?["userStatus"]
         Terminal.line(
-            "\(target) is \(status?["statusType"]?.text ?? "?"), says the owner, \(owner?["node"]?.text ?? "a node that did not answer")")
+            "\(target) is \(status?["statusType"]?.text ?? "?") at its owner, \(owner?["node"]?.text ?? "which did not answer")")
         for reason in owner?["because"]?.elements ?? [] { Terminal.line("  because \(reason.text ?? "?")") }
         for reason in said["ownerOfViewer"]?["because"]?.elements ?? [] { Terminal.line("to \(viewer): \(reason.text ?? "?")") }
         let version = status?["version"]?.text

@@ -8,12 +8,12 @@ import UnixSignals
 /// `rollcall demo`: three nodes on loopback, a simulated population, and a live view.
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "demo", abstract: "Three nodes on loopback, a simulated population, and a live view. Ends with Ctrl-C.")
+        commandName: "demo", abstract: "Run three nodes on loopback with simulated users, and show live figures until Ctrl-C.")
 
-    @Option(help: "Users.") var users = 1_000
-    @Option(help: "How many others each user watches.") var watch = 20
-    @Option(help: "Changes a second.") var rate = 200.0
-    @Option(help: "Seconds of load; then the demo ends by itself (default: until Ctrl-C).") var duration: Double?
+    @Option(help: "Number of users.") var users = 1_000
+    @Option(help: "Number of other users that each user follows.") var watch = 20
+    @Option(help: "Status changes per second.") var rate = 200.0
+    @Option(help: "Seconds of load, after which the demo ends (default: until Ctrl-C).") var duration: Double?
 
     func run() async throws {
         try bootstrapLogging(level: "error", format: "text")
@@ -94,8 +94,8 @@ struct DemoCommand: AsyncParsableCommand {
             let text = [
                 "members               \(members)", "phase                 \(progress.phase)",
                 "users online          \(progress.usersLive)",
-                String(format: "changes a second      %.0f", Double(progress.changes - last.changes) / elapsed),
-                String(format: "pushes a second       %.0f", Double(progress.pushes - last.pushes) / elapsed),
+                String(format: "changes per second    %.0f", Double(progress.changes - last.changes) / elapsed),
+                String(format: "pushes per second     %.0f", Double(progress.pushes - last.pushes) / elapsed),
                 String(format: "change to push        p50 %.2f ms   p99 %.2f ms", progress.p50Milliseconds, progress.p99Milliseconds),
             ]
             if Terminal.isInteractive {

@@ -8,28 +8,28 @@ import UnixSignals
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",
-        abstract: "Run a node. With no flags: one node on loopback, SQLite in ./rollcall-data, development keys.",
-        discussion: "Settings come from flags, then ROLLCALL_… environment variables, then the YAML file.")
+        abstract: "Run a node. Without flags: one node on loopback, SQLite in ./rollcall-data, development key.",
+        discussion: "Flags override ROLLCALL_… environment variables, which override the YAML file. SIGHUP reads the certificates again.")
 
-    @Option(help: "A YAML file with settings.") var config: String?
+    @Option(help: "YAML file with settings.") var config: String?
     @Option(help: "The node's name in its cluster (default: the host name).") var nodeId: String?
-    @Option(help: "Where clients connect (default 127.0.0.1:7600).") var listen: String?
-    @Option(help: "Where other nodes connect (default 127.0.0.1:7601).") var clusterListen: String?
-    @Option(help: "The address that other nodes are told (default: --cluster-listen).") var advertise: String?
-    @Option(help: "Where operators connect (default 127.0.0.1:7602).") var opsListen: String?
-    @Option(help: "Cluster addresses to join through: HOST:PORT,…") var join: String?
-    @Option(help: "Where durable data lives (default ./rollcall-data).") var dataDir: String?
+    @Option(help: "Address for clients (default 127.0.0.1:7600).") var listen: String?
+    @Option(help: "Address for other nodes (default 127.0.0.1:7601).") var clusterListen: String?
+    @Option(help: "Address under which other nodes reach this node (default: --cluster-listen).") var advertise: String?
+    @Option(help: "Address for operators and Prometheus (default 127.0.0.1:7602).") var opsListen: String?
+    @Option(help: "Cluster addresses of nodes to join: HOST:PORT,…") var join: String?
+    @Option(help: "Data directory (default ./rollcall-data).") var dataDir: String?
     @Option(help: "The cluster's name (default rollcall).") var cluster: String?
-    @Flag(help: "Take the built-in development key; loopback only.") var dev = false
-    @Option(help: "PEM file with the clients' TLS certificate chain.") var tlsCertificate: String?
-    @Option(help: "PEM file with its key.") var tlsKey: String?
-    @Option(help: "PEM file with this node's certificate for links between nodes.") var clusterTlsCertificate: String?
-    @Option(help: "PEM file with its key.") var clusterTlsKey: String?
-    @Option(help: "PEM file with the authority that signs the nodes' certificates.") var clusterTlsCa: String?
-    @Flag(help: "Open the cluster port to other machines without a secret and without TLS.") var insecureCluster = false
-    @Option(help: "Event loops, 1 to 64 (default: one a core).") var loops: Int?
-    @Option(help: "trace, debug, info, notice, warning or error (default info).") var logLevel: String?
-    @Option(help: "text or json (default text).") var logFormat: String?
+    @Flag(help: "Accept tokens of the built-in development key; only on loopback addresses.") var dev = false
+    @Option(help: "PEM file with the TLS certificate chain for clients.") var tlsCertificate: String?
+    @Option(help: "PEM file with the key of --tls-certificate.") var tlsKey: String?
+    @Option(help: "PEM file with the TLS certificate for links between nodes.") var clusterTlsCertificate: String?
+    @Option(help: "PEM file with the key of --cluster-tls-certificate.") var clusterTlsKey: String?
+    @Option(help: "PEM file with the certificate authority of the nodes.") var clusterTlsCa: String?
+    @Flag(help: "Allow a cluster port on other addresses than loopback without a secret and without TLS.") var insecureCluster = false
+    @Option(help: "Event loops, 1 to 64 (default: one per core).") var loops: Int?
+    @Option(help: "Log level: trace, debug, info, notice, warning or error (default info).") var logLevel: String?
+    @Option(help: "Log format: text or json (default text).") var logFormat: String?
 
     private var flags: [String: String] {
         let given: [(String, String?)] = [
@@ -50,7 +50,7 @@ struct ServeCommand: AsyncParsableCommand {
         let logger = Logger(label: "rollcall")
         if configuration.isClusterOpen {
             logger.warning(
-                "the cluster port is open to everybody who reaches it: there is neither a secret nor TLS between the nodes",
+                "the cluster port accepts every node that reaches it, because neither a cluster secret nor TLS is configured",
                 metadata: ["cluster": "\(configuration.clusterListen)"])
         }
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup)
@@ -86,14 +86,14 @@ struct ServeCommand: AsyncParsableCommand {
         Terminal.line(
             """
 
-            Development mode: the key is built in, so listen on loopback only. A token for alice, valid for a day:
+            Development mode: tokens are signed with the built-in key, and the node listens on loopback only. A token for alice, valid for a day:
 
               \(token)
 
-            Log in and watch what happens (the open stream is the session):
+            Log in as alice and watch the events (the open stream is the session):
               curl -N\(insecure) -H 'Authorization: Bearer \(token)' '\(url)/v1/events?platform=web'
 
-            In another terminal, set a status:
+            In a second terminal, set a status:
               curl\(insecure) -H 'Authorization: Bearer \(token)' -d '{"customStatus":"in a meeting"}' \(url)/v1/setSelfStatus
 
             """)

@@ -9,26 +9,28 @@ extension Scenario: ExpressibleByArgument {}
 /// `rollcall simulate`: presses a cluster and, with `--verify`, checks every push.
 struct SimulateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "simulate", abstract: "Press a cluster with many users; with --verify, check every push.",
-        discussion: "Exits with 1 when --verify finds a difference that coalescing does not explain.")
+        commandName: "simulate", abstract: "Put a cluster under load with many simulated users; with --verify, check every push.",
+        discussion:
+            "Exits with 1 when --verify finds a lost, stale, duplicate or unexpected push, or a counter that differs from the ledger.")
 
-    @Option(help: "The nodes' client ports: URL,…") var target = "http://127.0.0.1:7600"
-    @Option(help: "The nodes' ops ports, to compare counters: URL,…") var ops: String?
-    @Option(help: "\(Scenario.allCases.map(\.rawValue).joined(separator: ", ")).") var scenario = Scenario.mesh
-    @Option(help: "Users.") var users = 1_000
-    @Option(help: "How many others each user watches.") var watch = 20
-    @Option(help: "Changes a second, open loop.") var rate = 500.0
+    @Option(help: "Client ports of the nodes: URL,…") var target = "http://127.0.0.1:7600"
+    @Option(help: "Ops ports of the nodes, whose counters are compared with the ledger: URL,…") var ops: String?
+    @Option(help: "Scenario: \(Scenario.allCases.map(\.rawValue).joined(separator: ", ")).") var scenario = Scenario.mesh
+    @Option(help: "Number of users.") var users = 1_000
+    @Option(help: "Number of other users that each user follows.") var watch = 20
+    @Option(help: "Status changes per second, sent at fixed times whether or not earlier ones are answered.") var rate = 500.0
     @Option(help: "Seconds of load.") var duration = 10.0
-    @Option(help: "Client connections (default: one for 50 users).") var connections = 0
-    @Option(help: "Event streams on one connection at most.") var streamsPerConnection = 500
-    @Option(help: "Logins a second at the start.") var loginRate = 2_000.0
-    @Option(help: "Connect from 127.0.0.2 to 127.0.0.N, so that ports do not run out.") var sourceAddresses = 1
-    @Option(help: "Starts all random choices.") var seed: UInt64 = UInt64.random(in: 1...1_000_000)
-    @Flag(help: "Keep a ledger and fail on any difference.") var verify = false
-    @Option(help: "Seconds to wait for quiet after the load.") var settle = 10.0
-    @Option(help: "Write the report as JSON.") var json: String?
-    @Option(help: "Write the report as a web page.") var html: String?
-    @Option(help: "A file with the app's HS256 secret (default: the development key).") var secretFile: String?
+    @Option(help: "Client connections (default: one for each 50 users).") var connections = 0
+    @Option(help: "Most event streams on one connection.") var streamsPerConnection = 500
+    @Option(help: "Logins per second at the start.") var loginRate = 2_000.0
+    @Option(help: "Number of source addresses: connect from 127.0.0.2 to 127.0.0.N, so that local ports do not run out.")
+    var sourceAddresses = 1
+    @Option(help: "Seed of all random choices.") var seed: UInt64 = UInt64.random(in: 1...1_000_000)
+    @Flag(help: "Record every expected push in a ledger, and fail on any difference.") var verify = false
+    @Option(help: "Most seconds to wait after the load until no more pushes arrive.") var settle = 10.0
+    @Option(help: "File for the report as JSON.") var json: String?
+    @Option(help: "File for the report as HTML.") var html: String?
+    @Option(help: "File with the app's HS256 secret (default: the development key).") var secretFile: String?
 
     func run() async throws {
         var options = SimulationOptions(targets: try Self.targets(target, "--target"))

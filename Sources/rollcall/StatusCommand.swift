@@ -6,7 +6,7 @@ import PresenceWire
 
 /// `rollcall status U…`: prints the status of users.
 struct StatusCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "status", abstract: "Show users' statuses.")
+    static let configuration = CommandConfiguration(commandName: "status", abstract: "Show the status of users.")
 
     @Argument(help: "User IDs.") var users: [String]
     @OptionGroup var client: ClientOptions
@@ -33,7 +33,9 @@ struct StatusCommand: AsyncParsableCommand {
         for status in answer["userStatusList"]?.elements ?? [] { Terminal.line(StatusLine.text(status)) }
         let errors = answer["errorUserList"]?.elements ?? []
         for error in errors { Terminal.error("\(error["userID"]?.text ?? "?"): \(error["reason"]?.text ?? "?")") }
-        if !errors.isEmpty { throw CommandFailure(description: "\(errors.count) of \(users.count) users could not be asked", code: 1) }
+        if !errors.isEmpty {
+            throw CommandFailure(description: "\(errors.count) of \(users.count) users have no answer; the lines above say why", code: 1)
+        }
     }
 }
 

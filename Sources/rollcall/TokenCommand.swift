@@ -5,18 +5,18 @@ import PresenceWire
 
 /// `rollcall token`: prints a token.
 struct TokenCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "token", abstract: "Print a token (and nothing else).")
+    static let configuration = CommandConfiguration(commandName: "token", abstract: "Print a token for a user, and nothing else.")
 
-    @Option(help: "The user ID.") var user: String
-    @Option(help: "The app ID.") var app = "default"
-    @Flag(help: "A token for an app's back end (role admin).") var admin = false
-    @Option(help: "Seconds until it ends.") var expiry = 86_400
-    @Option(help: "A file with the app's HS256 secret (default: the development key).") var secretFile: String?
+    @Option(help: "User ID, 1 to 64 bytes.") var user: String
+    @Option(help: "App ID, 1 to 64 bytes.") var app = "default"
+    @Flag(help: "Give the token the role admin, for an app's back end and for operators.") var admin = false
+    @Option(help: "Seconds until the token expires.") var expiry = 86_400
+    @Option(help: "File with the app's HS256 secret (default: the development key).") var secretFile: String?
 
     func validate() throws {
-        guard Limits.isValidName(user) else { throw ValidationError("--user: must be 1 to 64 bytes without control characters") }
-        guard Limits.isValidName(app) else { throw ValidationError("--app: must be 1 to 64 bytes without control characters") }
-        guard expiry > 0 else { throw ValidationError("--expiry: must be at least 1 second") }
+        guard Limits.isValidName(user) else { throw ValidationError("--user: \"\(user)\" is not 1 to 64 bytes without control characters") }
+        guard Limits.isValidName(app) else { throw ValidationError("--app: \"\(app)\" is not 1 to 64 bytes without control characters") }
+        guard expiry > 0 else { throw ValidationError("--expiry: \(expiry) is not at least 1 second") }
     }
 
     func run() async throws {

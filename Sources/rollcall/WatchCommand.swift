@@ -7,11 +7,11 @@ import PresenceWire
 /// `rollcall watch --user U [TARGET…]`: logs in and prints every event.
 struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "watch", abstract: "Log in as a user and print what the user is told, until Ctrl-C.")
+        commandName: "watch", abstract: "Log in as a user and print every event of the session, until Ctrl-C.")
 
-    @Option(help: "The user to log in as.") var user: String
-    @Argument(help: "Users to follow from now on.") var targets: [String] = []
-    @Option(help: "The platform to log in from.") var platform = "terminal"
+    @Option(help: "User to log in as.") var user: String
+    @Argument(help: "Users to follow; the subscriptions stay after the command ends.") var targets: [String] = []
+    @Option(help: "Platform of the session.") var platform = "terminal"
     @OptionGroup var client: ClientOptions
 
     func run() async throws {
@@ -64,7 +64,7 @@ struct WatchCommand: AsyncParsableCommand {
         guard let response, [429, 503].contains(response.status), let problem = try? JSONReader.read(response.body),
             case .integer(let seconds)? = problem["retryAfter"]
         else { return false }
-        Terminal.error("the node has too much to do; trying again in \(seconds) s")
+        Terminal.error("the node asked to retry later (HTTP \(response.status)); trying again in \(seconds) s")
         try await Task.sleep(for: .seconds(min(max(seconds, 0), 3_600)) + .milliseconds(Int.random(in: 0..<1_000)))
         return true
     }

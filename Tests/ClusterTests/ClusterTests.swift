@@ -67,7 +67,7 @@ import Testing
     @Test func aNodeThatTheClusterRefusesDoesNotStart() async throws {
         let fixture = try await Fixture.start { $0.clusterSecret = "the secret of this cluster" }
         for secret in ["another one, as long", nil] {
-            try await expectRefused(fixture, "its cluster secret is not this node's") { $0.clusterSecret = secret }
+            try await expectRefused(fixture, "its cluster secret differs from that of this node") { $0.clusterSecret = secret }
         }
         try await expectRefused(fixture, "cluster \"another\" is not \"rollcall\"") { $0.cluster = "another" }
         #expect(try await fixture.nodes[0].metricsText().contains("rollcall_members{state=\"alive\"} 1\n"))
@@ -99,20 +99,21 @@ import Testing
             configuration.clusterTLSAuthority = "\(folder)/node.pem"
         }
         let fixture = try await Fixture.start(nodes: 2, in: temporary) { use(&$0, "node") }
-        try await expectRefused(fixture, "TLS is not possible: TLSV1_ALERT_UNKNOWN_CA") { use(&$0, "stranger") }
-        try await expectRefused(fixture, "it closes connections without an answer: it may use TLS, this node does not") { configuration in
+        try await expectRefused(fixture, "the TLS handshake failed: TLSV1_ALERT_UNKNOWN_CA") { use(&$0, "stranger") }
+        try await expectRefused(fixture, "the peer closes connections without an answer; the peer may use TLS, this node does not") {
+            configuration in
             (configuration.clusterTLSCertificate, configuration.clusterTLSKey, configuration.clusterTLSAuthority) = (nil, nil, nil)
         }
         try await fixture.stop()
         let open = try await Fixture.start(nodes: 1)
-        try await expectRefused(open, "it answers nothing in TLS: it may not use TLS") { use(&$0, "node") }
+        try await expectRefused(open, "the peer does not answer in TLS; the peer may not use TLS, this node does") { use(&$0, "node") }
         try await open.stop()
     }
 
     @Test func aContactPointThatIsNoClusterPortIsNamed() async throws {
         let fixture = try await Fixture.start(nodes: 1)
         let client = HostPort(host: "127.0.0.1", port: fixture.nodes[0].ports.client)
-        try await expectRefused(fixture, "no node's cluster port: HTTP status 404") { $0.join = [client] }
+        try await expectRefused(fixture, "not a Rollcall cluster port: the peer answered with HTTP status 404") { $0.join = [client] }
         try await fixture.stop()
     }
 
@@ -137,7 +138,7 @@ import Testing
         for outcome in await [one, other] {
             do { serving.append(try outcome.get()) } catch let error as JoinError { reasons.append(error.reason) }
         }
-        #expect(serving.count <= 1 && reasons.allSatisfy { $0.hasSuffix("its cluster secret is not this node's") })
+        #expect(serving.count <= 1 && reasons.allSatisfy { $0.hasSuffix("its cluster secret differs from that of this node") })
         for node in serving { try await node.stop() }
         try await fixture.stop()
     }

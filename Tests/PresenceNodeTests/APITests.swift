@@ -66,7 +66,7 @@ import Testing
             (#"{"visibility":"some"}"#, 6017, "visibility: \"some\" is not one of everyone, friends, list, nobody"),
             (#"{"visibility":7}"#, 6017, "visibility: must be a string"),
             (#"{"invisible":"yes"}"#, 6017, "invisible: must be true or false"),
-            (#"{"userIDs":[\#(ids(101))]}"#, 6017, "userIDs: 101 users, at most 100"), (#"{"userIDs":["bob",""]}"#, 7003, "userIDs[1]"),
+            (#"{"userIDs":[\#(ids(101))]}"#, 6017, "userIDs: has 101 users; at most 100"), (#"{"userIDs":["bob",""]}"#, 7003, "userIDs[1]"),
         ] {
             let error = #expect(throws: Problem.self) { try parse(.setVisibility, body) }
             #expect(error?.code == code && error?.detail.hasPrefix(problem) == true, "\(String(describing: error))")

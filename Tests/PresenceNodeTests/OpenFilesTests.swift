@@ -37,7 +37,7 @@ import Testing
         try shell("cd \(folder); F=$(basename \(folder)); \(command)")
         let result = await persist([row("bob")], in: store)
         guard case .failure(.failed(let problem)) = result else { return _ = Issue.record("\(result)") }
-        #expect(problem.hasPrefix("\(file)\(ending) is "))
+        #expect(problem.hasPrefix("\(file)\(ending) was "))
         #expect(store.problem == problem && store.statistics.rowsUnwritten == 1)
         store.close()
         try shell("rm -rf \(folder).aside")

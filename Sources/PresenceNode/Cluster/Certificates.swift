@@ -29,7 +29,7 @@ final class Certificates: Sendable {
 
     /// Reads the files again, and says in the log what became of that. Files that cannot be used change nothing.
     func reload(_ logger: Logger) {
-        if sources.isEmpty { logger.notice("no certificates are configured, so there are none to read again") }
+        if sources.isEmpty { logger.notice("no certificates are configured, so none are reloaded") }
         for source in sources { source.reload(logger) }
     }
 }
@@ -62,7 +62,7 @@ struct CertificateSource {
     }
 
     private static func unusable(_ setting: String, _ certificate: String, _ key: String, _ error: any Error) -> ConfigurationError {
-        ConfigurationError(setting: setting, problem: "\(certificate) and \(key) are not a certificate and its key in PEM: \(error)")
+        ConfigurationError(setting: setting, problem: "\(certificate) and \(key) are not a PEM certificate and its key: \(error)")
     }
 
     private static func text(_ file: String) throws -> String { try String(contentsOfFile: file, encoding: .utf8) }
@@ -85,11 +85,11 @@ struct CertificateSource {
         let files: Logger.Metadata = ["setting": "\(setting)", "certificate": "\(certificateFile)", "key": "\(keyFile)"]
         do {
             try reloader.reload()
-            logger.notice("certificate read again; connections that begin now see it", metadata: files)
+            logger.notice("certificate reloaded; new connections use it", metadata: files)
         } catch {
             let problem: Logger.Metadata = ["problem": "\(error)"]
             logger.error(
-                "certificate not read again: the files are no certificate and its key in PEM; the one from before stays in use",
+                "certificate not reloaded: the files are not a PEM certificate and its key; the previous certificate stays in use",
                 metadata: files.merging(problem) { $1 })
         }
     }

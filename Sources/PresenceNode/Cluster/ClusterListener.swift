@@ -60,10 +60,14 @@ final class ClusterListener: HTTPServerDelegate {
         let isTrial = target.elementsEqual(Self.trialPath)
         let isHello = target.elementsEqual(Self.helloPath)
         guard isBatch || isHello || isTrial || target.elementsEqual(Self.proofPath) else {
-            return reject(.unknownPath, .noSuchPath("this port is for nodes of the cluster"), request.stream, connection)
+            return reject(
+                .unknownPath,
+                .noSuchPath("no such path; this port is for nodes of the cluster, clients use the client port (7600 by default)"),
+                request.stream, connection)
         }
         guard request.method == .post else {
-            return reject(.wrongMethod, .wrongMethod("nodes of the cluster send POST"), request.stream, connection, allow: "POST")
+            return reject(
+                .wrongMethod, .wrongMethod("the paths of the cluster port support only POST"), request.stream, connection, allow: "POST")
         }
         if isBatch { return batch(target.dropFirst(Self.batchPath.count), bytes, request.stream, connection) }
         if isHello { return hello(bytes, request.stream, connection) }
@@ -80,10 +84,10 @@ final class ClusterListener: HTTPServerDelegate {
     private func hello(_ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection) {
         guard shell.isStarted else { return reject(.notStarted, 503, "starting", stream, connection) }
         guard bytes.isEmpty else {
-            let reason = "the hello must be empty: this node speaks protocol version \(Hello.protocolVersion)"
+            let reason = "the hello is not empty; this node uses protocol version \(Hello.protocolVersion)"
             return reject(.junk, 400, reason, stream, connection)
         }
-        guard connection.applicationState == nil else { return reject(.junk, 400, "say hello once", stream, connection) }
+        guard connection.applicationState == nil else { return reject(.junk, 400, "a second hello on one connection", stream, connection) }
         let sender = Sender(nonce: ClusterSecret.nonce())
         connection.applicationState = sender
         respond(200, sender.nonce, stream, connection)
@@ -97,15 +101,15 @@ final class ClusterListener: HTTPServerDelegate {
     ) {
         guard shell.isStarted else { return reject(.notStarted, 503, "starting", stream, connection) }
         guard let sender = connection.applicationState as? Sender, !sender.hasTried else {
-            return reject(.noHello, 409, "say hello first", stream, connection)
+            return reject(.noHello, 409, "a proof without a hello before it, or a second proof", stream, connection)
         }
         sender.hasTried = true
         let size = ClusterSecret.bytesCount
         let (nonce, proof) = (Array(bytes.prefix(size)), Array(bytes.dropFirst(size).prefix(size)))
         let card = Array(bytes.dropFirst(2 * size))
         guard shell.secret.isValid(proof, of: .caller, caller: nonce, listener: sender.nonce, hello: card) else {
-            log("a caller's cluster secret is not this node's", of: connection, as: "secret")
-            return reject(.wrongSecret, 403, "the cluster secret is not this node's", stream, connection)
+            log("the cluster secret of the caller differs from that of this node", of: connection, as: "secret")
+            return reject(.wrongSecret, 403, "the cluster secret differs from that of this node", stream, connection)
         }
         let hello: Hello
         do throws(DecodeError) { hello = try Hello(card) } catch { return reject(.junk, 400, "not a hello: \(error)", stream, connection) }
@@ -125,10 +129,11 @@ final class ClusterListener: HTTPServerDelegate {
         _ number: some Sequence<UInt8>, _ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection
     ) {
         guard let sender = connection.applicationState as? Sender, sender.proven != nil else {
-            return reject(.noHello, 409, "say hello and prove the secret first", stream, connection)
+            return reject(.noHello, 409, "a batch without a hello and a proof before it", stream, connection)
         }
         guard let number = UInt64(String(decoding: Array(number), as: UTF8.self)), let isNext = sender.order.arrives(number) else {
-            return reject(.junk, 400, "the path must end in the number of the batch, counted from 0 on each connection", stream, connection)
+            return reject(
+                .junk, 400, "the path does not end in the number of the batch, counted from 0 on each connection", stream, connection)
         }
         guard isNext else { return sender.order.keep(number, BatchOrder.Batch(bytes: Array(bytes), stream: stream)) }
         take(bytes, from: sender, stream, connection)
@@ -143,7 +148,7 @@ final class ClusterListener: HTTPServerDelegate {
             let isTaken = try shell.update { node, now in
                 try node.receive(batch: bytes, from: hello.sender.id, on: hello.connection, at: now)
             }
-            guard isTaken else { return reject(.refused, 409, "a later connection of this node has replaced this one", stream, connection) }
+            guard isTaken else { return reject(.refused, 409, "a newer connection of this node replaced this one", stream, connection) }
             respond(200, [], stream, connection)
         } catch { reject(.junk, 400, "not a batch: \(error)", stream, connection) }
     }

@@ -11,7 +11,7 @@ struct ClusterTLS: Sendable {
         let roots: NIOSSLTrustRoots
         do { roots = .certificates(try NIOSSLCertificate.fromPEMFile(authority ?? "")) } catch {
             throw ConfigurationError(
-                setting: "cluster-tls-ca", problem: "\(authority ?? "") is no authority's certificate in PEM: \(error)")
+                setting: "cluster-tls-ca", problem: "\(authority ?? "") is not a PEM certificate of an authority: \(error)")
         }
         var listening = TLSConfiguration.makeServerConfigurationWithMTLS(
             certificateChain: source.chain, privateKey: source.key, trustRoots: roots)

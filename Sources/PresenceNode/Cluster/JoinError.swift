@@ -5,5 +5,5 @@ public struct JoinError: Error, Equatable, Sendable, CustomStringConvertible {
 
     public init(reason: String) { self.reason = reason }
 
-    public var description: String { "the cluster refuses this node, \(reason)" }
+    public var description: String { "the cluster refuses this node: \(reason)" }
 }

@@ -49,7 +49,7 @@ final class Links {
         resolvingCount -= 1
         guard !isClosed else { return }
         if addresses.isEmpty, repeated.isDue(contact.host, "", at: .now()) {
-            shell.logger.warning("contact point is not known to DNS", metadata: ["name": "\(contact.host)"])
+            shell.logger.warning("name of a contact point (join) does not resolve", metadata: ["name": "\(contact.host)"])
         }
         for address in addresses { open(address.description, isOfName: true) }
         shell.eventLoop.assumeIsolated().scheduleTask(in: Self.resolveInterval) { [weak self] in
@@ -74,7 +74,7 @@ final class Links {
     private func open(_ address: String, of peer: Peer? = nil, isOfName: Bool = false) {
         if let link = links[address] { return link.retryNow(to: peer) }
         guard let target = HostPort(address) else {
-            return shell.logger.error("not a cluster address", metadata: ["address": "\(address)"])
+            return shell.logger.error("peer address is not HOST:PORT", metadata: ["address": "\(address)"])
         }
         let link = OutgoingLink(target: target, shell: shell, loop: loop, isTrial: isTrial, isOfName: isOfName)
         links[address] = link
@@ -136,7 +136,7 @@ final class OutgoingLink: HTTPClientDelegate {
     private static let startingStatus = 503
     /// The status by which a node refuses a caller that does not know its secret.
     private static let wrongSecretStatus = 403
-    private static let wrongSecret = "its cluster secret is not this node's"
+    private static let wrongSecret = "its cluster secret differs from that of this node"
     /// The statuses of its other refusals: for junk, and for a hello that does not fit.
     private static let refusalStatuses = [400, 409]
 
@@ -235,7 +235,7 @@ final class OutgoingLink: HTTPClientDelegate {
 
     func watch() {
         guard state != .idle, state != .abandoned, NIODeadline.now() - lastAnswerAt > silenceMax else { return }
-        shell.logger.warning("link is silent", metadata: ["address": "\(address)"])
+        shell.logger.warning("link closed: no answer from the peer", metadata: ["address": "\(address)"])
         wasSilent = true
         connection?.close()
     }
@@ -255,7 +255,7 @@ final class OutgoingLink: HTTPClientDelegate {
     func closed(_ connection: HTTPClientConnection, error: (any Error)?) {
         guard connection === self.connection else { return }
         self.connection = nil
-        if let problem = transportProblem(error) { note(problem, "link impossible") }
+        if let problem = transportProblem(error) { note(problem, "link failed") }
         let isStarting = status == Self.startingStatus
         status = 0
         let isTriedAgain = isTrial && unansweredCount > 0 && refusal == nil
@@ -286,12 +286,12 @@ final class OutgoingLink: HTTPClientDelegate {
         let reason = Self.tlsReason(error)
         let isUnanswered = error == nil || reason.map(Self.noTLS.contains) == true
         unansweredCount = isUnanswered ? unansweredCount + 1 : 0
-        if !isUnanswered { return reason.map { "TLS is not possible: \($0)" } }
+        if !isUnanswered { return reason.map { "the TLS handshake failed: \($0)" } }
         // A node that ends closes what it has just accepted; the next attempt finds nobody.
         guard unansweredCount >= Self.unansweredMax else { return nil }
         return shell.tls == nil
-            ? "it closes connections without an answer: it may use TLS, this node does not"
-            : "it answers nothing in TLS: it may not use TLS"
+            ? "the peer closes connections without an answer; the peer may use TLS, this node does not"
+            : "the peer does not answer in TLS; the peer may not use TLS, this node does"
     }
 
     private static func tlsReason(_ error: (any Error)?) -> String? {
@@ -352,11 +352,12 @@ final class OutgoingLink: HTTPClientDelegate {
     /// The other side will not have this node, or has not begun yet.
     private func refused(_ connection: HTTPClientConnection) {
         if status == Self.startingStatus { return connection.close() }
-        if status == Self.wrongSecretStatus { return refused(connection, "link refused", Self.wrongSecret) }
+        if status == Self.wrongSecretStatus { return refused(connection, "peer refuses the link", Self.wrongSecret) }
         // Between the nodes there may be a proxy that knows of none at the moment.
         if status >= 500 { return connection.close() }
         refused(
-            connection, "link refused", Self.refusalStatuses.contains(status) ? reason : "no node's cluster port: HTTP status \(status)")
+            connection, "peer refuses the link",
+            Self.refusalStatuses.contains(status) ? reason : "not a Rollcall cluster port: the peer answered with HTTP status \(status)")
     }
 
     private var reason: String { String(decoding: response.prefix(300).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }, as: UTF8.self) }
@@ -377,7 +378,9 @@ final class OutgoingLink: HTTPClientDelegate {
     private func greeted(_ connection: HTTPClientConnection) {
         guard state == .greeting else { return }
         guard response.count == ClusterSecret.bytesCount else {
-            return refused(connection, "member refused", "no node's cluster port: the answer to a hello has \(response.count) bytes")
+            return refused(
+                connection, "peer refused",
+                "not a Rollcall cluster port: the answer to a hello has \(response.count) bytes instead of \(ClusterSecret.bytesCount)")
         }
         nonces = (ClusterSecret.nonce(), response)
         state = .proving
@@ -394,14 +397,14 @@ final class OutgoingLink: HTTPClientDelegate {
         guard state == .proving else { return }
         let (proof, card) = (Array(response.prefix(ClusterSecret.bytesCount)), Array(response.dropFirst(ClusterSecret.bytesCount)))
         guard shell.secret.isValid(proof, of: .listener, caller: nonces.own, listener: nonces.other, hello: card) else {
-            return refused(connection, "member refused", Self.wrongSecret)
+            return refused(connection, "peer refused", Self.wrongSecret)
         }
         let hello: Hello
         do throws(DecodeError) { hello = try Hello(card) } catch {
-            return refused(connection, "member refused", "no node's cluster port: the answer is no hello, \(error)")
+            return refused(connection, "peer refused", "not a Rollcall cluster port: the peer did not answer with a valid hello: \(error)")
         }
         guard hello.sender.id != shell.peer.id || hello.sender.generation != shell.peer.generation else { return abandon() }
-        if let refusal = shell.node.refusal(of: hello, at: Clock.now()) { return refused(connection, "member refused", refusal) }
+        if let refusal = shell.node.refusal(of: hello, at: Clock.now()) { return refused(connection, "peer refused", refusal) }
         isWelcome = true
         if isTrial { return abandon() }
         hasTried = true

@@ -172,7 +172,9 @@ public struct NodeConfiguration: Sendable {
         opsListen = try reader.address("opsListen") ?? opsListen
         advertise = try reader.address("advertise")
         join = try reader.list("join").map { text in
-            guard let address = HostPort(text) else { throw ConfigurationError(setting: "join", problem: "\"\(text)\" is not HOST:PORT") }
+            guard let address = HostPort(text) else {
+                throw ConfigurationError(setting: "join", problem: "\"\(text)\" is not HOST:PORT with a port of 1 to 65535")
+            }
             return address
         }
         allowsInsecureCluster = try reader.bool("insecureCluster") ?? false
@@ -213,50 +215,56 @@ public struct NodeConfiguration: Sendable {
             throw ConfigurationError(setting: "cluster", problem: "\"\(cluster)\" is not 1 to 64 bytes without control characters")
         }
         if let clusterSecret, clusterSecret.utf8.count < 16 {
-            throw ConfigurationError(setting: "clusterSecret", problem: "has \(clusterSecret.utf8.count) bytes; it needs at least 16")
+            throw ConfigurationError(setting: "clusterSecret", problem: "has \(clusterSecret.utf8.count) bytes; at least 16 are required")
         }
         for app in appKeys.keys.sorted() where !Limits.isValidName(app) {
-            throw ConfigurationError(setting: "jwt.\(app)", problem: "is not an app: 1 to 64 bytes without control characters")
+            throw ConfigurationError(
+                setting: "jwt.\(app)", problem: "is not an app ID; an app ID is 1 to 64 bytes without control characters")
         }
         // 0 is for listening: it stands for a port that the kernel chooses.
         for (name, address) in join.map({ ("join", $0) }) + [("advertise", advertise)] {
             guard let address, address.port == 0 else { continue }
-            throw ConfigurationError(setting: name, problem: "\(address) has port 0, which leads nowhere; give 1 to 65535")
+            throw ConfigurationError(
+                setting: name, problem: "\(address) has port 0, which nobody can connect to; give a port of 1 to 65535")
         }
         guard isDevelopment || !appKeys.isEmpty else {
-            throw ConfigurationError(setting: "apps", problem: "no keys are configured; name an app and its key, or use --dev on loopback")
+            throw ConfigurationError(
+                setting: "apps",
+                problem: "is empty; configure an app and its key (ROLLCALL_APPS and ROLLCALL_JWT_<APP>_HS256), or use --dev on loopback")
         }
         for (name, address) in [("listen", listen), ("cluster-listen", clusterListen), ("ops-listen", opsListen)]
         where isDevelopment && !address.isLoopback {
             throw ConfigurationError(
                 setting: name,
                 problem:
-                    "\(address) can be reached from outside, but the development key is known to everybody; configure keys or listen on 127.0.0.1"
+                    "\(address) is reachable from other machines, but the development key is public; configure keys (apps) or listen on 127.0.0.1"
             )
         }
         guard !isClusterOpen || allowsInsecureCluster else {
             throw ConfigurationError(
                 setting: "cluster-listen",
                 problem: """
-                    \(clusterListen) can be reached from outside, and neither a secret nor TLS keeps strangers out of the cluster; give \
-                    clusterSecret, cluster-tls-certificate or, on a network that only the nodes are in, insecure-cluster
+                    \(clusterListen) is reachable from other machines, and neither a secret nor TLS protects the cluster; set clusterSecret or \
+                    cluster-tls-certificate, or insecure-cluster if only the nodes can reach this network
                     """)
         }
         guard (1...Self.loopsMax).contains(loopsCount) else {
             throw ConfigurationError(setting: "loops", problem: "\(loopsCount) is not in 1...\(Self.loopsMax)")
         }
         guard (tlsCertificate == nil) == (tlsKey == nil) else {
-            throw ConfigurationError(setting: "tls-certificate", problem: "tls-certificate and tls-key go together; one is missing")
+            throw ConfigurationError(
+                setting: "tls-certificate", problem: "needs tls-key, and tls-key needs tls-certificate; one of them is missing")
         }
         let clusterFiles = [clusterTLSCertificate, clusterTLSKey, clusterTLSAuthority].compactMap { $0 }
         guard [0, 3].contains(clusterFiles.count) else {
             throw ConfigurationError(
-                setting: "cluster-tls-certificate", problem: "certificate, key and ca go together; \(3 - clusterFiles.count) missing")
+                setting: "cluster-tls-certificate",
+                problem: "needs cluster-tls-key and cluster-tls-ca as well; \(3 - clusterFiles.count) of the three are missing")
         }
         guard core.heartbeatTimeout > gateway.heartbeatInterval else {
             throw ConfigurationError(
                 setting: "heartbeatTimeout",
-                problem: "\(core.heartbeatTimeout) is not longer than heartbeatInterval, \(gateway.heartbeatInterval)")
+                problem: "\(core.heartbeatTimeout) is not longer than heartbeatInterval (\(gateway.heartbeatInterval))")
         }
         guard ["text", "json"].contains(logFormat) else {
             throw ConfigurationError(setting: "log-format", problem: "\"\(logFormat)\" is not text or json")
@@ -323,7 +331,7 @@ private struct SettingsReader {
         }
         guard !keys.isEmpty else {
             throw ConfigurationError(
-                setting: "jwt.\(app)", problem: "app \"\(app)\" has no key; give hs256, es256PublicKeyFile or rs256PublicKeyFile")
+                setting: "jwt.\(app)", problem: "app \"\(app)\" has no key; set hs256, es256PublicKeyFile or rs256PublicKeyFile")
         }
         return keys
     }

@@ -23,7 +23,7 @@ struct ConnectionPorts: Sendable {
                     "port": "\(name)", "reason": "\(refusal.rawValue)", "connectionsMax": "\(connectionsMax)",
                     "connectionsPerAddressMax": "\(perAddressMax)",
                 ]
-                logger.warning("connections are not taken; a minute of silence about it begins", metadata: numbers)
+                logger.warning("connections refused; this line is repeated at most once a minute", metadata: numbers)
             }
         }
         clients = port("clients", budget.clients, perAddressMax)

@@ -63,7 +63,8 @@ enum KnownSettings {
             let name = app.string ?? "?"
             try checkNames(in: policy, of: "policies.\(name)", policyNames)
             guard Limits.isValidName(name) else {
-                throw ConfigurationError(setting: "policies.\(name)", problem: "is not an app: 1 to 64 bytes without control characters")
+                throw ConfigurationError(
+                    setting: "policies.\(name)", problem: "is not an app ID; an app ID is 1 to 64 bytes without control characters")
             }
             do throws(PolicyError) { policies[name] = try AppPolicy(JSONValue(policy)) } catch {
                 throw ConfigurationError(setting: "policies.\(name).\(error.setting)", problem: error.problem)
@@ -75,14 +76,15 @@ enum KnownSettings {
     /// - Parameter setting: below which the names stand; nil for the file itself.
     private static func checkNames(in node: Node, of setting: String?, _ names: [String]) throws(ConfigurationError) {
         guard let mapping = node.mapping else {
-            throw ConfigurationError(setting: setting ?? "config", problem: "is \(shape(of: node)); it must be names with values")
+            throw ConfigurationError(
+                setting: setting ?? "config", problem: "is \(shape(of: node)); it must be a mapping of names to values")
         }
         for (key, _) in mapping {
             let name = key.string ?? "?"
             guard names.contains(name) else {
                 throw ConfigurationError(
                     setting: setting.map { "\($0).\(name)" } ?? name,
-                    problem: "no such setting; there are \(names.joined(separator: ", "))")
+                    problem: "no such setting; the settings are \(names.joined(separator: ", "))")
             }
         }
     }
@@ -93,15 +95,15 @@ enum KnownSettings {
         switch setting {
         case "jwt", "policies":
             guard value.mapping != nil || value.null != nil else {
-                throw ConfigurationError(setting: setting, problem: "is \(found); it must be apps with what is said of each")
+                throw ConfigurationError(setting: setting, problem: "is \(found); it must be a mapping of app IDs to their settings")
             }
         case "apps", "join":
             if value.scalar != nil { return }
             guard let elements = value.sequence else {
-                throw ConfigurationError(setting: setting, problem: "is \(found); it must be a list, or values with commas between them")
+                throw ConfigurationError(setting: setting, problem: "is \(found); it must be a list, or one value with commas")
             }
             for (index, element) in elements.enumerated() where element.scalar == nil {
-                throw ConfigurationError(setting: setting, problem: "number \(index + 1) is \(shape(of: element)); it must be one value")
+                throw ConfigurationError(setting: setting, problem: "element \(index + 1) is \(shape(of: element)); it must be one value")
             }
         default:
             guard value.scalar != nil else { throw ConfigurationError(setting: setting, problem: "is \(found); it must be one value") }
@@ -171,7 +173,7 @@ extension KnownSettings {
             throw ConfigurationError(
                 setting: variable,
                 problem:
-                    "its app is not configured; name it in ROLLCALL_APPS as its tokens do: ROLLCALL_APPS=\((apps + [app]).joined(separator: ","))"
+                    "is a key of an app that is not configured; add the app ID, spelled as in its tokens, to ROLLCALL_APPS: ROLLCALL_APPS=\((apps + [app]).joined(separator: ","))"
             )
         }
     }

@@ -73,7 +73,7 @@ struct API {
 
     private static func setSelfStatus(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> Parsed {
         guard fields.names("customStatus") else {
-            throw .parameter("customStatus: is missing; it must be a string, and \"\" or null ends the custom status")
+            throw .parameter("customStatus: is missing; it must be a string, or \"\" or null to clear the custom status")
         }
         let text = try fields.text("customStatus", bytesMax: Int(policy.customStatusBytesMax), by: .customStatus) ?? ""
         let standard = policy.customStatusSeconds > 0 && !text.isEmpty ? policy.customStatusSeconds : nil
@@ -99,7 +99,9 @@ struct API {
             users.removeAll { $0 == subject }
             errors.append(
                 UserError(
-                    userID: String(subject.id), code: 6017, reason: "userIDs: this app does not let one ask for oneself", rule: .ownStatus))
+                    userID: String(subject.id), code: 6017,
+                    reason: "userIDs: the app's policy does not allow a query of the caller's own status (query.selfAllowed)",
+                    rule: .ownStatus))
         }
         return Parsed(call: .getUserStatus(users), subject: subject, errors: errors)
     }
@@ -118,7 +120,8 @@ struct API {
         if targets.count < found.users.count {
             errors.append(
                 UserError(
-                    userID: String(subject.id), code: 6017, reason: "userIDs: nobody subscribes to oneself; own changes arrive anyway"))
+                    userID: String(subject.id), code: 6017,
+                    reason: "userIDs: is the caller itself; own changes arrive without a subscription"))
         }
         let call = Call.subscribeUserStatus(targets, seconds: seconds, sync: sync, subscribeType: type)
         return Parsed(call: call, subject: subject, errors: errors, session: try session(fields))
@@ -130,7 +133,9 @@ struct API {
     private static func type(_ fields: Fields) throws(Problem) -> UInt8? {
         guard let type = try fields.integer("subscribeType", in: 1...4).map({ UInt8($0) }) else { return nil }
         guard subscribeTypes.contains(type) else {
-            throw .parameter("subscribeType: \(type) is a profile; what can be followed is an online status, 1, or a friend's, 3")
+            throw .parameter(
+                "subscribeType: \(type) is a profile, which is not supported; it must be 1 (online status) or 3 (online status of a friend)"
+            )
         }
         return type
     }
@@ -154,7 +159,8 @@ struct API {
         let isWhole = found.map { $0.users.isEmpty && $0.errors.isEmpty } ?? true
         guard !isWhole || policy.canListSubscriptions else {
             throw .parameter(
-                "userIDs: is missing; this app lets one ask only whether 1 to \(policy.queryUsersMax) users are followed", by: .list)
+                "userIDs: is missing; the app's policy requires 1 to \(policy.queryUsersMax) users whose subscriptions are queried",
+                by: .list)
         }
         let call = Call.getSubscribedUserStatus(
             only: isWhole ? nil : found?.users, offset: Int(offset), limit: Int(limit), subscribeType: try type(fields))
@@ -167,7 +173,9 @@ struct API {
 
     private static func session(_ fields: Fields) throws(Problem) -> SessionID? {
         guard let text = try fields.text("sessionID", bytesMax: 1_024) else { return nil }
-        guard let session = SessionID(text) else { throw .parameter("sessionID: is not one that onConnected told") }
+        guard let session = SessionID(text) else {
+            throw .parameter("sessionID: \"\(text)\" is not a session ID; it must be the 24 hexadecimal digits of onConnected")
+        }
         return session
     }
 
@@ -297,12 +305,12 @@ extension Policy {
         case .publishEvent: break
         case .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus:
             if plan == .basic {
-                throw .notAllowed(7013, "the app's plan covers one's own status only; it is \"basic\"", by: .plan)
+                throw .notAllowed(7013, "the app's plan is \"basic\" and covers only the caller's own status", by: .plan)
             }
         }
         if !statusEnabled {
             throw .notAllowed(
-                72001, "asking about others, following them and publishing events is switched off for this app (userStatus.enabled)",
+                72001, "queries, subscriptions and events are switched off for this app (userStatus.enabled)",
                 by: .off)
         }
     }
@@ -311,7 +319,8 @@ extension Policy {
 extension UserError {
     /// Nobody knows of such a user.
     init(unknown user: UserID) {
-        self.init(userID: String(user.id), code: 70107, reason: "no such user: neither imported nor ever logged in", rule: .registered)
+        self.init(
+            userID: String(user.id), code: 70107, reason: "no such user: the user was not imported and never logged in", rule: .registered)
     }
 
     /// The owner did not answer in time.
@@ -323,7 +332,7 @@ extension UserError {
     fileprivate init(unfollowed user: UserID, _ policy: Policy) {
         self.init(
             userID: String(user.id), code: 6017,
-            reason: "userIDs: \(policy.subscriptionsMax) users are followed already; more is not allowed", rule: .quota)
+            reason: "userIDs: the caller already follows \(policy.subscriptionsMax) users, the most that are allowed", rule: .quota)
     }
 }
 
@@ -331,7 +340,7 @@ extension UserError {
     /// A subscription of type 3 to somebody who is no friend (R3).
     fileprivate init(stranger user: UserID) {
         self.init(
-            userID: String(user.id), code: 31704, reason: "subscribeType: 3 is for friends; this user is none of the caller's",
+            userID: String(user.id), code: 31704, reason: "subscribeType: 3 requires a friend; the user is not a friend of the caller",
             rule: .friends)
     }
 
@@ -339,7 +348,7 @@ extension UserError {
     fileprivate init(crowded user: UserID, _ policy: Policy) {
         self.init(
             userID: String(user.id), code: 6017,
-            reason: "userIDs: \(policy.followersMax) users follow this user already; more is not allowed", rule: .followers)
+            reason: "userIDs: \(policy.followersMax) users already follow this user, the most that are allowed", rule: .followers)
     }
 }
 

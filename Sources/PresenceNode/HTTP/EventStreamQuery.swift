@@ -28,7 +28,7 @@ struct EventStreamQuery: Equatable {
         // An empty text leaves the status as it is (Z8), and needs no plan.
         guard bytesCount == 0 || policy.coversOwnStatus else { throw .ownStatusNotInPlan }
         guard bytesCount <= policy.customStatusBytesMax else {
-            throw .parameter("customStatus: \(bytesCount) bytes, at most \(policy.customStatusBytesMax) are allowed", by: .customStatus)
+            throw .parameter("customStatus: has \(bytesCount) bytes; at most \(policy.customStatusBytesMax) are allowed", by: .customStatus)
         }
     }
 
@@ -51,7 +51,7 @@ struct EventStreamQuery: Equatable {
         case "asUser": asUser = value
         default:
             guard value.utf8.count <= Limits.customStatusBytesMax else {
-                throw .parameter("customStatus: \(value.utf8.count) bytes, at most \(Limits.customStatusBytesMax) are allowed")
+                throw .parameter("customStatus: has \(value.utf8.count) bytes; at most \(Limits.customStatusBytesMax) are allowed")
             }
             customStatus = value
         }

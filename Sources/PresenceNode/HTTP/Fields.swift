@@ -22,7 +22,7 @@ struct Fields {
         case nil, .null: return nil
         case .string(let text):
             guard text.utf8.count <= bytesMax else {
-                throw .parameter("\(name): \(text.utf8.count) bytes, at most \(bytesMax) are allowed", by: rule)
+                throw .parameter("\(name): has \(text.utf8.count) bytes; at most \(bytesMax) are allowed", by: rule)
             }
             return text
         default: throw .parameter("\(name): must be a string")
@@ -69,7 +69,7 @@ struct Fields {
         default: throw .parameter("\(name): must be an array of user IDs")
         }
         guard elements.count <= countMax else {
-            throw .parameter("\(name): \(elements.count) users, at most \(countMax) are allowed in one call", by: .batch)
+            throw .parameter("\(name): has \(elements.count) users; at most \(countMax) are allowed in one call", by: .batch)
         }
         var users: [UserID] = []
         var errors: [UserError] = []
@@ -103,7 +103,7 @@ extension JSONError {
     var explanation: String {
         switch self {
         case .unexpected(let offset): "not JSON: unexpected byte at offset \(offset)"
-        case .truncated: "not JSON: it ends in the middle of a value"
+        case .truncated: "not JSON: the text ends in the middle of a value"
         case .tooDeep(let limit): "nested deeper than \(limit)"
         case .duplicate(let name): "the field \"\(name)\" occurs twice"
         case .notUTF8(let offset): "not UTF-8 at offset \(offset)"

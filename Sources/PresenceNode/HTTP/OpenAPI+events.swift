@@ -5,23 +5,23 @@ extension OpenAPI {
     static let events: JSONValue = [
         "operationId": "events", "summary": "Opens the event stream: the open stream is the session.", "tags": ["status"],
         "description": """
-        The user is ONLINE while at least one stream is open. A stream that ends with its connection is lost: the user is OFFLINE. \
-        A stream that ends by logout leaves the user UNLOGINED. Data of an event is JSON on one line. The node sends comments (lines that \
-        begin with a colon) on HTTP/1.1 connections and PINGs on HTTP/2 connections; after heartbeatTimeout without a sign of life the \
-        session is lost.
+        The user is ONLINE while at least one stream is open. When a stream ends with its connection, the session is disconnected and the \
+        user becomes OFFLINE. When it ends by logout, the user becomes UNLOGINED. The data of an event is JSON on one line. The node \
+        sends comments (lines that begin with a colon) on HTTP/1.1 connections and PINGs on HTTP/2 connections. After heartbeatTimeout \
+        without a sign of life from the client, the session is disconnected.
 
-        A UserStatus carries the event in force to everybody who may see the user, on each path: the stream, an answer, a resumed stream, a \
-        login. The client decides whether to raise it:
+        A UserStatus carries the event in force to every viewer who may see the user: on the stream, in an answer, after a resume and at \
+        login. The client decides whether to raise the event:
         - An event of another session of the same user (event.sessionID is not that of onConnected) is raised only if syncEnabled is true.
         - An event with sendToOnlineUsersOnly is raised only if publishedAt is later than onConnected.serverTime.
-        - Each eventID is raised once. That holds for loginEvent, too.
+        - Each eventID is raised once, also that of loginEvent.
         """,
         "parameters": [
             parameter(
                 "platform",
                 [
                     "type": "string", "minLength": 1, "maxLength": .integer(Int64(Limits.platformBytesMax)),
-                    "pattern": .string(platformPattern), "description": "What others see among onlinePlatforms.",
+                    "pattern": .string(platformPattern), "description": "Shown to viewers in onlinePlatforms.",
                 ]),
             parameter(
                 "deviceID",
@@ -33,20 +33,23 @@ extension OpenAPI {
                 "customStatus",
                 Schema.text(
                     bytesMax: Policy().customStatusBytesMax,
-                    "The login sets it; an empty text leaves the status as it is. Refused with 7013 where the plan does not cover it.")),
+                    "Custom status to set at login; an empty text leaves the status as it is. Refused with 7013 where the plan does not cover it."
+                )),
             parameter(
                 "pushReachable",
                 [
                     "type": "boolean",
                     "description": """
-                    Vendor push reaches the device. Where state.pushReachableStaysOnline is on, the user then stays ONLINE when the session \
-                    is lost: until the device logs in again without it, a logout, a kick, or 15 to 30 days have passed.
+                    True if vendor push reaches the device. Where state.pushReachableStaysOnline is on, the user then stays ONLINE when the \
+                    session is disconnected: until the device logs in again without this parameter, a logout, a kick, or 15 to 30 days later.
                     """,
                 ]),
-            parameter("asUser", Schema.described(Schema.reference("UserID"), "Whose stream it is; for tokens with role \"admin\" only.")),
+            parameter("asUser", Schema.described(Schema.reference("UserID"), "User of the session; only for tokens with role \"admin\".")),
             parameter(
                 "Last-Event-ID", in: "header",
-                Schema.described(Schema.string, "The id of the last event of another stream: resumes there. Another text resumes nothing.")),
+                Schema.described(
+                    Schema.string,
+                    "The id of the last event of an earlier stream, to resume after it. Any other text starts without resuming.")),
         ],
         "responses": answers(
             ["description": "The stream.", "content": ["text/event-stream": ["schema": ["oneOf": .array(streamEvents.map(\.envelope))]]]],
@@ -92,19 +95,20 @@ extension OpenAPI {
                 Schema.required("userID", Schema.reference("UserID")), Schema.required("node", Schema.string),
                 Schema.required("heartbeatInterval", Schema.described(Schema.integer, "Seconds.")),
                 Schema.required(
-                    "heartbeatTimeout", Schema.described(Schema.integer, "Seconds of silence after which the session is lost.")),
+                    "heartbeatTimeout",
+                    Schema.described(Schema.integer, "Seconds without a sign of life after which the session is disconnected.")),
                 Schema.required("serverTime", Schema.time),
             ])),
         StreamEvent(
             name: "onUserStatusChanged",
-            summary: "Whole records: the user's own, and those of the users whom it follows. At login they come in batches of up to 50.",
+            summary: "Complete records of the user and of the users whom it follows. At login they arrive in batches of up to 50.",
             data: Schema.object([Schema.required("userStatusList", Schema.statuses)])),
         StreamEvent(
             name: "onSubscriptionSyncCompleted",
-            summary: "Once for each type that the user follows: everything of that type has been told, users never seen included.",
+            summary: "Sent once for each type of subscription, after all records of that type, users who never logged in included.",
             data: Schema.object([Schema.required("subscribeType", Schema.integer)])),
         StreamEvent(
-            name: "onSubscriptionChangedOnOtherDevices", summary: "Another session of the user has changed what the user follows.",
+            name: "onSubscriptionChangedOnOtherDevices", summary: "Another session of the user changed the subscriptions.",
             data: Schema.object([
                 Schema.required("subscribed", Schema.list(of: Schema.reference("UserID"))),
                 Schema.required("unsubscribed", Schema.list(of: Schema.reference("UserID"))),
@@ -115,22 +119,23 @@ extension OpenAPI {
             ])),
         StreamEvent(
             name: "onSubscriptionExpired",
-            summary: "Subscriptions have run out; only where subscription.notifyExpiry is on, and only to sessions that are open then.",
+            summary: "Subscriptions expired. Sent only where subscription.notifyExpiry is on, and only to open sessions.",
             data: Schema.object([Schema.required("userIDs", Schema.list(of: Schema.reference("UserID")))])),
         StreamEvent(
-            name: "onKickedOffline", summary: "The cluster has ended the session. The stream ends after it.",
+            name: "onKickedOffline", summary: "The cluster ended the session. The stream ends after this event.",
             data: Schema.object([
                 Schema.required(
                     "reason",
                     Schema.described(
                         Schema.string,
-                        "kicked, or the text that the kick gave; replaced: a newer login took its place (login.multiClient); policy."))
+                        "kicked, or the reason given with the kick; replaced: a newer login replaced the session (login.multiClient); policy."
+                    ))
             ])),
         StreamEvent(
-            name: "onLogout", summary: "The user logged this session out, here or elsewhere. The stream ends after it.",
+            name: "onLogout", summary: "The user logged this session out, from this or another session. The stream ends after this event.",
             data: ["type": "object"]),
         StreamEvent(
-            name: "onReconnectHint", summary: "This node is leaving: open another stream, then drop this one.",
+            name: "onReconnectHint", summary: "This node is draining. Open another stream, then close this one.",
             data: Schema.object([
                 Schema.required("reason", Schema.string), Schema.required("afterMilliseconds", ["type": "integer", "minimum": 0]),
             ])),

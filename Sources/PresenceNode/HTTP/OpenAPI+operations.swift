@@ -4,7 +4,7 @@ extension OpenAPI {
     private static let standard = Policy()
     private static let expiry = Schema.integer(standard.subscriptionSecondsMin...standard.subscriptionSecondsMax, "Seconds.")
     private static let asUser = Schema.optional(
-        "asUser", Schema.described(Schema.reference("UserID"), "Whom the call is about; for tokens with role \"admin\" only."))
+        "asUser", Schema.described(Schema.reference("UserID"), "User for whom the call is made; only for tokens with role \"admin\"."))
 
     /// The operations of ``API``.
     static let operations: [Operation] = [
@@ -13,38 +13,38 @@ extension OpenAPI {
     ]
 
     private static let setSelfStatus = Operation(
-        name: "setSelfStatus", summary: "Sets the own custom status; empty or null clears it.",
+        name: "setSelfStatus", summary: "Sets the caller's custom status; empty or null clears it.",
         request: Schema.object([
             Schema.required("customStatus", Schema.nullable(Schema.text(bytesMax: standard.customStatusBytesMax))),
             Schema.optional(
                 "expiry",
                 Schema.integer(
                     Limits.customStatusSeconds.lowerBound...standard.customStatusSecondsMax,
-                    "Seconds, at most customStatus.ttlMax. Without it customStatus.ttl; where that is 0, until the text is cleared.")),
+                    "Seconds, at most customStatus.ttlMax. Default customStatus.ttl; 0 means until the text is cleared.")),
             asUser,
         ]), isBodyRequired: true,
         answer: Schema.object([Schema.required("userStatus", Schema.reference("UserStatus"))]),
         refusals: [.notAllowed, .noSuchUser, .tooOften])
 
     private static let publishEvent = Operation(
-        name: "publishEvent", summary: "Publishes a numeric status of the app's own.",
+        name: "publishEvent", summary: "Publishes an event: a numeric status that the app defines.",
         request: Schema.object([
-            Schema.required("value", Schema.integer(Limits.eventValueMin...Int64(Int32.max), "Smaller values are the system's.")),
+            Schema.required("value", Schema.integer(Limits.eventValueMin...Int64(Int32.max), "Smaller values are reserved.")),
             Schema.optional("ext", Schema.text(bytesMax: Limits.eventBytesMax)),
             Schema.optional("expiry", Schema.integer(Limits.eventSeconds, "Seconds; \(Limits.eventSeconds.upperBound) by default.")),
             Schema.optional(
                 "sendToOnlineUsersOnly",
-                Schema.described(Schema.bool, "True by default. With false, sessions that log in later raise the event, too.")),
+                Schema.described(Schema.bool, "Default true. With false, sessions that log in later raise the event as well.")),
             Schema.optional(
                 "syncEnabled",
                 Schema.described(
-                    Schema.bool, "True by default. With false, the publisher's other sessions are told the event and do not raise it.")),
+                    Schema.bool, "Default true. With false, the publisher's other sessions receive the event and do not raise it.")),
             Schema.optional(
                 "sessionID",
                 Schema.described(
                     sessionID,
-                    "The session that publishes, as onConnected named it. Without it, the only session of the user on the connection, on the "
-                        + "node, or at all; where there are several, none.")), asUser,
+                    "The session that publishes, from onConnected. Default: the only session of the user on the connection, else on the node, "
+                        + "else in the cluster; where there are several, no session.")), asUser,
         ]), isBodyRequired: true,
         answer: Schema.object([
             Schema.required("eventID", Schema.string), Schema.required("userStatus", Schema.reference("UserStatus")),
@@ -52,33 +52,35 @@ extension OpenAPI {
         refusals: [.notAllowed, .noSuchUser, .tooOften])
 
     private static let getUserStatus = Operation(
-        name: "getUserStatus", summary: "Asks for the status of users as it is now.",
+        name: "getUserStatus", summary: "Returns the present status of users.",
         request: Schema.object([Schema.required("userIDs", Schema.users(max: standard.queryUsersMax)), asUser]), isBodyRequired: true,
         answer: Schema.object([
             Schema.required("userStatusList", Schema.statuses), Schema.required("errorUserList", Schema.errors),
-            Schema.required("asOf", Schema.described(Schema.time, "The time up to which the answering node knows the answer to be right.")),
+            Schema.required("asOf", Schema.described(Schema.time, "Time up to which the answering node knows that the answer is correct.")),
         ]),
         refusals: [.notAllowed, .noSuchUser, .tooOften])
 
     private static let subscribeType = Schema.described(
         ["type": "integer", "enum": .array(API.subscribeTypes.map { .integer(Int64($0)) })],
-        "1 the online status; 3 the online status of a friend, until the friendship ends. Who is no friend is in errorUserList: 31704.")
+        "1: online status. 3: online status of a friend, until the friendship ends; users who are not friends are listed with 31704.")
 
     private static let oneType = Schema.optional(
-        "subscribeType", Schema.described(subscribeType, "Only the subscriptions of this type; without it of any."))
+        "subscribeType", Schema.described(subscribeType, "Only subscriptions of this type; default: of all types."))
     private static let sessionID: JSONValue = ["type": "string", "pattern": "^[0-9A-Fa-f]{24}$"]
     private static let asker = Schema.optional(
         "sessionID",
         Schema.described(
             sessionID,
-            "The session that asks, as onConnected told it: onSubscriptionChangedOnOtherDevices is for the others. Without it that is the only "
-                + "one of the user on the connection, on the node, or at all; where there are several, all of them are told."))
+            "The session that calls, from onConnected; onSubscriptionChangedOnOtherDevices goes to the user's other sessions. Default: the only "
+                + "session of the user on the connection, else on the node, else in the cluster; where there are several, all receive it."))
 
     private static let subscribeUserStatus = Operation(
-        name: "subscribeUserStatus", summary: "Follows users: their changes arrive on the event stream.",
+        name: "subscribeUserStatus", summary: "Follows users; their changes then arrive on the event stream.",
         request: Schema.object([
             Schema.required("userIDs", Schema.users(max: standard.subscribeUsersMax)), Schema.optional("expiry", expiry),
-            Schema.optional("sync", Schema.described(Schema.bool, "Answer with the users' statuses; the stream then tells what is newer.")),
+            Schema.optional(
+                "sync",
+                Schema.described(Schema.bool, "True: the answer has the statuses of the users, and the stream then has only newer ones.")),
             Schema.optional("subscribeType", subscribeType), asker, asUser,
         ]), isBodyRequired: true,
         answer: Schema.object([
@@ -89,7 +91,7 @@ extension OpenAPI {
 
     /// Either some users or all of them.
     private static let unsubscribeUserStatus = Operation(
-        name: "unsubscribeUserStatus", summary: "Follows some users no more, or nobody.",
+        name: "unsubscribeUserStatus", summary: "Ends the subscriptions to some users, or all subscriptions.",
         request: [
             "anyOf": [
                 Schema.object([
@@ -106,31 +108,35 @@ extension OpenAPI {
         answer: Schema.object([Schema.required("errorUserList", Schema.errors)]), refusals: [.notAllowed, .noSuchUser, .tooOften])
 
     private static let getSubscribedUserStatus = Operation(
-        name: "getSubscribedUserStatus", summary: "Asks whom one follows.",
+        name: "getSubscribedUserStatus", summary: "Returns the caller's subscriptions.",
         request: Schema.object([
             Schema.optional("userIDs", Schema.users(min: 0, max: standard.queryUsersMax)),
-            Schema.optional("offset", Schema.integer(0...Int64(Int32.max), "Rows already returned.")),
-            Schema.optional("limit", Schema.integer(1...Int64(Limits.pageRowsMax), "Rows of the page; without it all.")), oneType, asUser,
+            Schema.optional("offset", Schema.integer(0...Int64(Int32.max), "Number of subscriptions to skip.")),
+            Schema.optional("limit", Schema.integer(1...Int64(Limits.pageRowsMax), "Most subscriptions to return; default: all.")), oneType,
+            asUser,
         ]),
         answer: Schema.object([
             Schema.required("subscriptions", Schema.list(of: Schema.reference("Subscription"))),
             Schema.required("total", ["type": "integer", "minimum": 0]),
             Schema.required(
-                "errorUserList", Schema.described(Schema.errors, "Users whose owner cannot be reached: 50001. Their rows lack userStatus.")),
+                "errorUserList",
+                Schema.described(Schema.errors, "Users whose owner cannot be reached: 50001. Their subscriptions lack userStatus.")),
         ]),
         refusals: [.notAllowed, .noSuchUser, .tooOften])
 
     private static let logout = Operation(
-        name: "logout", summary: "Ends a session of the user, or all of them: UNLOGINED.",
+        name: "logout", summary: "Ends one session of the user, or all sessions. After the last one the user is UNLOGINED.",
         request: Schema.object([
-            Schema.optional("sessionID", Schema.described(sessionID, "As onConnected told it; without it every session.")), asUser,
+            Schema.optional(
+                "sessionID", Schema.described(sessionID, "The session to end, from onConnected; default: every session of the user.")),
+            asUser,
         ]),
         answer: ["type": "object"], refusals: [.noSuchUser])
 
     private static let modes: JSONValue = [
         "type": "string", "enum": .array(Visibility.Mode.allCases.map { .string($0.rawValue) }),
         "description":
-            "Who may see the user. To all others she looks as if she had gone OFFLINE when she hid from them, and had stayed so.",
+            "Viewers who may see the user. To all others the user appears OFFLINE since the time of hiding.",
     ]
     private static let visibility = Schema.object([
         Schema.required("visibility", modes), Schema.required("userIDs", Schema.list(of: Schema.reference("UserID"))),
@@ -138,20 +144,21 @@ extension OpenAPI {
     ])
 
     private static let setVisibility = Operation(
-        name: "setVisibility", summary: "Says who may see one's status; what is left out stays as it is.",
+        name: "setVisibility", summary: "Sets who may see the caller's status; absent fields keep their value.",
         request: Schema.object([
             Schema.optional("visibility", modes),
             Schema.optional(
                 "userIDs",
                 Schema.described(
                     ["type": "array", "maxItems": .integer(Int64(Limits.visibilityUsersMax)), "items": Schema.reference("UserID")],
-                    "Who may with \"list\".")),
-            Schema.optional("invisible", Schema.described(Schema.bool, "For now nobody may, whatever visibility says.")), asUser,
+                    "Users who may see the caller with visibility \"list\".")),
+            Schema.optional("invisible", Schema.described(Schema.bool, "True: no other user may see the caller, whatever visibility is.")),
+            asUser,
         ]),
         answer: visibility, refusals: [.noSuchUser, .tooOften])
 
     private static let getVisibility = Operation(
-        name: "getVisibility", summary: "Asks who may see one's status.", request: Schema.object([asUser]), answer: visibility,
+        name: "getVisibility", summary: "Returns who may see the caller's status.", request: Schema.object([asUser]), answer: visibility,
         refusals: [.noSuchUser])
 
     /// `GET /openapi.json`.

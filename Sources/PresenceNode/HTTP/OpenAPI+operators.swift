@@ -3,30 +3,31 @@ import PresenceWire
 
 extension OpenAPI {
     private static let app = Schema.optional(
-        "app", Schema.described(Schema.reference("UserID"), "The app; only that of the token, which is the default."))
+        "app", Schema.described(Schema.reference("UserID"), "The app; only the app of the token, which is the default."))
 
     /// The operations of ``AdminAPI``.
     static let operatorOperations: [Operation] = [
         Operation(
-            name: "clusterStatus", summary: "The members of the cluster, as this node knows them.", request: Schema.object([]),
+            name: "clusterStatus", summary: "Returns the members of the cluster as this node sees them.", request: Schema.object([]),
             answer: Schema.object([
                 Schema.required("node", Schema.string),
                 Schema.required("members", Schema.list(of: Schema.reference("ClusterMember"))),
             ])),
         Operation(
-            name: "drain", summary: "Gives the node's users and clients to others, and ends it; of no effect without another node.",
+            name: "drain", summary: "Moves the node's slots and clients to the other nodes. Has no effect without another node.",
             request: Schema.object([]), answer: Schema.object([Schema.required("isDraining", Schema.bool)])),
         Operation(
-            name: "forget", summary: "Says that a member that is dead will not come back: it is missed no longer, on any node.",
+            name: "forget", summary: "Removes a dead member that will not return. Until then it counts towards the quorum of every node.",
             request: Schema.object([
-                Schema.required("node", Schema.text(bytesMax: Limits.nameBytesMax, "The member's name, as clusterStatus tells it."))
+                Schema.required("node", Schema.text(bytesMax: Limits.nameBytesMax, "Name of the member, from clusterStatus."))
             ]), isBodyRequired: true, answer: ["type": "object"], refusals: [.noSuchNode, .nodeIsAlive]),
         Operation(
-            name: "getAppPolicy", summary: "The app's preset and the values of all settings.", request: Schema.object([app]),
+            name: "getAppPolicy", summary: "Returns the app's preset and the values of all settings.", request: Schema.object([app]),
             answer: Schema.reference("AppPolicy")),
         Operation(
             name: "setAppPolicy",
-            summary: "Changes the app's policy on all nodes: a preset drops all single settings, a setting overrides, null drops it.",
+            summary:
+                "Changes the app's policy on all nodes. A preset discards individual overrides; a setting overrides it; null ends an override.",
             request: Schema.object([
                 app, Schema.optional("preset", preset),
                 Schema.optional(
@@ -38,24 +39,25 @@ extension OpenAPI {
             answer: Schema.reference("AppPolicy")),
         Operation(
             name: "importUsers",
-            summary: "Says that there are such users, where users.mustBeRegistered asks for it; who logs in need not be imported.",
+            summary: "Registers users, where users.mustBeRegistered is on. A user who logs in is registered without an import.",
             request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.importUsersMax))]), isBodyRequired: true,
             answer: Schema.object([Schema.required("errorUserList", Schema.errors)])),
         Operation(
-            name: "queryOnlineStatus", summary: "The records of users as they are, whatever the app's policy shows to others.",
+            name: "queryOnlineStatus",
+            summary: "Returns the records of users without the restrictions of the app's policy and of visibility.",
             request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.queryUsersMax))]), isBodyRequired: true,
             answer: Schema.object([
                 Schema.required("userStatusList", Schema.statuses), Schema.required("errorUserList", Schema.errors),
                 Schema.required("asOf", Schema.time),
             ])),
         Operation(
-            name: "kick", summary: "Ends a user's sessions; tokens that were issued before are not taken any more.",
+            name: "kick", summary: "Ends all sessions of a user and refuses tokens that were issued before.",
             request: Schema.object([
                 Schema.required("userID", Schema.reference("UserID")),
-                Schema.optional("reason", Schema.text(bytesMax: Limits.nameBytesMax, "Told by onKickedOffline.")),
+                Schema.optional("reason", Schema.text(bytesMax: Limits.nameBytesMax, "Reason in onKickedOffline; default \"kicked\".")),
             ]), isBodyRequired: true, answer: ["type": "object"], refusals: [.noSuchUser]),
         Operation(
-            name: "explain", summary: "Why a viewer is shown what it is shown of a target: what each node that knows a part says.",
+            name: "explain", summary: "Explains what a viewer sees of a target, with the parts of the answer from each node that has one.",
             request: Schema.object([
                 Schema.required("viewer", Schema.reference("UserID")), Schema.required("target", Schema.reference("UserID")),
             ]), isBodyRequired: true,
@@ -88,7 +90,7 @@ extension OpenAPI {
                 "type": "object", "maxProperties": .integer(Int64(Policy.platformTimeoutsMax)),
                 "propertyNames": ["pattern": .string(platformPattern)],
                 "additionalProperties": Schema.integer(Policy.PlatformTimeout.secondsRange),
-                "description": "Seconds of silence after which a session on a platform is lost.",
+                "description": "Seconds without a sign of life after which a session of the platform is disconnected.",
             ]
         case .word(let words): ["type": "string", "enum": .array(words.map { .string($0) })]
         }
@@ -112,8 +114,13 @@ extension OpenAPI {
 
     /// What orchestrators and Prometheus ask for.
     static let probes: [(path: String, description: JSONValue)] = [
-        ("/healthz", probe("healthz", "Whether the process answers.", [("200", "It does.")])),
-        ("/readyz", probe("readyz", "Whether the node serves clients.", [("200", "It does."), ("503", "Not now; the text says why.")])),
+        ("/healthz", probe("healthz", "Tells whether the process is alive.", [("200", "The process is alive.")])),
+        (
+            "/readyz",
+            probe(
+                "readyz", "Tells whether the node serves clients.",
+                [("200", "The node serves."), ("503", "The node does not serve now; the text says why.")])
+        ),
         ("/metrics", probe("metrics", "Counters and gauges for Prometheus.", [("200", "Prometheus text, version 0.0.4.")])),
     ]
 

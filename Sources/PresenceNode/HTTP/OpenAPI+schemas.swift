@@ -72,7 +72,7 @@ extension OpenAPI {
         .init(
             name: "RetryAfter",
             value: [
-                "description": "Seconds after which a retry makes sense; the same as retryAfter in the body.",
+                "description": "Seconds after which a retry can succeed; the same as retryAfter in the body.",
                 "schema": ["type": "integer", "minimum": 1],
             ])
     ]
@@ -81,28 +81,31 @@ extension OpenAPI {
         refused(.badParameter, "A field breaks a rule: 6017; a user ID breaks its rule: 7003. The detail names the field and the rule."),
         refused(
             .notLoggedIn,
-            "No token, or one that is not taken: 6014. Where customStatus.needsSession is on, also setSelfStatus of a user without a session."
+            "There is no token, or the token is invalid: 6014. Also setSelfStatus of a user without a session, where customStatus.needsSession is on."
         ),
-        refused(.wrongRole, "The token is valid, and its role does not allow the call: 403. Another token of the same user does not help."),
-        refused(.notAllowed, "The app's plan does not cover this call: 7013. The feature is switched off for the app: 72001."),
+        refused(.wrongRole, "The token is valid, but its role does not allow the call: 403."),
+        refused(.notAllowed, "The app's plan does not cover the call: 7013. The feature is switched off for the app: 72001."),
         refused(
-            .noSuchUser, "No such user, where users.mustBeRegistered is on: 70107. Of userIDs, where errors.shape is wholeCall; of asUser."),
-        refused(.noSuchNode, "No node of this name was ever a member: 6017."),
-        refused(.nodeIsAlive, "The node is alive: 6017."),
-        refused(.bodyTooSlow, "The request was not whole in time: 6017. Over HTTP/2 the stream is reset."),
+            .noSuchUser,
+            "The user of asUser does not exist, or one of userIDs where errors.shape is wholeCall: 70107. Only where users.mustBeRegistered is on."
+        ),
+        refused(.noSuchNode, "No member with this name is known: 6017."),
+        refused(.nodeIsAlive, "The member is alive: 6017."),
+        refused(.bodyTooSlow, "The request was not complete in time: 6017. Over HTTP/2 the stream is reset."),
         refused(.bodyTooLong, "The body is too long: 6017."),
-        refused(.tooOften, "Called too often: 7008.", retryAfter: true),
+        refused(.tooOften, "The caller exceeds a rate: 7008.", retryAfter: true),
         refused(.headerTooLarge, "The header is too large: 6017."),
         refused(
-            .unavailable, "The owner of a user cannot be reached now: 50001. Overloaded: 50002, with Retry-After.", retryAfter: false,
-            effect: "Nothing was changed, unless mayTakeEffect is true."),
+            .unavailable, "The owner of a user cannot be reached now: 50001. The node is overloaded: 50002, with Retry-After.",
+            retryAfter: false,
+            effect: "The call changed nothing, unless mayTakeEffect is true."),
     ]
 
     /// - Parameters:
     ///   - retryAfter: whether there always is such a header; nil when there never is.
     ///   - effect: what the refused call has changed.
     private static func refused(
-        _ refused: Refused, _ description: String, retryAfter: Bool? = nil, effect: String = "Nothing was changed."
+        _ refused: Refused, _ description: String, retryAfter: Bool? = nil, effect: String = "The call changed nothing."
     ) -> JSONValue.Member {
         var members = [JSONValue.Member(name: "description", value: .string("\(description) \(effect)"))]
         if let retryAfter {
@@ -135,7 +138,7 @@ extension OpenAPI {
             "statusType",
             [
                 "type": "string", "enum": .array(StatusType.allCases.map { .string($0.name) } + ["UNKNOWN"]),
-                "description": "UNKNOWN, with lastUpdateTime 0, of oneself on the event stream where self.reportStatus is unknown.",
+                "description": "UNKNOWN, with lastUpdateTime 0: the own status on the event stream where self.reportStatus is \"unknown\".",
             ]),
         Schema.required("customStatus", Schema.text(bytesMax: Limits.customStatusBytesMax)),
         Schema.required("onlinePlatforms", Schema.list(of: Schema.text(bytesMax: Limits.platformBytesMax))),
@@ -143,23 +146,26 @@ extension OpenAPI {
         Schema.sometimes(
             "loginEvent",
             Schema.described(
-                Schema.reference("Event"), "The newest event in force with sendToOnlineUsersOnly false, where that is not event.")),
+                Schema.reference("Event"), "The newest event in force with sendToOnlineUsersOnly false, if that is not the one in event.")),
         Schema.required("lastUpdateTime", Schema.time), Schema.required("lastOnlineStatusUpdateTime", Schema.time),
         Schema.required("lastCustomStatusUpdateTime", Schema.time), Schema.required("lastSeenTime", Schema.time),
         Schema.required(
-            "version", Schema.described(Schema.string, "Opaque; compared as text, the larger one of a user is newer, on whichever node.")),
+            "version",
+            Schema.described(Schema.string, "Opaque. Of two versions of one user the one that is larger as text is newer, on all nodes.")),
     ])
 
     private static let event = Schema.object([
         Schema.required(
             "eventID",
-            Schema.described(Schema.string, "The same at the publisher, at every receiver, and at each later login. Raise it once.")),
+            Schema.described(
+                Schema.string, "The same at the publisher, at every receiver and at each later login. Raise each eventID once.")),
         Schema.required("value", Schema.integer(Limits.eventValueMin...Int64(Int32.max))),
         Schema.required("ext", Schema.text(bytesMax: Limits.eventBytesMax)), Schema.required("publishedAt", Schema.time),
         Schema.required("expiresAt", Schema.time), Schema.required("sendToOnlineUsersOnly", Schema.bool),
         Schema.required("syncEnabled", Schema.bool),
         Schema.sometimes(
-            "sessionID", Schema.described(Schema.string, "The session that published it; only in the user's own records, if it is known.")),
+            "sessionID",
+            Schema.described(Schema.string, "The session that published the event; only in the user's own records, and only if known.")),
     ])
 
     private static let subscription = Schema.object([
@@ -186,10 +192,10 @@ extension OpenAPI {
             "mayTakeEffect",
             [
                 "type": "boolean", "const": true,
-                "description": "Only with 50001: the change was passed on and its acknowledgement is missing, so it may still take effect.",
+                "description": "Only with 50001: the change was sent, but its acknowledgement is missing, so the change may take effect.",
             ]),
         Schema.sometimes("retryAfter", Schema.described(["type": "integer", "minimum": 1], "Seconds.")),
         Schema.sometimes(
-            "errorUserList", Schema.described(Schema.errors, "The users because of whom the whole call failed (errors.shape wholeCall).")),
+            "errorUserList", Schema.described(Schema.errors, "The users for whom the whole call failed (errors.shape wholeCall).")),
     ])
 }

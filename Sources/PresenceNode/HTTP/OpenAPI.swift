@@ -46,7 +46,7 @@ enum OpenAPI {
 
     /// The whole.
     static let document: JSONValue = [
-        "openapi": "3.1.0", "info": info, "servers": [["url": "/", "description": "The clients' port of this node."]],
+        "openapi": "3.1.0", "info": info, "servers": [["url": "/", "description": "The client port of this node."]],
         "tags": [
             ["name": "status", "description": "For clients, SDKs and an app's back end."],
             ["name": "operators", "description": "On the ops port; tokens with role \"admin\"."],
@@ -73,15 +73,15 @@ enum OpenAPI {
 
     private static let info: JSONValue = [
         "title": "Rollcall", "version": "1", "license": ["name": "Apache-2.0", "identifier": "Apache-2.0"],
-        "summary": "Who is online, on which devices, with what status, and who must be told.",
+        "summary": "Presence: who is online, on which devices, and with what status.",
         "description": """
-        Times are integer milliseconds since 1970 (UTC), durations integer seconds, bodies UTF-8 JSON; unknown fields are ignored, and \
-        null is the same as no field. Limits are those of the preset "rollcall": an app's policy may set narrower ones (getAppPolicy). \
-        Where a length is in bytes, maxLength bounds the characters and x-utf8BytesMax the bytes.
+        Bodies are UTF-8 JSON. Times are integer milliseconds since 1970 (UTC), durations are integer seconds. Unknown fields are ignored, \
+        and null means the same as an absent field. The limits shown are those of the preset "rollcall"; an app's policy may set lower \
+        ones (getAppPolicy). For a length in bytes, maxLength limits the characters and x-utf8BytesMax the bytes.
 
-        Limits of calls hold for the whole cluster: over any number of nodes at most 1.2 times the limit passes. A call that names several \
-        users answers what it has, and names the others in errorUserList. A path that is not here is answered with 404 and code 404, a \
-        method that a path does not have with 405, code 405 and the header Allow.
+        Rates of calls hold for the whole cluster: over any number of nodes at most 1.2 times the rate passes. A call that names several \
+        users answers for those that succeeded and lists the others in errorUserList. An unknown path is answered with 404 and code 404. \
+        An unknown method of a known path is answered with 405, code 405 and the header Allow.
         """,
     ]
 

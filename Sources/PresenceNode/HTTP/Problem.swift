@@ -43,7 +43,7 @@ public struct Problem: Error, Equatable, Sendable {
     init(refused status: Int, _ reason: StaticString?, by limits: HTTPLimits) {
         let detail =
             switch status {
-            case 408: reason.map { "\($0)" } ?? "the request was not whole within \(limits.bodyTimeout.nanoseconds / 1_000_000_000) s"
+            case 408: reason.map { "\($0)" } ?? "the request was not complete within \(limits.bodyTimeout.nanoseconds / 1_000_000_000) s"
             case 413: "the body is longer than \(limits.bodyBytesMax) bytes"
             case 431: "the header has more than \(limits.headersCountMax) fields or \(limits.headerBytesMax) bytes"
             default: reason.map { "\($0)" } ?? "the request was refused"
@@ -83,7 +83,7 @@ public struct Problem: Error, Equatable, Sendable {
 
     /// 7013: a status is set, where the plan covers the whole feature (R1, Z1).
     static var ownStatusNotInPlan: Problem {
-        .notAllowed(7013, "the app's plan does not cover setting a status; it is \"basic\", and plan.covers is \"all\"", by: .plan)
+        .notAllowed(7013, "the app's plan does not cover setting a status: plan is \"basic\" and plan.covers is \"all\"", by: .plan)
     }
 
     /// 6014: no or bad token.
@@ -104,7 +104,10 @@ public struct Problem: Error, Equatable, Sendable {
         if refusal.code == 31704 { rule = .friends }
         guard let limit = refusal.limit else { return }
         rule = limit == .followers ? .followers : .quota
-        let reason = limit == .followers ? "userIDs: no room for another follower" : "userIDs: no room for another subscription"
+        let reason =
+            limit == .followers
+            ? "userIDs: the user has as many followers as the app's policy allows"
+            : "userIDs: the caller has as many subscriptions as the app's policy allows"
         errors = refusal.users.map { UserError(userID: String($0.id), code: refusal.code, reason: reason, rule: nil) }
     }
 
@@ -159,7 +162,7 @@ struct RefusalBodies {
 
     private static func problem(retryAfter: Int) -> Problem {
         Problem(
-            status: 503, code: Refusal.overloaded.code, detail: "this node has too much to do; retry after \(retryAfter) s",
+            status: 503, code: Refusal.overloaded.code, detail: "this node is overloaded; retry after \(retryAfter) s",
             retryAfter: retryAfter)
     }
 }

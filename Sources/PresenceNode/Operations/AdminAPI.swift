@@ -29,7 +29,9 @@ final class AdminAPI {
     func requestReceived(_ request: HTTPRequest, operation name: String, on connection: HTTPServerConnection) {
         guard let operation = Operation(rawValue: name) else {
             let names = Operation.allCases.map(\.rawValue).joined(separator: ", ")
-            return respond(.noSuchPath("no such operation; POST /admin/v1/ and one of \(names)"), request.stream, connection)
+            return respond(
+                .noSuchPath("no such operation \"\(name)\"; the operations are POST /admin/v1/ and one of \(names)"), request.stream,
+                connection)
         }
         guard request.method == .post else {
             return respond(.wrongMethod("\(name) is called with POST"), request.stream, connection, allow: "POST")
@@ -68,7 +70,7 @@ final class AdminAPI {
             switch result {
             case .failure(let error): api.respond(.notLoggedIn(error.reason), stream, connection, to: operation)
             case .success(let caller) where !caller.isAdmin:
-                api.respond(.wrongRole("the token is valid, but has no role \"admin\""), stream, connection, to: operation)
+                api.respond(.wrongRole("the token is valid but lacks the claim \"role\":\"admin\""), stream, connection, to: operation)
             case .success(let caller): api.shell.eventLoop.execute { self.perform(for: caller) }
             }
         }
@@ -118,15 +120,15 @@ final class AdminAPI {
     /// A member that is dead is missed no longer.
     private func forget(_ fields: Fields) throws(Problem) {
         guard let name = try fields.text("node", bytesMax: Limits.nameBytesMax) else {
-            throw .parameter("node: is missing; it must be the name of a member that is dead")
+            throw .parameter("node: is missing; it must be the name of a dead member")
         }
         switch shell.update({ node, now in node.forget(NodeID(name), at: now) }) {
         case .forgotten: return
         case .alive:
-            let detail = "node: \"\(name)\" is alive; stop it first, with SIGTERM, and it need not be forgotten"
+            let detail = "node: \"\(name)\" is alive; stop it with SIGTERM instead, then it leaves the cluster by itself"
             throw Problem(status: 409, code: 6017, detail: detail)
         case .unknown:
-            let detail = "node: \"\(name)\" was never a member; clusterStatus names those that are missed"
+            let detail = "node: \"\(name)\" is not a member; clusterStatus names the members"
             throw Problem(status: 404, code: 6017, detail: detail)
         }
     }
@@ -194,7 +196,7 @@ final class AdminAPI {
     private func app(of fields: Fields, _ caller: Caller) throws(Problem) -> String {
         let own = caller.user.appName
         guard let app = try fields.text("app", bytesMax: Limits.nameBytesMax), app != own else { return own }
-        throw .parameter("app: the token is for the app \"\(own)\"; \"\(app)\" needs one of its own")
+        throw .parameter("app: the token is for app \"\(own)\"; \"\(app)\" needs a token of that app")
     }
 
     /// Answered when all nodes that are alive have the policy on their disks; by then they follow it.

@@ -71,8 +71,11 @@ final class OpsListener: HTTPServerDelegate {
         case (_, let path) where path.hasPrefix("/admin/v1/"):
             admin.requestReceived(request, operation: String(path.dropFirst("/admin/v1/".count)), on: connection)
         case (_, "/healthz"), (_, "/readyz"), (_, "/metrics"):
-            respond(.wrongMethod("\(path) is read with GET"), stream, connection, allow: "GET")
-        default: respond(.noSuchPath("GET /metrics, /healthz or /readyz; POST /admin/v1/<operation>"), stream, connection)
+            respond(.wrongMethod("\(path) supports only GET"), stream, connection, allow: "GET")
+        default:
+            respond(
+                .noSuchPath("no such path; the paths are GET /metrics, /healthz and /readyz, and POST /admin/v1/<operation>"), stream,
+                connection)
         }
     }
 

@@ -9,7 +9,7 @@ final class FolderLock: Sendable {
         guard descriptor >= 0 else { throw .unusable(path: directory, problem: "cannot be opened: \(String(cString: strerror(errno)))") }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             close(descriptor)
-            throw .unusable(path: path, problem: "is in use by another process")
+            throw .unusable(path: path, problem: "is in use by another process; stop it, or use another --data-dir")
         }
     }
 

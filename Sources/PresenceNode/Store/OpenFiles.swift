@@ -58,9 +58,9 @@ final class OpenFiles: Sendable {
                     continue
                 }
                 if found[place] == opened { continue }
-                let what = found[place] == nil ? "is gone" : "is another file"
+                let what = found[place] == nil ? "was deleted" : "was replaced by another file"
                 state.problem =
-                    "\(paths[place]) \(what) while the node has it open: stop the node, put the files back or empty the folder, and start it again"
+                    "\(paths[place]) \(what) while the node has it open; stop the node, restore the files or empty the data directory, and start it again"
                 break
             }
             return state.problem

@@ -22,7 +22,7 @@ enum PrivateFiles {
         } catch let error as StoreError {
             throw error
         } catch {
-            throw .unusable(path: folder, problem: "cannot be made: \(error.localizedDescription)")
+            throw .unusable(path: folder, problem: "cannot be created: \(error.localizedDescription)")
         }
     }
 
@@ -30,17 +30,17 @@ enum PrivateFiles {
         var status = stat()
         guard stat(path, &status) == 0, status.st_uid == geteuid(), status.st_mode & 0o777 != rights else { return }
         guard chmod(path, rights) == 0 else {
-            throw .unusable(path: path, problem: "cannot be taken from other users: \(String(cString: strerror(errno)))")
+            throw .unusable(path: path, problem: "its permissions cannot be restricted to this user: \(String(cString: strerror(errno)))")
         }
     }
 
     /// Makes an empty file. SQLite gives a log or journal the rights of its database.
     static func make(_ path: String) throws(StoreError) {
         let descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, fileRights)
-        guard descriptor >= 0 else { throw .unusable(path: path, problem: "cannot be made: \(String(cString: strerror(errno)))") }
+        guard descriptor >= 0 else { throw .unusable(path: path, problem: "cannot be created: \(String(cString: strerror(errno)))") }
         defer { close(descriptor) }
         guard fchmod(descriptor, fileRights) == 0 else {
-            throw .unusable(path: path, problem: "cannot be taken from other users: \(String(cString: strerror(errno)))")
+            throw .unusable(path: path, problem: "its permissions cannot be restricted to this user: \(String(cString: strerror(errno)))")
         }
     }
 }

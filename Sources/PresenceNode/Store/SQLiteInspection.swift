@@ -43,15 +43,17 @@ enum SQLiteInspection {
         }
         let bigEndian = { (offset: Int) in header[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
         guard bigEndian(68) == SQLiteStore.applicationID else {
-            throw StoreError.unusable(path: path, problem: "is a database of another application (application_id \(bigEndian(68)))")
+            throw StoreError.unusable(
+                path: path, problem: "is a database of another application (application_id \(bigEndian(68))); use another --data-dir")
         }
         guard (1...RowTable.schemaVersion).contains(bigEndian(60)) else {
-            let problem = "has schema version \(bigEndian(60)); this binary knows up to \(RowTable.schemaVersion): run a newer one"
+            let problem =
+                "has schema version \(bigEndian(60)); this binary reads versions up to \(RowTable.schemaVersion); run a newer binary"
             throw StoreError.unusable(path: path, problem: problem)
         }
         // 2 and 2 say that there may be a log, 1 and 1 that there is none.
         guard header[18] == header[19], header[18] == 2 || (header[18] == 1 && !hasLog) else {
-            throw Damage(problem: "its header denies the write-ahead log that lies beside it, or is damaged")
+            throw Damage(problem: "its header is damaged, or does not match the write-ahead log beside it")
         }
     }
 
@@ -80,7 +82,8 @@ enum SQLiteInspection {
         }
         let meta = Dictionary(pairs, uniquingKeysWith: { first, _ in first })
         guard meta["cluster"] == cluster else {
-            throw StoreError.unusable(path: path, problem: "belongs to cluster \"\(meta["cluster"] ?? "?")\", not \"\(cluster)\"")
+            throw StoreError.unusable(
+                path: path, problem: "belongs to cluster \"\(meta["cluster"] ?? "?")\", not \"\(cluster)\"; use another --data-dir")
         }
         guard meta["node"] == nodeID else {
             throw StoreError.unusable(
@@ -93,7 +96,9 @@ enum SQLiteInspection {
         guard problems == ["ok"] else { throw Damage(problem: problems.joined(separator: "; ")) }
         let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         let schema = try String.fetchAll(database, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
-        guard schema == RowTable.schema(version: version) else { throw Damage(problem: "its schema is not that of version \(version)") }
+        guard schema == RowTable.schema(version: version) else {
+            throw Damage(problem: "its schema differs from that of version \(version)")
+        }
     }
 
     private static func checkRows(_ database: Database) throws {
@@ -109,7 +114,7 @@ enum SQLiteInspection {
             if next == nil || !isInOrder { damagedCount += 1 }
             last = next
         }
-        if damagedCount > 0 { throw Damage(problem: "\(damagedCount) of \(count) rows are not what was written") }
+        if damagedCount > 0 { throw Damage(problem: "\(damagedCount) of \(count) rows have a wrong checksum or order") }
     }
 
     static func explain(_ error: any Error) -> String {

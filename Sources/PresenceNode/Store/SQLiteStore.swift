@@ -153,7 +153,8 @@ public final class SQLiteStore: Store {
             shared.isIncomplete = try queue.read { try Row.fetchOne($0, sql: "SELECT 1 FROM meta WHERE name = 'incomplete'") != nil }
             if shared.isIncomplete, !canBeCompleted {
                 throw StoreError.unusable(
-                    path: path, problem: "was damaged and is not complete yet: start with --join, so that other nodes can complete it")
+                    path: path,
+                    problem: "was damaged and is not complete yet; start with --join, so that the other nodes can send the missing rows")
             }
         } catch let error as StoreError {
             throw error
@@ -172,7 +173,7 @@ public final class SQLiteStore: Store {
         guard FileManager.default.fileExists(atPath: path) else {
             guard !FileManager.default.fileExists(atPath: path + "-wal") else {
                 throw StoreError.unusable(
-                    path: path, problem: "is gone, but its log \(path)-wal is there; restore a backup or remove the log")
+                    path: path, problem: "is missing, but its log \(path)-wal exists; restore a backup or delete the log")
             }
             try create(path, nodeID: nodeID, cluster: cluster)
             return nil
@@ -182,7 +183,8 @@ public final class SQLiteStore: Store {
             throw StoreError.unusable(
                 path: path,
                 problem:
-                    "\(damage.problem); restore a backup, or start with --join: then the file is put aside and other nodes give their rows")
+                    "\(damage.problem); restore a backup, or start with --join: the node then moves the file aside and copies the rows from the other nodes"
+            )
         }
         return try salvage.salvage(damage, nodeID: nodeID, cluster: cluster, time: Clock.now().wall)
     }
@@ -233,7 +235,9 @@ public final class SQLiteStore: Store {
             let sql = RowTable.select(version: RowTable.schemaVersion) + " ORDER BY slot, user, kind, key"
             let rows = try GRDB.Row.fetchCursor(database, sql: sql)
             while let row = try rows.next() {
-                guard let row = RowTable.read(row) else { throw StoreError.unusable(path: path, problem: "a row was damaged just now") }
+                guard let row = RowTable.read(row) else {
+                    throw StoreError.unusable(path: path, problem: "a row was damaged while the node started; start it again")
+                }
                 try body(row)
             }
         }

@@ -17,7 +17,7 @@ public enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
         switch self {
         case .unusable(let path, let problem): "data directory: \(path): \(problem)"
         case .failed(let problem): "write failed: \(problem)"
-        case .overloaded: "too many rows are waiting for the disk"
+        case .overloaded: "too many rows wait for the disk"
         case .closed: "the store is closed"
         }
     }

@@ -30,7 +30,7 @@ struct WriteAheadLog {
         var sum = Checksum(isBigEndian: magic & 1 == 1)
         sum.add(bytes[..<24])
         guard magic & ~1 == 0x377F_0682, (512...65_536).contains(pageBytes), sum.isEqual(word(24), word(28)) else {
-            return problem = "the head of its write-ahead log is damaged"
+            return problem = "the header of its write-ahead log is damaged"
         }
         let salts = (word(16), word(20))
         let frameBytes = Self.frameHeaderBytes + pageBytes
@@ -50,7 +50,7 @@ struct WriteAheadLog {
                 if isReadable, isCommit { framesCount = index + 1 }
             }
             guard !isReadable, isOfThisLog else { continue }
-            if hasLostCommit { return problem = "its write-ahead log is damaged behind frame \(framesCount)" }
+            if hasLostCommit { return problem = "its write-ahead log is damaged after frame \(framesCount)" }
             hasLostCommit = isCommit
         }
     }
