@@ -69,7 +69,9 @@ import Testing
         for secret in ["another one, as long", nil] {
             try await expectRefused(fixture, "its cluster secret differs from that of this node") { $0.clusterSecret = secret }
         }
-        try await expectRefused(fixture, "cluster \"another\" is not \"rollcall\"") { $0.cluster = "another" }
+        try await expectRefused(fixture, "cluster name \"another\" differs from \"rollcall\"; configure one name on all nodes") {
+            $0.cluster = "another"
+        }
         #expect(try await fixture.nodes[0].metricsText().contains("rollcall_members{state=\"alive\"} 1\n"))
         // The same disk is good for a node that is welcome.
         let node = try await RollcallNode.start(stranger(to: fixture), logger: Logger(label: "welcome"))

@@ -401,13 +401,16 @@ import Testing
         var hello = cluster.processes[1].node.hello(at: cluster.now)
         #expect(node.refusal(of: hello, at: cluster.now) == nil)
         hello.cluster = "other"
-        #expect(node.refusal(of: hello, at: cluster.now) == "cluster \"other\" is not \"test\"")
+        #expect(node.refusal(of: hello, at: cluster.now) == "cluster name \"other\" differs from \"test\"; configure one name on all nodes")
         hello = cluster.processes[1].node.hello(at: cluster.now)
         hello.protocolVersion = Hello.protocolVersion + 1
-        #expect(node.refusal(of: hello, at: cluster.now) == "protocol version \(Hello.protocolVersion + 1) is not \(Hello.protocolVersion)")
+        #expect(
+            node.refusal(of: hello, at: cluster.now)
+                == "protocol version \(Hello.protocolVersion + 1) differs from \(Hello.protocolVersion); run one version of Rollcall on all nodes"
+        )
     }
 
-    /// Versions are borne 60 s ahead (design §4).
+    /// A node accepts versions up to 60 s ahead of its clock.
     @Test func aNodeWhoseClockIsOverAMinuteOffIsRefused() {
         let node = cluster.processes[0].node
         var hello = cluster.processes[1].node.hello(at: cluster.now)
@@ -416,11 +419,11 @@ import Testing
             hello.wall = wall + offset
             #expect(node.refusal(of: hello, at: cluster.now) == nil)
         }
-        let rest = "that of \"node-0\", 60 s are borne: set the clocks, by NTP for example"
+        let rest = "\"node-0\"), at most 60 s is allowed; synchronize the clocks (NTP)"
         hello.wall = wall + 3_600_000
-        #expect(node.refusal(of: hello, at: cluster.now) == "clock of \"node-1\" is 3600 s ahead of \(rest)")
+        #expect(node.refusal(of: hello, at: cluster.now) == "clock skew is 3600 s (\"node-1\" is ahead of \(rest)")
         hello.wall = wall - 61_000
-        #expect(node.refusal(of: hello, at: cluster.now) == "clock of \"node-1\" is 61 s behind \(rest)")
+        #expect(node.refusal(of: hello, at: cluster.now) == "clock skew is 61 s (\"node-1\" is behind \(rest)")
         for wall: Milliseconds in [.min, .max] {
             hello.wall = wall
             #expect(node.refusal(of: hello, at: cluster.now) != nil)

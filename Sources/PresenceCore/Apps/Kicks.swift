@@ -67,9 +67,9 @@ extension Row {
 
     func kick() throws(RowError) -> Kicks.Entry {
         guard let value, let json = try? JSONReader.read(value), case .integer(let before) = json["before"] else {
-            throw RowError(self, "no time of a kick")
+            throw RowError(self, "the time of the kick is missing")
         }
-        guard case .string(let reason) = json["reason"] else { throw RowError(self, "no reason of a kick") }
+        guard case .string(let reason) = json["reason"] else { throw RowError(self, "the reason of the kick is missing") }
         return Kicks.Entry(before: before, reason: reason, version: version)
     }
 }

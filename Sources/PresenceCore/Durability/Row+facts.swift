@@ -104,7 +104,7 @@ extension Row {
     func member() throws(RowError) -> (card: Peer, hasLeft: Bool) {
         let json = try JSONValue(self)
         guard let generation = json["generation"]?.wholeNumber, let address = json["address"]?.text else {
-            throw RowError(self, "no address")
+            throw RowError(self, "generation or address is missing")
         }
         let card = Peer(
             id: NodeID(String(user.id)), generation: UInt64(clamping: generation), address: address,
@@ -131,8 +131,9 @@ public struct RowError: Error, Equatable, Sendable, CustomStringConvertible {
     init(aheadOfTime row: Row, at wall: Milliseconds) {
         self.init(
             row,
-            "was written \((row.version.milliseconds - wall) / 1_000) s ahead of this machine's clock, and other nodes would refuse what this one "
-                + "writes after it: set the clock right, or wait so long; with an empty data directory the other nodes give what they have")
+            "was written \((row.version.milliseconds - wall) / 1_000) s ahead of this machine's clock, so other nodes would refuse later writes of "
+                + "this node; synchronize the clock (NTP), wait that long, or start with an empty data directory to copy the rows of other nodes"
+        )
     }
 
     init(_ row: Row, _ problem: String) { description = "row of \(row.user), kind \(row.kind), key \"\(row.key)\": \(problem)" }
@@ -152,9 +153,9 @@ struct RecordFacts {
 
     /// Reads a row of kind ``PresenceWire/Row/Kind/status``.
     init(_ row: Row) throws(RowError) {
-        guard let value = row.value else { throw RowError(row, "no value") }
+        guard let value = row.value else { throw RowError(row, "the value is missing") }
         var facts = RecordFacts(row.user, row.version)
-        do { try JSONReader.readMembers(of: value) { facts.take($0, $1) } } catch { throw RowError(row, "no JSON: \(error)") }
+        do { try JSONReader.readMembers(of: value) { facts.take($0, $1) } } catch { throw RowError(row, "the value is not JSON: \(error)") }
         self = facts
     }
 
@@ -165,7 +166,7 @@ struct RecordFacts {
 
     /// - Throws: what is wrong with `row`, which says this.
     func record(in row: Row) throws(RowError) -> Record {
-        guard hasStatusType else { throw RowError(row, "no statusType") }
+        guard hasStatusType else { throw RowError(row, "statusType is missing") }
         var record = record
         record.customStatusVersion = customStatusVersion ?? (record.customStatus.isEmpty ? .zero : record.version)
         record.events = PublishedEvents(
@@ -290,8 +291,8 @@ extension Subscription {
 
 extension JSONValue {
     init(_ row: Row) throws(RowError) {
-        guard let value = row.value else { throw RowError(row, "no value") }
-        do { self = try JSONReader.read(value) } catch { throw RowError(row, "no JSON: \(error)") }
+        guard let value = row.value else { throw RowError(row, "the value is missing") }
+        do { self = try JSONReader.read(value) } catch { throw RowError(row, "the value is not JSON: \(error)") }
     }
 
     var text: String? {

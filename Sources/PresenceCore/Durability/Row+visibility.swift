@@ -34,16 +34,16 @@ extension Privacy {
     init(_ row: Row) throws(RowError) {
         let json = try JSONValue(row)
         var visibility = Visibility()
-        guard let mode = Visibility.Mode(rawValue: json["visibility"]?.text ?? "") else { throw RowError(row, "no visibility") }
+        guard let mode = Visibility.Mode(rawValue: json["visibility"]?.text ?? "") else { throw RowError(row, "visibility is missing") }
         visibility.mode = mode
         visibility.isInvisible = json["invisible"] == .bool(true)
         visibility.listed = json["userIDs"]?.users(besides: row.user) ?? []
         visibility.friends = json["friends"]?.users(besides: row.user) ?? []
         visibility.blocked = json["blocked"]?.users(besides: row.user) ?? []
-        guard let writtenAt = Version(text: json["writtenAt"]?.text ?? "") else { throw RowError(row, "no time of writing") }
+        guard let writtenAt = Version(text: json["writtenAt"]?.text ?? "") else { throw RowError(row, "writtenAt is missing") }
         var faces: [Record] = []
         for face in json["faces"]?.elements ?? [] {
-            guard let version = Version(text: face["version"]?.text ?? "") else { throw RowError(row, "a face without a version") }
+            guard let version = Version(text: face["version"]?.text ?? "") else { throw RowError(row, "a hidden view has no version") }
             faces.append(try Record(face, version: version, of: row))
         }
         let places = json["namedFaces"]?.elements.compactMap(\.wholeNumber) ?? []
@@ -52,7 +52,7 @@ extension Privacy {
         guard
             let privacy = Privacy(
                 visibility: visibility, writtenAt: writtenAt, version: row.version, faces: faces, named: named, others: others)
-        else { throw RowError(row, "it shows a face that is not there") }
+        else { throw RowError(row, "it refers to a hidden view that does not exist") }
         self = privacy
     }
 }

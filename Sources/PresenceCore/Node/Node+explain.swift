@@ -41,12 +41,13 @@ extension Node {
                 json.userStatus(face)
             }
         }
-        if let doubt = user.confirmationDeadline { json.member("doubtedForMilliseconds", max((doubt - now.instant).wholeMilliseconds, 0)) }
+        if let doubt = user.confirmationDeadline { json.member("unconfirmedForMilliseconds", max((doubt - now.instant).wholeMilliseconds, 0)) }
         json.key("because")
         json.array { json in
             for reason in reasons(of: user, at: now) { json.string(reason) }
             if viewer != target, let face = user.record.privacy?.face(for: viewer) {
-                json.string("the target hides from the viewer, who is shown \(face.statusType.name) of \(face.lastOnlineStatusUpdateTime)")
+                json.string(
+                    "the target is hidden from the viewer, who sees \(face.statusType.name) since \(face.lastOnlineStatusUpdateTime)")
             }
         }
     }
@@ -54,22 +55,22 @@ extension Node {
     /// In words.
     private func reasons(of user: OwnedUser, at now: Now) -> [String] {
         let record = user.record
-        if record.version == .zero { return ["nothing was ever written about the user: UNLOGINED"] }
+        if record.version == .zero { return ["no record of the user exists: UNLOGINED"] }
         var reasons = user.sessions.map { session in
             let place = "\(session.platform) on \(peers[session.peer].peer.id)"
             guard let until = session.graceDeadline else { return "a session is open: \(place)" }
-            return "a session was lost, and is waited for another \(max((until - now.instant).wholeMilliseconds, 0)) ms: \(place)"
+            return "a session disconnected and may resume within \(max((until - now.instant).wholeMilliseconds, 0)) ms: \(place)"
         }
-        reasons += record.pushDevices.map { "vendor push reaches a device, until \($0.until) at least: \($0.platform)" }
+        reasons += record.pushDevices.map { "vendor push reaches a device at least until \($0.until): \($0.platform)" }
         if let doubt = user.confirmationDeadline, user.sessions.isEmpty {
             let left = max((doubt - now.instant).wholeMilliseconds, 0)
-            reasons.append("this node has just become the owner; the ONLINE it found is believed for another \(left) ms")
+            reasons.append("the owner changed; ONLINE is unconfirmed and ends in \(left) ms unless a session registers")
         }
         guard reasons.isEmpty else { return reasons }
         switch record.statusType {
-        case .online: return ["no session is known, and nothing is waited for: the next look ends the ONLINE"]
-        case .offline: return ["the last session was lost at \(record.lastOnlineStatusUpdateTime) and did not come back within its grace"]
-        case .unlogined: return ["the user logged out, or was kicked, and has not come back"]
+        case .online: return ["no session is open and none may resume: ONLINE ends at the next review"]
+        case .offline: return ["the last session disconnected at \(record.lastOnlineStatusUpdateTime) and did not resume within its grace"]
+        case .unlogined: return ["the user logged out or was kicked, and did not log in again"]
         }
     }
 
@@ -83,17 +84,17 @@ extension Node {
         json.member("statusEnabled", policy.statusEnabled)
         json.key("because")
         json.array { json in
-            if viewer == target { json.string("one's own changes are always told") }
-            if !policy.statusEnabled { json.string("userStatus.enabled is off for the app: nobody is told of others") }
-            if policy.plan == .basic { json.string("the app's plan is \"basic\": nobody is told of others") }
+            if viewer == target { json.string("a user always sees itself") }
+            if !policy.statusEnabled { json.string("userStatus.enabled is off for the app: users see only themselves") }
+            if policy.plan == .basic { json.string("the app's plan is \"basic\": users see only themselves") }
             if let entry = user.subscriptions.entry(for: target) {
                 let end = entry.expiresAt.map { ", until \($0)" } ?? ""
                 json.string("the viewer follows the target since \(entry.subscribedAt)\(end)")
             } else if owners.index(ofKnown: viewer).map({ owners.friends(toldTo: $0).contains(target) }) == true {
-                json.string("the target is a friend, of whom the viewer is told without a subscription (friends.autoNotify)")
+                json.string("the target is a friend, whom the viewer sees without a subscription (friends.autoNotify)")
             } else if let removed = user.subscriptions.tombstones(of: [target]).first {
                 json.string(
-                    "the viewer does not follow the target any more: removed, evicted or expired at \(removed.version.milliseconds)")
+                    "the viewer no longer follows the target: removed, evicted or expired at \(removed.version.milliseconds)")
             } else if viewer != target {
                 json.string("the viewer does not follow the target")
             }
@@ -110,7 +111,7 @@ extension Node {
                     json.member("deviceID", session.deviceID)
                     json.member("node", peers[session.peer].peer.id.rawValue)
                     if let until = session.graceDeadline {
-                        json.member("waitedForMilliseconds", max((until - now.instant).wholeMilliseconds, 0))
+                        json.member("mayResumeForMilliseconds", max((until - now.instant).wholeMilliseconds, 0))
                     }
                 }
             }

@@ -22,16 +22,20 @@ extension Node {
     /// clock is behind would believe nobody.
     public func refusal(of hello: Hello, at now: Now) -> String? {
         if hello.protocolVersion != Hello.protocolVersion {
-            return "protocol version \(hello.protocolVersion) is not \(Hello.protocolVersion)"
+            return
+                "protocol version \(hello.protocolVersion) differs from \(Hello.protocolVersion); run one version of Rollcall on all nodes"
         }
-        if hello.cluster != cluster { return "cluster \"\(hello.cluster)\" is not \"\(cluster)\"" }
+        if hello.cluster != cluster {
+            return "cluster name \"\(hello.cluster)\" differs from \"\(cluster)\"; configure one name on all nodes"
+        }
         if hello.sender.id == selfPeer.id, hello.sender.generation != selfPeer.generation {
-            return "node ID \"\(selfPeer.id)\" is taken: another process uses it"
+            return "node ID \"\(selfPeer.id)\" is in use by another process; configure a node ID of its own for each node"
         }
         let (ahead, most) = (hello.wall / 1_000 - now.wall / 1_000, owners.clock.driftMax.wholeMilliseconds / 1_000)  // Seconds.
         if ahead.magnitude > most.magnitude {
-            return "clock of \"\(hello.sender.id)\" is \(ahead.magnitude) s \(ahead < 0 ? "behind" : "ahead of") that of "
-                + "\"\(selfPeer.id)\", \(most) s are borne: set the clocks, by NTP for example"
+            return
+                "clock skew is \(ahead.magnitude) s (\"\(hello.sender.id)\" is \(ahead < 0 ? "behind" : "ahead of") \"\(selfPeer.id)\"), "
+                + "at most \(most) s is allowed; synchronize the clocks (NTP)"
         }
         return nil
     }

@@ -19,7 +19,7 @@ struct ReceivedRows {
         case .subscription:
             let entry = try Subscription(row).learnt(at: owner.clock.milliseconds(at: now.wall))
             owner.users.modify(user) { _ = $0.subscriptions.merge(entry) }
-        case .member, .clock, .policy, .kick: throw RowError(row, "no fact of a user")
+        case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
         }
         owner.schedule(user, at: now)
     }
@@ -40,7 +40,7 @@ struct ReceivedRows {
                 case .status: try merge(row, with: try rule(after: place), of: user, into: &owner, &outbox)
                 case .visibility: merge(try Privacy(row), of: user, into: &owner, &outbox)
                 case .subscription: merge(try Subscription(row), row, of: user, into: &owner, &outbox)
-                case .member, .clock, .policy, .kick: throw RowError(row, "is no fact of a user")
+                case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
                 }
             if isAwaited, !isWritten { write(row, again: owner.users[user], &outbox) }
             if !owner.users[user].isReplica { owner.schedule(user, at: now) }

@@ -160,32 +160,34 @@ public struct Refusal: Hashable, Sendable {
     public static let unavailable = Refusal(code: 50001, detail: "the shard that owns this user cannot be reached now; safe to retry")
     /// 50001, from an owner that misses other nodes and has none left to keep a second copy.
     public static let notReplicated = Refusal(
-        code: 50001, detail: "no other node that could keep a second copy can be reached now; nothing was changed, safe to retry")
+        code: 50001, detail: "no other node is reachable that could keep a second copy; nothing was changed, safe to retry")
     /// 50001, from the owner's store.
     public static let notDurable = Refusal(
         code: 50001, detail: "the change could not be made durable; nothing was acknowledged, safe to retry")
     /// 6014, where a custom status needs a session (T11).
     public static let noSession = Refusal(
-        code: 6014, detail: "customStatus: the user has no session, and this app shows none without; log in first")
+        code: 6014,
+        detail: "customStatus: the user has no session, which the app's policy requires (customStatus.needsSession); log in first")
     /// 70107, where users must be registered.
     public static func noSuchUser(_ users: [UserID]) -> Refusal { Refusal(code: 70107, detail: "no such user: \(names(users))") }
 
     /// 31704, where only friends may be followed so (R3) and these are none.
     public static func noFriends(_ users: [UserID]) -> Refusal {
-        Refusal(code: 31704, detail: "subscribeType: 3 is for friends; no friend of the caller: \(names(users))")
+        Refusal(code: 31704, detail: "subscribeType: 3 requires friends; not friends of the caller: \(names(users))")
     }
 
     /// 6017, where each of these has as many followers as a user may have (R6).
     public static func tooManyFollowers(_ users: [UserID], most: Int) -> Refusal {
         var refusal = Refusal(
-            code: 6017, detail: "userIDs: \(most) users follow each of these already; more is not allowed: \(names(users))")
+            code: 6017, detail: "userIDs: each of these users already has \(most) followers, the most that are allowed: \(names(users))")
         (refusal.users, refusal.limit) = (users, .followers)
         return refusal
     }
 
     /// 6017, where the caller follows as many users as one may, and there is no room for these (R7).
     public static func tooManySubscriptions(_ users: [UserID], most: Int) -> Refusal {
-        var refusal = Refusal(code: 6017, detail: "userIDs: \(most) users may be followed; there is no room for \(names(users))")
+        var refusal = Refusal(
+            code: 6017, detail: "userIDs: at most \(most) subscriptions are allowed; there is no room for \(names(users))")
         (refusal.users, refusal.limit) = (users, .subscriptions)
         return refusal
     }
@@ -196,5 +198,5 @@ public struct Refusal: Hashable, Sendable {
     }
 
     /// 50002.
-    public static let overloaded = Refusal(code: 50002, detail: "this node has too much to do; retry after a second")
+    public static let overloaded = Refusal(code: 50002, detail: "this node is overloaded; retry after 1 s")
 }

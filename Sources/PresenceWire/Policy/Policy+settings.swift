@@ -11,7 +11,7 @@ public struct PolicyError: Error, Equatable, Sendable {
     }
 
     static func noSetting(_ name: String) -> PolicyError {
-        PolicyError(setting: name, problem: "no such setting; there are \(Policy.settingNames.joined(separator: ", "))")
+        PolicyError(setting: name, problem: "no such setting; the settings are \(Policy.settingNames.joined(separator: ", "))")
     }
 }
 
@@ -254,7 +254,7 @@ extension Policy.Rate {
             Self.callsRange.contains(calls), Self.secondsRange.contains(seconds)
         else {
             throw PolicyError(
-                setting: name, problem: "must be {\"calls\": 1...10000, \"seconds\": 1...3600}, or false for as many as one likes")
+                setting: name, problem: "must be {\"calls\": 1...10000, \"seconds\": 1...3600}, or false for no limit")
         }
         self.init(calls: calls, seconds: seconds)
     }
@@ -287,7 +287,7 @@ public struct AppPolicy: Equatable, Sendable {
         switch json["settings"] {
         case nil, .null: break
         case .object(let members): for member in members { try changed.override(member) }
-        default: throw PolicyError(setting: "settings", problem: "must be an object of settings and their values")
+        default: throw PolicyError(setting: "settings", problem: "must be an object of setting names and values")
         }
         changed.policy = Policy(changed.preset)
         for member in changed.overrides { try changed.policy.set(member.name, to: member.value) }
@@ -298,7 +298,7 @@ public struct AppPolicy: Equatable, Sendable {
 
     private static func noPreset(_ name: String) -> PolicyError {
         PolicyError(
-            setting: "preset", problem: "\"\(name)\" is none of \(Policy.Preset.allCases.map(\.rawValue).joined(separator: ", "))")
+            setting: "preset", problem: "\"\(name)\" is not one of \(Policy.Preset.allCases.map(\.rawValue).joined(separator: ", "))")
     }
 
     private mutating func override(_ member: JSONValue.Member) throws(PolicyError) {
