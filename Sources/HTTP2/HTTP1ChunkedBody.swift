@@ -61,11 +61,11 @@ struct HTTP1ChunkedBody {
         try received.withUnsafeReadableBytes { all throws(HTTP1Refusal) in
             let all = all.bindMemory(to: UInt8.self)
             guard let end = HTTP1HeadParser.lineFeed(in: UnsafeBufferPointer(rebasing: all.prefix(bytesMax + 2)), from: 0) else {
-                guard all.count < bytesMax + 2 else { throw HTTP1Refusal(400, "a chunk's length, end or trailer is longer than it may be") }
+                guard all.count < bytesMax + 2 else { throw HTTP1Refusal(400, "a chunk's length, end or trailer is too long") }
                 return nil
             }
             guard end > 0, all[end - 1] == HTTP1HeadParser.cr else {
-                throw HTTP1Refusal(400, "a line between chunks ends with LF; CRLF is right")
+                throw HTTP1Refusal(400, "a line between chunks ends with LF; it must end with CRLF")
             }
             return end - 1
         }

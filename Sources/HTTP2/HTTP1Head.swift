@@ -76,7 +76,7 @@ struct HTTP1HeadParser {
         while let end = Self.lineFeed(in: bytes, from: searchedCount) {
             searchedCount = end + 1
             guard end > lineStart, bytes[end - 1] == Self.cr else {
-                throw HTTP1Refusal(400, "a line of the header ends with LF; CRLF is right")
+                throw HTTP1Refusal(400, "a line of the header ends with LF; it must end with CRLF")
             }
             let line = lineStart..<end - 1
             lineStart = end + 1
@@ -90,7 +90,7 @@ struct HTTP1HeadParser {
             } else if !line.isEmpty {
                 try parseRequestLine(line, in: bytes)
             } else if line.lowerBound > 0 {  // One empty line before a request is ignored (RFC 9112 §2.2).
-                throw HTTP1Refusal(400, "there are empty lines before the request")
+                throw HTTP1Refusal(400, "there are too many empty lines before the request")
             }
         }
         searchedCount = bytes.count
@@ -114,7 +114,7 @@ struct HTTP1HeadParser {
         if isConnect { isCloseAsked = true }
         let target = bytes.part(methodEnd + 1..<targetEnd)
         guard !target.isEmpty, target.allSatisfy({ $0 > Self.space && $0 != 0x7F }) else {
-            throw HTTP1Refusal(400, "the target of the request has a control character, or there is none")
+            throw HTTP1Refusal(400, "the target of the request is missing or has a control character")
         }
         if target[0] == Self.slash || (target.equals("*") && method.equals("OPTIONS")) || (isConnect && Self.isHost(target)) {
             head.target = methodEnd + 1..<targetEnd
@@ -160,7 +160,7 @@ struct HTTP1HeadParser {
         case 4 where nameBytes.equalsIgnoringCase("host"):
             hostsCount += 1
             guard hostsCount == 1, Self.isHost(valueBytes) else {
-                throw HTTP1Refusal(400, "there must be one Host field, with a name or address and a port if it is not the usual one")
+                throw HTTP1Refusal(400, "there must be exactly one Host field, with a name or an address and an optional port")
             }
         case 6 where nameBytes.equalsIgnoringCase("expect"):
             if valueBytes.equalsIgnoringCase("100-continue") { head.expectsContinue = true }
@@ -205,7 +205,7 @@ struct HTTP1HeadParser {
 
     private mutating func parseContentLength(_ value: UnsafeBufferPointer<UInt8>) throws(HTTP1Refusal) {
         guard !hasContentLength, !value.isEmpty, value.allSatisfy({ Self.digit($0) != nil }) else {
-            throw HTTP1Refusal(400, "there must be at most one Content-Length, and it is a number of bytes")
+            throw HTTP1Refusal(400, "there must be at most one Content-Length, and it must be a number of bytes")
         }
         hasContentLength = true
         for byte in value {
@@ -219,16 +219,16 @@ struct HTTP1HeadParser {
         guard value.equalsIgnoringCase("chunked") else {
             let isLastChunked = UnsafeBufferPointer(rebasing: value.suffix(7)).equalsIgnoringCase("chunked")
             throw isLastChunked
-                ? HTTP1Refusal(501, "no transfer coding but \"chunked\" is known here")
+                ? HTTP1Refusal(501, "the only supported transfer coding is \"chunked\"")
                 : HTTP1Refusal(400, "the last transfer coding of a request must be \"chunked\"")
         }
         head.isChunked = true
     }
 
     private mutating func finish(_ limits: HTTPLimits) throws(HTTP1Refusal) {
-        guard hostsCount == 1 || head.minorVersion == 0 else { throw HTTP1Refusal(400, "there is no Host field") }
+        guard hostsCount == 1 || head.minorVersion == 0 else { throw HTTP1Refusal(400, "the Host field is missing") }
         guard !(head.isChunked && hasContentLength) else {
-            throw HTTP1Refusal(400, "there are both Content-Length and Transfer-Encoding; one of them is right")
+            throw HTTP1Refusal(400, "there are both Content-Length and Transfer-Encoding; only one of them is allowed")
         }
         guard head.contentLength <= limits.bodyBytesMax else { throw .bodyTooLarge }
         if head.minorVersion == 0 {

@@ -364,7 +364,7 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
         if unsentBytes < countedBytes { return }
         switch phase {
         case .head where !isHeldBack && unsentBytes < requestBytes, .body where unsentBytes < requestBytes:
-            refuse(HTTP1Refusal(503, "this node holds too much of requests that are not whole; retry after 1 s", .heldTooMuch))
+            refuse(HTTP1Refusal(503, "this node holds too many bytes of incomplete requests; retry after 1 s", .heldTooMuch))
         case .head, .body, .answering, .streaming, .closing:
             server.delegate?.violated(.heldTooMuch)
             dropRequest()
@@ -548,11 +548,11 @@ final class HTTP1ServerConnection: HTTPServerConnection, ChannelDuplexHandler {
             server.delegate?.violated(.answerTimeout)
             close()
         case .body where now - phaseBeganAt > limits.bodyTimeout:
-            refuse(HTTP1Refusal(408, "the body was not whole in time", .bodyTimeout))
+            refuse(HTTP1Refusal(408, "the body was not complete in time", .bodyTimeout))
         case .head where isHeldBack || isReadingPaused, .body: return
         case .head where received.readableBytes > 0:
             guard now - phaseBeganAt > limits.headerTimeout else { return }
-            refuse(HTTP1Refusal(408, "the header was not whole in time", .headerTimeout))
+            refuse(HTTP1Refusal(408, "the header was not complete in time", .headerTimeout))
         case .head where !hasRequested:
             guard now - openedAt > limits.headerTimeout else { return }
             server.delegate?.violated(.headerTimeout)

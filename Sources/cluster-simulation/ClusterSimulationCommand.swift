@@ -5,29 +5,30 @@ import ClusterSimulation
 struct ClusterSimulationCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cluster-simulation",
-        abstract: "Runs whole clusters in virtual time, each from a seed, and checks what they promise.",
-        discussion: "Exits with 0 when every promise was kept, with 1 when one was broken, and says how to see it again.")
+        abstract: "Run whole clusters in virtual time, each from a seed, and check every guarantee.",
+        discussion:
+            "Exits with 0 when all guarantees hold. Exits with 1 when one is broken, and prints the command that repeats the history.")
 
-    @Option(help: "One history, with its log on a violation.") var seed: UInt64?
-    @Option(help: "Histories FROM..TO, both included.") var seeds: SeedRange?
-    @Option(help: "Nodes, instead of what the seed says.") var nodes: Int?
-    @Option(help: "Users, instead of what the seed says.") var users: Int?
-    @Option(help: "Faults, separated by commas, instead of what the seed says; \"none\" for none.") var faults: Faults?
-    @Flag(help: "Clients that come late or never, users who hide often, nodes that end for good, staged splits and losses, too.")
+    @Option(help: "Run one history; print its last events when a guarantee is broken.") var seed: UInt64?
+    @Option(help: "Run the histories of the seeds FROM..TO, both included.") var seeds: SeedRange?
+    @Option(help: "Number of nodes, 1 to 50 (default: chosen by the seed).") var nodes: Int?
+    @Option(help: "Number of users, 1 to 10000 (default: chosen by the seed).") var users: Int?
+    @Option(help: "Faults, separated by commas, or \"none\" (default: chosen by the seed).") var faults: Faults?
+    @Flag(help: "Add late and absent clients, users who often hide, nodes that never return, staged partitions and losses.")
     var harder = false
-    @Flag(help: "Print everything that happens.") var log = false
-    @Flag(help: "Run each history twice, and compare.") var twice = false
-    @Flag(help: "Say which promise was broken, and nothing more.") var quick = false
+    @Flag(help: "Print every event.") var log = false
+    @Flag(help: "Run each history twice, and fail if the two differ.") var twice = false
+    @Flag(help: "Print only which guarantee is broken, without the shortest plan.") var quick = false
 
-    @Flag(help: "Go on after a violation: one line for each, and how many there were.") var keepGoing = false
+    @Flag(help: "Continue after a violation; print one line for each, and their number.") var keepGoing = false
 
-    @Flag(help: "One line for each history and nothing else: its seed, and its trace in hexadecimal; with --log all that the trace is of.")
+    @Flag(help: "Print only the seed and the hash of each history; with --log also every entry of the trace.")
     var hashes = false
 
     func validate() throws {
-        if (seed == nil) == (seeds == nil) { throw ValidationError("give --seed N or --seeds FROM..TO") }
-        if let nodes, !(1...50).contains(nodes) { throw ValidationError("--nodes \(nodes): 1 to 50 are right") }
-        if let users, !(1...10_000).contains(users) { throw ValidationError("--users \(users): 1 to 10000 are right") }
+        if (seed == nil) == (seeds == nil) { throw ValidationError("give either --seed N or --seeds FROM..TO") }
+        if let nodes, !(1...50).contains(nodes) { throw ValidationError("--nodes: \(nodes) is not in 1...50") }
+        if let users, !(1...10_000).contains(users) { throw ValidationError("--users: \(users) is not in 1...10000") }
     }
 
     func run() throws {
