@@ -252,8 +252,8 @@ final class Shell: @unchecked Sendable {
                 crossing[gateway].append(.answer(token, answer))
             }
         case .persist(let rows, let ticket, let isUrgent): persist(rows, ticket: ticket, isUrgent: isUrgent)
-        case .discard(let slots): store.discard(slots)
-        case .forget(let rows): store.forget(rows)
+        case .discard(let slots): store.deleteSlots(slots)
+        case .forget(let rows): store.deleteRows(rows)
         case .connect(let peer): links.connect(to: peer)
         case .transmit(let peer): links.transmit(to: peer, id: node.peerID(peer))
         case .place(let members): place(members)

@@ -9,8 +9,8 @@ final class NullStore: Store {
         completion(.success(()))
     }
 
-    func discard(_ slots: [Slot]) {}
-    func forget(_ rows: [Row]) {}
+    func deleteSlots(_ slots: [Slot]) {}
+    func deleteRows(_ rows: [Row]) {}
     func close() {}
     func keep(generation: UInt64) throws {}
     func complete() {}

@@ -139,7 +139,7 @@ import Testing
                 Thread.detachNewThread {
                     while !hasEnded.withLock({ $0 }) {
                         store.persist([late]) { _ in }
-                        store.discard([1])
+                        store.deleteSlots([1])
                     }
                 }
             }
@@ -192,18 +192,18 @@ import Testing
         store.close()
     }
 
-    @Test func discardedSlotsLoseWhatWasGivenBeforeAndKeepWhatIsGivenLater() async throws {
+    @Test func deletedSlotsLoseEarlierRowsAndKeepLaterOnes() async throws {
         var store = try open()
         let (moved, stays) = (user("ann"), user("bob"))
         let rule = Row(user: moved, kind: .policy, key: "", version: Version(milliseconds: 1, counter: 0, node: 3), value: [1])
         try await persist([row("ann", version: 5, value: "old"), row("bob", version: 1, value: "stays"), rule], in: store).get()
         store.persist([row("ann", version: 6, value: "waits")], isUrgent: false) { _ in }
-        store.discard([moved.slot])
+        store.deleteSlots([moved.slot])
         try await persist([row("ann", version: 2, value: "came back")], in: store).get()
         try await settle(store)
         let kept = [row("ann", version: 2, value: "came back"), row("bob", version: 1, value: "stays"), rule]
         #expect(Set(try rows(in: store)) == Set(kept), "and a fact of all is none of the user's")
-        store.discard([moved.slot, stays.slot])
+        store.deleteSlots([moved.slot, stays.slot])
         try await settle(store)
         store.close()
         store = try open()
@@ -216,11 +216,11 @@ import Testing
         let users = (0..<1_000).map { "u\($0)" }
         try await persist(users.map { row($0, version: 1, value: "x") }, in: store).get()
         let before = store.statistics.commits
-        store.discard(users.map { user($0).slot })
+        store.deleteSlots(users.map { user($0).slot })
         try await settle(store)
         #expect(try rows(in: store) == [])
-        #expect(store.statistics.commits - before > 1_000 / UInt64(SQLiteStore.slotsDiscardedAtOnce) / 2)
-        store.discard((0..<65_535).map { Slot($0) })
+        #expect(store.statistics.commits - before > 1_000 / UInt64(SQLiteStore.slotsDeletedAtOnce) / 2)
+        store.deleteSlots((0..<65_535).map { Slot($0) })
         store.close()
     }
 
@@ -228,12 +228,12 @@ import Testing
         var store = try open()
         let many = (0..<1_000).map { row("u\($0)", version: 1, value: "x") }
         try await persist(many + [row("ann", version: 2, value: "newer"), row("bob", version: 1, value: "stays")], in: store).get()
-        store.forget(many + [row("ann", version: 1, value: "older")])
+        store.deleteRows(many + [row("ann", version: 1, value: "older")])
         store.persist([row("ann", version: 3, value: "waits")], isUrgent: false) { _ in }
-        store.forget([row("ann", version: 3, value: "waits"), row("cat", version: 1, value: "unknown")])
+        store.deleteRows([row("ann", version: 3, value: "waits"), row("cat", version: 1, value: "unknown")])
         while store.statistics.rowsWaiting > 0 { try await persist([], in: store).get() }
         #expect(try rows(in: store) == [row("bob", version: 1, value: "stays")])
-        store.forget([row("bob", version: 1, value: "stays")])
+        store.deleteRows([row("bob", version: 1, value: "stays")])
         store.close()
         store = try open()
         #expect(try rows(in: store) == [], "closing waits for what is to be forgotten")

@@ -3,16 +3,17 @@ import Logging
 import NIOCertificateReloading
 import NIOSSL
 
-/// The certificates that a node shows to its clients and to other nodes. They are read at the start, and again by ``reload(_:)``: connections
-/// that begin after it see the new ones, those that are open go on.
+/// The certificates of a node for clients and for other nodes.
+///
+/// They are read at the start and by ``reload(_:)``. New connections use the new certificates; open connections continue.
 final class Certificates: Sendable {
-    /// For the clients' port; nil without files.
+    /// TLS of the client port; nil without files.
     let clients: NIOSSLContext?
-    /// For the cluster port and for links to other nodes; nil without files.
+    /// TLS of the cluster port and of links to other nodes; nil without files.
     let cluster: ClusterTLS?
     private let sources: [CertificateSource]
 
-    /// Throws a ``ConfigurationError`` for files that are no certificate and its key.
+    /// Throws a ``ConfigurationError`` for files that are not a certificate and its key.
     init(_ configuration: NodeConfiguration) throws {
         let source = try CertificateSource(
             "tls-certificate", certificate: configuration.tlsCertificate, key: configuration.tlsKey)
@@ -27,7 +28,7 @@ final class Certificates: Sendable {
         sources = [source, clusterSource].compactMap { $0 }
     }
 
-    /// Reads the files again, and says in the log what became of that. Files that cannot be used change nothing.
+    /// Reads the files again and logs the result. Invalid files change nothing.
     func reload(_ logger: Logger) {
         if sources.isEmpty { logger.notice("no certificates are configured, so none are reloaded") }
         for source in sources { source.reload(logger) }
@@ -54,7 +55,7 @@ struct CertificateSource {
             chain = try NIOSSLCertificate.fromPEMFile(certificate).map { NIOSSLCertificateSource.certificate($0) }
             key = .privateKey(try NIOSSLPrivateKey(file: keyFile, format: .pem))
         } catch { throw Self.unusable(setting, certificate, keyFile, error) }
-        // Nothing runs it: files are read when somebody says so, and a half-written one is read by nobody.
+        // The reloader is not run, so that files are read only on SIGHUP and never half-written.
         reloader = TimedCertificateReloader(
             refreshInterval: .seconds(86_400),
             certificateSource: .init(location: .memory { Array(try Self.text(certificate).utf8) }, format: .pem),
@@ -67,12 +68,12 @@ struct CertificateSource {
 
     private static func text(_ file: String) throws -> String { try String(contentsOfFile: file, encoding: .utf8) }
 
-    /// Without the curve's parameters, which `openssl ecparam` writes before the key.
+    /// Returns the key without the curve's parameters, which `openssl ecparam` writes before the key.
     private static func key(in text: String) -> Substring {
         text.firstRange(of: /-----BEGIN [A-Z ]*PRIVATE KEY-----/).map { text[$0.lowerBound...] } ?? text[...]
     }
 
-    /// A context whose connections show what was read last.
+    /// Returns a context whose connections use the certificate that was read last.
     func context(_ configuration: TLSConfiguration) throws(ConfigurationError) -> NIOSSLContext {
         var configuration = configuration
         configuration.setCertificateReloader(reloader)

@@ -4,25 +4,25 @@ import NIOCore
 import PresenceCore
 import PresenceWire
 
-/// The cluster port: takes the hellos and batches of other nodes. Junk costs its sender one stream, and is counted.
+/// The cluster port, which receives the hellos and batches of other nodes. Junk costs its sender one stream and is counted.
 final class ClusterListener: HTTPServerDelegate {
-    /// The state of a connection: our random number after its hello, the hello of its node after its proof.
+    /// The state of a connection: a random number after the hello of the caller, and the caller's hello after its proof.
     private final class Sender {
         let nonce: [UInt8]
         var proven: Hello?
-        /// The number is good for one try.
+        /// Whether the caller has sent a proof. The random number is valid for one.
         var hasTried = false
-        /// Told what was wrong, and about to be closed: nothing is looked at that it has sent besides.
+        /// Whether the connection is about to close after a rejection. Further requests on it are ignored.
         var isRejected = false
         var order = BatchOrder()
 
         init(nonce: [UInt8]) { self.nonce = nonce }
     }
 
-    /// Why streams were rejected.
+    /// The reasons for rejected streams.
     enum Rejection: String, CaseIterable { case junk, noHello, notStarted, refused, wrongSecret, unknownPath, wrongMethod, tooLarge }
 
-    /// Of a caller that has proved nothing: the hello of a cluster of some 600 nodes, twice. It is not read before its proof is right.
+    /// Limits of a caller before its proof: twice the hello of a cluster of 600 nodes. The hello is decoded only after a valid proof.
     static var strangersLimits: HTTPLimits {
         var limits = HTTPLimits()
         limits.bodyBytesMax = 256 << 10
@@ -30,7 +30,7 @@ final class ClusterListener: HTTPServerDelegate {
         return limits
     }
 
-    /// Of a node.
+    /// Limits of a node after its proof.
     static var membersLimits: HTTPLimits {
         var limits = HTTPLimits()
         limits.bodyBytesMax = 4 * Limits.batchBytesMax
@@ -45,7 +45,7 @@ final class ClusterListener: HTTPServerDelegate {
     init(shell: Shell) { self.shell = shell }
 
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
-        // A stranger has one try on a connection, so that what it costs is bounded by how often it can connect.
+        // A stranger has one attempt on a connection, so that its cost is bounded by its rate of connections.
         if (connection.applicationState as? Sender)?.isRejected == true { return }
         if let status = request.refusedStatus {
             if status == 413 { rejections[.tooLarge, default: 0] += 1 }
@@ -79,8 +79,9 @@ final class ClusterListener: HTTPServerDelegate {
     private static let trialPath = Array("/cluster/v1/trial".utf8)
     private static let batchPath = Array("/cluster/v1/batch/".utf8)
 
-    /// A caller says that it is there, and no more; answered with a random number, and no more: neither side tells its name before the other
-    /// has proved that it knows the secret.
+    /// Answers an empty hello with a random number.
+    ///
+    /// Neither side sends its name before the other has proved that it knows the secret.
     private func hello(_ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection) {
         guard shell.isStarted else { return reject(.notStarted, 503, "starting", stream, connection) }
         guard bytes.isEmpty else {
@@ -93,9 +94,11 @@ final class ClusterListener: HTTPServerDelegate {
         respond(200, sender.nonce, stream, connection)
     }
 
-    /// The caller's random number, its proof and its hello, which is read if the proof is right; answered with our proof and hello.
+    /// Checks the proof of a caller, decodes its hello if the proof is valid, and answers with the own proof and hello.
     ///
-    /// - Parameter isTrial: the caller only asks whether it would be refused.
+    /// The body has the caller's random number, its proof and its hello.
+    ///
+    /// - Parameter isTrial: whether the caller only wants to know if it would be refused.
     private func proof(
         _ bytes: UnsafeRawBufferPointer, isTrial: Bool, _ stream: StreamID, _ connection: HTTPServerConnection
     ) {
@@ -106,13 +109,15 @@ final class ClusterListener: HTTPServerDelegate {
         sender.hasTried = true
         let size = ClusterSecret.bytesCount
         let (nonce, proof) = (Array(bytes.prefix(size)), Array(bytes.dropFirst(size).prefix(size)))
-        let card = Array(bytes.dropFirst(2 * size))
-        guard shell.secret.isValid(proof, of: .caller, caller: nonce, listener: sender.nonce, hello: card) else {
+        let helloBytes = Array(bytes.dropFirst(2 * size))
+        guard shell.secret.isValid(proof, of: .caller, caller: nonce, listener: sender.nonce, hello: helloBytes) else {
             log("the cluster secret of the caller differs from that of this node", of: connection, as: "secret")
             return reject(.wrongSecret, 403, "the cluster secret differs from that of this node", stream, connection)
         }
         let hello: Hello
-        do throws(DecodeError) { hello = try Hello(card) } catch { return reject(.junk, 400, "not a hello: \(error)", stream, connection) }
+        do throws(DecodeError) { hello = try Hello(helloBytes) } catch {
+            return reject(.junk, 400, "not a hello: \(error)", stream, connection)
+        }
         if let refusal = shell.node.refusal(of: hello, at: Clock.now()) {
             log(refusal, of: connection, as: "\(hello.sender.id)")
             return reject(.refused, 409, refusal, stream, connection)
@@ -153,7 +158,7 @@ final class ClusterListener: HTTPServerDelegate {
         } catch { reject(.junk, 400, "not a batch: \(error)", stream, connection) }
     }
 
-    /// - Parameter kind: of lines of the same kind and reason one is written a minute. A stranger must not choose it.
+    /// - Parameter kind: lines of the same kind and reason are written once a minute. A stranger must not be able to choose it.
     private func log(_ reason: String, of connection: HTTPServerConnection, as kind: String) {
         guard refusals.isDue(kind, reason, at: .now()) else { return }
         shell.logger.warning("node refused", metadata: ["address": "\(connection.remoteAddress)", "reason": "\(reason)"])
@@ -167,7 +172,7 @@ final class ClusterListener: HTTPServerDelegate {
         endStranger(connection)
     }
 
-    /// Closes the connection of a caller that has proved nothing, once the answer is out.
+    /// Closes the connection of a caller without a valid proof, after the answer is sent.
     private func endStranger(_ connection: HTTPServerConnection) {
         let sender = connection.applicationState as? Sender ?? Sender(nonce: [])
         guard sender.proven == nil else { return }
@@ -176,7 +181,7 @@ final class ClusterListener: HTTPServerDelegate {
         connection.eventLoop.assumeIsolated().execute { connection.close() }
     }
 
-    /// Answers what is not a message of a node, but a client's error, as the other ports do.
+    /// Rejects a request that is not of a node, with a problem as the other ports send it.
     private func reject(
         _ rejection: Rejection, _ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, allow: StaticString? = nil
     ) {
@@ -198,7 +203,7 @@ final class ClusterListener: HTTPServerDelegate {
 }
 
 extension Hello {
-    /// Reads ``bytes``, which is all there is.
+    /// Decodes a hello from all of `bytes`.
     init(_ bytes: [UInt8]) throws(DecodeError) {
         let result: Result<Hello, DecodeError> = bytes.withUnsafeBytes { bytes in
             var reader = WireReader(bytes)
@@ -212,7 +217,7 @@ extension Hello {
         self = try result.get()
     }
 
-    /// Names and addresses go to logs, metrics, disks and other nodes.
+    /// Checks names and addresses, because they reach logs, metrics, disks and other nodes.
     private func checkNames() throws(DecodeError) {
         let names = [cluster, sender.id.rawValue] + members.map(\.id.rawValue)
         let addresses = [sender.address] + members.map(\.address)
@@ -220,7 +225,7 @@ extension Hello {
         else { throw .badName }
     }
 
-    /// What travels.
+    /// The encoded hello.
     var bytes: [UInt8] {
         var writer = WireWriter()
         writer.hello(self)

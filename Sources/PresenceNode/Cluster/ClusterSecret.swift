@@ -1,38 +1,39 @@
 import Crypto
 import Foundation
 
-/// How two nodes prove to one another that they know the cluster's secret, without telling it: each answers the other's random number
-/// with an HMAC-SHA256 (RFC 2104) over both numbers and what it says of itself. A recorded conversation proves nothing later.
+/// The proofs by which two nodes show one another that they know the cluster's secret, without sending the secret.
 ///
-/// The caller proves first. A stranger who calls gets a random number and nothing else: no name, and no proof by which the secret could be
-/// guessed elsewhere.
+/// Each side answers the other's random number with an HMAC-SHA256 (RFC 2104) over both numbers and its own hello. A recorded exchange
+/// is useless later.
 ///
-/// Without a configured secret the key is that of the empty text, so a node with a secret and one without refuse each other too. What
-/// follows on the link is protected by TLS only.
+/// The caller proves first. A stranger who calls gets only a random number: no name, and no proof with which the secret could be guessed.
+///
+/// Without a configured secret the key is that of the empty text, so that a node with a secret and a node without refuse each other.
+/// Only TLS protects the messages that follow on the link.
 struct ClusterSecret: Sendable {
     /// Bytes of a random number and of a proof.
     static let bytesCount = 32
 
-    /// Whose proof it is: one side's cannot be sent back as the other's.
+    /// The side of a proof. The proof of one side is not valid for the other.
     enum Side: String { case caller, listener }
 
     private let key: SymmetricKey
 
     init(_ secret: String?) { key = SymmetricKey(data: SHA256.hash(data: Data((secret ?? "").utf8))) }
 
-    /// A random number for one conversation.
+    /// Returns a random number for one exchange.
     static func nonce() -> [UInt8] {
         var random = SystemRandomNumberGenerator()
-        // A system call for each eight bytes.
+        // Each eight bytes are one system call.
         return (0..<bytesCount / 8).flatMap { _ in withUnsafeBytes(of: random.next() as UInt64) { Array($0) } }
     }
 
-    /// The proof of `side`, which said `hello`.
+    /// Returns the proof of `side` for its `hello`.
     func proof(_ side: Side, caller: [UInt8], listener: [UInt8], hello: [UInt8]) -> [UInt8] {
         Array(HMAC<SHA256>.authenticationCode(for: Self.text(side, caller, listener, hello), using: key))
     }
 
-    /// Whether `proof` is that of somebody who knows the secret. Takes equally long for every wrong one.
+    /// Whether `proof` was made with the secret. Takes the same time for every wrong proof.
     func isValid(_ proof: [UInt8], of side: Side, caller: [UInt8], listener: [UInt8], hello: [UInt8]) -> Bool {
         HMAC<SHA256>.isValidAuthenticationCode(proof, authenticating: Self.text(side, caller, listener, hello), using: key)
     }

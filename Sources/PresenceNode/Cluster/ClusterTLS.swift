@@ -1,12 +1,13 @@
 import NIOSSL
 
-/// TLS between nodes: each shows a certificate and trusts those that the cluster's authority signed. Names are not compared, because
-/// nodes are found by addresses that change; who holds a certificate of this authority is a node.
+/// TLS between nodes: each side presents a certificate and trusts certificates that the cluster's authority signed.
+///
+/// Names are not compared, because the addresses of nodes change. Every holder of a certificate of the authority is a node.
 struct ClusterTLS: Sendable {
     let listener: NIOSSLContext
     let caller: NIOSSLContext
 
-    /// - Parameter authority: the PEM file of those who sign nodes' certificates; read at the start only.
+    /// - Parameter authority: the PEM file of the authority; read only at the start.
     init(_ source: CertificateSource, authority: String?) throws(ConfigurationError) {
         let roots: NIOSSLTrustRoots
         do { roots = .certificates(try NIOSSLCertificate.fromPEMFile(authority ?? "")) } catch {

@@ -8,12 +8,12 @@ import NIOCore
     import Darwin
 #endif
 
-/// The addresses behind a contact point: a DNS name may stand for all nodes of a cluster, as a headless service of Kubernetes does.
+/// Resolves contact points. A DNS name may stand for all nodes of a cluster, as a headless service of Kubernetes does.
 enum ContactPoints {
-    /// Whether `host` is an address, which needs no resolver.
+    /// Whether `host` is an IP address, which needs no resolver.
     static func isAddress(_ host: String) -> Bool { (try? SocketAddress(ipAddress: host, port: 0)) != nil }
 
-    /// All addresses of `contact`, sorted; asks the system's resolver, so it blocks. Empty when the name is not known, or not yet.
+    /// Returns all addresses of `contact`, sorted; empty if the name does not resolve. Blocks, because it asks the system's resolver.
     static func resolve(_ contact: HostPort) -> [HostPort] {
         var hints = addrinfo()
         hints.ai_socktype = CInt(SOCK_STREAM.rawValue)

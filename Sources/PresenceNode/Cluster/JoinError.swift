@@ -1,6 +1,6 @@
-/// The nodes of a cluster refuse this one, each that has answered: it does not start, because it would serve users whom the cluster serves.
+/// All nodes that answered refuse this node. The node does not start, because it would serve users that the cluster serves as well.
 public struct JoinError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The contact point, and what is wrong.
+    /// The contact point and the reason.
     public let reason: String
 
     public init(reason: String) { self.reason = reason }

@@ -8,16 +8,16 @@ import NIOSSL
 import PresenceCore
 import PresenceWire
 
-/// The links from this node to the others: one HTTP/2 connection for each, kept up or tried again. Lives on the core's loop.
+/// The links from this node to other nodes: one HTTP/2 connection each, reconnected when it ends. Used only on the loop of the core.
 final class Links {
     private unowned let shell: Shell
     private lazy var loop = HTTPClientConnection.Loop(eventLoop: shell.eventLoop)
-    /// By address.
+    /// The links by address.
     private var links: [String: OutgoingLink] = [:]
     private var resolvingCount = 0
     private var repeated = RepeatedLines()
     private var isClosed = false
-    /// Whether the links end once the other side has said whether it would have this node.
+    /// Whether a link ends after the peer has answered if it would accept this node.
     private let isTrial: Bool
 
     init(shell: Shell, isTrial: Bool = false) {
@@ -25,10 +25,10 @@ final class Links {
         self.isTrial = isTrial
     }
 
-    /// How often a name is resolved again while this node knows no other.
+    /// Time until a name is resolved again while no other node is known.
     private static let resolveInterval = TimeAmount.seconds(2)
 
-    /// Opens links to the contact points; to every address of one that is a name.
+    /// Opens links to the contact points. A name is resolved, and each of its addresses gets a link.
     func join(_ contacts: [HostPort]) {
         for contact in contacts {
             if ContactPoints.isAddress(contact.host) { open(contact.description) } else { resolve(contact) }
@@ -58,7 +58,7 @@ final class Links {
         }
     }
 
-    /// Opens a link to a node that the core has heard of, or tries a broken one at once.
+    /// Opens a link to a node that the core knows, or reconnects a broken link at once.
     func connect(to peer: Peer) {
         for link in links.values.sorted(by: { $0.address < $1.address }) where link.leads(to: peer.id) && link.address != peer.address {
             giveUp(link)
@@ -81,12 +81,12 @@ final class Links {
         link.retryNow(to: peer)
     }
 
-    /// The core has something for a peer.
+    /// Sends what the core has queued for a peer.
     func transmit(to peer: PeerIndex, id: NodeID) {
         for link in links.values where link.peerID == id { link.transmit(to: peer) }  // order does not matter: one link has the ID.
     }
 
-    /// Cuts links that give no sign of life, and gives up those that lead nowhere any more. Called four times a second.
+    /// Closes silent links, and gives up links whose node ended or never answered. Called four times a second.
     func watch() {
         let isAlone = upCount == 0
         for link in links.values.sorted(by: { $0.address < $1.address }) {
@@ -94,19 +94,19 @@ final class Links {
         }
     }
 
-    /// Links that are up, and those that are to be.
+    /// Numbers of links that are up, and that are down but wanted.
     var upCount: Int { links.values.count(where: \.isUp) }
     var downCount: Int { links.values.count(where: \.isWanted) - upCount }
 
-    /// Succeeds once the other nodes have taken all that was sent, or at `deadline`.
+    /// Succeeds after the other nodes have acknowledged all batches, or at `deadline`.
     func whenSent(until deadline: NIODeadline) -> EventLoopFuture<Void> {
         shell.eventLoop.when({ self.links.values.allSatisfy(\.isIdle) }, until: deadline)
     }
 
-    /// Whether every contact point has answered or failed once.
+    /// Whether every contact point has answered or failed at least once.
     var hasTriedAll: Bool { resolvingCount == 0 && links.values.allSatisfy(\.hasTried) }
 
-    /// Why nobody would have this node; nil if somebody would, or if nobody has answered.
+    /// Why every node that answered refuses this node; nil if one accepts it, or if none has answered.
     var refusal: String? {
         let links = links.values.sorted { $0.address < $1.address }
         return links.contains(where: \.isWelcome) ? nil : links.lazy.compactMap(\.refusal).first
@@ -118,37 +118,37 @@ final class Links {
     }
 }
 
-/// One link: connect, say hello, then batches; the response is the acknowledgement (design §2, Links).
+/// One link to another node: it connects, exchanges hellos and proofs, then sends batches. The response to a batch acknowledges it.
 final class OutgoingLink: HTTPClientDelegate {
     private enum State: Equatable {
-        /// Waits before it tries again.
+        /// Not connected; waits before the next attempt.
         case idle
         case connecting
         case greeting
-        /// This side has proved that it knows the secret; the other one is to do so, and to say who it is.
+        /// This side has sent its proof and hello, and waits for those of the peer.
         case proving
         case live(NodeID)
-        /// Leads to this node itself, or to a node that is known by another address.
+        /// Given up: the address leads to this node itself, to a node that is known by another address, or to no node.
         case abandoned
     }
 
-    /// What a node says that has taken its port and nothing else yet.
+    /// The status of a node that listens but has not started.
     private static let startingStatus = 503
-    /// The status by which a node refuses a caller that does not know its secret.
+    /// The status with which a node refuses a caller with another secret.
     private static let wrongSecretStatus = 403
     private static let wrongSecret = "its cluster secret differs from that of this node"
-    /// The statuses of its other refusals: for junk, and for a hello that does not fit.
+    /// The statuses of other refusals: for junk, and for a hello that does not match.
     private static let refusalStatuses = [400, 409]
 
     private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2, proof: UInt32 = 3 }
 
     let address: String
     private(set) var hasTried = false
-    /// The other side would have this node; or why not.
+    /// Whether the peer accepts this node; ``refusal`` says why not.
     private(set) var isWelcome = false
     private(set) var refusal: String?
     private let isTrial: Bool
-    /// Its address was one of those that a contact point's name stood for.
+    /// Whether the address is one of several behind a contact point's name.
     private let isOfName: Bool
     private var refusals = RepeatedLines()
     private let target: HostPort
@@ -156,34 +156,38 @@ final class OutgoingLink: HTTPClientDelegate {
     private let loop: HTTPClientConnection.Loop
     private var state = State.idle
     private var connection: HTTPClientConnection?
-    /// The member at the other end; it stays one while the first attempt to reconnect is under way.
+    /// The member at the other end. It stays set during the first attempt to reconnect.
     private(set) var peerID: NodeID?
-    /// The newest card of the process that is to be at this address, and the one that was known when the present attempt began: if that is
-    /// refused, this one is gone. Nil for a contact point that has not answered yet.
+    /// The newest process known at this address, and the process that was known when the present attempt began.
+    ///
+    /// A refused connection proves that the latter has ended. Nil for a contact point that has not answered yet.
     private var expected: Peer?
     private var tried: Peer?
     private var attempts = 0
     private var response: [UInt8] = []
-    /// The random numbers of the present connection.
+    /// The random numbers of both sides of the present connection.
     private var nonces: (own: [UInt8], other: [UInt8]) = ([], [])
     private var status = 0
     private var inFlightCount = 0
-    /// Batches sent on this connection: each says its number, because streams may overtake one another.
+    /// Batches sent on this connection. Each carries its number, because streams may overtake one another.
     private var batchesSent: UInt64 = 0
     private var lastAnswerAt = NIODeadline.now()
-    /// How often in succession the other side has closed a connection before it said anything, and how often that is no chance.
+    /// How many connections in a row the peer has closed without an answer.
     private var unansweredCount = 0
+    /// Number of such connections that cannot be chance.
     private static let unansweredMax = 3
-    /// The present connection was cut because nothing was heard.
+    /// Whether this side closed the present connection because the peer was silent.
     private var wasSilent = false
 
-    /// A link that is silent for so long with something in flight is broken, whatever others say of the member at its end. At 30 % loss
-    /// TCP recovers in less; membership has long judged by probes, and by other ways.
+    /// Longest silence of a link to a member with batches in flight. TCP recovers in less time at 30 % loss.
+    ///
+    /// Membership decides earlier about the member, by direct and indirect probes.
     private static let silenceMax = TimeAmount.seconds(10)
-    /// How long the exchange of hellos may be silent.
+    /// Longest silence while hellos and proofs are exchanged.
     private static let greetingSilenceMax = TimeAmount.seconds(5)
-    /// The same for the link to a node that is no member any more: only a new connection finds it again at once, because an old one waits
-    /// for the next of its retransmissions, which are ever longer apart.
+    /// Longest silence of a link to a node that is no longer a member.
+    ///
+    /// A new connection finds the node at once when it returns. The old one waits for TCP retransmissions, whose interval grows.
     private static let lostSilenceMax = TimeAmount.seconds(1)
 
     init(target: HostPort, shell: Shell, loop: HTTPClientConnection.Loop, isTrial: Bool, isOfName: Bool) {
@@ -197,7 +201,9 @@ final class OutgoingLink: HTTPClientDelegate {
 
     // MARK: Life
 
-    /// - Parameter peer: the member that is to be at this address, if the core names one.
+    /// Connects now, unless the link is connected or connecting.
+    ///
+    /// - Parameter peer: the member at this address, if the core knows it.
     func retryNow(to peer: Peer? = nil) {
         if let peer { expect(peer) }
         guard state == .idle else { return }
@@ -209,16 +215,16 @@ final class OutgoingLink: HTTPClientDelegate {
             host: target.host, port: target.port, on: loop, tls: shell.tls, retransmission: .quick, timeout: .seconds(1), delegate: self)
     }
 
-    /// Whether a node is at its end, or was when it was last up or asked for.
+    /// Whether the link leads to a node, or did when it was last up.
     func leads(to id: NodeID) -> Bool { (peerID ?? expected?.id) == id }
 
     var isUp: Bool { if case .live = state { true } else { false } }
     var isWanted: Bool { state != .abandoned }
 
-    /// The process at its end has said that it ends, and no later one is known: whoever comes back says hello.
+    /// Whether the process at the other end has left and no later process is known. A later process connects by itself.
     var isOver: Bool { !isUp && isWanted && expected.map(shell.node.hasEnded) == true }
 
-    /// Nobody has answered at an address that a name stood for: others may be there by now.
+    /// Whether no node has answered at an address of a name. The name may resolve to other addresses by now.
     var isOfNobody: Bool { isOfName && state == .idle && expected == nil }
 
     private func expect(_ peer: Peer) {
@@ -255,7 +261,7 @@ final class OutgoingLink: HTTPClientDelegate {
     func closed(_ connection: HTTPClientConnection, error: (any Error)?) {
         guard connection === self.connection else { return }
         self.connection = nil
-        if let problem = transportProblem(error) { note(problem, "link failed") }
+        if let problem = transportProblem(error) { report(problem, "link failed") }
         let isStarting = status == Self.startingStatus
         status = 0
         let isTriedAgain = isTrial && unansweredCount > 0 && refusal == nil
@@ -274,20 +280,21 @@ final class OutgoingLink: HTTPClientDelegate {
         } else if isRefused, let tried {
             shell.update { $0.refused(by: tried, at: $1) }
         }
-        // The core may have asked for another attempt by now. A process that has begun since this one began was not asked.
+        // The core may have started another attempt by now. A process that is newer than this attempt was not tried.
         guard state == .idle else { return }
         if wasLive || isRefused && tried != expected { retryNow() } else { scheduleRetry(isDue: isStarting || !isRefused && wasConnecting) }
     }
 
-    /// What keeps this attempt and the next ones from HTTP/2, though somebody listens there: certificates that do not fit, or that only one side
-    /// has them. Nil for what passes by itself.
+    /// Why this attempt and the next ones cannot succeed although a process listens; nil for problems that pass.
+    ///
+    /// Either the certificates do not match, or only one side uses TLS.
     private func transportProblem(_ error: (any Error)?) -> String? {
         guard state == .connecting, !wasSilent else { return nil }
         let reason = Self.tlsReason(error)
         let isUnanswered = error == nil || reason.map(Self.noTLS.contains) == true
         unansweredCount = isUnanswered ? unansweredCount + 1 : 0
         if !isUnanswered { return reason.map { "the TLS handshake failed: \($0)" } }
-        // A node that ends closes what it has just accepted; the next attempt finds nobody.
+        // A node that ends closes connections that it has just accepted. The next attempt then finds no listener.
         guard unansweredCount >= Self.unansweredMax else { return nil }
         return shell.tls == nil
             ? "the peer closes connections without an answer; the peer may use TLS, this node does not"
@@ -307,10 +314,10 @@ final class OutgoingLink: HTTPClientDelegate {
         }
     }
 
-    /// The other side has closed instead of answering, or, as HTTP/1.1 does and if that arrives before the end, has said that this is no request.
+    /// The errors of TLS when the peer does not use TLS: it closes the connection, or answers in HTTP/1.1.
     private static let noTLS = ["EOF during handshake", "WRONG_VERSION_NUMBER"]
 
-    /// Whether the other host has answered that nothing listens there.
+    /// Whether the host refused the connection because no process listens.
     private static func isRefusal(_ error: (any Error)?) -> Bool {
         if let error = error as? NIOConnectionError {
             return !error.connectionErrors.isEmpty && error.connectionErrors.allSatisfy { isRefusal($0.error) }
@@ -318,9 +325,9 @@ final class OutgoingLink: HTTPClientDelegate {
         return (error as? IOError)?.errnoCode == ECONNREFUSED
     }
 
-    /// Full jitter up to 100 ms × 2ⁿ, at most a second (AWS Architecture Blog, "Exponential Backoff and Jitter").
+    /// Schedules the next attempt: full jitter up to 100 ms × 2ⁿ, at most a second.
     ///
-    /// - Parameter isDue: the attempt has waited long enough itself: when a split heals, everybody waits for the next one.
+    /// - Parameter isDue: whether the attempt itself took long. Then the next one follows soon, as after a partition heals.
     private func scheduleRetry(isDue: Bool) {
         attempts += 1
         let ceiling = isDue ? 100 : min(Int64(100) << Int64(min(attempts, 5)), 1_000)
@@ -349,11 +356,11 @@ final class OutgoingLink: HTTPClientDelegate {
         }
     }
 
-    /// The other side will not have this node, or has not begun yet.
+    /// Handles a refusal by the peer, or a peer that has not started.
     private func refused(_ connection: HTTPClientConnection) {
         if status == Self.startingStatus { return connection.close() }
         if status == Self.wrongSecretStatus { return refused(connection, "peer refuses the link", Self.wrongSecret) }
-        // Between the nodes there may be a proxy that knows of none at the moment.
+        // A proxy between the nodes may have no node behind it at the moment.
         if status >= 500 { return connection.close() }
         refused(
             connection, "peer refuses the link",
@@ -363,11 +370,11 @@ final class OutgoingLink: HTTPClientDelegate {
     private var reason: String { String(decoding: response.prefix(300).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }, as: UTF8.self) }
 
     private func refused(_ connection: HTTPClientConnection, _ line: Logger.Message, _ reason: String) {
-        note(reason, line)
+        report(reason, line)
         connection.close()
     }
 
-    private func note(_ reason: String, _ line: Logger.Message) {
+    private func report(_ reason: String, _ line: Logger.Message) {
         refusal = "\(address): \(reason)"
         if !isTrial, refusals.isDue(address, reason, at: .now()) {
             shell.logger.error(line, metadata: ["address": "\(address)", "reason": "\(reason)"])
@@ -392,15 +399,15 @@ final class OutgoingLink: HTTPClientDelegate {
             token: Token.proof)
     }
 
-    /// The other side takes this one; now it is to be known who that is.
+    /// Checks the proof and the hello of the peer, which has accepted this node.
     private func proved(_ connection: HTTPClientConnection) {
         guard state == .proving else { return }
-        let (proof, card) = (Array(response.prefix(ClusterSecret.bytesCount)), Array(response.dropFirst(ClusterSecret.bytesCount)))
-        guard shell.secret.isValid(proof, of: .listener, caller: nonces.own, listener: nonces.other, hello: card) else {
+        let (proof, helloBytes) = (Array(response.prefix(ClusterSecret.bytesCount)), Array(response.dropFirst(ClusterSecret.bytesCount)))
+        guard shell.secret.isValid(proof, of: .listener, caller: nonces.own, listener: nonces.other, hello: helloBytes) else {
             return refused(connection, "peer refused", Self.wrongSecret)
         }
         let hello: Hello
-        do throws(DecodeError) { hello = try Hello(card) } catch {
+        do throws(DecodeError) { hello = try Hello(helloBytes) } catch {
             return refused(connection, "peer refused", "not a Rollcall cluster port: the peer did not answer with a valid hello: \(error)")
         }
         guard hello.sender.id != shell.peer.id || hello.sender.generation != shell.peer.generation else { return abandon() }
@@ -419,7 +426,7 @@ final class OutgoingLink: HTTPClientDelegate {
 
     // MARK: Batches
 
-    /// Nothing is on its way.
+    /// Whether no batch is in flight.
     var isIdle: Bool { inFlightCount == 0 }
 
     func transmit(to peer: PeerIndex) {

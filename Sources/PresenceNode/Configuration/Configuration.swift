@@ -3,7 +3,7 @@ import Foundation
 import PresenceCore
 import PresenceWire
 
-/// A setting that cannot be used. The command names it and exits with 64.
+/// An invalid setting. The command names the setting and exits with 64.
 public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
     public let setting: String
     public let problem: String
@@ -16,10 +16,10 @@ public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConver
     public var description: String { "\(setting): \(problem)" }
 }
 
-/// `host:port`.
+/// An address `host:port`.
 public struct HostPort: Hashable, Sendable, CustomStringConvertible {
     public var host: String
-    /// 0 for a free one, where the node listens.
+    /// The port. 0 stands for a free port, only where the node listens.
     public var port: Int
 
     public init(host: String, port: Int) {
@@ -38,7 +38,7 @@ public struct HostPort: Hashable, Sendable, CustomStringConvertible {
 
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// Whether only this machine can reach it.
+    /// Whether only this machine can reach the address.
     var isLoopback: Bool {
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
         let isIPv4 = parts.count == 4 && parts.allSatisfy { UInt8($0) != nil }
@@ -46,74 +46,81 @@ public struct HostPort: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// All that a node can be told, with its defaults. Read from flags, then `ROLLCALL_…` variables, then a YAML file (contract §7).
+/// The settings of a node with their defaults. Flags override `ROLLCALL_…` variables, which override a YAML file.
 public struct NodeConfiguration: Sendable {
     /// The node's name in its cluster. Default: the machine's host name.
     public var nodeID = ProcessInfo.processInfo.hostName
-    /// Nodes of another cluster are refused. Default `rollcall`.
+    /// The cluster's name. The node refuses nodes of another name. Default `rollcall`.
     public var cluster = "rollcall"
-    /// What the nodes of a cluster prove to one another that they know. Default: none; then only the cluster's name is asked for.
+    /// The secret that nodes prove to one another, at least 16 bytes. Default none: then nodes compare only the cluster's name.
     public var clusterSecret: String?
-    /// Where clients connect. Default 127.0.0.1:7600.
+    /// Address for clients. Default 127.0.0.1:7600.
     public var listen = HostPort(host: "127.0.0.1", port: 7600)
-    /// Where other nodes connect. Default 127.0.0.1:7601.
+    /// Address for other nodes. Default 127.0.0.1:7601.
     public var clusterListen = HostPort(host: "127.0.0.1", port: 7601)
-    /// Opens the cluster port on an address that others reach though there is neither ``clusterSecret`` nor TLS between nodes: for a network
-    /// that only the nodes are in. Default false: the start is refused.
+    /// Allows a cluster port that other machines reach without ``clusterSecret`` and without TLS. Default false: the node does not start.
+    ///
+    /// Only for a network that no other machine can reach.
     public var allowsInsecureCluster = false
-    /// The address under which other nodes find this one. Default: ``clusterListen``.
+    /// Address under which other nodes reach this node. Default: ``clusterListen``.
     public var advertise: HostPort?
-    /// Where operators connect. Default 127.0.0.1:7602.
+    /// Address for operators and Prometheus. Default 127.0.0.1:7602.
     public var opsListen = HostPort(host: "127.0.0.1", port: 7602)
-    /// Cluster addresses of nodes to join through.
+    /// Cluster addresses of nodes to join. A name may stand for several addresses.
     public var join: [HostPort] = []
-    /// Where durable rows live. Default `./rollcall-data`.
+    /// Data directory. Default `./rollcall-data`.
     public var dataDirectory = "./rollcall-data"
-    /// Takes the built-in development key; listens on loopback only. ``read(flags:environment:file:)`` implies it when neither keys nor
-    /// addresses are configured.
+    /// Accepts tokens of the built-in development key and listens only on loopback.
+    ///
+    /// ``read(flags:environment:file:)`` sets it when neither keys nor addresses are configured.
     public var isDevelopment = false
-    /// The keys that sign tokens, by app: of those that `apps` names, and of those that the file has below `jwt`.
+    /// Keys that verify tokens, by app: those that `apps` names and those below `jwt` in the file.
     public var appKeys: [String: [TokenKey]] = [:]
-    /// PEM files for clients' TLS.
+    /// PEM files for TLS on the client port: both or none.
     public var tlsCertificate: String?
     public var tlsKey: String?
-    /// PEM files for TLS between nodes: all three or none. A node trusts those whose certificate the authority signed.
+    /// PEM files for TLS between nodes: all three or none. A node trusts certificates that the authority signed.
     public var clusterTLSCertificate: String?
     public var clusterTLSKey: String?
     public var clusterTLSAuthority: String?
-    /// Event loops, 1 ... ``loopsMax``. Default: one a core, and no more than that.
+    /// Number of event loops, 1 ... ``loopsMax``. Default: one per core.
     public var loopsCount = NodeConfiguration.loops(ofCores: ProcessInfo.processInfo.activeProcessorCount)
-    /// `trace`, `debug`, `info`, `notice`, `warning`, `error`. Default `info`.
+    /// Log level: `trace`, `debug`, `info`, `notice`, `warning` or `error`. Default `info`.
     public var logLevel = "info"
-    /// `text` or `json`. Default `text`.
+    /// Log format: `text` or `json`. Default `text`.
     public var logFormat = "text"
     public var core = CoreSettings()
     public var gateway = GatewaySettings()
-    /// Streams on one client connection. Default 1,000.
+    /// Most streams on one client connection. Default 1,000.
     public var streamsPerConnectionMax = 1_000
-    /// Connections of one address to the clients' port at a time, and of one /64 of IPv6; 0 for no limit. Default: half of what the port takes,
-    /// which is what the process's descriptors (`ulimit -n`) leave for clients. A proxy before the node is one address.
+    /// Most connections of one IPv4 address, or of one IPv6 /64, to the client port; 0 for no limit.
+    ///
+    /// Default: half of the connections that the port accepts, which follow from the process's descriptors (`ulimit -n`). A proxy in front
+    /// of the node counts as one address.
     public var connectionsPerAddressMax: Int?
-    /// Logins of one user within 10 s at this node, at once or one after another; 0 for no limit. Default 100: a user may have 64 sessions, and
-    /// all of them may come back at once.
+    /// Most logins of one user within 10 s at this node; 0 for no limit.
+    ///
+    /// Default 100: a user may have 64 sessions, and all of them may reconnect at once.
     public var loginsPerUserMax = 100
-    /// Logins from one address within 10 s; 0 for no limit. Default 100,000, which is what one loop carries: a proxy, a provider or a load test is
-    /// one address for many users. For a node that clients reach directly, 1,000 keeps somebody who has many tokens from using up a tenth of a loop.
+    /// Most logins from one address within 10 s; 0 for no limit.
+    ///
+    /// Default 100,000, the most that one loop can handle, because a proxy, a provider or a load test is one address for many users. Use
+    /// 1,000 for a node that clients reach directly: then one address with many tokens cannot use a tenth of a loop.
     public var loginsPerAddressMax = 100_000
-    /// How long a node that was told to stop waits for its clients to go elsewhere, where there are other nodes, and for what is in
-    /// flight. Default 30 s.
+    /// Longest time that a stopping node waits for its clients to move to other nodes and for requests in progress. Default 30 s.
     public var drainTimeout = Duration.seconds(30)
 
     public init() {}
 
-    /// Each loop is a gateway, and the core takes 64 of them.
+    /// Most event loops. Each loop is a gateway, and the core supports 64 gateways.
     static let loopsMax = 64
 
     /// The default of ``loopsCount``.
     static func loops(ofCores coresCount: Int) -> Int { min(coresCount, loopsMax) }
 
-    /// A node beside others in one process: development keys, free ports on loopback, one loop, data below `directory`, joining through
-    /// the first of `others`.
+    /// Settings of a node beside others in one process: development keys, free ports on loopback, one loop, data below `directory`.
+    ///
+    /// The node joins the first of `others`.
     public static func loopback(nodeID: String, directory: String, beside others: [RollcallNode]) -> NodeConfiguration {
         var configuration = NodeConfiguration()
         configuration.nodeID = nodeID
@@ -131,9 +138,9 @@ public struct NodeConfiguration: Sendable {
     /// Reads the settings.
     ///
     /// - Parameters:
-    ///   - flags: what the command line gave, by setting name.
-    ///   - environment: the process's variables.
-    ///   - file: a YAML file, if one was named.
+    ///   - flags: values of the command line, by setting name.
+    ///   - environment: the variables of the process.
+    ///   - file: the YAML file; nil for none.
     public static func read(flags: [String: String], environment: [String: String], file: String?) async throws -> NodeConfiguration {
         var providers: [any ConfigProvider] = [
             InMemoryProvider(
@@ -159,9 +166,11 @@ public struct NodeConfiguration: Sendable {
         return configuration
     }
 
+    /// Applies the settings that are given.
+    ///
     /// - Parameters:
-    ///   - variables: the names of the process's variables.
-    ///   - appsWithKeys: those that the file has below `jwt`.
+    ///   - variables: names of the variables of the process.
+    ///   - appsWithKeys: apps below `jwt` in the file.
     private mutating func apply(_ reader: SettingsReader, variables: [String], appsWithKeys: [String]) throws {
         let hasAddress = try ["listen", "clusterListen", "opsListen"].contains { try reader.text($0) != nil }
         nodeID = try reader.text("nodeId") ?? nodeID
@@ -203,10 +212,10 @@ public struct NodeConfiguration: Sendable {
         drainTimeout = try reader.seconds("drainTimeout") ?? drainTimeout
     }
 
-    /// Whether the cluster port can be reached from outside and asks for no proof: who finds it may join, and read and change everything.
+    /// Whether other machines reach the cluster port and need no proof: any of them may join, read and change everything.
     public var isClusterOpen: Bool { !clusterListen.isLoopback && clusterSecret == nil && clusterTLSCertificate == nil }
 
-    /// Throws for settings that do not fit together.
+    /// Throws for settings that are invalid or contradict one another.
     public func validate() throws(ConfigurationError) {
         guard Limits.isValidName(nodeID) else {
             throw ConfigurationError(setting: "node-id", problem: "\"\(nodeID)\" is not 1 to 64 bytes without control characters")
@@ -221,11 +230,11 @@ public struct NodeConfiguration: Sendable {
             throw ConfigurationError(
                 setting: "jwt.\(app)", problem: "is not an app ID; an app ID is 1 to 64 bytes without control characters")
         }
-        // 0 is for listening: it stands for a port that the kernel chooses.
+        // Port 0 stands for a port that the kernel chooses. It is valid only for listening.
         for (name, address) in join.map({ ("join", $0) }) + [("advertise", advertise)] {
             guard let address, address.port == 0 else { continue }
             throw ConfigurationError(
-                setting: name, problem: "\(address) has port 0, which nobody can connect to; give a port of 1 to 65535")
+                setting: name, problem: "\(address) has port 0, to which no node can connect; give a port of 1 to 65535")
         }
         guard isDevelopment || !appKeys.isEmpty else {
             throw ConfigurationError(
@@ -272,7 +281,7 @@ public struct NodeConfiguration: Sendable {
     }
 }
 
-/// Reads single settings and says which one is wrong.
+/// Reads one setting at a time, and names the setting in its errors.
 private struct SettingsReader {
     let config: ConfigReader
 
@@ -319,7 +328,7 @@ private struct SettingsReader {
         try integer(name).map { .seconds($0) }
     }
 
-    /// The keys of `jwt.<app>`.
+    /// Returns the keys of `jwt.<app>`.
     func keys(of app: String) throws -> [TokenKey] {
         var keys: [TokenKey] = []
         if let secret = config.string(forKey: ConfigKey(["jwt", app, "hs256"]), isSecret: true) { keys.append(.hs256(secret: secret)) }

@@ -3,16 +3,16 @@ import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// How many connections each of a node's three ports takes.
+/// The limits of connections of a node's three ports.
 ///
-/// A connection that is not taken is counted, and logged once a minute for each port and reason.
+/// Refused connections are counted. The log has a line about them at most once a minute for each port and reason.
 struct ConnectionPorts: Sendable {
     let clients: ConnectionLimits
     let nodes: ConnectionLimits
     let operators: ConnectionLimits
 
-    /// - Parameter perAddressMax: connections of one address to the clients' port, 0 for no limit; nil for half of what there is, which is what
-    ///   one address has on the other ports in any case.
+    /// - Parameter perAddressMax: most connections of one address to the client port, 0 for no limit. Nil for half of the port's limit,
+    ///   as on the other two ports.
     init(_ budget: DescriptorBudget, perAddressMax: Int?, logger: Logger) {
         let lines = NIOLockedValueBox(RepeatedLines())
         let port = { (name: String, connectionsMax: Int, perAddressMax: Int?) in
@@ -31,6 +31,6 @@ struct ConnectionPorts: Sendable {
         operators = port("ops", budget.operators, nil)
     }
 
-    /// By the names that the metrics have.
+    /// The limits with the port names of the metrics.
     var byName: [(name: String, limits: ConnectionLimits)] { [("clients", clients), ("cluster", nodes), ("ops", operators)] }
 }

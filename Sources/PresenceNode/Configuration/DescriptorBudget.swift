@@ -1,18 +1,19 @@
 import Foundation
 
-/// How a node shares the descriptors that its process may have (`ulimit -n`): its own files, loops and links come first, then other nodes and
-/// operators, so that clients, however many there are, cost nothing but clients.
+/// The shares of the process's descriptors (`ulimit -n`): first files, loops and links, then other nodes and operators, then clients.
+///
+/// Any number of client connections therefore leaves the other ports usable.
 struct DescriptorBudget: Equatable {
-    /// Connections at a time to the port for clients.
+    /// Most connections to the client port.
     let clients: Int
-    /// To the cluster port; as many are left for links to other nodes.
+    /// Most connections to the cluster port. As many descriptors are reserved for links to other nodes.
     let nodes: Int
-    /// To the ops port.
+    /// Most connections to the ops port.
     let operators: Int
 
     /// - Parameters:
-    ///   - descriptorsMax: of the process.
-    ///   - loopsCount: each has descriptors of its own.
+    ///   - descriptorsMax: descriptors that the process may have.
+    ///   - loopsCount: event loops, which need descriptors of their own.
     init(descriptorsMax: Int, loopsCount: Int) {
         // The database, the log, the ports, the resolver, /proc for the metrics; three or four for each loop.
         let left = max(descriptorsMax - 64 - 4 * loopsCount, 16)
@@ -21,7 +22,7 @@ struct DescriptorBudget: Equatable {
         clients = max(left - 2 * nodes - operators, 4)
     }
 
-    /// Of this process.
+    /// The budget of this process.
     init(loopsCount: Int) { self.init(descriptorsMax: Self.descriptorsMax, loopsCount: loopsCount) }
 
     /// The descriptors that the system lets this process have.

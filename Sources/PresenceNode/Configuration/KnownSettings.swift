@@ -2,8 +2,9 @@ import Foundation
 import PresenceWire
 import Yams
 
-/// The names that settings may have, and the shapes of their values: what fits neither is refused by name, because a setting that is silently
-/// ignored is found in production.
+/// The names of settings and the shapes of their values.
+///
+/// An unknown name or a wrong shape stops the start. A setting that is silently ignored would show only in production.
 enum KnownSettings {
     /// All settings by name, from ``groups``.
     private static let all = Dictionary(uniqueKeysWithValues: groups.flatMap(\.settings).map { ($0.name, $0) })
@@ -15,22 +16,22 @@ enum KnownSettings {
         return range
     }
 
-    /// Below `jwt`, for each app.
+    /// Names below `jwt.<app>`.
     static let keyNames = ["es256PublicKeyFile", "hs256", "rs256PublicKeyFile"]
 
-    /// Below `policies`, for each app.
+    /// Names below `policies.<app>`.
     static let policyNames = ["preset", "settings"]
 
-    /// What a file says of apps.
+    /// The parts of a file that are about apps.
     struct Apps {
         var policies: [String: AppPolicy] = [:]
-        /// Those below `jwt`.
+        /// Apps below `jwt`.
         var withKeys: [String] = []
-        /// Whether the file has settings: its reader takes no file without.
+        /// Whether the file has settings. The reader does not accept a file without any.
         var hasSettings = true
     }
 
-    /// Refuses names that do not exist and values of a shape that their setting does not take, and returns what the file says of apps.
+    /// Throws for unknown names and for values of a wrong shape. Returns the parts of the file that are about apps.
     static func check(file: String) throws(ConfigurationError) -> Apps {
         let text: String
         do { text = try String(contentsOfFile: file, encoding: .utf8) } catch {
@@ -73,7 +74,9 @@ enum KnownSettings {
         return policies
     }
 
-    /// - Parameter setting: below which the names stand; nil for the file itself.
+    /// Throws for a name that is not among `names`.
+    ///
+    /// - Parameter setting: the setting above the names; nil for the file itself.
     private static func checkNames(in node: Node, of setting: String?, _ names: [String]) throws(ConfigurationError) {
         guard let mapping = node.mapping else {
             throw ConfigurationError(
@@ -89,7 +92,7 @@ enum KnownSettings {
         }
     }
 
-    /// Refuses a list or a mapping where one value is due: the reader would pass it over, and the default would be taken.
+    /// Throws for a list or a mapping in place of one value. The reader would skip it and use the default.
     private static func checkShape(of value: Node, _ setting: String) throws(ConfigurationError) {
         let found = shape(of: value)
         switch setting {
@@ -121,24 +124,25 @@ extension KnownSettings {
     private static let prefix = "ROLLCALL_"
     private static let keyPrefix = prefix + "JWT_"
 
-    /// Settings that are too large for a variable.
+    /// Settings that cannot be a variable.
     private static let namesInFilesOnly = Set(
         groups.flatMap(\.settings).filter { if case .byApp = $0.value { true } else { false } }.map(\.name))
 
-    /// Variables that others read and a node passes over: `docker-compose.yml` has the first two, `Tests` the others.
+    /// Variables of other programs, which a node ignores: the first two are of `docker-compose.yml`, the others of `Tests`.
     private static let foreignVariables: Set = ["ROLLCALL_HS256", "ROLLCALL_SECRET", "ROLLCALL_SCALE", "ROLLCALL_TESTS"]
 
-    /// The variables of all settings, in order.
+    /// The names of all variables, in the order of the settings.
     static var variables: [String] { names.compactMap { variable(of: $0) } }
 
     /// The variable of a setting; nil if it can stand in a file only.
     static func variable(of name: String) -> String? { namesInFilesOnly.contains(name) ? nil : prefix + encoded(name) }
 
-    /// The variable that is read for a key of an app.
+    /// Returns the name of the variable for a key of an app.
     static func variable(of app: String, _ key: String) -> String { "\(keyPrefix)\(encoded(app))_\(encoded(key))" }
 
-    /// As `EnvironmentVariablesProvider` does it: in capitals, with `_` before a capital that follows a small letter, and for all that is
-    /// neither letter nor digit.
+    /// Returns a name as `EnvironmentVariablesProvider` spells it.
+    ///
+    /// The name is in capitals. `_` stands before a capital that follows a small letter, and replaces all but letters and digits.
     private static func encoded(_ name: String) -> String {
         var encoded = ""
         var isAfterSmall = false
@@ -150,7 +154,7 @@ extension KnownSettings {
         return encoded
     }
 
-    /// Refuses variables that look like a setting and are none, by name: a misspelt one would be found in production.
+    /// Throws for a variable with the prefix of settings that is not a setting, for instance a misspelled one.
     static func check(variables: [String]) throws(ConfigurationError) {
         let known = Set(Self.variables).union(foreignVariables)
         for variable in variables where variable.hasPrefix(prefix) && !variable.hasPrefix(keyPrefix) && !known.contains(variable) {
@@ -159,8 +163,9 @@ extension KnownSettings {
         }
     }
 
-    /// Refuses variables that look like a key and are none: of an app that is not among `apps`, or of a kind that does not exist. The node
-    /// would do without it, and where it is the only one it would take the key that everybody knows.
+    /// Throws for a variable with the prefix of keys that belongs to no app of `apps`, or is of an unknown kind.
+    ///
+    /// The node would ignore such a key, and without any other key it would accept the public development key.
     static func check(variables: [String], apps: [String]) throws(ConfigurationError) {
         let known = Set(apps.flatMap { app in keyNames.map { variable(of: app, $0) } })
         for variable in variables where variable.hasPrefix(keyPrefix) && !known.contains(variable) {
@@ -180,7 +185,7 @@ extension KnownSettings {
 }
 
 extension JSONValue {
-    /// The same in JSON.
+    /// The JSON value of a YAML node.
     fileprivate init(_ node: Node) {
         if let members = node.mapping {
             self = .object(members.map { Member(name: $0.key.string ?? "?", value: JSONValue($0.value)) })

@@ -3,9 +3,9 @@ import NIOCore
 import PresenceCore
 import PresenceWire
 
-/// The operators' operations of contract §5, `POST /admin/v1/<operation>` on the ops port: for tokens with role `admin` only.
+/// The operations of operators: `POST /admin/v1/<operation>` on the ops port, for tokens with role `admin`.
 ///
-/// Requests are received and answered on the ops port's loop, and carried out on the core's.
+/// Requests are received and answered on the loop of the ops port. The loop of the core carries them out.
 final class AdminAPI {
     /// An operation; its name is the word in the path.
     enum Operation: String, CaseIterable {
@@ -15,10 +15,10 @@ final class AdminAPI {
     private let authenticator: Authenticator
     private let shell: Shell
     private let drain: () -> Bool
-    /// Answers by operation and code; 0 is success. Touched on the ops port's loop.
+    /// Counts of answers by operation and code; code 0 is success. Used only on the loop of the ops port.
     private(set) var answered: [Operation: [Int: UInt64]] = [:]
 
-    /// - Parameter drain: begins to drain the node; false when there is no other.
+    /// - Parameter drain: begins to drain the node; returns false when no other node is alive.
     init(shell: Shell, authenticator: Authenticator, drain: @escaping () -> Bool) {
         self.authenticator = authenticator
         self.shell = shell
@@ -50,7 +50,7 @@ final class AdminAPI {
         }
     }
 
-    /// A request whose token is being checked, and that is then carried out on the core's loop. All else of it is touched on the ops port's.
+    /// A request whose token is being checked. Only ``perform(for:)`` runs on the loop of the core; the rest runs on that of the ops port.
     private final class Pending: @unchecked Sendable {
         let api: AdminAPI
         let operation: Operation
@@ -107,7 +107,7 @@ final class AdminAPI {
             json.policy(shell.node.appPolicy(app), followed: shell.node.policy(of: caller.user), of: app)
         case .explain: return try explain(fields, caller, then: respond)
         case .forget:
-            try forget(fields)
+            try removeMember(fields)
             json.object { _ in }
         case .importUsers: return try importUsers(fields, caller, then: respond)
         case .kick: return try kick(fields, caller, then: respond)
@@ -117,8 +117,8 @@ final class AdminAPI {
         respond(.success(json.bytes))
     }
 
-    /// A member that is dead is missed no longer.
-    private func forget(_ fields: Fields) throws(Problem) {
+    /// Removes a dead member, which then no longer counts towards the quorum.
+    private func removeMember(_ fields: Fields) throws(Problem) {
         guard let name = try fields.text("node", bytesMax: Limits.nameBytesMax) else {
             throw .parameter("node: is missing; it must be the name of a dead member")
         }
@@ -133,7 +133,7 @@ final class AdminAPI {
         }
     }
 
-    /// Answered when all nodes that are alive know of it: then no older token is taken anywhere.
+    /// Kicks a user. The answer comes after all alive nodes acknowledged the kick, so that no node accepts an older token.
     private func kick(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
         guard let id = try fields.text("userID", bytesMax: 1_024), Limits.isValidName(id) else { throw .userID("userID") }
         let reason = try fields.text("reason", bytesMax: Limits.nameBytesMax) ?? "kicked"
@@ -143,7 +143,7 @@ final class AdminAPI {
         }
     }
 
-    /// Answered when those who are not in `errorUserList` are on disk; a user who was imported before is imported.
+    /// Registers users. The answer comes after all users that are not in `errorUserList` are on disk. A repeated import succeeds.
     private func importUsers(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
         let found = try fields.requiredUsers("userIDs", besides: caller.user, countMax: Limits.importUsersMax)
         let finish = { (failed: [UserID]) in
@@ -162,7 +162,7 @@ final class AdminAPI {
         }
     }
 
-    /// Why a viewer is shown what it is shown of a target: what each node that knows a part of it says.
+    /// Explains what a viewer sees of a target, with a part from each node that has one.
     private func explain(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
         guard let viewer = try fields.text("viewer", bytesMax: 1_024), Limits.isValidName(viewer) else { throw .userID("viewer") }
         guard let target = try fields.text("target", bytesMax: 1_024), Limits.isValidName(target) else { throw .userID("target") }
@@ -178,7 +178,7 @@ final class AdminAPI {
         }
     }
 
-    /// The records of users as they are, whatever the app's policy shows to others (X1).
+    /// Returns the records of users, without the restrictions of the app's policy (X1).
     private func query(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
         let found = try fields.requiredUsers("userIDs", besides: caller.user, countMax: Limits.queryUsersMax)
         var shown = Policy()
@@ -192,14 +192,14 @@ final class AdminAPI {
         }
     }
 
-    /// The app that is meant: the caller's. Nothing crosses from one app to another (contract §2).
+    /// Returns the app of the call, which must be that of the token: nothing crosses from one app to another.
     private func app(of fields: Fields, _ caller: Caller) throws(Problem) -> String {
         let own = caller.user.appName
         guard let app = try fields.text("app", bytesMax: Limits.nameBytesMax), app != own else { return own }
         throw .parameter("app: the token is for app \"\(own)\"; \"\(app)\" needs a token of that app")
     }
 
-    /// Answered when all nodes that are alive have the policy on their disks; by then they follow it.
+    /// Changes the policy of an app. The answer comes after all alive nodes have the policy on disk and apply it.
     private func setPolicy(_ app: String, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
         let change = body.isEmpty ? Array("{}".utf8) : body
         shell.perform(.setAppPolicy(change), caller: caller.user) { [shell] answer in
@@ -212,7 +212,7 @@ final class AdminAPI {
 
     private func count(_ operation: Operation, code: Int) { answered[operation, default: [:]][code, default: 0] += 1 }
 
-    /// - Parameter operation: what is answered, for the metrics; nil where nothing was called yet, as on the client port.
+    /// - Parameter operation: the operation for the metrics; nil when the request names none.
     private func respond(
         _ problem: Problem, _ stream: StreamID, _ connection: HTTPServerConnection, to operation: Operation? = nil,
         allow: StaticString? = nil
@@ -227,7 +227,7 @@ final class AdminAPI {
 }
 
 extension AppPolicy {
-    /// All settings by name, with the times that a node follows: of which nothing was said, they are its own.
+    /// Returns all settings by name. Times that the policy does not set are those of the node.
     fileprivate func settings(followed policy: Policy) -> JSONValue {
         var json = JSONWriter(reserving: 1_024)
         json.object { writeAll(into: &$0) }
@@ -244,7 +244,7 @@ extension AppPolicy {
 }
 
 extension JSONWriter {
-    /// - Parameter parts: by owners and nodes, in the order in which they came.
+    /// - Parameter parts: the parts from owners and nodes, in the order in which they arrived.
     fileprivate mutating func explanation(
         _ parts: [Explanation], viewer: String, target: String, policy: Policy.Preset
     ) {
@@ -259,9 +259,9 @@ extension JSONWriter {
         }
     }
 
-    /// What was said of an app, with the values of all settings.
+    /// Writes the policy of an app with the values of all settings.
     ///
-    /// - Parameter followed: what this node makes of it.
+    /// - Parameter followed: the policy that this node applies.
     mutating func policy(_ known: (policy: AppPolicy, version: Version)?, followed: Policy, of app: String) {
         let said = known?.policy ?? AppPolicy()
         object { json in

@@ -4,7 +4,7 @@
     import Darwin
 #endif
 
-/// The allocator of a release build, asked by its own interface (`mallctl`); nil in a process that has another one.
+/// The allocator of a release build, controlled through `mallctl`; nil in a process with another allocator.
 package struct Jemalloc {
     private typealias Control =
         @convention(c) (
@@ -18,7 +18,7 @@ package struct Jemalloc {
         control = unsafeBitCast(symbol, to: Control.self)
     }
 
-    /// Bytes that are handed out.
+    /// Allocated bytes.
     package var allocatedBytes: Int {
         var (epoch, allocated, size) = (UInt64(1), 0, MemoryLayout<Int>.size)
         _ = control("epoch", nil, nil, &epoch, MemoryLayout<UInt64>.size)
@@ -26,10 +26,10 @@ package struct Jemalloc {
         return allocated
     }
 
-    /// Has a thread of the allocator give freed pages back to the kernel after ten seconds.
+    /// Starts a thread of the allocator that returns freed pages to the kernel after ten seconds.
     ///
-    /// Without it a thread that no longer allocates keeps what it has freed: the writer of the store and the pool that checks tokens,
-    /// after a storm of logins. Returns whether the allocator can.
+    /// Without that thread, a thread that no longer allocates keeps its freed pages. After a storm of logins these are the writer of the
+    /// store and the pool that checks tokens. Returns whether the allocator supports this.
     @discardableResult package func giveBackInBackground() -> Bool {
         var isOn = true
         return control("background_thread", nil, nil, &isOn, MemoryLayout<Bool>.size) == 0

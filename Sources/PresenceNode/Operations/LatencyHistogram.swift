@@ -1,13 +1,13 @@
 import PresenceWire
 
-/// A histogram with fixed exponential buckets, for Prometheus. A plain value: one writer, snapshots by copy.
+/// A histogram with fixed exponential buckets, for Prometheus.
 public struct LatencyHistogram: Equatable, Sendable {
     /// Upper bounds in seconds: 100 µs to 10 s, the 1-2.5-5 series.
     public static let bounds: [Double] = [
         0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
     ]
 
-    /// Observations by bucket, not cumulative; the last is beyond all bounds.
+    /// Observations by bucket, not cumulative. The last bucket is for observations above all bounds.
     public private(set) var counts = [UInt64](repeating: 0, count: bounds.count + 1)
     /// The sum of all observations, in seconds.
     public private(set) var sum = 0.0

@@ -2,7 +2,7 @@ import Foundation
 import Logging
 import PresenceWire
 
-/// One JSON object a line on standard error, for machines.
+/// Writes one JSON object per line to standard error.
 public struct JSONLogHandler: LogHandler {
     public var metadata: Logger.Metadata = [:]
     public var logLevel = Logger.Level.info
@@ -34,11 +34,11 @@ public struct JSONLogHandler: LogHandler {
 
 /// Escapes control characters in a line of the text log.
 ///
-/// They would end the line and begin one that nobody wrote, or steer the terminal that shows it.
+/// Otherwise a value from outside could forge lines of the log, or send commands to the terminal that shows the log.
 enum LogText {
     static func needsEscape(_ text: some StringProtocol) -> Bool { text.unicodeScalars.contains(where: isControl) }
 
-    /// `\n`, `\r` and `\t`, and the number of every other control character: `\u{1B}`.
+    /// Returns the text with `\n`, `\r`, `\t` and the numbers of other control characters, such as `\u{1B}`, in their place.
     static func escaped(_ text: String) -> String {
         guard needsEscape(text) else { return text }
         var escaped = ""
@@ -48,13 +48,13 @@ enum LogText {
         return escaped
     }
 
-    /// C0, DEL, C1, and the separators of lines and paragraphs.
+    /// Whether a scalar is of C0, DEL or C1, or separates lines or paragraphs.
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) || (0x2028...0x2029).contains(scalar.value)
     }
 }
 
-/// One line of text each on standard error, for people; whatever a value holds stays on its line.
+/// Writes one line of text per event to standard error, with control characters escaped.
 public struct TextLogHandler: LogHandler {
     private var lines: StreamLogHandler
 
@@ -87,7 +87,7 @@ public struct TextLogHandler: LogHandler {
     private static func escaped(_ value: Logger.MetadataValue) -> Logger.MetadataValue { .string(LogText.escaped("\(value)")) }
 }
 
-/// Sets up logging for the process. Throws for a level that is none.
+/// Sets up logging for the process. Throws for an unknown level.
 public func bootstrapLogging(level: String, format: String) throws(ConfigurationError) {
     guard let level = Logger.Level(rawValue: level) else {
         let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")

@@ -3,7 +3,7 @@ import HTTP2
 import PresenceCore
 import PresenceWire
 
-/// Everything that `/metrics` tells, taken at one moment from each loop (contract §8).
+/// The values of `/metrics`, read once from each loop.
 struct MetricsSnapshot {
     let node: NodeStatistics
     let gateways: [GatewayLoop.Counters]
@@ -11,15 +11,15 @@ struct MetricsSnapshot {
     let salvage: StoreSalvage?
     let isStoreIncomplete: Bool
     let hasStoreProblem: Bool
-    /// What the ops port answered, by operation and code.
+    /// Counts of answers of the ops port, by operation and code.
     let operatorsAnswered: [AdminAPI.Operation: [Int: UInt64]]
-    /// Links to other nodes that are up, and that are to be.
+    /// Numbers of links to other nodes: up, and down but wanted.
     let links: (up: Int, down: Int)
     let clusterRejections: [ClusterListener.Rejection: UInt64]
     let connections: ConnectionPorts
     let loginsRefused: [LoginRates.Reason: UInt64]
 
-    /// The text for Prometheus.
+    /// The text in Prometheus' exposition format.
     var text: String {
         var metrics = MetricsText()
         describeUsers(&metrics)
@@ -256,7 +256,7 @@ struct MetricsSnapshot {
     }
 }
 
-/// The process itself, under the names that Prometheus' client libraries use.
+/// Metrics of the process, with the names that Prometheus' client libraries use.
 enum ProcessMetrics {
     static func describe(_ metrics: inout MetricsText) {
         metrics.gauge("process_resident_memory_bytes", "Resident memory.", Double(residentBytes))

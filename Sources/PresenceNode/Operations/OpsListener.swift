@@ -2,14 +2,15 @@ import HTTP2
 import NIOCore
 import PresenceWire
 
-/// The ops port: `/metrics`, `/healthz`, `/readyz`, `/admin/v1/…` (contract §1). It has a loop of its own, so that what operators and strangers
-/// ask here does not delay what clients and nodes do.
+/// The ops port: `/metrics`, `/healthz`, `/readyz` and `/admin/v1/…`.
+///
+/// The port has a loop of its own, so that its requests do not delay clients and other nodes.
 final class OpsListener: HTTPServerDelegate {
-    /// As many as ask at once for a metrics page or a sign of life get one that is made once.
+    /// Shortest time between two metrics pages. Requests within that time share one page.
     private static let metricsInterval = TimeAmount.milliseconds(20)
     private static let lifeInterval = TimeAmount.milliseconds(5)
 
-    /// Fewer at a time than clients may have: a scraper needs one.
+    /// HTTP limits with fewer streams than the client port: a scraper needs one.
     static var limits: HTTPLimits {
         var limits = HTTPLimits()
         limits.streamsMax = 100
@@ -22,10 +23,10 @@ final class OpsListener: HTTPServerDelegate {
     private let notReady: () -> String?
 
     /// - Parameters:
-    ///   - eventLoop: this port's.
-    ///   - metrics: makes the text of `/metrics`; called on the loop, and answers there.
-    ///   - life: succeeds, on the loop, once the core has had its turn: a core that hangs is not alive.
-    ///   - notReady: why the node is not ready; nil when it is.
+    ///   - eventLoop: the loop of this port.
+    ///   - metrics: builds the text of `/metrics`; called on the loop, and succeeds there.
+    ///   - life: succeeds on the loop after the core has run, so that a core that hangs is not alive.
+    ///   - notReady: returns why the node is not ready; nil when the node is ready.
     init(
         admin: AdminAPI, eventLoop: any EventLoop, metrics: @escaping () -> EventLoopFuture<String>,
         life: @escaping () -> EventLoopFuture<Void>, notReady: @escaping () -> String?
@@ -41,7 +42,7 @@ final class OpsListener: HTTPServerDelegate {
     /// The text of `/metrics`.
     func metricsText() -> EventLoopFuture<String> { metrics.next().map { String(buffer: $0) } }
 
-    /// Nobody who waits is answered any more.
+    /// Stops answering. Requests that wait are not answered.
     func stop() {
         metrics.stop()
         life.stop()

@@ -1,18 +1,18 @@
 import NIOCore
 
-/// Which lines are worth a place in the log: of what is tried again several times a second, each line once a minute.
+/// Limits repeated log lines: each different line is written at most once a minute.
 struct RepeatedLines {
     private static let interval = TimeAmount.seconds(60)
-    /// Different lines remembered; with one more all are forgotten. For each of a hundred nodes a few.
+    /// Different lines that are remembered: a few for each of a hundred nodes. One more clears the table.
     static let linesMax = 1_024
 
     private var written: [String: NIODeadline] = [:]
 
-    /// Whether a line is to be written now.
+    /// Whether to write a line now.
     ///
     /// - Parameters:
-    ///   - subject: whom it is about.
-    ///   - text: the rest; numbers in it, as of seconds, do not make it another one.
+    ///   - subject: the address, name or node that the line is about.
+    ///   - text: the rest of the line. Two lines that differ only in digits are the same line.
     mutating func isDue(_ subject: String, _ text: String, at now: NIODeadline) -> Bool {
         let line = "\(subject) \(text.filter { !$0.isNumber })"
         if let before = written[line], now - before < Self.interval { return false }

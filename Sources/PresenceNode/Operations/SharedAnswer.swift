@@ -1,9 +1,9 @@
 import NIOCore
 
-/// Something that many may ask for at once and that is made once for all who wait, so that a flood of questions costs as much as a few.
+/// A value that is made once for all requests that wait for it, so that a flood of requests costs as much as a few.
 ///
-/// An answer is made after its question: who asks while one is being made waits for the next, and sees all that was done before it asked.
-/// Used on one loop only.
+/// A value is made after the requests that it answers. A request that arrives while a value is being made waits for the next value, so it
+/// sees everything that was done before it. Used on one loop only.
 final class SharedAnswer<Value: Sendable> {
     private let eventLoop: any EventLoop
     private let interval: TimeAmount
@@ -15,15 +15,15 @@ final class SharedAnswer<Value: Sendable> {
     private var lastMadeAt = NIODeadline.distantPast
 
     /// - Parameters:
-    ///   - interval: between the beginnings of two answers at least.
-    ///   - make: makes one; called on the loop, and answers there.
+    ///   - interval: shortest time between the starts of two values.
+    ///   - make: makes a value; called on the loop, and succeeds there.
     init(eventLoop: any EventLoop, interval: TimeAmount, make: @escaping () -> EventLoopFuture<Value>) {
         self.eventLoop = eventLoop
         self.interval = interval
         self.make = make
     }
 
-    /// The next answer. Fails once ``stop()`` was called.
+    /// Returns the next value. Fails after ``stop()``.
     func next() -> EventLoopFuture<Value> {
         guard !isStopped else { return eventLoop.makeFailedFuture(ChannelError.ioOnClosedChannel) }
         let promise = eventLoop.makePromise(of: Value.self)
@@ -32,7 +32,7 @@ final class SharedAnswer<Value: Sendable> {
         return promise.futureResult
     }
 
-    /// Those who wait get no answer any more.
+    /// Fails all requests that wait.
     func stop() {
         isStopped = true
         let waiting = waiting

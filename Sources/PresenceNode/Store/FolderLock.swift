@@ -1,6 +1,6 @@
 import Foundation
 
-/// Keeps a second process away from a data directory, whatever state its files are in.
+/// A lock on a data directory that excludes a second process.
 final class FolderLock: Sendable {
     private let descriptor: Int32
 
@@ -13,7 +13,7 @@ final class FolderLock: Sendable {
         }
     }
 
-    /// Lets others in; the lock goes with the last descriptor of this opening, and no child inherits it.
+    /// Releases the lock. Closing the descriptor releases it as well, and no child process inherits the descriptor.
     func release() { flock(descriptor, LOCK_UN) }
 
     deinit { close(descriptor) }

@@ -2,19 +2,19 @@ import Dispatch
 import Foundation
 import NIOConcurrencyHelpers
 
-/// Sees whether a database and its log still are the files at their paths. SQLite goes on writing to files that were deleted or replaced, and
-/// says that all is well; nothing of it would be there after a restart.
+/// Checks that a database and its log are still the files at their paths.
 ///
-/// A file that is held open keeps its inode, so another file at its path has another one.
+/// SQLite keeps writing to files that were deleted or replaced, and reports success. After a restart those rows would be lost.
+/// An open file keeps its inode, so a different inode at the path means a different file.
 final class OpenFiles: Sendable {
-    /// How often the paths are looked at while nothing is written.
+    /// Time between two checks while nothing is written.
     static let interval = DispatchTimeInterval.milliseconds(250)
 
     private struct Identity: Equatable {
         let device: dev_t
         let inode: ino_t
 
-        /// Nil where there is no file, or none that can be looked at.
+        /// Nil if there is no file, or none that can be examined.
         init?(_ path: String) {
             var status = stat()
             guard stat(path, &status) == 0 else { return nil }
@@ -23,7 +23,7 @@ final class OpenFiles: Sendable {
     }
 
     private struct State {
-        /// The file that was at each path when it was opened; the log's is nil until there is one.
+        /// The file at each path when it was opened. The log's is nil until the log exists.
         var identities: [Identity?]
         var problem: String?
     }
@@ -32,7 +32,7 @@ final class OpenFiles: Sendable {
     private let state: NIOLockedValueBox<State>
     private nonisolated(unsafe) let timer: any DispatchSourceTimer
 
-    /// - Parameter path: of a database that is open. Its log has the same name with `-wal` behind it.
+    /// - Parameter path: the path of an open database. Its log has the same name followed by `-wal`.
     init(database path: String) {
         paths = [path, path + "-wal"]
         state = NIOLockedValueBox(State(identities: paths.map { Identity($0) }))
@@ -44,10 +44,10 @@ final class OpenFiles: Sendable {
 
     deinit { timer.cancel() }
 
-    /// The fault that the last look found; nil for none.
+    /// The fault that the last check found; nil for none.
     var problem: String? { state.withLockedValue { $0.problem } }
 
-    /// Looks now: two system calls. Returns what is wrong, and nil again once the files are back.
+    /// Checks now, with two system calls. Returns the fault, or nil if there is none or the files are back.
     func look() -> String? {
         let found = paths.map { Identity($0) }
         return state.withLockedValue { state in

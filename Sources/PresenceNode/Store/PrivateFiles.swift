@@ -1,17 +1,18 @@
 import Foundation
 
-/// The rights of what a node keeps: its folder and files are for its own user only, whatever the process's umask, because the rows say who
-/// follows whom.
+/// The permissions of a node's folder and files: only its own user may use them, whatever the umask of the process.
 ///
-/// Files of another user stay as they are, for instance a volume that Kubernetes gives to the pod's group.
+/// The rows are private, because they contain subscriptions. Files of another user keep their permissions, for instance a volume that
+/// Kubernetes gives to the group of the pod.
 enum PrivateFiles {
     private static let folderRights: mode_t = 0o700
     private static let fileRights: mode_t = 0o600
 
-    /// Makes the folder, if it is not there. One that is there is taken from other users if nothing or a database of a node is in it: another
-    /// one may have been named by mistake.
+    /// Creates the folder if it does not exist, and restricts its permissions.
     ///
-    /// - Parameter database: the name of the file of a node.
+    /// An existing folder is restricted only if it is empty or contains the database of a node. Any other may be given by mistake.
+    ///
+    /// - Parameter database: the name of a node's database file.
     static func makeFolder(_ folder: String, of database: String) throws(StoreError) {
         let isNew = !FileManager.default.fileExists(atPath: folder)
         do {
@@ -34,7 +35,7 @@ enum PrivateFiles {
         }
     }
 
-    /// Makes an empty file. SQLite gives a log or journal the rights of its database.
+    /// Creates an empty file. SQLite gives a log or journal the permissions of its database.
     static func make(_ path: String) throws(StoreError) {
         let descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, fileRights)
         guard descriptor >= 0 else { throw .unusable(path: path, problem: "cannot be created: \(String(cString: strerror(errno)))") }

@@ -2,10 +2,11 @@ import Foundation
 import GRDB
 import PresenceWire
 
-/// How a row stands in the database: SQLite's pages have no checksums, so each row has one over all its fields, and a damaged one is
-/// noticed instead of believed.
+/// The table of rows in the database.
+///
+/// SQLite's pages have no checksums. Each row therefore has a checksum over all its fields, so that damage is detected.
 enum RowTable {
-    /// `PRAGMA user_version` of what this code writes. 1 had no checksums.
+    /// The `PRAGMA user_version` that this code writes. Version 1 had no checksums.
     static let schemaVersion = 2
 
     private static let meta = "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
@@ -24,7 +25,7 @@ enum RowTable {
         ) WITHOUT ROWID
         """
 
-    /// What `sqlite_schema` says, text by text: a column that lost its type would be read, but not found again.
+    /// The expected texts of `sqlite_schema`. A column without its type would be readable, but lookups would miss its rows.
     static func schema(version: Int) -> [String] { [meta, version == 1 ? rowsOfVersion1 : rows] }
 
     static func create(in database: Database, version: Int = schemaVersion) throws {
@@ -39,7 +40,7 @@ enum RowTable {
         let statement = try database.cachedStatement(sql: upsert)
         let found = try GRDB.Row.fetchCursor(database, sql: select(version: 1) + " ORDER BY slot, user, kind, key")
         while let row = try found.next() {
-            if let row = read(row) { try statement.execute(arguments: arguments(row)) }  // The inspection has seen all of them.
+            if let row = read(row) { try statement.execute(arguments: arguments(row)) }  // The inspection has read all rows.
         }
         try database.execute(sql: "DROP TABLE row; PRAGMA user_version = \(schemaVersion)")
     }
@@ -51,9 +52,9 @@ enum RowTable {
         return "SELECT slot, user, kind, key, stamp, node, value, expires, \(checksum) FROM \(table)"
     }
 
-    /// Puts a row in the place of one that is not newer.
+    /// Replaces a row that is not newer.
     static let upsert = upsert(where: ">=")
-    /// Puts a row in the place of one that is older.
+    /// Replaces a row that is older.
     static let upsertOverOlder = upsert(where: ">")
 
     private static func upsert(where comparison: String) -> String {
@@ -65,16 +66,16 @@ enum RowTable {
         """
     }
 
-    /// Removes all facts of the users of these slots.
-    static func discard(_ slots: Set<Slot>, in database: Database) throws {
+    /// Deletes all rows of the users of these slots.
+    static func deleteSlots(_ slots: Set<Slot>, in database: Database) throws {
         guard !slots.isEmpty else { return }
         let kinds = PresenceWire.Row.Kind.ofUsers.map { String($0.rawValue) }.joined(separator: ", ")
         let statement = try database.cachedStatement(sql: "DELETE FROM rows WHERE slot = ? AND kind IN (\(kinds))")
         for slot in slots { try statement.execute(arguments: [Int(slot)]) }
     }
 
-    /// Removes rows that have not been replaced.
-    static func forget(_ rows: ArraySlice<PresenceWire.Row>, in database: Database) throws {
+    /// Deletes rows that have not been replaced by another version.
+    static func deleteRows(_ rows: ArraySlice<PresenceWire.Row>, in database: Database) throws {
         guard !rows.isEmpty else { return }
         let statement = try database.cachedStatement(
             sql: "DELETE FROM rows WHERE slot = ? AND user = ? AND kind = ? AND key = ? AND stamp = ? AND node = ?")
@@ -93,8 +94,9 @@ enum RowTable {
         key(of: row) + version(of: row) + [row.value.map { Data($0) }, row.expiresAt, checksum(of: row)]
     }
 
-    /// - Parameter row: what ``select(version:)`` gives.
-    /// - Returns: nil for one whose fields are not what they were when it was written.
+    /// Decodes a row; nil if its fields differ from those that were written.
+    ///
+    /// - Parameter row: a result of ``select(version:)``.
     static func read(_ row: GRDB.Row) -> PresenceWire.Row? {
         let field = { (index: Int) -> DatabaseValue in row[index] }
         guard let slot = Int.fromDatabaseValue(field(0)), let joined = Data.fromDatabaseValue(field(1)),
@@ -111,7 +113,7 @@ enum RowTable {
         return Int64.fromDatabaseValue(field(8)) == checksum(of: found) ? found : nil
     }
 
-    /// Of every field; a missing one is not like one that is empty or 0.
+    /// Returns the checksum over all fields. A missing field differs from an empty field and from 0.
     static func checksum(of row: PresenceWire.Row) -> Int64 {
         var hash = row.user.withBytes { StableHash.hash64($0) }
         hash = StableHash.mix(hash, UInt64(row.kind.rawValue))

@@ -3,15 +3,16 @@ import Foundation
 import GRDB
 import PresenceWire
 
-/// Looks at a database file before it is opened for writing, and leaves it and its log byte for byte as they were.
+/// Examines a database file before it is opened for writing. The file and its log stay byte for byte as they were.
 enum SQLiteInspection {
-    /// What is wrong with a file that is this node's own.
+    /// Damage of a file that belongs to this node.
     struct Damage: Error {
         let problem: String
     }
 
-    /// - Returns: what is damaged; nil for a file that can be used.
-    /// - Throws: for a file that is not this node's, or that cannot be looked at.
+    /// Returns the damage of a file; nil for a file that can be used.
+    ///
+    /// - Throws: for a file that does not belong to this node, or that cannot be read.
     static func damage(path: String, nodeID: String, cluster: String) throws(StoreError) -> Damage? {
         do {
             let log = try WriteAheadLog(path: path + "-wal")
@@ -35,7 +36,7 @@ enum SQLiteInspection {
         }
     }
 
-    /// The numbers that say whose file it is stand in the header, at any version of SQLite.
+    /// Checks the application ID and the schema version in the header, whose places are the same in all versions of SQLite.
     private static func checkHeader(_ path: String, hasLog: Bool) throws {
         let header = try FileHandle(forReadingFrom: URL(fileURLWithPath: path)).read(upToCount: 100) ?? Data()
         guard header.starts(with: Array("SQLite format 3\0".utf8)), header.count == 100 else {
@@ -51,14 +52,15 @@ enum SQLiteInspection {
                 "has schema version \(bigEndian(60)); this binary reads versions up to \(RowTable.schemaVersion); run a newer binary"
             throw StoreError.unusable(path: path, problem: problem)
         }
-        // 2 and 2 say that there may be a log, 1 and 1 that there is none.
+        // The bytes 2 and 2 mean that there may be a log, 1 and 1 mean that there is none.
         guard header[18] == header[19], header[18] == 2 || (header[18] == 1 && !hasLog) else {
             throw Damage(problem: "its header is damaged, or does not match the write-ahead log beside it")
         }
     }
 
-    /// Reads through a connection that writes nothing: where there is no log, none is made; with one, its index is in memory, and closing
-    /// leaves it.
+    /// Reads through a connection that writes nothing.
+    ///
+    /// Without a log, none is created. With a log, its index is in memory, and closing the connection leaves the log.
     static func examine(_ path: String, _ body: (Database) throws -> Void) throws {
         let hasLog = FileManager.default.fileExists(atPath: path + "-wal")
         let frozen = "file:\(path.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? path)?immutable=1"
@@ -109,7 +111,7 @@ enum SQLiteInspection {
         while let row = try rows.next() {
             count += 1
             let next = RowTable.read(row)
-            // Out of order a row is there, but not found again.
+            // A row that is out of order is present, but lookups miss it.
             let isInOrder = last.flatMap { last in next.map { last.key(isBefore: $0) } } ?? true
             if next == nil || !isInOrder { damagedCount += 1 }
             last = next

@@ -2,13 +2,15 @@ import Foundation
 import GRDB
 import PresenceWire
 
-/// Replaces a damaged file by one that holds what can still be read of it. Whatever kills the node meanwhile, the next start goes on from
-/// there: the new file is complete before it gets a name that says so, and only then does the old one lose its own.
+/// Replaces a damaged file by a new file with all rows that can still be read.
+///
+/// If the node is killed meanwhile, the next start continues: the new file is complete before it gets its name, and only then is the
+/// damaged file renamed.
 struct SQLiteSalvage {
     let path: String
     private var finished: String { path + "-salvaged" }
 
-    /// Makes the new file, puts the damaged one and its log aside and the new one in its place.
+    /// Creates the new file, moves the damaged file and its log aside, and moves the new file into their place.
     func salvage(_ damage: SQLiteInspection.Damage, nodeID: String, cluster: String, time: Milliseconds) throws -> StoreSalvage {
         let (kept, lost) = try copy(because: damage.problem, nodeID: nodeID, cluster: cluster)
         let aside = path + ".damaged-\(time)"
@@ -17,21 +19,21 @@ struct SQLiteSalvage {
         return StoreSalvage(problem: damage.problem, damagedFile: aside, rowsKept: kept, rowsDamaged: lost)
     }
 
-    /// Ends what a crash interrupted.
+    /// Finishes a salvage that a crash interrupted.
     func resume(time: Milliseconds) throws {
         guard FileManager.default.fileExists(atPath: finished) else { return }
         try putAside(as: path + ".damaged-\(time)")
         try FileManager.default.moveItem(atPath: finished, toPath: path)
     }
 
-    /// The log first has no name without its database, so both go before a new database comes.
+    /// Moves the damaged file and its log aside. Both move before the new file gets the name, so that no log belongs to the wrong file.
     private func putAside(as aside: String) throws {
         for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: path + suffix) {
             try FileManager.default.moveItem(atPath: path + suffix, toPath: aside + suffix)
         }
     }
 
-    /// All that can be read, in a transaction of its own.
+    /// Copies all readable rows into the new file, in one transaction.
     private func copy(because problem: String, nodeID: String, cluster: String) throws -> (kept: Int, lost: Int) {
         var (kept, lost) = (0, 0)
         let queue = try SQLiteStore.draft(path + "-new", nodeID: nodeID, cluster: cluster)
@@ -50,11 +52,12 @@ struct SQLiteSalvage {
         return (kept, lost)
     }
 
-    /// Calls `body` with each row, and with nil for one that is damaged and for a page that cannot be read: then it goes on one slot
-    /// further, then two, four and so on until it can read again, so that a page costs at most twice the slots that are on it, and a
-    /// file of which nothing can be read sixteen tries. Not at all for one whose head or schema is gone.
+    /// Calls `body` with each row, and with nil for each damaged row and each unreadable page.
     ///
-    /// - Returns: what `body` threw.
+    /// After an unreadable page it skips one slot, then two, four and so on until it can read again. A page therefore costs at most twice
+    /// its slots, and an unreadable file costs sixteen attempts. A file without a readable header or schema gives no rows.
+    ///
+    /// - Returns: the error that `body` threw.
     private func readAll(_ body: (PresenceWire.Row?) throws -> Void) -> (any Error)? {
         var failure: (any Error)?
         do {
@@ -69,11 +72,11 @@ struct SQLiteSalvage {
                     first = last + step
                 }
             }
-        } catch { return failure }  // Nothing can be read.
+        } catch { return failure }  // The file has no readable header or schema.
         return failure
     }
 
-    /// - Returns: the last slot that could be read; nil once all has been.
+    /// Returns the last slot that could be read; nil after the end of the table.
     private static func read(
         _ select: Statement, from first: Int, into body: (PresenceWire.Row?) throws -> Void, _ failure: inout (any Error)?
     ) -> Int? {

@@ -5,35 +5,37 @@ import NIOConcurrencyHelpers
 import NIOCore
 import PresenceWire
 
-/// Durable rows in SQLite, WAL and `synchronous=FULL`, through GRDB. One writer on its own thread takes all that is urgent into one
-/// transaction (group commit): a synchronous write takes 0.3 to 4.5 ms, so rows that come together go together (design §6). What is not
-/// goes along a few rows at a time, in every other group at most: what is urgent waits for one such group and no longer.
+/// Durable rows in SQLite, with a write-ahead log and `synchronous=FULL`, through GRDB.
+///
+/// One writer on its own thread writes all urgent rows in one transaction (group commit), because a synchronous write takes 0.3 to 4.5 ms.
+/// Bulk rows are added a few at a time, at most to every other group. An urgent row therefore waits for at most one group of bulk rows.
 public final class SQLiteStore: Store {
-    /// Rows that may wait for the disk; beyond it a write is refused with ``StoreError/overloaded``.
+    /// Most rows that may wait for the disk. Beyond it, writes are refused with ``StoreError/overloaded``.
     public static let rowsWaitingMax = 1_000_000
-    /// The database in a node's folder; its log and what is put aside have names that begin with this one.
+    /// The name of the database file. The names of its log and of damaged files begin with it.
     static let fileName = "rollcall.sqlite"
     /// `PRAGMA application_id`: "Roll".
     static let applicationID = 0x526F_6C6C
-    /// Rows of a group that are not urgent: some milliseconds of writing.
+    /// Most bulk rows of a group: some milliseconds of writing.
     static let rowsInBulkOfGroup = 256
-    /// Slots of a group that are discarded: of a million users some 250.
-    static let slotsDiscardedAtOnce = 16
-    /// After what is not urgent the writer rests so many times as long as that took: when a ring changes all nodes have much to write, and
-    /// users wait for what is decided meanwhile.
+    /// Most slots of a group whose rows are deleted: about 250 of a million users.
+    static let slotsDeletedAtOnce = 16
+    /// The writer pauses this many times as long as a group of bulk rows took.
+    ///
+    /// After a change of the ring all nodes have much to write, and users wait for the urgent rows.
     static let restPerGroup: UInt64 = 3
-    /// It does not rest longer, however slow the disk is.
+    /// Longest pause, for any speed of the disk.
     static let restNanosecondsMax: UInt64 = 100_000_000
-    /// When so many rows wait it does not rest: they come faster than it writes.
+    /// Bulk rows that may wait during a pause. With more, the writer does not pause.
     static let rowsWaitingAtRestMax = 50_000
 
-    /// Rows of one transaction that catches up with what failed: few, so that a little room is enough to get on.
+    /// Most rows of a transaction that retries failed writes: few, so that little free space on the disk suffices.
     private static let rowsRetriedAtOnce = 1_000
-    /// When no more than ``rowsInCalmMax`` rows were written in so long, SQLite's pages are given back.
+    /// SQLite's cache is released after this time with at most ``rowsInCalmMax`` rows written.
     private static let calmNanoseconds: UInt64 = 2_000_000_000
-    /// A writer with so few rows does as well with the pages that the kernel holds.
+    /// Rows within ``calmNanoseconds`` for which the kernel's page cache is fast enough.
     private static let rowsInCalmMax = 500
-    /// After a failure the disk is left alone for so long, and what comes fails at once.
+    /// Time after a failure in which all writes fail without an attempt.
     private static let pauseNanoseconds: UInt64 = 200_000_000
 
     private struct Key: Hashable {
@@ -46,44 +48,44 @@ public final class SQLiteStore: Store {
         var rows: ArraySlice<PresenceWire.Row>
         let isUrgent: Bool
         let completion: (@Sendable (Result<Void, StoreError>) -> Void)?
-        /// Once it is on disk nothing is missing.
+        /// Whether the database is complete once this is on disk.
         var completes = false
-        /// What is there of these is removed before the rows are written.
-        var discarded: Set<Slot> = []
-        /// Removed where they are still of these versions; the rows above are of other ones.
-        var forgotten: ArraySlice<PresenceWire.Row> = []
+        /// Slots whose rows are deleted before ``rows`` are written.
+        var deletedSlots: Set<Slot> = []
+        /// Rows to delete if they still have these versions. ``rows`` have other versions.
+        var deletedRows: ArraySlice<PresenceWire.Row> = []
 
-        var isEmpty: Bool { rows.isEmpty && discarded.isEmpty && forgotten.isEmpty }
-        /// Rows to write or to remove.
-        var rowsCount: Int { rows.count + forgotten.count }
+        var isEmpty: Bool { rows.isEmpty && deletedSlots.isEmpty && deletedRows.isEmpty }
+        /// Rows to write or to delete.
+        var rowsCount: Int { rows.count + deletedRows.count }
     }
 
-    /// What the writer waits for.
+    /// What the writer has to do: the value of the condition lock.
     private enum Work { case idle, busy, ended }
 
-    /// Touched under the lock only.
+    /// The state under the lock.
     private struct State {
         var urgent: [Pending] = []
         var bulk: CircularBuffer<Pending> = []
-        /// Given to ``discard(_:)`` and not yet to the writer; nothing that was given later and waits is of their users.
-        var discarding: Set<Slot> = []
-        /// The writer rests: what is not urgent waits.
+        /// Slots from ``deleteSlots(_:)`` that the writer has not taken. No row that was added later and waits is of their users.
+        var slotsToDelete: Set<Slot> = []
+        /// Whether the writer pauses, so that bulk rows wait.
         var isResting = false
         var isClosed = false
         var statistics = StoreStatistics()
         var isIncomplete = false
-        /// The mark is to be removed with the next write.
+        /// Whether the next write removes the mark of an incomplete database.
         var isCompleting = false
 
-        /// Nothing is to be written now.
+        /// Whether there is nothing to write now.
         var isIdle: Bool { urgent.isEmpty && (isResting || hasNothingInBulk) }
-        private var hasNothingInBulk: Bool { bulk.isEmpty && discarding.isEmpty }
+        private var hasNothingInBulk: Bool { bulk.isEmpty && slotsToDelete.isEmpty }
 
-        /// These of the slots that are to be discarded are so before anything that comes now.
-        mutating func discardFirst(_ slots: Set<Slot>) {
+        /// Deletes the rows of these slots before rows that are added later.
+        mutating func deleteFirst(_ slots: Set<Slot>) {
             guard !slots.isEmpty else { return }
-            discarding.subtract(slots)
-            urgent.append(Pending(rows: [], isUrgent: true, completion: nil, discarded: slots))
+            slotsToDelete.subtract(slots)
+            urgent.append(Pending(rows: [], isUrgent: true, completion: nil, deletedSlots: slots))
         }
 
         mutating func count(_ parts: [Pending], _ sign: Int) {
@@ -93,7 +95,7 @@ public final class SQLiteStore: Store {
             }
         }
 
-        /// What is written next. Bulk never goes without all that is urgent: so nothing older than it is left.
+        /// Takes the next group. A group has all urgent rows, so that no urgent row is left behind newer bulk rows.
         mutating func nextGroup() -> [Pending] {
             var group = urgent
             urgent = []
@@ -103,10 +105,10 @@ public final class SQLiteStore: Store {
                 room -= next.rowsCount
                 group.append(bulk.removeFirst())
             }
-            if !isClosed, !discarding.isEmpty {
-                let slots = Set(discarding.prefix(SQLiteStore.slotsDiscardedAtOnce))
-                discarding.subtract(slots)
-                group.append(Pending(rows: [], isUrgent: false, completion: nil, discarded: slots))
+            if !isClosed, !slotsToDelete.isEmpty {
+                let slots = Set(slotsToDelete.prefix(SQLiteStore.slotsDeletedAtOnce))
+                slotsToDelete.subtract(slots)
+                group.append(Pending(rows: [], isUrgent: false, completion: nil, deletedSlots: slots))
             }
             return group
         }
@@ -117,26 +119,26 @@ public final class SQLiteStore: Store {
     private let queue: DatabaseQueue
     private let state = ConditionLock(value: Work.idle)
     private nonisolated(unsafe) var shared = State()
-    /// What failed, the newest of each key; touched on the writer's thread only.
+    /// Rows of failed writes, the newest of each key. Used only on the writer's thread.
     private nonisolated(unsafe) var unwritten: [Key: PresenceWire.Row] = [:]
-    /// What was to be discarded and could not be; touched on the writer's thread only.
-    private nonisolated(unsafe) var undiscarded: Set<Slot> = []
+    /// Slots whose rows could not be deleted. Used only on the writer's thread.
+    private nonisolated(unsafe) var slotsUndeleted: Set<Slot> = []
     private nonisolated(unsafe) var lastFailure: (error: StoreError, at: UInt64)?
-    /// When the writer goes on with what is not urgent; touched on its thread only.
+    /// End of the pause of bulk rows. Used only on the writer's thread.
     private nonisolated(unsafe) var restsUntil: UInt64 = 0
-    /// Rows that were written since a moment, nil after a time without any; touched on the writer's thread only.
+    /// Rows written since a time; nil after a time without any. Used only on the writer's thread.
     private nonisolated(unsafe) var recent: (rowsCount: Int, since: UInt64)?
     private let path: String
     private let files: OpenFiles
-    /// This start has made the file.
+    /// Whether this start created the file.
     private let isNew: Bool
-    /// Holds the lock on the folder.
+    /// The lock on the folder.
     private let folder: FolderLock
 
-    /// Opens, or makes, `rollcall.sqlite` in `directory`. A file that cannot be used is left as it was.
+    /// Opens or creates `rollcall.sqlite` in `directory`. A file that cannot be used stays as it is.
     ///
-    /// - Parameter canBeCompleted: there are other nodes that may have what is missing: a damaged file is put aside, what can be read of it
-    ///   goes to a new one, and ``isIncomplete`` says so.
+    /// - Parameter canBeCompleted: whether other nodes may have the missing rows. Then a damaged file is moved aside, its readable rows are
+    ///   copied to a new file, and ``isIncomplete`` is true.
     public init(directory: String, nodeID: String, cluster: String, canBeCompleted: Bool = false) throws(StoreError) {
         let path = "\(directory)/\(Self.fileName)"
         self.path = path
@@ -147,7 +149,7 @@ public final class SQLiteStore: Store {
             salvage = try Self.prepare(path, nodeID: nodeID, cluster: cluster, canBeCompleted: canBeCompleted)
             queue = try Self.open(path)
             let generation = try queue.read { try String.fetchOne($0, sql: "SELECT value FROM meta WHERE name = 'generation'") }
-            // The first read has opened the log.
+            // The first read opens the log.
             files = OpenFiles(database: path)
             lastGeneration = generation.flatMap { UInt64($0) } ?? 0
             shared.isIncomplete = try queue.read { try Row.fetchOne($0, sql: "SELECT 1 FROM meta WHERE name = 'incomplete'") != nil }
@@ -166,7 +168,7 @@ public final class SQLiteStore: Store {
         thread.start()
     }
 
-    /// Sees to it that there is a file that can be used.
+    /// Prepares a file that can be used: creates it, or replaces a damaged file.
     private static func prepare(_ path: String, nodeID: String, cluster: String, canBeCompleted: Bool) throws -> StoreSalvage? {
         let salvage = SQLiteSalvage(path: path)
         try salvage.resume(time: Clock.now().wall)
@@ -196,27 +198,28 @@ public final class SQLiteStore: Store {
             try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
             try database.execute(sql: "PRAGMA journal_mode = WAL")
             try database.execute(sql: "PRAGMA synchronous = FULL")
-            // In KiB: the pages above the leaves of some million rows, which every write goes through.
+            // In KiB: the inner pages of the tree of some million rows, which every write reads.
             try database.execute(sql: "PRAGMA cache_size = -16384")
         }
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         let isOld = try queue.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } != RowTable.schemaVersion
         if isOld {
             try queue.write { try RowTable.migrate($0) }
-            // The version in the file's head is what an older binary looks at.
+            // An older binary reads the version in the header of the file.
             _ = try queue.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         }
         return queue
     }
 
-    /// Makes the file under another name and without a write-ahead log, then gives it its own: whatever kills the node, a file that is
-    /// there says in its header what it is.
+    /// Creates the file under another name and without a write-ahead log, then renames it.
+    ///
+    /// If the node is killed meanwhile, a file with the final name has a complete header.
     private static func create(_ path: String, nodeID: String, cluster: String) throws {
         try draft(path + "-new", nodeID: nodeID, cluster: cluster).close()
         try FileManager.default.moveItem(atPath: path + "-new", toPath: path)
     }
 
-    /// A new file without rows; one of this name that an earlier try left is removed.
+    /// Creates a file without rows. Deletes a file of this name that an earlier attempt left.
     static func draft(_ path: String, nodeID: String, cluster: String) throws -> DatabaseQueue {
         for leftover in [path, path + "-journal"] where FileManager.default.fileExists(atPath: leftover) {
             try FileManager.default.removeItem(atPath: leftover)
@@ -248,7 +251,7 @@ public final class SQLiteStore: Store {
         if let refusal = append(parts) { completion(.failure(refusal)) }
     }
 
-    /// Rows that are not urgent, in parts of a group each: when the last one is on disk the others are, too.
+    /// Splits bulk rows into parts of at most one group. When the last part is on disk, the others are as well.
     private static func parts(
         of rows: [PresenceWire.Row], _ completion: @escaping @Sendable (Result<Void, StoreError>) -> Void
     ) -> [Pending] {
@@ -262,7 +265,7 @@ public final class SQLiteStore: Store {
         return parts
     }
 
-    /// Returns why they are not taken; nil if they are.
+    /// Adds parts to the queues. Returns why they are refused; nil if they are accepted.
     private func append(_ parts: [Pending]) -> StoreError? {
         let rowsCount = parts.reduce(0) { $0 + $1.rowsCount }
         state.lock()
@@ -270,20 +273,20 @@ public final class SQLiteStore: Store {
         if shared.isClosed { return .closed }
         let rowsHeld = shared.statistics.rowsWaiting + shared.statistics.rowsUnwritten
         guard rowsHeld + rowsCount <= Self.rowsWaitingMax else { return .overloaded }
-        if !shared.discarding.isEmpty {
-            shared.discardFirst(shared.discarding.intersection(parts.lazy.flatMap(\.rows).filter(\.kind.isOfUser).map(\.user.slot)))
+        if !shared.slotsToDelete.isEmpty {
+            shared.deleteFirst(shared.slotsToDelete.intersection(parts.lazy.flatMap(\.rows).filter(\.kind.isOfUser).map(\.user.slot)))
         }
         for part in parts { if part.isUrgent { shared.urgent.append(part) } else { shared.bulk.append(part) } }
         shared.count(parts, 1)
         return nil
     }
 
-    /// Wakes the writer if there is something to do. A store that is closed has its end as its value, for which ``close()`` waits.
+    /// Releases the lock and wakes the writer if there is work. A closed store keeps the value that ``close()`` waits for.
     private func unlockForWork() {
         if shared.isClosed { state.unlock() } else { state.unlock(withValue: shared.isIdle ? .idle : .busy) }
     }
 
-    public func discard(_ slots: [Slot]) {
+    public func deleteSlots(_ slots: [Slot]) {
         let slots = Set(slots)
         state.lock()
         for place in shared.bulk.indices {
@@ -291,15 +294,15 @@ public final class SQLiteStore: Store {
             shared.bulk[place].rows.removeAll { $0.kind.isOfUser && slots.contains($0.user.slot) }
             shared.count([shared.bulk[place]], 1)
         }
-        shared.discarding.formUnion(slots)
+        shared.slotsToDelete.formUnion(slots)
         unlockForWork()
     }
 
-    public func forget(_ rows: [PresenceWire.Row]) {
+    public func deleteRows(_ rows: [PresenceWire.Row]) {
         var rest = rows[...]
         while !rest.isEmpty {
-            let part = Pending(rows: [], isUrgent: false, completion: nil, forgotten: rest.prefix(Self.rowsInBulkOfGroup))
-            guard append([part]) == nil else { return }  // They stay until the next start.
+            let part = Pending(rows: [], isUrgent: false, completion: nil, deletedRows: rest.prefix(Self.rowsInBulkOfGroup))
+            guard append([part]) == nil else { return }  // The rows stay until the next start.
             rest = rest.dropFirst(Self.rowsInBulkOfGroup)
         }
     }
@@ -317,7 +320,7 @@ public final class SQLiteStore: Store {
     }
 
     public func complete() {
-        // What the others gave is not urgent, and so this goes behind it.
+        // The rows of the other nodes are bulk rows, so this part is written after them.
         _ = append([Pending(rows: [], isUrgent: false, completion: nil, completes: true)])
     }
 
@@ -329,11 +332,11 @@ public final class SQLiteStore: Store {
         state.unlock(withValue: .busy)
         state.lock(whenValue: .ended)
         state.unlock(withValue: .ended)
-        do { try queue.close() } catch {}  // Everything is in the file or its log.
+        do { try queue.close() } catch {}  // All rows are in the file or its log.
         folder.release()
     }
 
-    /// Removes the file if this start has made it. Call after ``close()``, and only if nothing was acknowledged.
+    /// Deletes the file if this start created it. Call after ``close()``, and only if no row was acknowledged.
     func removeNew() throws {
         guard isNew, salvage == nil else { return }
         for file in [path, path + "-wal", path + "-shm"] where FileManager.default.fileExists(atPath: file) {
@@ -345,7 +348,7 @@ public final class SQLiteStore: Store {
         state.lock()
         defer { state.unlock() }
         var statistics = shared.statistics
-        statistics.slotsDiscarding = shared.discarding.count
+        statistics.slotsDiscarding = shared.slotsToDelete.count
         return statistics
     }
 
@@ -359,7 +362,7 @@ public final class SQLiteStore: Store {
             let isLast = shared.isClosed && group.isEmpty
             state.unlock(withValue: isLast ? .ended : shared.isClosed || !shared.isIdle ? .busy : .idle)
             if isLast {
-                do { try catchUp() } catch { return }  // The disk still takes nothing; replicas have the rows, if there are any.
+                do { try catchUp() } catch { return }  // The disk still fails. Replicas have the rows, if there are any.
                 return
             }
             let rowsCount = group.reduce(0) { $0 + $1.rows.count }
@@ -384,17 +387,17 @@ public final class SQLiteStore: Store {
         }
     }
 
-    /// Gives back the pages that SQLite keeps, up to 16 MiB, once little is written.
+    /// Releases SQLite's cache, up to 16 MiB, while few rows are written.
     private func slim(after rowsCount: Int, at now: UInt64) {
         guard let recent, now >= recent.since + Self.calmNanoseconds else {
             return self.recent = ((self.recent?.rowsCount ?? 0) + rowsCount, self.recent?.since ?? now)
         }
         self.recent = recent.rowsCount + rowsCount == 0 ? nil : (0, now)
         guard recent.rowsCount + rowsCount <= Self.rowsInCalmMax else { return }
-        do { try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA shrink_memory") } } catch { return }  // It keeps them.
+        do { try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA shrink_memory") } } catch { return }  // The cache stays.
     }
 
-    /// Bytes of pages that SQLite keeps.
+    /// Bytes of SQLite's cache.
     var cachedBytes: Int {
         get throws {
             try queue.read { database in
@@ -405,7 +408,7 @@ public final class SQLiteStore: Store {
         }
     }
 
-    /// Waits for something to write; the lock is held then.
+    /// Waits for work and returns with the lock held.
     private func lockForWork() {
         let now = DispatchTime.now().uptimeNanoseconds
         if restsUntil > now, state.lock(whenValue: .busy, timeoutSeconds: Double(restsUntil - now) / 1e9) { return }
@@ -422,7 +425,7 @@ public final class SQLiteStore: Store {
         state.lock(whenValue: .busy)
     }
 
-    /// What is not urgent has taken so long; under the lock.
+    /// Starts a pause of bulk rows after a group with bulk rows took `nanoseconds`. Called under the lock.
     private func restFromBulk(taking nanoseconds: UInt64) {
         shared.isResting = !shared.isClosed && shared.statistics.rowsInBulkWaiting <= Self.rowsWaitingAtRestMax
         let rest = min(nanoseconds * Self.restPerGroup, Self.restNanosecondsMax)
@@ -436,14 +439,14 @@ public final class SQLiteStore: Store {
             try catchUp()
             try put(group)
             try removeMark()
-            // Rows written to files that are gone are on no disk.
+            // Rows in deleted files are on no disk.
             try checkFiles()
             lastFailure = nil
             return .success(())
         } catch {
             let failure = error as? StoreError ?? .failed(SQLiteInspection.explain(error))
             for pending in group {
-                keep(discarded: pending.discarded)
+                keep(deletedSlots: pending.deletedSlots)
                 for row in pending.rows { keep(row, isUrgent: pending.isUrgent) }
             }
             if !(error is StoreError) { rest(after: failure) }
@@ -459,8 +462,8 @@ public final class SQLiteStore: Store {
         guard group.contains(where: { !$0.isEmpty }) else { return }
         try queue.write { database in
             for pending in group {
-                try RowTable.discard(pending.discarded, in: database)
-                try RowTable.forget(pending.forgotten, in: database)
+                try RowTable.deleteSlots(pending.deletedSlots, in: database)
+                try RowTable.deleteRows(pending.deletedRows, in: database)
                 let statement = try database.cachedStatement(sql: pending.isUrgent ? RowTable.upsert : RowTable.upsertOverOlder)
                 for row in pending.rows { try statement.execute(arguments: RowTable.arguments(row)) }
             }
@@ -475,18 +478,18 @@ public final class SQLiteStore: Store {
         unwritten[key] = row
     }
 
-    private func keep(discarded slots: Set<Slot>) {
+    private func keep(deletedSlots slots: Set<Slot>) {
         guard !slots.isEmpty else { return }
         unwritten = unwritten.filter { !$0.key.kind.isOfUser || !slots.contains($0.key.user.slot) }
-        undiscarded.formUnion(slots)
+        slotsUndeleted.formUnion(slots)
     }
 
-    /// Writes what earlier writes left behind. A row that is written twice is the same row.
+    /// Writes the rows of failed writes. Writing a row twice changes nothing.
     private func catchUp() throws {
-        while !undiscarded.isEmpty {
-            let slots = Set(undiscarded.prefix(Self.slotsDiscardedAtOnce))
-            try queue.write { try RowTable.discard(slots, in: $0) }
-            undiscarded.subtract(slots)
+        while !slotsUndeleted.isEmpty {
+            let slots = Set(slotsUndeleted.prefix(Self.slotsDeletedAtOnce))
+            try queue.write { try RowTable.deleteSlots(slots, in: $0) }
+            slotsUndeleted.subtract(slots)
         }
         while !unwritten.isEmpty {
             let keys = Array(unwritten.keys.prefix(Self.rowsRetriedAtOnce))
@@ -496,8 +499,9 @@ public final class SQLiteStore: Store {
         }
     }
 
-    /// A log that has been copied into the database is written again from its beginning, which takes no room; where that fails too, only
-    /// somebody else can make room.
+    /// Pauses writes after a failure, and restarts the log from its beginning.
+    ///
+    /// A log that was copied into the database is overwritten and needs no more space. If that fails too, only an operator can free space.
     private func rest(after failure: StoreError) {
         lastFailure = (failure, DispatchTime.now().uptimeNanoseconds)
         do { _ = try queue.writeWithoutTransaction { try $0.checkpoint(.restart) } } catch { return }

@@ -2,15 +2,15 @@ import Dispatch
 import NIOConcurrencyHelpers
 import PresenceWire
 
-/// Why rows cannot be read or written.
+/// A failure to read or write rows.
 public enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The data directory cannot be used; the file was left as it was.
+    /// The data directory cannot be used. The file is unchanged.
     case unusable(path: String, problem: String)
-    /// A write failed, for instance because the disk is full; later ones may succeed.
+    /// A write failed, for instance because the disk is full. A later write may succeed.
     case failed(String)
-    /// Too much is waiting for the disk.
+    /// Too many rows wait for the disk.
     case overloaded
-    /// The store has been closed, or is about to be.
+    /// The store is closed or closing.
     case closed
 
     public var description: String {
@@ -23,80 +23,85 @@ public enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a store has done, for the metrics.
+/// Counters and queue lengths of a store, for the metrics.
 public struct StoreStatistics: Equatable, Sendable {
     public var commits: UInt64 = 0
     public var rows: UInt64 = 0
     public var failures: UInt64 = 0
     public var rowsWaiting = 0
-    /// Those of them that give way to the others.
+    /// Bulk rows among ``rowsWaiting``. Urgent rows are written first.
     public var rowsInBulkWaiting = 0
-    /// Rows that a write left behind because it failed; the next one that succeeds takes them.
+    /// Rows of failed writes. The next write that succeeds includes them.
     public var rowsUnwritten = 0
-    /// Slots of which nothing is to be kept, and something may be there yet. At most all of them.
+    /// Slots that moved away and may still have rows on disk. At most all slots.
     public var slotsDiscarding = 0
     public var commitSeconds = LatencyHistogram()
 
     package init() {}
 }
 
-/// What was done about a damaged file when it was opened.
+/// The result of replacing a damaged file at the start.
 public struct StoreSalvage: Equatable, Sendable {
-    /// What was wrong with it.
+    /// The damage.
     public let problem: String
-    /// Where it was put.
+    /// The new path of the damaged file.
     public let damagedFile: String
-    /// Rows whose checksum was right.
+    /// Rows with a correct checksum, which were copied.
     public let rowsKept: Int
-    /// Rows found whose checksum was wrong, and pages of rows that could not be read.
+    /// Rows with a wrong checksum, and unreadable pages of rows.
     public let rowsDamaged: Int
 }
 
-/// Where durable rows live (design §6).
+/// The durable rows of a node.
 public protocol Store: AnyObject, Sendable {
-    /// Reads every row, in key order, tombstones included; before the first ``persist(_:completion:)``.
+    /// Reads every row in key order, tombstones included. Called before the first ``persist(_:completion:)``.
     func load(_ body: (Row) throws -> Void) throws
-    /// Makes rows durable. A row never replaces a newer one of its key. `completion` is called on the store's thread, once they are on
-    /// disk or have failed. Rows that failed are kept and written before any others: an empty call that succeeds says that nothing of
-    /// them is left behind.
+    /// Makes rows durable. A row never replaces a newer row of its key.
     ///
-    /// - Parameter isUrgent: somebody waits for it. Urgent calls are done in their order and pass the others, which are done a few rows at
-    ///   a time: one that succeeds says that all urgent calls before it are on disk. One that is not urgent gives way, and says when it
-    ///   succeeds that all calls before it are on disk. A row of it does not replace one of the same version either, which may have come
-    ///   later.
+    /// `completion` is called on the store's thread, after the rows are on disk or the write failed. Rows of failed writes are kept and
+    /// written before any others. An empty call that succeeds therefore means that no failed row is left.
+    ///
+    /// - Urgent writes may overtake bulk writes. Otherwise writes complete in submission order.
+    /// - An urgent write that succeeds means that all urgent writes before it are on disk.
+    /// - A bulk write that succeeds means that all writes before it are on disk. A row of it does not replace a row of the same version.
+    ///
+    /// - Parameter isUrgent: whether a caller waits for the rows.
     func persist(_ rows: [Row], isUrgent: Bool, completion: @escaping @Sendable (Result<Void, StoreError>) -> Void)
-    /// Removes what there is of the users of these slots, little by little. What waits to be written of them goes too; what is given to
-    /// ``persist(_:isUrgent:completion:)`` later stays. What is left when the store is closed is there at the next start.
-    func discard(_ slots: [Slot])
-    /// Removes these rows where they are still of these versions, little by little and behind what is written. What is left when the store
-    /// is closed, or when the disk takes nothing, is there at the next start.
-    func forget(_ rows: [Row])
-    /// Writes what waits, and closes.
+    /// Deletes the rows of the users of these slots, a few at a time, also rows that wait to be written.
+    ///
+    /// Rows of later calls of ``persist(_:isUrgent:completion:)`` stay. Rows that are left when the store closes are there at the next
+    /// start.
+    func deleteSlots(_ slots: [Slot])
+    /// Deletes these rows if they still have these versions, a few at a time and after the rows that wait to be written.
+    ///
+    /// Rows that are left when the store closes, or when a write fails, are there at the next start.
+    func deleteRows(_ rows: [Row])
+    /// Writes all rows that wait, and closes.
     func close()
     var statistics: StoreStatistics { get }
-    /// What was done about a damaged file at this start.
+    /// The result of replacing a damaged file at this start; nil if the file was intact.
     var salvage: StoreSalvage? { get }
-    /// Rows may be missing that other nodes have: those of a damaged file, at this start or an earlier one.
+    /// Whether rows may be missing that other nodes have, because the file was damaged at this start or an earlier one.
     var isIncomplete: Bool { get }
-    /// Why nothing that is written would be there after a restart, for instance because somebody deleted the files: then every call fails.
-    /// Nil when all is well; noticed within half a second though nothing is written.
+    /// Why written rows would be lost at a restart, for instance because the files were deleted; nil for no problem.
+    ///
+    /// Every call fails while there is a problem. The store detects it within half a second, also while nothing is written.
     var problem: String? { get }
-    /// The ``PresenceWire/Peer/generation`` of the process that used the store before; 0 if there was none.
+    /// The ``PresenceWire/Peer/generation`` of the previous process that used the store; 0 for none.
     var lastGeneration: UInt64 { get }
-    /// This process goes by `generation`. Throws when the disk takes nothing.
+    /// Stores the generation of this process. Throws if the write fails.
     func keep(generation: UInt64) throws
-    /// The other nodes have given what was missing: so it is once all that they gave is on disk.
+    /// Marks the database as complete, after all rows that wait are on disk. Called when the other nodes have sent the missing rows.
     func complete()
 }
 
 extension Store {
-    /// Makes rows durable for which somebody waits.
+    /// Makes urgent rows durable.
     public func persist(_ rows: [Row], completion: @escaping @Sendable (Result<Void, StoreError>) -> Void) {
         persist(rows, isUrgent: true, completion: completion)
     }
 
-    /// Makes rows durable while the caller waits: for the start, before anything else is done. Not for a store that completes on the
-    /// caller's thread.
+    /// Makes rows durable and blocks until they are. Used only at the start, and not with a store that completes on the caller's thread.
     public func persistAndWait(_ rows: [Row]) -> Result<Void, StoreError> {
         let outcome = NIOLockedValueBox<Result<Void, StoreError>>(.failure(.closed))
         let done = DispatchSemaphore(value: 0)

@@ -1,21 +1,20 @@
 import Foundation
 
-/// What stands in SQLite's write-ahead log (https://www.sqlite.org/fileformat2.html#walformat), looked at without SQLite, which ends its
-/// reading at the first frame whose checksum is wrong and says nothing of what came after.
+/// A check of SQLite's write-ahead log (https://www.sqlite.org/fileformat2.html#walformat) without SQLite.
 ///
-/// A crash can tear the last transaction only, because each is synced before the next begins. So a commit that cannot be read with more
-/// behind it was damaged later: what was acknowledged is gone. Damage inside the last transaction looks like a crash, and so does an end
-/// that is cut off: then the database is as it was some commits ago.
+/// SQLite stops at the first frame with a wrong checksum and does not report the frames after it. A crash can tear only the last
+/// transaction, because each is synced before the next begins. An unreadable commit with another commit after it was therefore damaged
+/// later, and acknowledged rows are lost. Damage inside the last transaction, and a truncated log, look like a crash.
 struct WriteAheadLog {
-    /// Frames that can be read, up to the last commit among them.
+    /// Readable frames up to the last readable commit.
     private(set) var framesCount = 0
-    /// What is wrong; nil for nothing that a crash does not explain.
+    /// The damage; nil if there is none, or only what a crash can cause.
     private(set) var problem: String?
 
     private static let headerBytes = 32
     private static let frameHeaderBytes = 24
 
-    /// A log that does not exist is empty.
+    /// Reads the log. A log that does not exist is empty.
     init(path: String) throws {
         guard FileManager.default.fileExists(atPath: path) else { return }
         let content = try Data(contentsOf: URL(fileURLWithPath: path), options: .mappedIfSafe)
@@ -36,7 +35,7 @@ struct WriteAheadLog {
         let frameBytes = Self.frameHeaderBytes + pageBytes
         let offsets = stride(from: Self.headerBytes, through: bytes.count - frameBytes, by: frameBytes)
         var isReadable = true
-        /// Behind what cannot be read: a commit that this log wrote.
+        /// Whether a commit of this log follows an unreadable frame.
         var hasLostCommit = false
         for (index, offset) in offsets.enumerated() {
             let isOfThisLog = (word(offset + 8), word(offset + 12)) == salts
