@@ -223,22 +223,20 @@ public struct SimulatedCluster {
         time = max(time, end)
     }
 
-    /// Occurrences, for each node, between two checks of the users.
-    private static let usersCheckInterval = 32
+    /// Occurrences, for each node, between two checks of its machines. A wrong derived value stays wrong, so that a rare check finds it, too; a check
+    /// after each occurrence would take most of the time.
+    private static let checkInterval = 32
 
     /// Checks the machines of one node, another one after each occurrence.
     private func checkInvariants() {
         let node = nodes[counts.occurrences % nodes.count]
-        guard node.isUp else { return }
-        node.look { $0.checkInvariants() }
-        // A derived value that is wrong stays wrong. A walk over all users after each occurrence would take most of the time.
-        if counts.occurrences / nodes.count % Self.usersCheckInterval == 0 { node.look { $0.checkUsers() } }
-        // Those of the gateways look at each session and each target. They are checked less often, for the speed of a history.
-        guard counts.occurrences / nodes.count % Self.gatewayCheckInterval == 0 else { return }
+        guard node.isUp, counts.occurrences / nodes.count % Self.checkInterval == 0 else { return }
+        node.look {
+            $0.checkInvariants()
+            $0.checkUsers()
+        }
         for gateway in node.gateways { gateway.value.checkInvariants() }
     }
-
-    private static let gatewayCheckInterval = 8
 
     /// What was held up on its way by a fault that has ended arrives now, in its order.
     mutating func hasten() {

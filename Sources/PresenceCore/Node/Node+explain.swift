@@ -41,7 +41,9 @@ extension Node {
                 json.userStatus(face)
             }
         }
-        if let doubt = user.confirmationDeadline { json.member("unconfirmedForMilliseconds", max((doubt - now.instant).wholeMilliseconds, 0)) }
+        if let doubt = user.confirmationDeadline {
+            json.member("unconfirmedForMilliseconds", max((doubt - now.instant).wholeMilliseconds, 0))
+        }
         json.key("because")
         json.array { json in
             for reason in reasons(of: user, at: now) { json.string(reason) }
