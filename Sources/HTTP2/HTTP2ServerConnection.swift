@@ -246,7 +246,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     ///
     /// After an earlier close the kernel would answer a request that crosses GOAWAY with a reset. The peer could lose an answer by it.
     private func closeAfterPeer() {
-        if isInputClosed { context?.close(promise: nil) } else { closeLater(HTTPLoop.farewellTime) }
+        if isInputClosed { context?.close(promise: nil) } else { closeLater(server.farewellTime) }
     }
 
     private func closeLater(_ time: TimeAmount) {

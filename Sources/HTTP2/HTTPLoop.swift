@@ -27,7 +27,7 @@ public final class HTTPLoop {
     /// The time for which such a connection waits. It is a variable only for tests on a busy machine.
     var lingeringTime = TimeAmount.milliseconds(250)
     /// The time for which a connection that ends without a fault waits for its peer to close, so that no sent byte is lost.
-    static let farewellTime = TimeAmount.seconds(1)
+    var farewellTime = TimeAmount.seconds(1)
     /// Connections with requests for the next turn.
     private var continuing: [HTTP1ServerConnection] = []
     private var isContinuing = false
