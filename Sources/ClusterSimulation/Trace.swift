@@ -5,7 +5,7 @@ import PresenceWire
 ///
 /// Only integers, wire bytes and JSON text go into it, and never the name of a type or of a case: renaming those keeps the hash.
 struct Trace {
-    /// What crosses the boundary of a node. The raw values go into the hash.
+    /// A kind of bytes that cross the boundary of a node. The raw values go into the hash.
     enum Boundary: UInt64 {
         /// The first bytes of a connection, in either direction.
         case hello = 60

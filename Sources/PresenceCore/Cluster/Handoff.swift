@@ -8,14 +8,14 @@ import PresenceWire
 struct Handoff {
     /// Slots requested from one node at a time. The other answers about as many of them as ``rowsSentMax`` allows, and about one at least.
     static let slotsAskedMax = 256
-    /// What is not urgent is taken in so many ticks, unless they are more than ``slotsPacedMin`` a tick: some seconds.
+    /// The ticks over which slots are requested that are not urgent, unless that is fewer than ``slotsPacedMin`` a tick: some seconds.
     static let pacedTicks = 100
     /// Some hundred rows: a millisecond or two of work.
     static let slotsPacedMin = 16
     /// Rows sent in answer to one question: a page of some hundred kilobytes.
     static let rowsSentMax = 2_048
 
-    /// What one other node holds of this node's slots.
+    /// The offer of one other node: what it holds of this node's slots.
     private struct Offer {
         var ring: UInt64 = 0
         var round: UInt64 = 0
@@ -35,7 +35,7 @@ struct Handoff {
         mutating func restart() { (next, requested, ownedRequestedCount) = ((0, 0), [], 0) }
     }
 
-    /// What has come is on disk before others are told that it has come: they forget it then.
+    /// Received rows are on disk before the other nodes are sent the completion: they delete their rows then.
     enum Writing: Equatable {
         /// The next bulk write is the last one to wait for.
         case due
@@ -70,12 +70,12 @@ struct Handoff {
     /// Bytes of the rows that others have sent because they were requested slots.
     private(set) var bytesReceived: UInt64 = 0
     private var offers: [Offer] = []
-    /// What was requested this ring: who offers the same need not be requested, too.
+    /// The requests by this ring. A slot with the same hash is requested from one peer only.
     private var questions: [Slot: Question] = [:]
     /// Numbers the times that this node has offered all of it to all: for every ring, and for strays. It goes on from process to process: 65,536
     /// for each millisecond between their generations.
     private(set) var round: UInt64 = 0
-    /// What this node is not to keep has come since: what the others have said does not cover it.
+    /// This node has received misplaced rows since; the completions of the other nodes do not cover them.
     private(set) var hasStrays = false
     /// For each peer the round of which it has said that everything has come; 0 for none.
     private var completedRounds: [UInt64] = []
@@ -125,8 +125,8 @@ struct Handoff {
         activeSlots = isOwned
     }
 
-    /// Brings ``duration`` up to date. Called at every tick, and when the acquiring slots become active. Where the members change again
-    /// meanwhile it goes on: users have waited since.
+    /// Brings ``duration`` up to date. Called at every tick, and when the acquiring slots become active. It goes on when the members
+    /// change again meanwhile: users have waited since.
     mutating func measure(at instant: Instant) {
         guard acquiringCount > 0 || acquiringSince != nil else { return }
         let start = acquiringSince ?? instant
@@ -159,7 +159,7 @@ struct Handoff {
         offers[peer].isWhole = isLast
     }
 
-    /// What to ask of a peer, if nothing is requested from it: slots that differ from what is here and are not on their way from another one.
+    /// The slots to request next from a peer without open requests: they differ from what is here, and no other peer is sending them.
     ///
     /// - Parameter isPaced: what is requested is a share of the whole: the rest is requested at the next ticks.
     mutating func next(from peer: PeerIndex, isPaced: Bool, isOwned: (Slot) -> Bool, isWanted: (SlotHash) -> Bool) -> [Slot] {
@@ -215,7 +215,7 @@ struct Handoff {
     /// Whether a peer has begun to offer by a ring, and by none since.
     func isOffered(_ ring: UInt64, by peer: PeerIndex) -> Bool { peer < offers.count && offers[peer].ring == ring }
 
-    /// What was requested from a peer, or its answer, may be lost.
+    /// A request to a peer, or its answer, may be lost.
     mutating func restart(_ peer: PeerIndex) {
         if peer < offers.count { offers[peer].restart() }
     }
@@ -225,7 +225,7 @@ struct Handoff {
         if peer < completedRounds.count { completedRounds[peer] = 0 }
         guard peer < offers.count else { return }
         offers[peer] = Offer()
-        // What others offered, too, was not requested from them.
+        // Slots that other peers offered, too, were not requested from them.
         let requested = questions.count
         questions = questions.filter { $0.value.peer != peer || $0.value.isAnswered }
         if questions.count < requested { for other in offers.indices { offers[other].next = (0, 0) } }

@@ -6,7 +6,7 @@ import PresenceWire
 /// A slot that is new to its owner is ``Slot/acquiring`` until all members have been asked: what was acknowledged may be where nobody has asked yet.
 /// The Architecture page has the table of the transitions; `OwnershipTests` has a test for each.
 struct Ownership {
-    /// What this node may do with a slot.
+    /// The state of a slot at this node.
     enum Slot: Equatable {
         /// Another node keeps it.
         case none
@@ -90,7 +90,7 @@ struct Ownership {
         }
     }
 
-    /// What this process has done with the slots that it loaded from its disk.
+    /// The progress of this process with the slots that it loaded from its disk.
     private enum Start {
         /// Nothing yet; there are no contact points.
         case alone
@@ -100,7 +100,7 @@ struct Ownership {
         case finished
     }
 
-    /// What the node is to do, in order.
+    /// An action for the node, to be carried out in order.
     enum Output {
         /// Compute the ring of the members.
         case computeRing
@@ -157,7 +157,7 @@ struct Ownership {
     /// Whether this node decides about a slot now.
     func decides(_ slot: PresenceWire.Slot) -> Bool { placement.owner(of: slot) == 0 && transfer.isActive(slot) }
 
-    /// What this node may do with a slot now.
+    /// The present state of a slot at this node.
     func state(of slot: PresenceWire.Slot) -> Slot {
         if placement.owner(of: slot) == 0 { return transfer.isActive(slot) ? .active : .acquiring }
         return placement.isKept(slot, by: 0) ? .replica : .none
@@ -256,7 +256,7 @@ struct Ownership {
 
     // MARK: Receiving
 
-    /// No contact point leads to another node. Where no former member is missing, this node knows all that there is.
+    /// No contact point leads to another node. This node knows all that there is, unless a former member is missing.
     mutating func foundNobody(missingCount: Int, at now: Now) -> Output? {
         guard missingCount == 0 else {
             transfer.wait(until: now.instant + settings.takeoverTimeout)

@@ -33,7 +33,7 @@ final class Placement: Sendable {
 
     static func id(of member: Peer) -> UInt64 { id(of: member.id, weight: Int(member.weight)) }
 
-    /// What one member adds to ``id``; even, see ``preparedID``.
+    /// The share of one member in ``id``; even, see ``preparedID``.
     static func id(of member: NodeID, weight: Int) -> UInt64 {
         StableHash.mix(StableHash.hash64(member.rawValue.utf8), UInt64(weight)) & ~1
     }
