@@ -130,7 +130,7 @@ extension SimulatedCluster {
     var isSomebodyTakenForDead: Bool {
         nodes.contains { node in
             node.isUp && time - node.startedAt > .milliseconds(4_000)
-                && nodes.contains { $0.id != node.id && $0.isUp && !$0.look { $0.isMember(node.id) } }
+                && nodes.contains { $0.id != node.id && $0.isUp && !$0.look { $0.cluster.isMember(node.id) } }
         }
     }
 

@@ -38,7 +38,7 @@ extension SimulatedCluster {
             return false
         }
         nodes[node].sessionsCount += 1
-        let peer = nodes[node].core.selfPeer
+        let peer = nodes[node].core.cluster.own
         let session = SessionID(stamp: peer.generation << 20 + nodes[node].sessionsCount, node: peer.versionNode)
         let attach = Attach(
             session: session, user: userID(user), platform: SimulatedClient.platforms[clients[client].device],
@@ -124,14 +124,16 @@ extension SimulatedCluster {
     /// whom those are what was lost last (seed 3096653).
     private mutating func noteWord(of stream: SimulatedClient.Stream, user: Int) {
         guard checksHowSessionsEnd else { return }
-        let isHeard = nodes[stream.node].look { $0.ownerID(of: userID(user)) == $0.selfPeer.id && !$0.doubts(userID(user)) }
+        let isHeard = nodes[stream.node].look {
+            $0.cluster.ownerID(of: userID(user)) == $0.cluster.own.id && !$0.owner.doubts(userID(user))
+        }
         if !isHeard { truth.unheardLogouts[user, default: []].append(stream.session) }
     }
 
     /// A batch has come on a link that has held since it was sent.
     mutating func noteWords(in batch: [UInt8], to node: Int) {
         guard !truth.unheardLogouts.isEmpty else { return }
-        for case .detach(let detach) in Message.all(in: batch) where !nodes[node].look({ $0.doubts(detach.user) }) {
+        for case .detach(let detach) in Message.all(in: batch) where !nodes[node].look({ $0.owner.doubts(detach.user) }) {
             guard let user = userIndex(detach.user.id), let unheard = truth.unheardLogouts[user] else { continue }
             let left = unheard.filter { $0 != detach.session }
             truth.unheardLogouts[user] = left.isEmpty ? nil : left

@@ -39,7 +39,7 @@ extension SimulatedCluster {
 
     /// As the HTTP API answers it, 72001.
     func isSwitchedOff(_ call: Call, at node: Int) -> Bool {
-        guard truth.policy.hasBeenOff, !nodes[node].look({ $0.policy(of: userIDs[0]).tellsOfOthers }) else { return false }
+        guard truth.policy.hasBeenOff, !nodes[node].look({ $0.owner.policy(of: userIDs[0]).tellsOfOthers }) else { return false }
         switch call {
         case .publishEvent, .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus: return true
         default: return false

@@ -110,9 +110,9 @@ extension SimulatedCluster {
         nodes[node].core.tick(at: now)
         if nodes[node].ticksCount % 5 == 0 { nodes[node].core.beat(at: now) }
         for gateway in nodes[node].gateways.indices { nodes[node].gateways[gateway].value.tick(at: now) }
-        if nodes[node].ring != nodes[node].core.ringID {
-            nodes[node].ring = nodes[node].core.ringID
-            let (before, owners) = (nodes[node].owners, nodes[node].look { $0.ownerIDs(of: userIDs) })
+        if nodes[node].ring != nodes[node].core.cluster.ringID {
+            nodes[node].ring = nodes[node].core.cluster.ringID
+            let (before, owners) = (nodes[node].owners, nodes[node].look { $0.cluster.ownerIDs(of: userIDs) })
             nodes[node].owners = owners
             ownersChanged(of: owners.indices.filter { before.isEmpty || before[$0] != owners[$0] })
         }
@@ -172,7 +172,7 @@ extension SimulatedCluster {
     private mutating func noteOffline(_ rows: [Row], by node: Int, in turn: [Node.Effect]) {
         lazy var hasMet = turn.contains { if case .membership(_, let isAlive) = $0 { isAlive } else { false } }
         for row in rows where row.kind == .status && endsCustomStatus(row) {
-            if nodes.count > 1, !options.faults.contains(.drains), nodes[node].look({ $0.isAlone }), !hasMet { return }
+            if nodes.count > 1, !options.faults.contains(.drains), nodes[node].look({ $0.cluster.isAlone }), !hasMet { return }
             guard let user = userIndex(row.user.id) else { continue }
             truth.presences[user].offlineVersion = max(truth.presences[user].offlineVersion, row.version)
         }
@@ -227,7 +227,7 @@ extension SimulatedCluster {
 
     private mutating func leave(_ node: Int, _ run: Int) {
         guard isRunning(node, run) else { return }
-        if isFullAndAlone(node) || (!nodes[node].look({ $0.isHandedOver }) && time < nodes[node].leaveDeadline) {
+        if isFullAndAlone(node) || (!nodes[node].look({ $0.cluster.isHandedOver }) && time < nodes[node].leaveDeadline) {
             return plan(.leave(node: node, run: run), after: .milliseconds(50))
         }
         note(4, node, 0, "\(nodes[node].id) leaves")
@@ -277,7 +277,7 @@ extension SimulatedCluster {
         guard nodes[to].isUp else { return plan(.refused(link: index, attempt: attempt), after: links[index].latency(at: time)) }
         let (here, there) = (nodes[from].now(time), nodes[to].now(time))
         let hello = nodes[from].look { $0.greeting(at: here) }
-        let answer = nodes[to].look { $0.hello(at: there) }
+        let answer = nodes[to].look { $0.cluster.hello(at: there) }
         note(.hello, from, to) { $0.hello(hello) }
         note(.hello, to, from) { $0.hello(answer) }
         if nodes[to].look({ $0.refusal(of: hello, at: there) }) != nil || nodes[from].look({ $0.refusal(of: answer, at: here) }) != nil {
@@ -429,7 +429,7 @@ extension SimulatedCluster {
     /// Carries out what a node's core and gateways want, until they want nothing more.
     mutating func obey(_ node: Int) {
         let process = nodes[node]
-        if nodes.count > 1, process.core.isAlone { process.aloneAt = time }
+        if nodes.count > 1, process.core.cluster.isAlone { process.aloneAt = time }
         var isBusy = true
         while isBusy, !isBroken, process.isUp {
             isBusy = false

@@ -123,22 +123,22 @@ extension SimulatedCluster {
     }
 
     /// The policy that all nodes follow at the end.
-    var policyAtRest: Policy { nodes[0].look { $0.policy(of: userIDs[0]) } }
+    var policyAtRest: Policy { nodes[0].look { $0.owner.policy(of: userIDs[0]) } }
 
     /// Every node, its gateways and its disk have the same policy, which is the one that was acknowledged, and every kick.
     mutating func checkWhatAllKeep() {
         for kick in truth.kicks { checkKickHolds(kick) }
         guard truth.policy.policies.count > 1 || truth.policy.acknowledgedAt > 0 else { return }
         let key = SimulatedDisk.Key(user: UserID(app: "default", id: "policy"), kind: .policy, key: "")
-        let right = nodes[0].look { $0.appPolicy("default") }
+        let right = nodes[0].look { $0.owner.appPolicy("default") }
         for node in nodes {
-            let known = node.look { $0.appPolicy("default") }
+            let known = node.look { $0.owner.appPolicy("default") }
             if known?.version != right?.version || known?.policy != right?.policy || node.disk.rows[key]?.version != right?.version {
                 violate(
                     .policiesHold,
                     "\(node.id) has policy \(known?.version.text ?? "none"), \(nodes[0].id) \(right?.version.text ?? "none")")
             }
-            for gateway in node.gateways where gateway.value.policy(of: userIDs[0]) != node.look({ $0.policy(of: userIDs[0]) }) {
+            for gateway in node.gateways where gateway.value.policy(of: userIDs[0]) != node.look({ $0.owner.policy(of: userIDs[0]) }) {
                 violate(.policiesHold, "a gateway of \(node.id) follows another policy than its node")
             }
         }

@@ -205,7 +205,7 @@ extension SimulatedCluster {
         checkContents(of: answer)
         // The last one of a cluster that the others have left writes to its disk alone: they do not know of it until it is back.
         // One that has just begun may not have been met yet.
-        let isAlone = nodes.count > 1 && (nodes.count(where: \.isUp) == 1 || nodes[node].look { $0.isAlone })
+        let isAlone = nodes.count > 1 && (nodes.count(where: \.isUp) == 1 || nodes[node].look { $0.cluster.isAlone })
         // Somebody may have been met since the list was changed (seed 27796096503149).
         if isAlone || nodes[node].aloneAt >= call.at, call.call.isOfBook { truth.books[call.user].doubt() }
         switch (call.call, answer) {
@@ -262,7 +262,7 @@ extension SimulatedCluster {
         if expected.sorted() != evicted.compactMap({ userIndex($0.id) }).sorted() {
             // An owner that does not know the whole list evicts others than it would have: the two that had it on their disks may have been killed
             // (seed 8028874).
-            let isUnheard = nodes.contains { $0.isUp && $0.look { $0.isUnheard } }
+            let isUnheard = nodes.contains { $0.isUp && $0.look { $0.owner.isUnheard } }
             if isUnheard || time - manyKilledAt < .milliseconds(12_000) { return truth.books[call.user].doubt() }
             violate(.listsAreExact, "user-\(call.user) subscribes to \(targets): evicted are \(evicted), right would be \(expected)")
         }

@@ -231,10 +231,7 @@ public struct SimulatedCluster {
     private func checkInvariants() {
         let node = nodes[counts.occurrences % nodes.count]
         guard node.isUp, counts.occurrences / nodes.count % Self.checkInterval == 0 else { return }
-        node.look {
-            $0.checkInvariants()
-            $0.checkUsers()
-        }
+        node.look { $0.checkInvariants(alsoUsers: true) }
         for gateway in node.gateways { gateway.value.checkInvariants() }
     }
 

@@ -112,14 +112,14 @@ final class SimulatedNode {
 
     /// The name of one of the core's peers.
     func peerID(_ peer: PeerIndex) -> NodeID {
-        while peerIDs.count <= peer { peerIDs.append(core.peerID(peerIDs.count)) }
+        while peerIDs.count <= peer { peerIDs.append(core.cluster.peerID(peerIDs.count)) }
         return peerIDs[peer]
     }
 
-    func peerIndex(_ id: NodeID) -> PeerIndex? { peerIDs.firstIndex(of: id) ?? core.peerIndex(id) }
+    func peerIndex(_ id: NodeID) -> PeerIndex? { peerIDs.firstIndex(of: id) ?? core.cluster.peerIndex(id) }
 
     /// What the core holds of a user.
-    func kept(_ user: UserID) -> (record: Record, subscriptions: [Subscription]) { look { $0.kept(user) } }
+    func kept(_ user: UserID) -> (record: Record, subscriptions: [Subscription]) { look { $0.owner.kept(user) } }
 
     func now(_ time: Nanoseconds) -> Now {
         Now(instant: Instant(nanoseconds: time + 1), wall: SimulatedCluster.epoch + time / 1_000_000 + clockOffset)

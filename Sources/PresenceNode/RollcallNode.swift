@@ -126,7 +126,9 @@ public final class RollcallNode: @unchecked Sendable {
         let admin = AdminAPI(
             shell: shell, authenticator: authenticator,
             drain: { [shell] in
-                guard shell.update({ node, now in node.isDraining || node.othersStay && node.drain(at: now) }) else { return false }
+                guard shell.update({ node, now in node.cluster.isDraining || node.cluster.othersStay && node.drain(at: now) }) else {
+                    return false
+                }
                 state.notReady = "draining"
                 for gateway in gateways { gateway.eventLoop.execute { gateway.askToLeave(spread: spread) } }
                 return true
@@ -236,7 +238,7 @@ public final class RollcallNode: @unchecked Sendable {
         try await shell.eventLoop.flatSubmit { [self] in
             shell.links.join(configuration.join)
             if store.isIncomplete { completeStore() }
-            return shell.eventLoop.when({ self.shell.links.hasTriedAll && self.shell.node.isWarm }, until: .now() + .seconds(5))
+            return shell.eventLoop.when({ self.shell.links.hasTriedAll && self.shell.node.cluster.isWarm }, until: .now() + .seconds(5))
                 .flatMapThrowing {
                     if let refusal = self.shell.links.refusal { throw JoinError(reason: refusal) }
                     if !self.store.isIncomplete || self.hasMetMember { self.state.notReady = nil }
@@ -301,7 +303,7 @@ public final class RollcallNode: @unchecked Sendable {
         for server in servers.prefix(1) { await server.stopListening() }
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.drain() }.get() }
         for gateway in gateways { try await gateway.whenIdle(until: deadline).get() }
-        try await shell.eventLoop.flatSubmit { [shell] in shell.eventLoop.when({ shell.node.isHandedOver }, until: deadline) }.get()
+        try await shell.eventLoop.flatSubmit { [shell] in shell.eventLoop.when({ shell.node.cluster.isHandedOver }, until: deadline) }.get()
         try await shell.eventLoop.flatSubmit { [self] in
             shell.update { $0.leave(at: $1) }
             return shell.links.whenSent(until: .now() + .milliseconds(500))

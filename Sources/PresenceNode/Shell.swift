@@ -83,7 +83,7 @@ final class Shell: @unchecked Sendable {
         crossing = Array(repeating: [], count: gateways.count)
         inputs = gateways.map { _ in CrossingQueue() }
         try store.load { try node.load($0, at: Clock.now()) }
-        if let absence = node.absence(at: Clock.now()) {
+        if let absence = node.owner.absence(in: node.cluster, at: Clock.now()) {
             logger.warning(
                 """
                 the data directory was last written \(absence.components.seconds / 86_400) days ago; if the cluster was running meanwhile, ended \
@@ -255,13 +255,14 @@ final class Shell: @unchecked Sendable {
         case .discard(let slots): store.deleteSlots(slots)
         case .forget(let rows): store.deleteRows(rows)
         case .connect(let peer): links.connect(to: peer)
-        case .transmit(let peer): links.transmit(to: peer, id: node.peerID(peer))
+        case .transmit(let peer): links.transmit(to: peer, id: node.cluster.peerID(peer))
         case .place(let members): place(members)
         case .superseded(let other):
             logger.critical("another process uses the ID of this node; stop one of them", metadata: ["address": "\(other.address)"])
         case .membership(let id, let isAlive):
             logger.notice(
-                isAlive ? "member joined" : node.hasLeft(id) ? "member left" : "member declared dead", metadata: ["member": "\(id)"])
+                isAlive ? "member joined" : node.cluster.hasLeft(id) ? "member left" : "member declared dead", metadata: ["member": "\(id)"]
+            )
         }
     }
 

@@ -18,7 +18,7 @@ import Testing
 
     /// The events of an owner that knows `first` and hears of `second`.
     private func kept(_ first: Record, _ second: Record) throws -> Record {
-        var owners = OwnerShards(clock: VersionClock(node: 9), settings: CoreSettings())
+        var owners = Owner(clock: VersionClock(node: 9), settings: CoreSettings())
         let index = owners.index(of: user("ann"))
         _ = owners.keep(first, at: index, now: now)
         _ = owners.keep(second, at: index, now: now)

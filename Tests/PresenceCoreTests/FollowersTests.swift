@@ -109,19 +109,19 @@ import Testing
                 if hasRoom { followers[star].insert(user) }
             }
         }
-        let counted = cluster.processes.map { $0.node.owners.users.followersCount(of: user("star0")) }.reduce(0, +)
+        let counted = cluster.processes.map { $0.node.owner.users.followersCount(of: user("star0")) }.reduce(0, +)
         #expect(counted == followers[0].count)
     }
 
     @Test mutating func noAnswerOverflowsTheSum() {
         var node = cluster.processes[0].node
-        let call = node.calls.add(
+        let call = node.calls.waiting.add(
             PendingCalls.Pending(
                 gateway: 0, token: 1, caller: user("ann"), viewer: nil, call: .getVisibility, deadline: cluster.now.instant, begunAt: .zero,
                 askers: []))
-        node.calls[call]?.crowd = PendingCalls.Crowd(targets: [user("star")], counts: [1])
-        for _ in 0..<3 { node.add([.max, 7], to: call) }
-        #expect(node.calls[call]?.crowd?.counts == [1 + 3 << 32])
+        node.calls.waiting[call]?.crowd = PendingCalls.Crowd(targets: [user("star")], counts: [1])
+        for _ in 0..<3 { node.calls.add([.max, 7], to: call) }
+        #expect(node.calls.waiting[call]?.crowd?.counts == [1 + 3 << 32])
     }
 
     @Test func whatWasAskedForIsForgottenBeyondItsBound() {

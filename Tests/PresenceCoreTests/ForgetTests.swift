@@ -8,7 +8,7 @@ import Testing
     var cluster = TestCluster(nodes: 3)
 
     private mutating func forget(_ index: Int, on node: Int) -> Node.Forgetting {
-        let id = cluster.processes[index].node.selfPeer.id
+        let id = cluster.processes[index].node.cluster.own.id
         let forgetting = cluster.processes[node].node.forget(id, at: cluster.now)
         cluster.settle()
         return forgetting
@@ -36,10 +36,10 @@ import Testing
     @Test mutating func allWhoAreAliveMissItNoLonger() {
         cluster.kill(2)
         cluster.advance(.seconds(4))
-        #expect(cluster.processes[0...1].allSatisfy { $0.node.missingCount == 1 })
+        #expect(cluster.processes[0...1].allSatisfy { $0.node.cluster.peers.missedCount == 1 })
         #expect(forget(2, on: 1) == .forgotten)
         cluster.advance(.seconds(1))
-        #expect(cluster.processes[0...1].allSatisfy { $0.node.missingCount == 0 })
+        #expect(cluster.processes[0...1].allSatisfy { $0.node.cluster.peers.missedCount == 0 })
     }
 
     @Test mutating func aNodeThatWasDownMeanwhileHearsOfIt() throws {
@@ -49,11 +49,11 @@ import Testing
         cluster.advance(.seconds(4))
         #expect(forget(2, on: 0) == .forgotten)
         try cluster.revive(1)
-        #expect(cluster.processes[1].node.missingCount == 2)
+        #expect(cluster.processes[1].node.cluster.peers.missedCount == 2)
         cluster.link(1, 0)
         cluster.link(0, 1)
         cluster.advance(.seconds(1))
-        #expect(cluster.processes[1].node.missingCount == 0)
+        #expect(cluster.processes[1].node.cluster.peers.missedCount == 0)
     }
 
     @Test mutating func theLivingAndTheUnknownAreNotForgotten() {
@@ -61,7 +61,10 @@ import Testing
         #expect(forget(0, on: 0) == .alive)
         #expect(cluster.processes[0].node.forget("nobody", at: cluster.now) == .unknown)
         cluster.advance(.seconds(1))
-        #expect(cluster.processes.allSatisfy { $0.node.missingCount == 0 && $0.node.hello(at: cluster.now).members.count == 3 })
+        #expect(
+            cluster.processes.allSatisfy {
+                $0.node.cluster.peers.missedCount == 0 && $0.node.cluster.hello(at: cluster.now).members.count == 3
+            })
     }
 
     @Test mutating func oneThatComesBackAllTheSameIsAMemberAgain() throws {
@@ -71,6 +74,6 @@ import Testing
         cluster.advance(.seconds(1))
         try cluster.restart(2)
         cluster.advance(.seconds(5))
-        #expect(cluster.processes.allSatisfy { $0.node.hello(at: cluster.now).members.count == 3 })
+        #expect(cluster.processes.allSatisfy { $0.node.cluster.hello(at: cluster.now).members.count == 3 })
     }
 }

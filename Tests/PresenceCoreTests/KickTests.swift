@@ -58,27 +58,28 @@ import Testing
 
     /// The links hold while it stands still, and nobody waits for a node that is taken for dead.
     @Test mutating func aNodeThatWasTakenForDeadLearnsOfAKickWithoutANewLink() {
-        let missed = cluster.processes[2].node.selfPeer
+        let missed = cluster.processes[2].node.cluster.own
         for index in 0...1 {
-            cluster.processes[index].node.membership.unlinked(missed.id, evidence: .refused(generation: missed.generation), at: cluster.now)
+            cluster.processes[index].node.cluster.membership.unlinked(
+                missed.id, evidence: .refused(generation: missed.generation), at: cluster.now)
             cluster.processes[index].node.followMembership(at: cluster.now)
         }
-        #expect(!cluster.processes[0].node.isMember(missed.id))
+        #expect(!cluster.processes[0].node.cluster.isMember(missed.id))
         let before = cluster.now.wall - 1
         #expect(kick("ann") == .done)
         cluster.advance(.seconds(4))
-        #expect(cluster.processes[0].node.isMember(missed.id))
+        #expect(cluster.processes[0].node.cluster.isMember(missed.id))
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
     }
 
     @Test mutating func whatANodeForgetsOfKicksItsGatewaysForgetToo() {
-        for index in cluster.processes.indices { cluster.processes[index].node.kicks.countMax = 2 }
+        for index in cluster.processes.indices { cluster.processes[index].node.facts.kicks.countMax = 2 }
         let before = cluster.now.wall
         for user in ["ann", "bob", "bob", "carl"] {
             cluster.advance(.milliseconds(50))
             #expect(kick(user) == .done)
         }
-        #expect(cluster.processes.map(\.node.kicks.count) == [2, 2, 2])
+        #expect(cluster.processes.map(\.node.facts.kicks.count) == [2, 2, 2])
         #expect(kicksOnDisks == [2, 2, 2])
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [false, false, false])
         #expect(areTokensVoid(of: "bob", issuedAt: before) == [true, true, true])

@@ -23,18 +23,18 @@ import Testing
         cluster.leave(2)
         cluster.advance(.seconds(20), step: .seconds(1))
         #expect(memberRows(on: 0, of: cluster) == ["node-1", "node-2"])
-        cluster.now.wall += Subscriptions.tombstoneHorizon
+        cluster.now.wall += CoreSettings.tombstoneHorizon
         cluster.advance(.seconds(3_600), step: .seconds(1))
         for node in 0...1 {
             let other = "node-\(1 - node)"
             #expect(peers(of: node, in: cluster) == [other])
             #expect(memberRows(on: node, of: cluster) == [other])
-            #expect(!cluster.processes[node].node.hasLeft("node-2"))
+            #expect(!cluster.processes[node].node.cluster.hasLeft("node-2"))
         }
         try cluster.restart(2, settings: settings)
         cluster.advance(.seconds(2))
-        for node in 0...2 { #expect(cluster.processes[node].node.hello(at: cluster.now).members.count == 3) }
-        #expect(cluster.processes[0].node.peers.count == 3, "the place is taken again")
+        for node in 0...2 { #expect(cluster.processes[node].node.cluster.hello(at: cluster.now).members.count == 3) }
+        #expect(cluster.processes[0].node.cluster.peers.count == 3, "the place is taken again")
         cluster.login("ann", on: 2)
         #expect(cluster.statuses(told: bob, of: "ann").last == "ONLINE")
         cluster.kill(2)
@@ -46,17 +46,17 @@ import Testing
         var cluster = TestCluster(nodes: 3)
         cluster.kill(2)
         cluster.advance(.seconds(20))
-        cluster.now.wall += Subscriptions.tombstoneHorizon
+        cluster.now.wall += CoreSettings.tombstoneHorizon
         cluster.advance(.seconds(3_600), step: .seconds(1))
-        #expect(cluster.processes[0].node.missingCount == 1)
+        #expect(cluster.processes[0].node.cluster.peers.missedCount == 1)
         #expect(memberRows(on: 0, of: cluster) == ["node-1", "node-2"])
         // Nor by one that knows it from its disk alone.
         cluster.kill(0)
         cluster.kill(1)
-        cluster.now.wall += Subscriptions.tombstoneHorizon
+        cluster.now.wall += CoreSettings.tombstoneHorizon
         try cluster.restart(0)
         cluster.advance(.seconds(2))
-        #expect(cluster.processes[0].node.missingCount == 2)
+        #expect(cluster.processes[0].node.cluster.peers.missedCount == 2)
         #expect(memberRows(on: 0, of: cluster) == ["node-1", "node-2"])
     }
 
@@ -72,7 +72,7 @@ import Testing
             try node.load(Row(member: card, hasLeft: true, version: version), at: now)
         }
         node.tick(at: now)
-        #expect(node.peers.count == node.peersMax)
+        #expect(node.cluster.peers.count == node.cluster.peersMax)
         #expect(node.statistics.peers.map(\.id.rawValue).sorted() == (14...20).map { "pod-\($0)" })
         var forgotten: [Row] = []
         for case .forget(let rows) in node.effects { forgotten += rows }
@@ -101,6 +101,6 @@ import Testing
             cluster.advance(.seconds(3), step: .seconds(1))
         }
         #expect(cluster.record(of: "ann").statusType == .offline)
-        #expect(cluster.processes[0].node.owners.users.reviewsCount == 1)
+        #expect(cluster.processes[0].node.owner.users.reviewsCount == 1)
     }
 }

@@ -126,14 +126,14 @@ import Testing
         let written = cluster.record(of: ann).version.milliseconds
         cluster.advance(.milliseconds(200))
         var node = cluster.processes[2].node
-        #expect(node.fanOut.recordHeld(of: user(ann))?.customStatus != "unheard")
-        let other = try #require(node.peerIndex(NodeID("node-0")))
-        #expect(node.peers[other].knownUpTo > written)
-        let owner = cluster.processes[1].node.selfPeer
+        #expect(node.edge.fanOut.recordHeld(of: user(ann))?.customStatus != "unheard")
+        let other = try #require(node.cluster.peerIndex(NodeID("node-0")))
+        #expect(node.edge.relays.knownUpTo(other) > written)
+        let owner = cluster.processes[1].node.cluster.own
         node.unlinked(from: owner.id, evidence: .refused(generation: owner.generation), at: cluster.now)
         node.tick(at: cluster.now)
-        #expect(!node.isMember(owner.id))
-        #expect(node.position <= written)
+        #expect(!node.cluster.isMember(owner.id))
+        #expect(node.edge.position <= written)
     }
 
     @Test mutating func theDeathOfAGatewayNodeShowsOfflineOnlyForThoseWhoDoNotComeBack() {
@@ -325,7 +325,7 @@ import Testing
 
     /// A watcher registers with a new owner that knows nothing yet; a session's node then brings the record.
     @Test mutating func whatANewOwnerLearnsFromASessionItTellsThoseWhoWatch() {
-        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let ann = user("ann")
         shards.watch([Watch(user: ann, held: .zero)], from: 2, at: cluster.now, into: &outbox)
@@ -352,7 +352,7 @@ import Testing
         let version = Version(milliseconds: cluster.now.wall, counter: 0, node: 1)
         var writer = WireWriter()
         writer.message(.interest(Interest(user: user(ann), version: version, isWhole: true, added: [followed], removed: [])))
-        let sender = cluster.processes[isOwner ? 1 : 2].node.selfPeer.id
+        let sender = cluster.processes[isOwner ? 1 : 2].node.cluster.own.id
         try cluster.deliver(writer.bytes, from: sender, to: 0)
         cluster.settle()
         #expect((cluster.clients[client].view[bob] != nil) == isOwner)
@@ -376,7 +376,7 @@ import Testing
     /// The next owner in line has not heard of the last change; the other replica, whose word made it durable, has.
     @Test mutating func aNewOwnerAsksTheOtherReplicasBeforeItDecides() {
         let ann = cluster.user(ownedBy: 0)
-        let next = cluster.processes[0].node.keeperIDs(of: user(ann))[1].rawValue == "node-1" ? 1 : 2
+        let next = cluster.processes[0].node.cluster.replicaIDs(of: user(ann))[1].rawValue == "node-1" ? 1 : 2
         cluster.losing = [(0, next)]
         guard case .userStatus = cluster.setStatus(ann, "durable", on: 0) else { return #expect(Bool(false), "not acknowledged") }
         cluster.kill(0)
@@ -398,11 +398,11 @@ import Testing
 
     @Test func nodesOfAnotherClusterOrProtocolAreRefused() {
         let node = cluster.processes[0].node
-        var hello = cluster.processes[1].node.hello(at: cluster.now)
+        var hello = cluster.processes[1].node.cluster.hello(at: cluster.now)
         #expect(node.refusal(of: hello, at: cluster.now) == nil)
         hello.cluster = "other"
         #expect(node.refusal(of: hello, at: cluster.now) == "cluster name \"other\" differs from \"test\"; configure one name on all nodes")
-        hello = cluster.processes[1].node.hello(at: cluster.now)
+        hello = cluster.processes[1].node.cluster.hello(at: cluster.now)
         hello.protocolVersion = Hello.protocolVersion + 1
         #expect(
             node.refusal(of: hello, at: cluster.now)
@@ -413,7 +413,7 @@ import Testing
     /// A node accepts versions up to 60 s ahead of its clock.
     @Test func aNodeWhoseClockIsOverAMinuteOffIsRefused() {
         let node = cluster.processes[0].node
-        var hello = cluster.processes[1].node.hello(at: cluster.now)
+        var hello = cluster.processes[1].node.cluster.hello(at: cluster.now)
         let wall = hello.wall
         for offset: Milliseconds in [-60_000, 60_000] {
             hello.wall = wall + offset
@@ -441,7 +441,7 @@ import Testing
         cluster.link(0, 1)
         cluster.advance(.seconds(15))
         #expect(users.filter { cluster.record(of: $0).statusType != .online } == [])
-        #expect(cluster.processes[0].node.isComplete)
+        #expect(cluster.processes[0].node.edge.isComplete && cluster.processes[0].node.cluster.isWarm)
         #expect(cluster.processes[0].node.statistics.peers.map(\.overflows) == [0, 0])
         #expect(cluster.processes[1].node.statistics.peers.map(\.overflows) == [0, 0])
     }

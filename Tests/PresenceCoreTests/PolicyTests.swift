@@ -12,7 +12,7 @@ import Testing
         return cluster.lastAnswer(on: node)
     }
 
-    func policies() -> [Policy] { cluster.processes.map { $0.node.owners.policies.policy(of: UserID(app: "default", id: "x")) } }
+    func policies() -> [Policy] { cluster.processes.map { $0.node.owner.policies.policy(of: UserID(app: "default", id: "x")) } }
 
     @Test(arguments: 0..<3) mutating func aPolicyThatWasAnsweredIsFollowedByAllNodesAndTheirDisks(node: Int) {
         #expect(setPolicy(#"{"preset":"tencent"}"#, on: node) == .done)
@@ -23,7 +23,7 @@ import Testing
     /// How long each node bears silence, and misses a lost session, in seconds.
     private func times(of app: String) -> [[Int64]] {
         cluster.processes.map { process in
-            let policy = process.node.policy(of: UserID(app: app, id: "x"))
+            let policy = process.node.owner.policy(of: UserID(app: app, id: "x"))
             return [policy.livenessTimeout.components.seconds, policy.offlineGrace.components.seconds]
         }
     }
@@ -112,7 +112,7 @@ import Testing
             return
         }
         #expect(refusal.code == 50001)
-        #expect(cluster.processes[0].node.owners.policies.policy(of: UserID(app: "default", id: "x")) == Policy())
+        #expect(cluster.processes[0].node.owner.policies.policy(of: UserID(app: "default", id: "x")) == Policy())
     }
 
     @Test(arguments: [(#""userStatus.enabled":false"#, #""userStatus.enabled":true"#), (#""plan":"basic""#, #""plan":"premium""#)])
@@ -135,7 +135,7 @@ import Testing
         for target in ["ann", "carl", "dora"] { cluster.subscribe("bob", to: [target], on: 1) }
         _ = setPolicy(#"{"settings":{"subscription.maxPerSubscriber":2}}"#)
         let bob = UserID(app: "default", id: "bob")
-        let owner = cluster.processes[cluster.ownerIndex(of: "bob")].node.owners
+        let owner = cluster.processes[cluster.ownerIndex(of: "bob")].node.owner
         #expect(owner.users[owner.index(ofKnown: bob)!].subscriptions.live.map { String($0.target.id) } == ["carl", "dora"])
     }
 
@@ -156,7 +156,7 @@ import Testing
         cluster.subscribe("bob", to: ["ann"], on: 1)
         cluster.lose(bob)
         func countOfSubscriptions() -> Int {
-            let owner = cluster.processes[cluster.ownerIndex(of: "bob")].node.owners
+            let owner = cluster.processes[cluster.ownerIndex(of: "bob")].node.owner
             return owner.users[owner.index(ofKnown: UserID(app: "default", id: "bob"))!].subscriptions.liveCount
         }
         cluster.advance(.seconds(86_300), step: .seconds(100))

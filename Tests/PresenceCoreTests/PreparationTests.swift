@@ -15,13 +15,13 @@ import Testing
     }
 
     /// Whether a node holds the present ring while the next one is prepared.
-    private func waits(_ index: Int) -> Bool { cluster.processes[index].node.ownership.isPreparing }
+    private func waits(_ index: Int) -> Bool { cluster.processes[index].node.cluster.ownership.isPreparing }
 
     /// How many nodes own slots by the ring of a node.
-    private func membersCount(_ index: Int) -> Int { cluster.processes[index].node.placement.members.count }
+    private func membersCount(_ index: Int) -> Int { cluster.processes[index].node.cluster.placement.members.count }
 
     /// The slots of each node that are cold now.
-    private var cold: [Int] { cluster.processes.map(\.node.ownership.acquiringCount) }
+    private var cold: [Int] { cluster.processes.map(\.node.cluster.ownership.acquiringCount) }
 
     @Test mutating func aDrainedNodeDecidesUntilTheOthersHaveItsUsers() {
         let name = cluster.user(ownedBy: 0)
@@ -32,9 +32,9 @@ import Testing
         #expect(drains)
         cluster.advance(.milliseconds(50))
         for process in cluster.processes.dropFirst() {
-            #expect(process.node.owner(of: user(name)) == process.node.peerIndex(cluster.processes[0].node.selfPeer.id))
+            #expect(process.node.cluster.owner(of: user(name)) == process.node.cluster.peerIndex(cluster.processes[0].node.cluster.own.id))
         }
-        #expect(cluster.processes[0].node.decides(user(name)))
+        #expect(cluster.processes[0].node.cluster.decides(user(name)))
     }
 
     @Test mutating func whatIsFetchedBeforeIsNotFetchedAgainAndNothingIsLost() {
@@ -43,11 +43,11 @@ import Testing
         cluster.setStatus(name, "kept", on: 1)
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.seconds(1))
-        let owner = cluster.processes[1].node.owner(of: user(name)) == 0 ? 1 : 2
-        #expect(cluster.processes[owner].node.decides(user(name)))
-        #expect(cluster.processes[owner].node.kept(user(name)).record.customStatus == "kept")
+        let owner = cluster.processes[1].node.cluster.owner(of: user(name)) == 0 ? 1 : 2
+        #expect(cluster.processes[owner].node.cluster.decides(user(name)))
+        #expect(cluster.processes[owner].node.owner.kept(user(name)).record.customStatus == "kept")
         #expect(cold == [0, 0, 0])
-        #expect(cluster.processes[0].node.isHandedOver)
+        #expect(cluster.processes[0].node.cluster.isHandedOver)
     }
 
     @Test mutating func aNodeThatNeverFetchesIsNotWaitedForLongerThanTheTimeout() {
@@ -55,28 +55,28 @@ import Testing
         cluster.losing = [(from: 0, to: 2), (from: 1, to: 2)]
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.seconds(1))
-        #expect(cluster.processes[0].node.ownership.ring.preparation != nil)
+        #expect(cluster.processes[0].node.cluster.ownership.ring.preparation != nil)
         cluster.advance(timeout)
-        #expect(cluster.processes[0].node.ownership.ring.preparation == nil)
+        #expect(cluster.processes[0].node.cluster.ownership.ring.preparation == nil)
     }
 
     @Test mutating func whoHasChangedIsFollowed() {
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.seconds(1))
-        let rings = Set(cluster.processes.map(\.node.placement.id))
-        #expect(rings.count == 1 && cluster.processes.allSatisfy { $0.node.ownership.ring.preparation == nil })
-        #expect(cluster.processes[0].node.placement.slotsOwned == 0)
+        let rings = Set(cluster.processes.map(\.node.cluster.placement.id))
+        #expect(rings.count == 1 && cluster.processes.allSatisfy { $0.node.cluster.ownership.ring.preparation == nil })
+        #expect(cluster.processes[0].node.cluster.placement.slotsOwned == 0)
     }
 
     @Test mutating func aMemberThatIsGoneEndsTheWaiting() {
         cluster.losing = [(from: 0, to: 2), (from: 1, to: 2)]
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.milliseconds(200))
-        #expect(cluster.processes[0].node.ownership.ring.preparation != nil)
+        #expect(cluster.processes[0].node.cluster.ownership.ring.preparation != nil)
         cluster.kill(2)
         cluster.advance(.seconds(2))
-        #expect(cluster.processes[0].node.ownership.ring.preparation == nil)
-        #expect(cluster.processes[1].node.placement.slotsOwned == Ring.slotsCount)
+        #expect(cluster.processes[0].node.cluster.ownership.ring.preparation == nil)
+        #expect(cluster.processes[1].node.cluster.placement.slotsOwned == Ring.slotsCount)
     }
 
     @Test mutating func whatIsAskedJustBeforeTheRingChangesWaitsForASecondDisk() throws {
@@ -84,17 +84,17 @@ import Testing
         cluster.losing = [(from: 0, to: 1), (from: 0, to: 2)]
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.milliseconds(50))
-        let next = try #require(cluster.processes[0].node.ownership.ring.preparation?.placement.id)
+        let next = try #require(cluster.processes[0].node.cluster.ownership.ring.preparation?.placement.id)
         var writer = WireWriter()
         let operation = OwnerOperation.setSelfStatus(customStatus: "in time", seconds: nil)
         writer.message(.request(Request(id: 1, user: user(name), operation: operation)))
         writer.message(.offer(ring: next, round: 1, [], isFirst: true, isLast: true))
-        let sender = cluster.processes[1].node.selfPeer.id
+        let sender = cluster.processes[1].node.cluster.own.id
         try cluster.deliver(writer.bytes, from: sender, to: 0)
         cluster.settle()
-        #expect(cluster.processes[0].node.placement.id == next)
-        #expect(cluster.processes[0].node.kept(user(name)).record.customStatus == "in time")
-        #expect(cluster.processes[0].node.writes.count == 1)
+        #expect(cluster.processes[0].node.cluster.placement.id == next)
+        #expect(cluster.processes[0].node.owner.kept(user(name)).record.customStatus == "in time")
+        #expect(cluster.processes[0].node.replication.writes.count == 1)
     }
 
     /// Ends node 2 and starts it again, so that the others hear nothing of what it holds.
@@ -107,13 +107,13 @@ import Testing
     }
 
     @Test mutating func whoComesBackAfterItWasMissedIsNotWaitedForBecauseItMayHaveDecided() throws {
-        let settings = cluster.processes[0].node.settings
+        let settings = cluster.processes[0].node.cluster.settings
         try renewNode2(settings) { $0.kill(2) }
         #expect(!waits(0) && membersCount(0) == 3)
     }
 
     @Test mutating func whoComesBackAfterItLeftIsWaitedFor() throws {
-        let settings = cluster.processes[0].node.settings
+        let settings = cluster.processes[0].node.cluster.settings
         try renewNode2(settings) { cluster in
             _ = cluster.processes[2].node.drain(at: cluster.now)
             cluster.advance(.seconds(1))
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test mutating func whoWasLeftAloneServesWhileItWaitsForTheOneThatComesBack() throws {
-        let settings = cluster.processes[0].node.settings
+        let settings = cluster.processes[0].node.cluster.settings
         cluster = TestCluster(nodes: 2, settings: settings)
         _ = cluster.processes[1].node.drain(at: cluster.now)
         cluster.advance(.seconds(1))
@@ -133,16 +133,16 @@ import Testing
         try cluster.restart(1, settings: settings)
         cluster.advance(.milliseconds(100))
         #expect(waits(0) && membersCount(0) == 1)
-        #expect(cluster.processes[0].node.ownership.incompleteSince != nil, "it claims nothing to be complete meanwhile")
+        #expect(cluster.processes[0].node.cluster.ownership.incompleteSince != nil, "it claims nothing to be complete meanwhile")
         cluster.losing = []
         cluster.link(1, 0)
         cluster.advance(.seconds(1))
-        #expect(membersCount(0) == 2 && cluster.processes[0].node.ownership.incompleteSince == nil)
+        #expect(membersCount(0) == 2 && cluster.processes[0].node.cluster.ownership.incompleteSince == nil)
     }
 
     /// Seed 11052916: it heard of a member, and then that it drains; the others went on preparing.
     @Test mutating func whoComesBackToARingThatOthersPrepareWaitsForThemAgain() throws {
-        var settings = cluster.processes[0].node.settings
+        var settings = cluster.processes[0].node.cluster.settings
         settings.takeoverTimeout = .milliseconds(200)
         try renewNode2(settings) { cluster in
             _ = cluster.processes[2].node.drain(at: cluster.now)
@@ -150,20 +150,21 @@ import Testing
             cluster.leave(2)
         }
         let node = cluster.processes[2].node
-        let name = try #require((0..<100).map { "user\($0)" }.first { node.owner(of: user($0)) == 0 })
+        let name = try #require((0..<100).map { "user\($0)" }.first { node.cluster.owner(of: user($0)) == 0 })
         // Another ring has come and gone.
-        _ = cluster.processes[2].node.ownership.ringComputed(node.placement, peersCount: 1, isAlive: { _ in true }, at: cluster.now)
-        cluster.processes[2].node.changePlacement(to: node.placement, at: cluster.now)
+        _ = cluster.processes[2].node.cluster.ownership.ringComputed(
+            node.cluster.placement, peersCount: 1, isAlive: { _ in true }, at: cluster.now)
+        cluster.processes[2].node.changePlacement(to: node.cluster.placement, at: cluster.now)
         cluster.processes[2].node.joinPreparation(at: cluster.now)
         cluster.advance(settings.takeoverTimeout + .milliseconds(100))
         #expect(waits(0))
-        let decides = cluster.processes[2].node.decides(user(name))
+        let decides = cluster.processes[2].node.cluster.decides(user(name))
         #expect(!decides, "node 0 or 1 does")
     }
 
     @Test mutating func aRingThatIsNotAtRestIsNotHeld() {
         // They have not said that they have all that they are to keep.
-        cluster.processes[0].node.ownership.withTransfer(.present) { $0.beginRound() }
+        cluster.processes[0].node.cluster.ownership.withTransfer(.present) { $0.beginRound() }
         cluster.losing = [(from: 2, to: 0)]
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.milliseconds(50))
@@ -188,12 +189,12 @@ import Testing
         for other in 1...2 { cluster.link(3, other) }
         cluster.advance(.seconds(1))
         #expect(!waits(1) && membersCount(1) == 2)
-        #expect(cluster.processes[3].node.placement.slotsOwned == 0)
+        #expect(cluster.processes[3].node.cluster.placement.slotsOwned == 0)
     }
 
     /// Leaves node 0 alone with a user's list that node 1 has never kept, tells node 0 to stop, and starts node 1 again.
     private mutating func stopTheLastNode(losing links: [(from: Int, to: Int)]) throws {
-        let settings = cluster.processes[0].node.settings
+        let settings = cluster.processes[0].node.cluster.settings
         cluster = TestCluster(nodes: 2, settings: settings)
         _ = cluster.processes[1].node.drain(at: cluster.now)
         cluster.advance(.seconds(1))
@@ -209,15 +210,15 @@ import Testing
 
     /// Whom ann follows by what a node keeps.
     private func followed(on index: Int) -> [UserID] {
-        cluster.processes[index].node.kept(user("ann")).subscriptions.filter { !$0.isRemoved }.map(\.target)
+        cluster.processes[index].node.owner.kept(user("ann")).subscriptions.filter { !$0.isRemoved }.map(\.target)
     }
 
     @Test mutating func aNodeToldToStopWhileAloneGivesItsSlotsToOneThatJoins() throws {
         try stopTheLastNode(losing: [])
         cluster.advance(.seconds(1))
-        #expect(cluster.processes.map(\.node.placement.slotsOwned) == [0, Ring.slotsCount])
+        #expect(cluster.processes.map(\.node.cluster.placement.slotsOwned) == [0, Ring.slotsCount])
         #expect(followed(on: 1) == [user("bob")])
-        #expect(cluster.processes[0].node.isHandedOver)
+        #expect(cluster.processes[0].node.cluster.isHandedOver)
     }
 
     @Test mutating func twoNodesToldToStopTakeOverFromOneAnotherBeforeEitherEnds() throws {
@@ -225,12 +226,12 @@ import Testing
         try stopTheLastNode(losing: [(from: 0, to: 1)])
         _ = cluster.processes[1].node.drain(at: cluster.now)
         cluster.advance(.milliseconds(100))
-        #expect(!cluster.processes[0].node.isHandedOver)
+        #expect(!cluster.processes[0].node.cluster.isHandedOver)
         cluster.losing = []
         cluster.link(0, 1)
         cluster.link(1, 0)
         cluster.advance(.seconds(1))
-        #expect(cluster.processes[0].node.isHandedOver)
+        #expect(cluster.processes[0].node.cluster.isHandedOver)
         #expect(followed(on: 1) == [user("bob")])
     }
 }

@@ -20,7 +20,7 @@ import Testing
     }
 
     func isKnown(_ name: String, on node: Int) -> Bool {
-        cluster.processes[node].node.owners.record(of: UserID(app: "default", id: name)).isOfKnownUser
+        cluster.processes[node].node.owner.record(of: UserID(app: "default", id: name)).isOfKnownUser
     }
 
     @Test mutating func importedUsersAreOnTheDisksOfTheirOwnersAndReplicasAndOutliveThem() throws {
@@ -50,7 +50,7 @@ import Testing
             #expect(users == ids(["ann", "carl"]))
             #expect(records?.map { $0?.user } == (sync ? ids(["ann", "carl"]) : nil))
         }
-        let list = cluster.processes[cluster.ownerIndex(of: "bob")].node.kept(UserID(app: "default", id: "bob")).subscriptions
+        let list = cluster.processes[cluster.ownerIndex(of: "bob")].node.owner.kept(UserID(app: "default", id: "bob")).subscriptions
         #expect(list.map(\.target) == ids(["ann", "carl"]))
     }
 
@@ -60,7 +60,7 @@ import Testing
         cluster.subscribe("bob", to: ["carl", "ghost"], on: 2)
         cluster.advance(.milliseconds(100))
         #expect(cluster.lastAnswer(on: 2) == .refused(.noSuchUser(ids(["ghost"]))))
-        #expect(cluster.processes[cluster.ownerIndex(of: "bob")].node.kept(UserID(app: "default", id: "bob")).subscriptions.isEmpty)
+        #expect(cluster.processes[cluster.ownerIndex(of: "bob")].node.owner.kept(UserID(app: "default", id: "bob")).subscriptions.isEmpty)
     }
 
     @Test mutating func nobodyUnknownCanBeKicked() {
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test mutating func whoWasImportedOnOneSideOfASplitIsKnownAfterIt() {
-        var owners = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let ann = UserID(app: "default", id: "ann")
         owners.perform(Request(id: 1, user: ann, operation: .register), from: 1, at: cluster.now, into: &outbox)
@@ -85,7 +85,7 @@ import Testing
         other.statusType = .online
         let imported = owners.record(of: ann)
         for (first, second) in [(other, imported), (imported, other)] {
-            var side = OwnerShards(clock: VersionClock(node: 3), settings: CoreSettings())
+            var side = Owner(clock: VersionClock(node: 3), settings: CoreSettings())
             let user = side.index(of: ann)
             let kept = [side.keep(first, at: user, now: cluster.now), side.keep(second, at: user, now: cluster.now)]
             #expect(kept == [true, true])

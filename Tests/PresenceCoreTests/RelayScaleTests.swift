@@ -32,16 +32,19 @@ struct RelayCluster {
         for own in cards.indices {
             var node = Node(selfPeer: cards[own], cluster: "scale", gatewaysCount: 1, settings: settings)
             for other in cards.indices where other != own {
-                node.peerIndices[ids[other]] = node.peers.count
-                node.peerNumbers[cards[other].versionNode] = node.peers.count
-                let link = Link(messagesMax: settings.linkMessagesMax)
-                node.peers.append(Node.PeerState(peer: cards[other], link: link, isLinked: true, state: .alive))
+                let peer = node.cluster.insert(cards[other], noted: .zero).index
+                node.edge.add(peer)
+                node.cluster.links.open(to: peer)
+                node.cluster.peers[peer].state = .alive
             }
-            let placement = Placement(ring: ring) { [known = node.peerIndices] in known[$0]! }
-            node.ownership = Ownership(placement: placement, generation: 1, joins: false, settings: node.settings)
+            let placement = Placement(ring: ring) { [known = node.cluster.peers] in known.index(of: $0)! }
+            node.cluster.ownership = Ownership(placement: placement, generation: 1, joins: false, settings: node.cluster.settings)
             nodes.append(node)
         }
     }
+
+    /// Records that a node has sent to all others.
+    func deltasSent(by node: Int) -> UInt64 { nodes[node].statistics.peers.map(\.deltasSent).reduce(0, +) }
 
     /// Lets batches pass for so many rounds.
     mutating func pass(_ count: Int, beating: Int) {
@@ -64,7 +67,7 @@ struct RelayCluster {
                 preconditionFailure("\(error)")
             }
         }
-        guard !isDead[one.from], let peer = nodes[one.from].peerIndices[ids[one.to]] else { return }
+        guard !isDead[one.from], let peer = nodes[one.from].cluster.peerIndex(ids[one.to]) else { return }
         nodes[one.from].acknowledged(by: peer, at: now)
     }
 
@@ -85,7 +88,7 @@ struct RelayCluster {
                 switch effect {
                 case .persist(_, let ticket, _): nodes[index].stored(ticket, isDurable: true, at: now)
                 case .transmit(let peer):
-                    let to = indices[nodes[index].peerID(peer)]!
+                    let to = indices[nodes[index].cluster.peerID(peer)]!
                     while let batch = nodes[index].nextBatch(for: peer, at: now) {
                         passing.append(Passing(from: index, to: to, batch: batch))
                     }
@@ -105,7 +108,7 @@ struct RelayCluster {
         let count = Self.isFull ? 1_000 : 70
         var cluster = RelayCluster(count: count)
         let star = user("star")
-        let owner = cluster.nodes.indices.first { cluster.nodes[$0].owner(of: star) == 0 }!
+        let owner = cluster.nodes.indices.first { cluster.nodes[$0].cluster.owner(of: star) == 0 }!
         for index in cluster.nodes.indices {
             cluster.nodes[index].receive(.subscribe([star]), from: 0, at: cluster.now)
             cluster.obey(index)
@@ -124,17 +127,17 @@ struct RelayCluster {
                 let victim = Int(random.next() % UInt64(count))
                 if victim != owner { cluster.isDead[victim] = true }
             }
-            let before = cluster.nodes[owner].peers.map(\.link.counters.deltasSent).reduce(0, +)
+            let before = cluster.deltasSent(by: owner)
             let call = Call.setSelfStatus(customStatus: "\(change)", seconds: nil)
             cluster.nodes[owner].perform(call, caller: star, gateway: 0, token: UInt64(change), at: cluster.now)
             cluster.obey(owner)
-            let version = cluster.nodes[owner].owners.record(of: star).version
+            let version = cluster.nodes[owner].owner.record(of: star).version
             for index in cluster.nodes.indices where behindFor[index] == nil { behindFor[index] = 0 }
             for round in 1...100 {
                 cluster.pass(1, beating: owner)
                 for index in cluster.nodes.indices where behindFor[index] != nil && !cluster.isDead[index] {
                     behindFor[index]! += 1
-                    if (cluster.nodes[index].fanOut.recordHeld(of: star)?.version ?? .zero) >= version {
+                    if (cluster.nodes[index].edge.fanOut.recordHeld(of: star)?.version ?? .zero) >= version {
                         if !cluster.isDead.contains(true) { hopsMax = max(hopsMax, round) }
                         behindFor[index] = nil
                         continue
@@ -142,12 +145,13 @@ struct RelayCluster {
                     behindMax = max(behindMax, behindFor[index]!)
                     guard round == 3 else { continue }
                     late += 1
-                    #expect(cluster.nodes[index].peers.dropFirst().allSatisfy { $0.knownUpTo <= version.milliseconds })
+                    let node = cluster.nodes[index]
+                    #expect(node.cluster.peers.others.allSatisfy { node.edge.relays.knownUpTo($0) <= version.milliseconds })
                 }
             }
-            sentMax = max(sentMax, cluster.nodes[owner].peers.map(\.link.counters.deltasSent).reduce(0, +) - before)
+            sentMax = max(sentMax, cluster.deltasSent(by: owner) - before)
         }
-        let bytes = cluster.nodes[owner].peers.map(\.link.counters.bytesSent).reduce(0, +)
+        let bytes = cluster.nodes[owner].statistics.peers.map(\.bytesSent).reduce(0, +)
         print(
             "a user watched on \(count) nodes: at most \(sentMax) records sent a change, all within \(hopsMax) hops; with "
                 + "\(cluster.isDead.count { $0 }) dead and not noticed, \(late) times somebody was behind after three hops, for at most "

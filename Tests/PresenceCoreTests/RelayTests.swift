@@ -36,7 +36,7 @@ import Testing
         cluster.setStatus(ann, "hello", on: 0)
         #expect(texts() == Array(repeating: "hello", count: 6))
         #expect(deltasSent() - before == 2)
-        #expect(cluster.processes.map { $0.node.relayCounters.passedOn }.reduce(0, +) >= 2)
+        #expect(cluster.processes.map { $0.node.edge.relays.counters.passedOn }.reduce(0, +) >= 2)
     }
 
     @Test mutating func theLoadSpreadsOverVersions() {
@@ -44,8 +44,8 @@ import Testing
             cluster.setStatus(ann, "\(number)", on: 0)
             cluster.advance(.milliseconds(50))
         }
-        #expect(cluster.processes.dropFirst().allSatisfy { $0.node.relayCounters.passedOn >= 8 })
-        #expect(cluster.processes.allSatisfy { $0.node.relayCounters.missed == 0 })
+        #expect(cluster.processes.dropFirst().allSatisfy { $0.node.edge.relays.counters.passedOn >= 8 })
+        #expect(cluster.processes.allSatisfy { $0.node.edge.relays.counters.missed == 0 })
     }
 
     @Test mutating func whatARelayDroppedIsAskedOfTheOwner() {
@@ -54,7 +54,7 @@ import Testing
         #expect(texts().count { $0 == "hello" } == 3, "the owner and two relays have it")
         cluster.advance(.milliseconds(300))
         #expect(texts() == Array(repeating: "hello", count: 6))
-        #expect(cluster.processes.map { $0.node.relayCounters.missed }.reduce(0, +) == 3)
+        #expect(cluster.processes.map { $0.node.edge.relays.counters.missed }.reduce(0, +) == 3)
     }
 
     @Test mutating func nobodyClaimsToHaveWhatARelayOwes() {
@@ -64,13 +64,14 @@ import Testing
         for _ in 0..<2 {
             cluster.advance(.milliseconds(50))
             for node in 1..<6 where texts()[node] != "hello" {
-                #expect(cluster.processes[node].node.position <= written)
-                #expect(cluster.processes[node].node.peers.dropFirst().contains { $0.knownUpTo <= written })
+                #expect(cluster.processes[node].node.edge.position <= written)
+                let core = cluster.processes[node].node
+                #expect(core.cluster.peers.others.contains { core.edge.relays.knownUpTo($0) <= written })
             }
         }
         cluster.losing = []
         cluster.advance(.seconds(1))
-        #expect(cluster.processes.allSatisfy { $0.node.position > written })
+        #expect(cluster.processes.allSatisfy { $0.node.edge.position > written })
     }
 
     @Test mutating func aQueryOfWhatARelayOwesIsAnsweredByTheOwner() {
@@ -89,10 +90,10 @@ import Testing
     }
 
     @Test mutating func aTargetThatIsGoneIsCountedAndKeepsNobodyWaiting() {
-        let last = cluster.processes[5].node.selfPeer.id
+        let last = cluster.processes[5].node.cluster.own.id
         for from in 1..<5 {
-            guard let peer = cluster.processes[from].node.peerIndex(last) else { continue }
-            cluster.processes[from].node.peers[peer].isLinked = false
+            guard let peer = cluster.processes[from].node.cluster.peerIndex(last) else { continue }
+            cluster.processes[from].node.cluster.links.close(to: peer)
         }
         for number in 0..<10 {
             cluster.setStatus(ann, "\(number)", on: 0)
@@ -100,7 +101,7 @@ import Testing
         }
         cluster.setStatus(ann, "hello", on: 0)
         cluster.advance(.milliseconds(500))
-        #expect(cluster.processes.contains { $0.node.relayCounters.dropped > 0 })
+        #expect(cluster.processes.contains { $0.node.edge.relays.counters.dropped > 0 })
         #expect(texts() == Array(repeating: "hello", count: 6))
     }
 
@@ -109,8 +110,8 @@ import Testing
         record.version = Version(milliseconds: cluster.now.wall, counter: 1, node: 1)
         var writer = WireWriter()
         writer.message(.relay(record, targets: [0, 1, 2, .max]))
-        try cluster.deliver(writer.bytes, from: cluster.processes[1].node.selfPeer.id, to: 0)
-        #expect(cluster.processes[0].node.relayCounters.dropped == 4)
+        try cluster.deliver(writer.bytes, from: cluster.processes[1].node.cluster.own.id, to: 0)
+        #expect(cluster.processes[0].node.edge.relays.counters.dropped == 4)
     }
 }
 

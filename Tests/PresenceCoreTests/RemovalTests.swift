@@ -21,7 +21,7 @@ import Testing
     /// The nodes that have something of a user in memory, and those that have rows of it on disk.
     private func places(of user: String) -> (memory: [Int], disk: [Int]) {
         let id = UserID(app: "default", id: user)
-        let memory = cluster.processes.indices.filter { cluster.processes[$0].node.owners.index(ofKnown: id) != nil }
+        let memory = cluster.processes.indices.filter { cluster.processes[$0].node.owner.index(ofKnown: id) != nil }
         let disk = cluster.processes.indices.filter { index in
             cluster.processes[index].disk.values.contains { $0.user == id && $0.kind.isOfUser }
         }
@@ -210,7 +210,7 @@ import Testing
         #expect(!isRemoved(ann))
         cluster.losing = [(0, 1), (0, 2)]
         cluster.advance(.milliseconds(1_000))
-        #expect(cluster.processes[0].node.followedQuestion?.users == [user(ann)])
+        #expect(cluster.processes[0].node.removal.question?.users == [user(ann)])
         cluster.losing = []
         for other in 1...2 { cluster.link(0, other) }
         #expect(!isRemoved(ann))
@@ -223,12 +223,12 @@ import Testing
         let ann = cluster.user(ownedBy: 0)
         loginAndLose(ann)
         pass(90)
-        let owner = cluster.processes[0].node.owners
+        let owner = cluster.processes[0].node.owner
         #expect(owner.index(ofKnown: user(ann)) != nil)
         cluster.setStatus(ann, "back soon", on: 0)
         var outbox = Outbox()
         let later = Now(instant: cluster.now.instant, wall: cluster.now.wall + 60_000)
-        cluster.processes[0].node.owners.removeUnfollowed(user(ann), at: later, into: &outbox)
+        cluster.processes[0].node.owner.removeUnfollowed(user(ann), at: later, into: &outbox)
         #expect(cluster.record(of: ann).customStatus == "back soon" && outbox.rows.isEmpty)
     }
 
@@ -287,7 +287,7 @@ import Testing
         pass(15)
         let later = Now(instant: cluster.now.instant, wall: cluster.now.wall + 200_000)
         var found: [UserID] = []
-        for _ in 0..<3 { found += cluster.processes[0].node.owners.usersToRemove(countMax: 256, at: later) }
+        for _ in 0..<3 { found += cluster.processes[0].node.owner.usersToRemove(countMax: 256, at: later) }
         #expect(Set(found).count == 600)
         pass(400)
         #expect(cluster.processes[0].node.statistics.usersOwned == 0)

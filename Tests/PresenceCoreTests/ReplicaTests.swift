@@ -48,7 +48,7 @@ import Testing
     @Test mutating func theReplicaLagIsTheAgeOfTheOldestChangeThatWaitsForAReplica() {
         let ann = cluster.user(ownedBy: 0)
         let lag = { (cluster: TestCluster) in
-            cluster.processes[0].node.writes.replicaLag(timeout: CoreSettings().replicationTimeout)
+            cluster.processes[0].node.replication.writes.replicaLag(timeout: CoreSettings().replicationTimeout)
         }
         cluster.setStatus(ann, "two of three", on: 0)
         cluster.advance(.milliseconds(100))
@@ -85,8 +85,7 @@ import Testing
         var writes = PendingWrites()
         let row = Row(Record(blank: user("ann")))
         writes.add(write([row]))
-        var ticket: UInt64 = 8
-        let again = writes.replan(nextTicket: &ticket) { _ in [[1, 2]] }
+        let again = writes.replan(nextTicket: { 9 }, { _ in [[1, 2]] })
         #expect(again.map(\.replicaTicket) == [9])
         #expect(writes.replicated(7, by: 2) == nil)
         #expect(writes.count == 1)
@@ -101,7 +100,7 @@ import Testing
         record.version = Version(milliseconds: cluster.now.wall, counter: 0, node: 3)
         let row = Row(record)
         var node = cluster.processes[1].node
-        let owner = node.peerIndex(cluster.processes[0].node.selfPeer.id)!
+        let owner = node.cluster.peerIndex(cluster.processes[0].node.cluster.own.id)!
         for ticket in [0, 9] as [UInt64] {
             node.onReplicate([row], ticket: ticket, from: owner, at: cluster.now)
             node.run(at: cluster.now)
@@ -110,20 +109,20 @@ import Testing
         for case .persist(let rows, _, let isUrgent) in node.effects { written.append((rows, isUrgent)) }
         #expect(written.map(\.rows) == [[row], [row]])
         #expect(written.map(\.isUrgent) == [false, true])
-        #expect(node.writes.count == 1, "it is not acknowledged yet")
+        #expect(node.replication.writes.count == 1, "it is not acknowledged yet")
     }
 
     /// Not only when the time of the next attempt comes.
     @Test mutating func whoDecidesFromNowOnIsToldAtOnceWhatItHadSentBack() {
         let ann = user(cluster.user(ownedBy: 0))
         var node = cluster.processes[1].node
-        let owner = node.peerIndex(cluster.processes[0].node.selfPeer.id)!
-        let other = node.peerIndex(cluster.processes[2].node.selfPeer.id)!
+        let owner = node.cluster.peerIndex(cluster.processes[0].node.cluster.own.id)!
+        let other = node.cluster.peerIndex(cluster.processes[2].node.cluster.own.id)!
         node.onMisrouted([ann], from: owner, at: cluster.now)
         node.onMisrouted([], from: other, at: cluster.now)
-        #expect(node.misrouted == [ann])
+        #expect(node.edge.misrouted == [ann])
         node.onMisrouted([], from: owner, at: cluster.now)
-        #expect(node.misrouted == [])
+        #expect(node.edge.misrouted == [])
     }
 
     /// The last offer by a ring may have come before the ring: then a node gives its slots up and decides about them again in one turn.
@@ -184,18 +183,17 @@ import Testing
         cluster.leave(1)
         cluster.leave(2)
         cluster.advance(.seconds(1))
-        #expect(["node-0", "node-1", "node-2"].map { cluster.processes[0].node.hasLeft(NodeID($0)) } == [false, true, true])
+        #expect(["node-0", "node-1", "node-2"].map { cluster.processes[0].node.cluster.hasLeft(NodeID($0)) } == [false, true, true])
         guard case .userStatus = cluster.setStatus("ann", "alone", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
     /// Seed 46524: its links held while they were blocked, and it never heard that it had been taken for dead.
     @Test(arguments: [(1, 1, false), (2, 1, true), (2, 2, false), (3, 1, true)])
     func aSideOfASplitIsTheSmallerOneWithFewerThanItMisses(missed: Int, there: Int, isMinority: Bool) {
-        var peers: [Node.PeerState] = (0..<missed + there).map { number in
-            let card = Peer(id: NodeID("n\(number)"), generation: 1, address: "h:\(number)")
-            var peer = Node.PeerState(peer: card, link: Link(messagesMax: 1))
-            (peer.wasMember, peer.state) = (true, number < there ? .alive : .dead)
-            return peer
+        var peers = Peers(own: Peer(id: "n0", generation: 1, address: "h:0"))
+        for number in 1..<missed + there {
+            let peer = peers.insert(Peer(id: NodeID("n\(number)"), generation: 1, address: "h:\(number)"), noted: .zero).index
+            (peers[peer].wasMember, peers[peer].state) = (true, number < there ? .alive : .dead)
         }
         #expect(peers.isMinority == isMinority)
         #expect(!peers.isMinority || !peers.isMajority)
@@ -211,7 +209,7 @@ import Testing
         cluster.advance(.seconds(30))
         #expect(cluster.statuses(told: watcher, of: ann).last == "ONLINE")
         #expect(cluster.record(of: ann).statusType == .online)
-        let online = cluster.processes.map { $0.node.owners.users.onlineCount }.reduce(0, +)
+        let online = cluster.processes.map { $0.node.owner.users.onlineCount }.reduce(0, +)
         #expect(online == 2, "each user is counted by its owner alone")
     }
 
@@ -241,12 +239,12 @@ import Testing
         try cluster.restart(0)
         cluster.advance(.seconds(1))
         let node = cluster.processes[0].node
-        #expect(node.owners.record(of: user(ann)).customStatus == "written elsewhere")
-        let fetched = node.ownership.transfer.bytesReceived
+        #expect(node.owner.record(of: user(ann)).customStatus == "written elsewhere")
+        let fetched = node.cluster.ownership.transfer.bytesReceived
         #expect(fetched > 0)
         cluster.setStatus(ann, "written here", on: 1)
         cluster.advance(.seconds(1))
-        #expect(cluster.processes[0].node.ownership.transfer.bytesReceived == fetched, "what is written since is no part of it")
+        #expect(cluster.processes[0].node.cluster.ownership.transfer.bytesReceived == fetched, "what is written since is no part of it")
     }
 
     @Test mutating func whatALinkLostBetweenReplicasIsFoundByDigests() {
@@ -255,8 +253,8 @@ import Testing
         cluster.setStatus(ann, "missed by one", on: 0)
         cluster.losing = []
         cluster.advance(.seconds(120), step: .milliseconds(500))
-        #expect(cluster.processes[1].node.owners.record(of: user(ann)).customStatus == "missed by one")
-        #expect(cluster.processes.contains { $0.node.digestDifferences > 0 })
+        #expect(cluster.processes[1].node.owner.record(of: user(ann)).customStatus == "missed by one")
+        #expect(cluster.processes.contains { $0.node.repair.differences > 0 })
     }
 
     /// With the fourth node back, one of the first three does not keep the user any more.
@@ -268,9 +266,9 @@ import Testing
         cluster.subscribe(user, to: ["bob"], on: 1)
         #expect((0..<3).allSatisfy { node in isOnDisk(user, of: node) })
         try cluster.restart(3)
-        let placement = cluster.processes[3].node.placement
-        let keepers = Set(placement.keepers(of: UserID(app: "default", id: user)).map { cluster.processes[3].node.peerID($0) })
-        return try #require((0..<3).first { !keepers.contains(cluster.processes[$0].node.selfPeer.id) })
+        let placement = cluster.processes[3].node.cluster.placement
+        let keepers = Set(placement.keepers(of: UserID(app: "default", id: user)).map { cluster.processes[3].node.cluster.peerID($0) })
+        return try #require((0..<3).first { !keepers.contains(cluster.processes[$0].node.cluster.own.id) })
     }
 
     private func isOnDisk(_ user: String, of node: Int) -> Bool {
@@ -282,7 +280,7 @@ import Testing
         cluster.advance(.seconds(2))
         #expect(!isOnDisk("ann1", of: former))
         cluster.call(.unsubscribeUserStatus(nil), by: "ann1", on: 3)
-        cluster.now.wall += Subscriptions.tombstoneHorizon + 60_000
+        cluster.now.wall += CoreSettings.tombstoneHorizon + 60_000
         cluster.advance(.seconds(70), step: .milliseconds(200))
         cluster.kill(former)
         try cluster.restart(former)
@@ -298,20 +296,20 @@ import Testing
         cluster.call(.unsubscribeUserStatus([user("bob")]), by: "ann", on: 1)
         cluster.call(.unsubscribeUserStatus([user("cat")]), by: "ann", on: 1)
         func known(to node: Int) -> [String] {
-            let owners = cluster.processes[node].node.owners
+            let owners = cluster.processes[node].node.owner
             return owners.index(ofKnown: user("ann")).map { owners.users[$0].subscriptions.entries.map { "\($0.target.id)" } } ?? []
         }
         func written(by node: Int) -> Int { cluster.processes[node].disk.values.count { $0.kind == .subscription } }
         cluster.advance(.seconds(1))
         for node in 0..<3 { #expect(known(to: node) == ["bob", "cat", "dan"] && written(by: node) == 3) }
-        let differences = (0..<3).map { cluster.processes[$0].node.digestDifferences }
-        cluster.now.wall += Subscriptions.tombstoneHorizon
+        let differences = (0..<3).map { cluster.processes[$0].node.repair.differences }
+        cluster.now.wall += CoreSettings.tombstoneHorizon
         cluster.advance(.seconds(3))
         for node in 0..<3 { #expect(known(to: node) == ["cat", "dan"] && written(by: node) == 2, "cat is the newest change") }
         cluster.call(.unsubscribeUserStatus([user("dan")]), by: "ann", on: 2)
         cluster.advance(.seconds(3))
         for node in 0..<3 { #expect(known(to: node) == ["dan"] && written(by: node) == 1) }
-        #expect((0..<3).map { cluster.processes[$0].node.digestDifferences } == differences)
+        #expect((0..<3).map { cluster.processes[$0].node.repair.differences } == differences)
         try cluster.restart(0)
         cluster.advance(.seconds(3))
         #expect(known(to: 0) == ["dan"])
@@ -325,11 +323,11 @@ import Testing
         let row = try #require(cluster.processes[keeper].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
         var writer = WireWriter()
         writer.message(.replicate(ticket: 0, [row]))
-        let sender = cluster.processes[keeper].node.selfPeer.id
+        let sender = cluster.processes[keeper].node.cluster.own.id
         try cluster.deliver(writer.bytes, from: sender, to: former)
-        #expect(cluster.processes[former].node.kept(user("ann1")).subscriptions.count == 1)
+        #expect(cluster.processes[former].node.owner.kept(user("ann1")).subscriptions.count == 1)
         cluster.advance(.milliseconds(200))
-        #expect(cluster.processes[former].node.kept(user("ann1")).subscriptions.isEmpty)
+        #expect(cluster.processes[former].node.owner.kept(user("ann1")).subscriptions.isEmpty)
         #expect(!isOnDisk("ann1", of: former))
     }
 
@@ -337,11 +335,11 @@ import Testing
     @Test mutating func whatComesByAnotherRingIsOnTheDisksOfItsKeepersBeforeItIsDiscarded() throws {
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))
-        var record = cluster.processes[former].node.kept(user("ann1")).record
+        var record = cluster.processes[former].node.owner.kept(user("ann1")).record
         record.version = Version(stamp: UInt64(cluster.now.wall) << 16, node: 1)
         (record.customStatus, record.customStatusVersion) = ("by another ring", record.version)
         let keepers = cluster.processes.indices.filter { isOnDisk("ann1", of: $0) }
-        let (row, sender) = (Row(record), cluster.processes[keepers[0]].node.selfPeer.id)
+        let (row, sender) = (Row(record), cluster.processes[keepers[0]].node.cluster.own.id)
         var writer = WireWriter()
         writer.message(.replicate(ticket: 7, [row]))
         try cluster.deliver(writer.bytes, from: sender, to: former)
@@ -356,8 +354,8 @@ import Testing
         cluster.advance(.seconds(2))
         let keeper = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
         let row = try #require(cluster.processes[keeper].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
-        let (sender, handoff) = (cluster.processes[keeper].node.selfPeer.id, cluster.processes[former].node.ownership.transfer)
-        cluster.processes[former].node.writtenSlots = .all
+        let (sender, handoff) = (cluster.processes[keeper].node.cluster.own.id, cluster.processes[former].node.cluster.ownership.transfer)
+        for slot in Slot.min...Slot.max { cluster.processes[former].node.replication.noteWritten(slot) }
         var writer = WireWriter()
         writer.message(.settled(ring: handoff.ring, round: handoff.round))
         writer.message(.replicate(ticket: 7, [row]))
@@ -414,19 +412,21 @@ import Testing
     @Test mutating func whatHasMovedIsKeptWhileAnotherRingIsOnItsWay() throws {
         cluster = TestCluster(nodes: 4)
         let node = cluster.processes[3].node
-        let name = try #require((0..<100).map { "user\($0)" }.first { !node.placement.isKept(user($0).slot, by: 0) })
+        let name = try #require((0..<100).map { "user\($0)" }.first { !node.cluster.placement.isKept(user($0).slot, by: 0) })
         cluster.setStatus(name, "acknowledged", on: cluster.ownerIndex(of: name))
         let row = Row(cluster.record(of: name))
         cluster.processes[3].node.onReplicate([row], ticket: 0, from: 1, at: cluster.now)
-        cluster.processes[3].node.offerStrays()
-        let (ring, round) = (cluster.processes[3].node.ownership.transfer.ring, cluster.processes[3].node.ownership.transfer.round)
-        let present = cluster.processes[3].node.ownership.placement.id
+        SlotTransfer.offerStrays(node.owner, &cluster.processes[3].node.cluster)
+        let (ring, round) = (
+            cluster.processes[3].node.cluster.ownership.transfer.ring, cluster.processes[3].node.cluster.ownership.transfer.round
+        )
+        let present = cluster.processes[3].node.cluster.ownership.placement.id
         for members in [1, present] {
-            _ = cluster.processes[3].node.ownership.membersChanged(to: members, clock: .zero)
+            _ = cluster.processes[3].node.cluster.ownership.membersChanged(to: members, clock: .zero)
             for peer in 1...3 {
                 cluster.processes[3].node.onTransferComplete(ring: ring, round: round, from: peer)
             }
-            #expect(cluster.processes[3].node.kept(user(name)).record.version == (members == present ? .zero : row.version))
+            #expect(cluster.processes[3].node.owner.kept(user(name)).record.version == (members == present ? .zero : row.version))
         }
     }
 
@@ -441,8 +441,8 @@ import Testing
             cluster.subscribe(ann, to: ["bob"], on: 0)
             cluster.call(unsubscribe, by: ann, on: 0)
         }
-        let keepers = cluster.processes[0].node.keeperIDs(of: [user(ann)])[0].map { id in
-            cluster.processes.firstIndex { $0.node.selfPeer.id == id }!
+        let keepers = cluster.processes[0].node.cluster.replicaIDs(of: user(ann)).map { id in
+            cluster.processes.firstIndex { $0.node.cluster.own.id == id }!
         }
         let (gone, third) = (Array(keepers.prefix(2)), keepers[2])
         cluster.losing = (1..<4).filter { $0 != gone[1] }.map { (from: 0, to: $0) }
@@ -451,17 +451,17 @@ import Testing
         cluster.losing = []
         cluster.advance(.seconds(1))
         #expect(entries(of: ann, on: third).map(\.isRemoved) == (knowsAnEarlierOne ? [true] : []), "it has not heard of the last change")
-        #expect(cluster.processes[third].node.owners.list(of: user(ann)).mayLackSome)
+        #expect(cluster.processes[third].node.owner.list(of: user(ann)).mayLackSome)
         let answer = cluster.call(unsubscribe, by: ann, on: third)
         guard case .done = answer else { return #expect(Bool(false), "\(String(describing: answer))") }
         for node in gone { try cluster.restart(node) }
         cluster.advance(.seconds(5))
         for node in keepers { #expect(entries(of: ann, on: node).map(\.isRemoved) == [true], "\(node) of \(keepers)") }
-        #expect(!cluster.processes[third].node.isUnheard, "all that were missed have been heard")
+        #expect(!cluster.processes[third].node.owner.isUnheard, "all that were missed have been heard")
     }
 
     private func entries(of name: String, on node: Int) -> [Subscription] {
-        let owners = cluster.processes[node].node.owners
+        let owners = cluster.processes[node].node.owner
         return owners.index(ofKnown: user(name)).map { owners.users[$0].subscriptions.entries } ?? []
     }
 
@@ -469,8 +469,8 @@ import Testing
         var settings = CoreSettings()
         settings.linkMessagesMax = 64
         cluster = TestCluster(nodes: 3, settings: settings)
-        let (missed, sender) = (cluster.processes[1].node.selfPeer, cluster.processes[2].node.selfPeer.id)
-        let peer = try #require(cluster.processes[0].node.peerIndex(missed.id))
+        let (missed, sender) = (cluster.processes[1].node.cluster.own, cluster.processes[2].node.cluster.own.id)
+        let peer = try #require(cluster.processes[0].node.cluster.peerIndex(missed.id))
         let dead = Rumour(member: missed, incarnation: 0, state: .dead, isDraining: false, accuser: sender)
         let alive = Rumour(member: missed, incarnation: 1, state: .alive, isDraining: false, accuser: nil)
         for rumour in [dead, alive] {
@@ -478,15 +478,15 @@ import Testing
             writer.message(.membership(MembershipMessage(.gossip, rumours: [rumour])))
             try cluster.deliver(writer.bytes, from: sender, to: 0)
         }
-        let overflows = cluster.processes[0].node.peers[peer].link.counters.overflows
-        while cluster.processes[0].node.peers[peer].link.counters.overflows < overflows + 2 {
-            cluster.processes[0].node.send(.requestSync, to: peer)
+        let overflows = cluster.processes[0].node.cluster.links[peer].counters.overflows
+        while cluster.processes[0].node.cluster.links[peer].counters.overflows < overflows + 2 {
+            cluster.processes[0].node.cluster.send(.requestSync, to: peer)
         }
         cluster.heard = []
         cluster.settle()
         let first = try #require(cluster.heard?.first { $0.from == 0 && $0.to == 1 })
         #expect(first.message == .membership(MembershipMessage(.gossip, rumours: [dead])))
-        #expect(cluster.processes[1].node.membership.deathsHeard == 1)
+        #expect(cluster.processes[1].node.cluster.membership.deathsHeard == 1)
     }
 
     @Test mutating func aNodeAloneHasNobodyToGiveItsSlotsTo() {
@@ -494,9 +494,9 @@ import Testing
         let now = alone.now
         let othersStay = alone.processes[0].node.drain(at: now)
         #expect(!othersStay)
-        #expect(alone.processes[0].node.isDraining)
+        #expect(alone.processes[0].node.cluster.isDraining)
         alone.settle()
-        #expect(alone.processes[0].node.isHandedOver)
+        #expect(alone.processes[0].node.cluster.isHandedOver)
         guard case .userStatus = alone.setStatus("ann", "goes on", on: 0) else { return #expect(Bool(false), "refused") }
     }
 }

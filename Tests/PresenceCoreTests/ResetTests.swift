@@ -45,7 +45,7 @@ import Testing
 
     private func isComplete(_ node: Int) -> Bool {
         let node = cluster.processes[node].node
-        return node.fanOut.unconfirmedCount == 0 && node.fanOut.staleCount == 0 && node.sessions.registeringCount == 0
+        return node.edge.fanOut.unconfirmedCount == 0 && node.edge.fanOut.staleCount == 0 && node.edge.sessions.registeringCount == 0
     }
 
     @Test mutating func aResetLinkWithEqualStateSendsNoAttachAndNoWatchAndNoList() {
@@ -94,7 +94,7 @@ import Testing
         cluster.losing = []
         cluster.link(0, 1)
         #expect(isComplete(1))
-        #expect(cluster.processes[1].node.fanOut.record(of: user(nobody))?.version == .zero)
+        #expect(cluster.processes[1].node.edge.fanOut.record(of: user(nobody))?.version == .zero)
     }
 
     @Test mutating func aSessionThatEndedWhileTheLinkWasDownEnds() {
@@ -158,17 +158,17 @@ import Testing
         cluster.advance(.milliseconds(500))
         cluster.losing = [(0, 1)]
         cluster.link(1, 0)
-        #expect(cluster.processes[1].node.fanOut.unconfirmedCount > 0)
-        #expect(cluster.processes[1].node.fanOut.staleCount > 0)
-        #expect(cluster.processes[1].node.fanOut.record(of: user(ann)) == nil)
-        let position = cluster.processes[1].node.position
+        #expect(cluster.processes[1].node.edge.fanOut.unconfirmedCount > 0)
+        #expect(cluster.processes[1].node.edge.fanOut.staleCount > 0)
+        #expect(cluster.processes[1].node.edge.fanOut.record(of: user(ann)) == nil)
+        let position = cluster.processes[1].node.edge.position
         cluster.advance(.milliseconds(500))
-        #expect(cluster.processes[1].node.position == position)
+        #expect(cluster.processes[1].node.edge.position == position)
         cluster.losing = []
         cluster.link(0, 1)
         cluster.advance(.milliseconds(500))
         #expect(isComplete(1))
-        #expect(cluster.processes[1].node.position > position)
+        #expect(cluster.processes[1].node.edge.position > position)
     }
 
     @Test mutating func anAnswerToAnEarlierQuestionSaysNothing() {
@@ -176,11 +176,11 @@ import Testing
         cluster.subscribe("watcher", to: [ann], on: 1)
         cluster.losing = [(0, 1)]
         cluster.link(1, 0)
-        let asked = cluster.processes[1].node.peers[1].epoch
-        let hashes = cluster.processes[0].node.owners.users.registeredHashes(of: 1)
-        cluster.processes[1].node.onRegistered(hashes, epoch: asked - 1, from: 1)
+        let asked = cluster.processes[1].node.edge.epoch(of: 1)
+        let hashes = cluster.processes[0].node.owner.users.registeredHashes(of: 1)
+        cluster.processes[1].node.handle(.registered(epoch: asked - 1, hashes), from: 1, at: cluster.now)
         #expect(!isComplete(1))
-        cluster.processes[1].node.onRegistered(hashes, epoch: asked, from: 1)
+        cluster.processes[1].node.handle(.registered(epoch: asked, hashes), from: 1, at: cluster.now)
         #expect(isComplete(1))
     }
 
@@ -190,8 +190,8 @@ import Testing
         cluster.link(1, 0)
         cluster.losing = []
         cluster.heard = []
-        let asked = cluster.processes[1].node.peers[1].epoch
-        cluster.processes[1].node.onRegistered(Array(repeating: 5, count: hashesCount), epoch: asked, from: 1)
+        let asked = cluster.processes[1].node.edge.epoch(of: 1)
+        cluster.processes[1].node.handle(.registered(epoch: asked, Array(repeating: 5, count: hashesCount)), from: 1, at: cluster.now)
         cluster.advance(.milliseconds(50))
         #expect(registered().count > 5)
         #expect(isComplete(1))
@@ -200,7 +200,7 @@ import Testing
     /// A ring that only one side goes by yet says nothing of what both know.
     @Test mutating func aQuestionByAnotherRingIsAnsweredWithNothing() {
         cluster.heard = []
-        cluster.processes[0].node.onRequestRegistered(epoch: 7, ring: 5, from: 1)
+        cluster.processes[0].node.handle(.requestRegistered(epoch: 7, ring: 5), from: 1, at: cluster.now)
         cluster.advance(.milliseconds(50))
         #expect(cluster.heard!.contains { $0.message == .registered(epoch: 7, []) })
     }
@@ -223,10 +223,10 @@ import Testing
         cluster.login("watcher", on: 1)
         cluster.subscribe("watcher", to: [ann], on: 1)
         cluster.setStatus(ann, "here", on: 0)
-        let index = cluster.processes[0].node.owners.index(ofKnown: user(ann))!
-        cluster.processes[0].node.owners.users.modify(index) { $0.record.knownSince = 77 }
+        let index = cluster.processes[0].node.owner.index(ofKnown: user(ann))!
+        cluster.processes[0].node.owner.users.modify(index) { $0.record.knownSince = 77 }
         cluster.link(0, 1)
-        #expect(cluster.processes[1].node.fanOut.record(of: user(ann))?.knownSince == 77)
+        #expect(cluster.processes[1].node.edge.fanOut.record(of: user(ann))?.knownSince == 77)
     }
 
     // MARK: Lists
@@ -234,7 +234,7 @@ import Testing
     /// What an owner writes before it tells it is not taken for told.
     @Test func aChangeThatIsToldWhenItIsStoredIsUntoldUntilThen() throws {
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
-        var owners = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let session = SessionID(stamp: 1, node: 2)
         let attach = Attach(session: session, user: user("ann"), platform: "ios")
@@ -257,7 +257,7 @@ import Testing
     /// Seed 69133: two devices without a list looked like two whose list was still to be told, and were never told it.
     @Test(arguments: 1...3) func sessionsWithoutAListAreUnlikeAsManyWhoseListIsUntold(count: UInt64) {
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
-        var owners = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         var sessions = LocalSessions()
         for stamp in 1...count {
@@ -271,7 +271,7 @@ import Testing
         #expect(!isEqual(owners, sessions))
     }
 
-    private func isEqual(_ owners: OwnerShards, _ sessions: LocalSessions) -> Bool {
+    private func isEqual(_ owners: Owner, _ sessions: LocalSessions) -> Bool {
         let slot = user("ann").slot
         return owners.users.registeredHashes(of: 1)[SlotRanges.range(of: slot)] == sessions.fullHash(of: slot...slot) { _ in true }
     }
@@ -279,7 +279,7 @@ import Testing
     /// A slot that comes back to a node finds no list that was told by it before.
     @Test func anOwnerThatIsOneAgainNamesItsListsAnew() {
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
-        var owners = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let attach = Attach(session: SessionID(stamp: 1, node: 2), user: user("ann"), platform: "ios")
         owners.attach(attach, from: 1, at: now, into: &outbox)
@@ -303,7 +303,7 @@ import Testing
         cluster.advance(.seconds(70))  // Nobody watches her there any more.
         cluster.fullDisks = [0]  // It says of nothing that it has it.
         for (from, to) in [(2, 0), (0, 2), (2, 1), (1, 2)] { cluster.link(from, to) }
-        let told = cluster.processes[2].node.owners.record(of: user(ann)).version
+        let told = cluster.processes[2].node.owner.record(of: user(ann)).version
         cluster.heard = []
         cluster.login(ben, on: 2)
         cluster.advance(.seconds(5))
@@ -315,7 +315,7 @@ import Testing
 
     /// Seed 402333: nobody would ever end a session that is registered after its node was taken for dead.
     @Test mutating func whatADeadProcessSaidIsVoidWhenItComesLate() throws {
-        let dead = cluster.processes[1].node.selfPeer.id
+        let dead = cluster.processes[1].node.cluster.own.id
         cluster.kill(1)
         var writer = WireWriter()
         writer.message(.attach(Attach(session: SessionID(stamp: 7, node: 9), user: user(ann), platform: "ios")))
@@ -328,7 +328,7 @@ import Testing
         "A batch of an earlier connection or process is void",
         arguments: [(generation: UInt64(0), number: UInt64(0), isTaken: true), (0, 1, false), (1, 0, false)])
     mutating func batchesOfEarlierConnections(generation: UInt64, number: UInt64, isTaken: Bool) throws {
-        let sender = cluster.processes[1].node.selfPeer
+        let sender = cluster.processes[1].node.cluster.own
         cluster.link(1, 0)
         cluster.setStatus(ann, "before", on: 0)
         var writer = WireWriter()
@@ -343,7 +343,7 @@ import Testing
 
     @Test("A hello of an earlier connection does not make the later one void")
     mutating func lateHellos() throws {
-        let sender = cluster.processes[1].node.selfPeer
+        let sender = cluster.processes[1].node.cluster.own
         let now = cluster.now
         let late = cluster.processes[1].node.greeting(at: now)
         cluster.link(1, 0)
@@ -355,7 +355,7 @@ import Testing
 
     @Test("A login that is read from a broken link after the logout begins no session")
     mutating func lateAttachAfterDetach() throws {
-        let sender = cluster.processes[1].node.selfPeer
+        let sender = cluster.processes[1].node.cluster.own
         let broken = cluster.connection(from: sender.id, to: 0)
         let phone = cluster.login(ann, on: 1)
         cluster.close(phone, .loggedOut)

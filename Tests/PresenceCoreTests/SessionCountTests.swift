@@ -20,7 +20,7 @@ import Testing
     private var ends: Ends {
         var ends = Ends()
         for process in cluster.processes where process.isUp {
-            let counters = process.node.owners.counters
+            let counters = process.node.owner.counters
             ends.logouts += counters.logouts
             ends.lost += counters.sessionsLost
             ends.kicked += counters.sessionsKicked
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func aSessionWhoseNodeComesBackIsNotLostAndIsCountedWhenItEnds() {
-        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         var now = cluster.now
         let attach = Attach(session: SessionID(stamp: 1, node: 9), user: user("ann"), platform: "ios")
@@ -71,13 +71,13 @@ import Testing
     }
 
     @Test func aSessionOfWhichItsNodeDoesNotSpeakAnyMoreIsLostOnce() {
-        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         var now = cluster.now
         let attach = Attach(session: SessionID(stamp: 1, node: 9), user: user("ann"), platform: "ios")
         shards.attach(attach, from: 1, at: now, into: &outbox)
         for epoch: UInt64 in 1...2 {
-            shards.beginSync(from: 1, OwnerShards.Round(epoch: epoch, ranges: .all))
+            shards.beginSync(from: 1, Owner.Round(epoch: epoch, ranges: .all))
             shards.endSync(from: 1, epoch: epoch, at: now, into: &outbox)
         }
         #expect(shards.counters.sessionsLost == 1)
@@ -123,8 +123,8 @@ import Testing
         cluster.call(.logout(nil), by: "user3", on: 2)
         kick("user4")
         cluster.advance(.seconds(5))
-        let logins = cluster.processes.map(\.node.loginsCount).reduce(0, +)
-        let openCount = cluster.processes.map(\.node.sessions.count).reduce(0, +)
+        let logins = cluster.processes.map(\.node.edge.loginsCount).reduce(0, +)
+        let openCount = cluster.processes.map(\.node.edge.sessions.count).reduce(0, +)
         let ended = ends
         #expect(ended == Ends(logouts: 2, lost: 2, kicked: 1, surplus: 1))
         #expect(logins == UInt64(openCount) + ended.count)

@@ -20,8 +20,8 @@ import Testing
         var cluster = wronged()
         for _ in 0..<2 {
             try cluster.restart(0)
-            #expect(cluster.processes[0].node.kept(user("ann")).record.customStatus == "kept")
-            #expect(cluster.processes[0].node.kept(user("bob")).subscriptions.map(\.target) == [user("ann")])
+            #expect(cluster.processes[0].node.owner.kept(user("ann")).record.customStatus == "kept")
+            #expect(cluster.processes[0].node.owner.kept(user("bob")).subscriptions.map(\.target) == [user("ann")])
             guard case .userStatus(let record)? = cluster.setStatus("ann", "newer", on: 0) else {
                 Issue.record("not answered")
                 return
@@ -38,14 +38,14 @@ import Testing
         let cluster = wronged()
         let row = try #require(cluster.processes[0].disk.values.max { $0.version < $1.version })
         func absence(_ milliseconds: Milliseconds) throws -> Duration? {
-            var node = Node(selfPeer: cluster.processes[0].node.selfPeer, cluster: "test", gatewaysCount: 1, joins: joins)
+            var node = Node(selfPeer: cluster.processes[0].node.cluster.own, cluster: "test", gatewaysCount: 1, joins: joins)
             let now = Now(instant: cluster.now.instant, wall: row.version.milliseconds + milliseconds)
-            #expect(node.absence(at: now) == nil, "an empty disk")
+            #expect(node.owner.absence(in: node.cluster, at: now) == nil, "an empty disk")
             try node.load(row, at: now)
-            return node.absence(at: now)
+            return node.owner.absence(in: node.cluster, at: now)
         }
-        #expect(try absence(Subscriptions.tombstoneHorizon) == nil)
-        let long = try absence(Subscriptions.tombstoneHorizon + 86_400_000)
+        #expect(try absence(CoreSettings.tombstoneHorizon) == nil)
+        let long = try absence(CoreSettings.tombstoneHorizon + 86_400_000)
         #expect(long == (joins ? .seconds(8 * 86_400) : nil))
     }
 
@@ -60,7 +60,7 @@ import Testing
 
     @Test func aNodeWithOthersDoesNotStartWithRowsThatTheyWouldRefuse() throws {
         let cluster = wronged()
-        var node = Node(selfPeer: cluster.processes[0].node.selfPeer, cluster: "test", gatewaysCount: 1, joins: true)
+        var node = Node(selfPeer: cluster.processes[0].node.cluster.own, cluster: "test", gatewaysCount: 1, joins: true)
         let row = try #require(cluster.processes[0].disk.values.first { $0.kind == .status })
         let error = #expect(throws: RowError.self) { try node.load(row, at: cluster.now) }
         #expect(error?.description.contains("ahead of this machine's clock") == true)
@@ -72,14 +72,14 @@ import Testing
         cluster.advance(.milliseconds(100))
         cluster.kill(0)
         let disk = cluster.processes[0].disk
-        var node = Node(selfPeer: cluster.processes[0].node.selfPeer, cluster: "test", gatewaysCount: 1, joins: false)
+        var node = Node(selfPeer: cluster.processes[0].node.cluster.own, cluster: "test", gatewaysCount: 1, joins: false)
         for key in disk.keys.sorted() { try node.load(disk[key]!, at: cluster.now) }
         let later = Now(instant: cluster.now.instant + .seconds(60), wall: cluster.now.wall + 60_000)
         node.loaded(at: later) { _ in true }
         node.tick(at: later)
-        #expect(node.kept(user("ann")).record.statusType == .online)
+        #expect(node.owner.kept(user("ann")).record.statusType == .online)
         node.tick(at: Now(instant: later.instant + .seconds(11), wall: later.wall + 11_000))
-        #expect(node.kept(user("ann")).record.statusType == .offline)
+        #expect(node.owner.kept(user("ann")).record.statusType == .offline)
     }
 
     /// Seed 200418: the wall clock went back between two starts, 22 ms apart.
@@ -90,12 +90,12 @@ import Testing
         cluster.kill(0)
         cluster.now.wall += 20_000
         try cluster.restart(0)
-        let first = cluster.processes[0].node.kept(user("ann")).record.version
+        let first = cluster.processes[0].node.owner.kept(user("ann")).record.version
         cluster.processes[0].disk = cluster.processes[0].disk.filter { $1.kind != .status || $1.version < first }
         cluster.kill(0)
         cluster.now.wall -= 2_000
         try cluster.restart(0)
-        #expect(cluster.processes[0].node.kept(user("ann")).record.version > first)
+        #expect(cluster.processes[0].node.owner.kept(user("ann")).record.version > first)
     }
 
     /// Seed 548384: the clocks of those who went on when this node had ended, and have left, were ahead of the one that is here now.
@@ -141,7 +141,7 @@ import Testing
         cluster.isDiskFull = true
         try cluster.restart(0)
         #expect(cluster.setStatus("ann", "lost", on: 0) == .refused(.notDurable))
-        #expect(cluster.processes[0].node.kept(user("ann")).record.customStatus == "")
+        #expect(cluster.processes[0].node.owner.kept(user("ann")).record.customStatus == "")
     }
 
     @Test func aPeerThatAnswersASubscribeWithRecordsEndsNothing() {
@@ -150,8 +150,10 @@ import Testing
         cluster.losing = [(from: 0, to: 1)]
         cluster.subscribe(ann, to: ["bob"], on: 0)
         var node = cluster.processes[0].node
-        let sent = node.calls.requests { _ in true }
+        let sent = node.calls.waiting.requests { _ in true }
         #expect(sent.count == 1)
-        for request in sent { node.onAnswer(.records([Record(blank: user("bob"))]), to: request.request.id, from: 1, at: cluster.now) }
+        for request in sent {
+            node.handle(.answer(id: request.request.id, .records([Record(blank: user("bob"))])), from: 1, at: cluster.now)
+        }
     }
 }

@@ -123,15 +123,15 @@ import Testing
         let hash = list.hash
         _ = list.remove([user("a")], version: removal(10))
         _ = list.remove([user("b"), user("c")], version: removal(20))
-        #expect(list.expiresNext == 10 + Subscriptions.tombstoneHorizon)
-        #expect(list.expireTombstones(at: 9 + Subscriptions.tombstoneHorizon).isEmpty)
-        #expect(list.expireTombstones(at: 10 + Subscriptions.tombstoneHorizon).map(\.target) == [user("a")])
-        #expect(list.expiresNext == 20 + Subscriptions.tombstoneHorizon)
-        #expect(list.expireTombstones(at: 99 + Subscriptions.tombstoneHorizon).map(\.target) == [user("b")])
+        #expect(list.expiresNext == 10 + CoreSettings.tombstoneHorizon)
+        #expect(list.expireTombstones(at: 9 + CoreSettings.tombstoneHorizon).isEmpty)
+        #expect(list.expireTombstones(at: 10 + CoreSettings.tombstoneHorizon).map(\.target) == [user("a")])
+        #expect(list.expiresNext == 20 + CoreSettings.tombstoneHorizon)
+        #expect(list.expireTombstones(at: 99 + CoreSettings.tombstoneHorizon).map(\.target) == [user("b")])
         #expect(list.entries.map(\.target) == [user("c")], "the newest change of the list")
         #expect(list.expiresNext == .max)
         for target in ["a", "b", "d"] { _ = list.merge(entry(target, at: 30)) }
-        #expect(list.expiresNext == 20 + Subscriptions.tombstoneHorizon, "it is not the newest any more")
+        #expect(list.expiresNext == 20 + CoreSettings.tombstoneHorizon, "it is not the newest any more")
         #expect(list.expireTombstones(at: list.expiresNext).map(\.target) == [user("c")])
         #expect(list.live.count == 3)
         var same = Subscriptions()
@@ -146,13 +146,13 @@ import Testing
         for number in 1...countMax + 2 {
             _ = list.merge(ended(number))
             _ = other.merge(ended(countMax + 3 - number))
-            if number == countMax { #expect(list.expiresNext == 1 + Subscriptions.tombstoneHorizon) }
+            if number == countMax { #expect(list.expiresNext == 1 + CoreSettings.tombstoneHorizon) }
         }
         #expect(list.expiresNext <= 0)
         #expect(list.expireTombstones(at: 0).map(\.target) == [user("1"), user("2")])
         #expect(other.expireTombstones(at: 0).map(\.target) == [user("1"), user("2")])
         #expect(list.hash == other.hash)
-        #expect(list.expiresNext == 3 + Subscriptions.tombstoneHorizon)
+        #expect(list.expiresNext == 3 + CoreSettings.tombstoneHorizon)
     }
 
     @Test mutating func pagesAreByTargetAndHoldNoTombstones() {

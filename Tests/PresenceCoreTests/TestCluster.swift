@@ -82,14 +82,15 @@ struct TestCluster {
         guard processes[from].isUp, processes[to].isUp else { return }
         let hello = processes[from].node.greeting(at: now)
         processes[to].node.greeted(by: hello, at: now)
-        processes[from].node.linked(to: processes[to].node.hello(at: now), at: now)
+        processes[from].node.linked(to: processes[to].node.cluster.hello(at: now), at: now)
         settle()
     }
 
     /// The newest connection from a node to another.
     func connection(from sender: NodeID, to index: Int) -> ConnectionID {
         let node = processes[index].node
-        return node.peerIndices[sender].map { node.peers[$0].connection } ?? ConnectionID(generation: 0, number: 0)
+        return node.cluster.peers.index(of: sender).map { node.cluster.links.connection(from: $0) }
+            ?? ConnectionID(generation: 0, number: 0)
     }
 
     /// A batch arrives at a node, on the newest connection from `sender` unless another one is named. Returns whether it is taken.
@@ -101,7 +102,7 @@ struct TestCluster {
 
     /// Breaks the link for good, as the node at its start sees it.
     mutating func unlink(_ from: Int, _ to: Int) {
-        let peer = processes[to].node.selfPeer
+        let peer = processes[to].node.cluster.own
         processes[from].node.unlinked(from: peer.id, evidence: .refused(generation: peer.generation), at: now)
         settle()
     }
@@ -127,7 +128,7 @@ struct TestCluster {
     /// The process is there again, without links.
     mutating func revive(_ index: Int, settings: CoreSettings = CoreSettings()) throws {
         let disk = processes[index].disk
-        let generation = processes[index].node.selfPeer.generation + 1
+        let generation = processes[index].node.cluster.own.generation + 1
         processes[index] = Self.process(index, generation: generation, settings: settings)
         processes[index].disk = disk
         for key in disk.keys.sorted() { try processes[index].node.load(disk[key]!, at: now) }
@@ -154,7 +155,7 @@ struct TestCluster {
         customStatus: String? = nil, isPushReachable: Bool = false
     ) -> Int {
         processes[node].sessionsOpened += 1
-        let peer = processes[node].node.selfPeer
+        let peer = processes[node].node.cluster.own
         let session = SessionID(stamp: peer.generation << 20 + processes[node].sessionsOpened, node: peer.versionNode)
         let attach = Attach(
             session: session, user: UserID(app: "default", id: user), platform: platform, deviceID: device, customStatus: customStatus,
@@ -218,14 +219,14 @@ struct TestCluster {
     func record(of user: String) -> Record {
         let id = UserID(app: "default", id: user)
         let owner = ownerIndex(of: user)
-        return processes[owner].node.owners.record(of: id)
+        return processes[owner].node.owner.record(of: id)
     }
 
     /// The process that owns a user, by the ring of the first process that is up.
     func ownerIndex(of user: String) -> Int {
         let first = processes.first { $0.isUp }!.node
-        let peer = first.owner(of: UserID(app: "default", id: user))
-        return processes.firstIndex { $0.node.selfPeer.id == first.peers[peer].peer.id }!
+        let id = first.cluster.ownerID(of: UserID(app: "default", id: user))
+        return processes.firstIndex { $0.node.cluster.own.id == id }!
     }
 
     /// A user that is owned by `node`.
@@ -324,14 +325,14 @@ struct TestCluster {
     }
 
     private mutating func transmit(from index: Int, to peer: PeerIndex) {
-        let id = processes[index].node.peers[peer].peer.id
-        let target = processes.firstIndex { $0.node.selfPeer.id == id }!
+        let id = processes[index].node.cluster.peers[peer].peer.id
+        let target = processes.firstIndex { $0.node.cluster.own.id == id }!
         while let batch = processes[index].node.nextBatch(for: peer, at: now) {
             trace.append("send \(index) \(target) \(batch.count)")
             bytesSent += batch.count
             listen(to: batch, from: index, to: target)
             guard processes[target].isUp else { return }
-            let sender = processes[index].node.selfPeer.id
+            let sender = processes[index].node.cluster.own.id
             if losing.contains(where: { $0 == (index, target) }) { continue }
             do { try deliver(batch, from: sender, to: target) } catch { trace.append("junk: \(error)") }
             processes[index].node.acknowledged(by: peer, at: now)
@@ -365,3 +366,26 @@ extension JSONValue {
 }
 
 func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
+
+extension Node {
+    /// Registers everything that this node hosts with one owner, as after a lost link.
+    mutating func registerAgain(with peer: PeerIndex) { edge.resync(peer, ranges: .all, owner, &cluster) }
+
+    /// What a tick does of the relays.
+    mutating func verifyRelayed(at now: Now) { edge.verifyRelayed(owner, &cluster, at: now) }
+
+    /// Asks all members again, by the present ring, as after a split.
+    mutating func beginTransfer(isDemoted: Bool, at now: Now) {
+        cluster.ownership.beginTransfer(isDemoted: isDemoted, clock: owner.clock.current(at: now.wall), at: now)
+        perform(SlotTransfer.begin(&owner, &cluster, at: now), at: now)
+    }
+
+    /// Makes a ring the present one.
+    mutating func changePlacement(to placement: Placement, at now: Now) { perform([.change(to: placement)], at: now) }
+
+    mutating func joinPreparation(at now: Now) { perform(SlotTransfer.joinPreparation(&cluster, at: now), at: now) }
+
+    mutating func onTransferComplete(ring: UInt64, round: UInt64, from peer: PeerIndex) {
+        SlotTransfer.onTransferComplete(ring: ring, round: round, from: peer, &owner, &replication, &cluster)
+    }
+}

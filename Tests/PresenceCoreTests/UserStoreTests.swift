@@ -100,9 +100,9 @@ import Testing
             user.isReplica = true
             for entry in [tombstone, entry] { _ = user.subscriptions.merge(entry) }
         }
-        #expect(users.takeExpiry(at: 3 + Subscriptions.tombstoneHorizon) == nil)
-        #expect(users.takeExpiry(at: 4 + Subscriptions.tombstoneHorizon) == ann)
-        users.modify(ann) { _ = $0.subscriptions.expireTombstones(at: 4 + Subscriptions.tombstoneHorizon) }
+        #expect(users.takeExpiry(at: 3 + CoreSettings.tombstoneHorizon) == nil)
+        #expect(users.takeExpiry(at: 4 + CoreSettings.tombstoneHorizon) == ann)
+        users.modify(ann) { _ = $0.subscriptions.expireTombstones(at: 4 + CoreSettings.tombstoneHorizon) }
         #expect(users.brokenInvariant() == nil)
         let eve = users.insert(user("eve")).index
         users.modify(eve) { $0.record.version = version(7) }

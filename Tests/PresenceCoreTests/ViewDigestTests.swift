@@ -19,7 +19,7 @@ import Testing
 
     private mutating func passPeriod() { cluster.advance(Self.interval + .milliseconds(500)) }
 
-    private func differences() -> [UInt64] { cluster.processes.map { $0.node.viewDigests.differences } }
+    private func differences() -> [UInt64] { cluster.processes.map { $0.node.edge.comparison.differences } }
 
     @Test mutating func aWatchThatWasLostIsMadeGoodWithinAPeriod() {
         let watcher = cluster.login("watcher", on: 1)
@@ -67,10 +67,10 @@ import Testing
         cluster.lose(watcher)
         var later = cluster.now
         later.instant += .seconds(60)
-        let unsaid = cluster.processes[1].node.fanOut.sweep(at: later)
+        let unsaid = cluster.processes[1].node.edge.fanOut.sweep(at: later)
         #expect(unsaid.contains(user(ann)))
         passPeriod()
-        let owned = cluster.processes[0].node.owners
+        let owned = cluster.processes[0].node.owner
         #expect(owned.index(ofKnown: user(ann)).map { owned.users[$0].watchers } ?? [] == [])
     }
 
@@ -82,7 +82,7 @@ import Testing
         }
         for _ in 0..<3 { passPeriod() }
         #expect(differences() == [0, 0, 0])
-        #expect(cluster.processes.allSatisfy { $0.node.viewDigests.sent > 0 })
+        #expect(cluster.processes.allSatisfy { $0.node.edge.comparison.sentCount > 0 })
     }
 
     /// A registration that crosses a login must not set again what was changed since.
@@ -91,13 +91,13 @@ import Testing
         let phone = cluster.login(ann, on: 1, customStatus: "from the login")
         cluster.losing = []
         cluster.setStatus(ann, "newer", on: 2)
-        cluster.processes[1].node.resync(1, ranges: .all)
+        cluster.processes[1].node.registerAgain(with: 1)
         let attach = Attach(
             session: cluster.clients[phone].session, user: user(ann), platform: "ios", customStatus: "from the login", isLogin: true)
         let now = cluster.now
         var outbox = Outbox()
-        let gateway = cluster.processes[0].node.peerIndices[cluster.processes[1].node.selfPeer.id]!
-        cluster.processes[0].node.owners.attach(attach, from: gateway, at: now, into: &outbox)
+        let gateway = cluster.processes[0].node.cluster.peerIndex(cluster.processes[1].node.cluster.own.id)!
+        cluster.processes[0].node.owner.attach(attach, from: gateway, at: now, into: &outbox)
         passPeriod()
         #expect(cluster.record(of: ann).customStatus == "newer")
     }
@@ -114,19 +114,19 @@ import Testing
 
     @Test mutating func aDigestOfAnotherRingSaysNothing() throws {
         cluster.login(ann, on: 1)
-        let sender = cluster.processes[0].node.selfPeer.id
-        for (ring, expected) in [(UInt64(7), 0), (cluster.processes[1].node.placement.id, 64)] {
+        let sender = cluster.processes[0].node.cluster.own.id
+        for (ring, expected) in [(UInt64(7), 0), (cluster.processes[1].node.cluster.placement.id, 64)] {
             var writer = WireWriter()
             writer.message(.viewDigest(ring: ring, first: 0, Array(repeating: 5, count: 64)))
             try cluster.deliver(writer.bytes, from: sender, to: 1)
-            #expect(cluster.processes[1].node.viewDigests.differences == UInt64(expected))
+            #expect(cluster.processes[1].node.edge.comparison.differences == UInt64(expected))
         }
     }
 
     @Test mutating func aDigestThatReachesPastTheLastRangeIsIgnored() throws {
-        let sender = cluster.processes[0].node.selfPeer.id
+        let sender = cluster.processes[0].node.cluster.own.id
         var writer = WireWriter()
-        writer.message(.viewDigest(ring: cluster.processes[1].node.placement.id, first: 255, [1]))
+        writer.message(.viewDigest(ring: cluster.processes[1].node.cluster.placement.id, first: 255, [1]))
         try cluster.deliver(writer.bytes, from: sender, to: 1)
         #expect(differences()[1] == 0)
     }

@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func aRuleThatComesWithANewerRecordHidesWhatWasShownWithoutIt() {
-        var owners = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
         let version = { Version(milliseconds: $0, counter: 0, node: 2) }
@@ -165,18 +165,18 @@ import Testing
         #expect(Row(hiding).namesRule)
         let owner = cluster.ownerIndex(of: "ann")
         var node = cluster.processes[(owner + 1) % 3].node
-        let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
+        let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
         let rule = Row(try #require(hiding.privacy), of: user("ann"))
         for row in [Row(shown), Row(hiding), rule] { node.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
-        let kept = try #require(node.owners.record(of: user("ann")).privacy)
+        let kept = try #require(node.owner.record(of: user("ann")).privacy)
         #expect(kept.version > hiding.version, "a fact that digests tell")
         #expect(kept.faces.allSatisfy { $0.version > shown.version })
-        #expect(node.outbox.rowsForOwners == [Row(shown), Row(kept, of: user("ann"))])
+        #expect(node.cluster.outbox.rowsForOwners == [Row(shown), Row(kept, of: user("ann"))])
     }
 
     /// Seed 403484: a new owner's faces came from another side of a split, and the next change of the rule passed for all that was new.
     @Test(arguments: [true, false]) func facesAreKnownSinceTheOwnerAnswersForThemWhateverChangesThen(isRule: Bool) throws {
-        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
         var hiding = Record(blank: user("ann"))
@@ -209,17 +209,17 @@ import Testing
         if recordNamesIt { shown.privacy = rule }
         let owner = cluster.ownerIndex(of: "ann")
         var node = cluster.processes[(owner + 1) % 3].node
-        let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
+        let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
         for row in [recordNamesIt ? Row(shown) : first, Row(rule, of: user("ann"))] {
             node.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
         }
-        let told = try node.outbox.rowsForOwners.map { try Privacy($0).version > shown.version }
+        let told = try node.cluster.outbox.rowsForOwners.map { try Privacy($0).version > shown.version }
         #expect(told == (recordNamesIt ? [] : [true]))
     }
 
     /// Seed 41847: an owner that had been cut off took over a newer record with a rule, and its face was older than what it had shown itself.
     @Test func aFaceIsNewerThanWhatItsNewOwnerHadShownWithoutTheRule() throws {
-        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         var shown = Record(blank: user("ann"))
         shown.version = Version(milliseconds: cluster.now.wall - 10, counter: 0, node: 1)
@@ -261,22 +261,22 @@ import Testing
         (alone.version, alone.privacy) = (third, old)
         let owner = cluster.ownerIndex(of: "ann")
         var node = cluster.processes[(owner + 1) % 3].node
-        let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
+        let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
         let (status, faces) = (Row(alone), Row(new, of: user("ann")))
         for row in [Row(old, of: user("ann"))] + (facesComeFirst ? [faces, status] : [status, faces]) {
             node.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
         }
-        let told = node.outbox.rowsForOwners
+        let told = node.cluster.outbox.rowsForOwners
         #expect(try told.last.map { try Privacy($0).faces.allSatisfy { $0.version > third } } == true)
         #expect(!facesComeFirst || told.contains { $0.kind == .status && $0.version > third })
         // Who takes what comes of it takes no step further.
         for row in told { node.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
-        #expect(node.outbox.rowsForOwners == told)
+        #expect(node.cluster.outbox.rowsForOwners == told)
     }
 
     /// The same where the record is brought by a node that shows it.
     @Test func whatIsShownWithOlderFacesIsToldAnew() {
-        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let (first, second, third) = (Version(10, 9), Version(20, 9), Version(30, 3))
         var newest = Record(blank: user("ann"))
@@ -298,7 +298,7 @@ import Testing
     /// Seed 3096019: a query was answered with what had just been written; then a node that had not heard of it gave what was before a newer
     /// rule. A stream that held what was before saw no change, and its client went on showing what the answer had told.
     @Test func whatReplacesAnAnswerIsToldAsMoreThanARule() throws {
-        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         var (before, answered) = (Record(blank: user("ann")), Record(blank: user("ann")))
         (before.version, before.lastUpdateTime) = (Version(10, 9), 10)
@@ -322,7 +322,7 @@ import Testing
 
     /// Seed 337077: an owner that was alone told a record by an older rule, and kept it for another owner when it heard of the newer one.
     @Test(arguments: [false]) func noVersionStandsForARecordByTwoRules(isAwaited: Bool) throws {
-        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
         let (old, new, record) = recordOfTwoRules(isAwaited: isAwaited)
@@ -345,7 +345,7 @@ import Testing
     /// Seed 27796096516939: an owner that was alone took a record whose newer rule was still on its way, and showed it by the older one. The
     /// rule came when another node owned the user again, after the record had come once more.
     @Test(arguments: [true, false]) func whatAnOwnerHasShownBeforeTheRuleCameIsToldAnewByIt(isPromoted: Bool) throws {
-        var shards = OwnerShards(clock: VersionClock(node: 1), settings: CoreSettings())
+        var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
         let (old, new, record) = recordOfTwoRules(isAwaited: true)
@@ -392,7 +392,7 @@ import Testing
             to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: began, face: Record(blank: user(ann)), at: began)
         var writer = WireWriter()
         writer.message(.delta(hiding))
-        let owner = cluster.processes[0].node.selfPeer.id
+        let owner = cluster.processes[0].node.cluster.own.id
         try cluster.deliver(writer.bytes, from: owner, to: 1)
         cluster.settle()
         #expect(cluster.clients[bob].view[ann]?["version"]?.textValue == hiding.version.text)
@@ -410,15 +410,15 @@ import Testing
         cluster.login("bob", on: other)
         cluster.subscribe("bob", to: ["ann"], on: other)
         var node = cluster.processes[other].node
-        let peer = node.peerIndex(cluster.processes[owner].node.selfPeer.id)!
+        let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
         // What was on the link is lost, and asked for anew.
-        _ = node.fanOut.unconfirm(where: { _ in true })
+        _ = node.edge.fanOut.unconfirm(where: { _ in true })
         node.onReplicate([], ticket: 7, from: peer, at: cluster.now)
-        node.acknowledgeWitnessed()
-        #expect(node.outbox.acknowledgementsWhenStored.isEmpty)
-        for name in ["ann", "bob"] { _ = node.fanOut.receive(Watched(user: user(name), record: nil), at: 0) }
-        node.acknowledgeWitnessed()
-        #expect(node.outbox.acknowledgementsWhenStored.map(\.1) == [7])
+        node.replication.releaseBarriers(staleCount: node.edge.fanOut.staleCount, &node.cluster.outbox)
+        #expect(node.cluster.outbox.acknowledgementsWhenStored.isEmpty)
+        for name in ["ann", "bob"] { _ = node.edge.fanOut.receive(Watched(user: user(name), record: nil), at: 0) }
+        node.replication.releaseBarriers(staleCount: node.edge.fanOut.staleCount, &node.cluster.outbox)
+        #expect(node.cluster.outbox.acknowledgementsWhenStored.map(\.1) == [7])
     }
 
     @Test mutating func theAnswerWaitsForEveryNodeThatIsAlive() {

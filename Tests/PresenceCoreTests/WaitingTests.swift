@@ -28,24 +28,24 @@ import Testing
         login("ann", 1)
         login("bob", 2)
         node.receive(.close(Detach(session: session(2), user: user("bob"), cause: .loggedOut)), from: 0, at: now)
-        #expect(node.waiting.messages.count == 3)
-        #expect(node.misrouted.isEmpty, "nobody has to say it again")
-        #expect(node.kept(user("ann")).record.statusType == .unlogined)
+        #expect(node.reports.postponed.count == 3)
+        #expect(node.edge.misrouted.isEmpty, "nobody has to say it again")
+        #expect(node.owner.kept(user("ann")).record.statusType == .unlogined)
         node.joinedNobody(at: now)
-        #expect(node.waiting.messages.isEmpty)
-        #expect(node.kept(user("ann")).record.statusType == .online)
-        #expect(node.kept(user("bob")).record.statusType == .unlogined)
-        #expect(node.kept(user("bob")).record.version > .zero, "was here, and logged out")
+        #expect(node.reports.postponed.isEmpty)
+        #expect(node.owner.kept(user("ann")).record.statusType == .online)
+        #expect(node.owner.kept(user("bob")).record.statusType == .unlogined)
+        #expect(node.owner.kept(user("bob")).record.version > .zero, "was here, and logged out")
     }
 
     @Test mutating func beyondTheBoundWhatWaitsIsSentBackAndComesAgainWhenTheNodeDecides() {
-        for number in 0..<UInt32(Waiting.messagesMax) { login("u\(number)", number) }
-        #expect(node.waiting.messages.count == Waiting.messagesMax)
-        login("ann", UInt32(Waiting.messagesMax))
-        #expect(node.waiting.messages.count == 1)
-        #expect(node.misrouted.count == Waiting.messagesMax)
+        for number in 0..<UInt32(Reports.postponedMax) { login("u\(number)", number) }
+        #expect(node.reports.postponed.count == Reports.postponedMax)
+        login("ann", UInt32(Reports.postponedMax))
+        #expect(node.reports.postponed.count == 1)
+        #expect(node.edge.misrouted.count == Reports.postponedMax)
         node.joinedNobody(at: now)
-        #expect(node.statistics.usersOnline == Waiting.messagesMax + 1)
+        #expect(node.statistics.usersOnline == Reports.postponedMax + 1)
     }
 
     /// Seed 27796096505186: the node showed its old disk, and who had hidden while it was down, when the one that it had met left with what it
@@ -57,19 +57,19 @@ import Testing
         login("ann", 1)
         node.linked(to: Hello(cluster: "test", sender: met, members: [unmet], wall: now.wall), at: now)
         place()
-        #expect(node.memberIDs == ["n1", "n2"])
-        node.membership.hear(Rumour(member: met, incarnation: 1, state: .left), at: now)
+        #expect(node.cluster.memberIDs == ["n1", "n2"])
+        node.cluster.membership.hear(Rumour(member: met, incarnation: 1, state: .left), at: now)
         for _ in 0..<2 {
             node.tick(at: now)
             place()
-            #expect(node.memberIDs == ["n1"])
-            #expect(!node.isWarm)
+            #expect(node.cluster.memberIDs == ["n1"])
+            #expect(!node.cluster.isWarm)
             node.joinedNobody(at: now)
         }
-        now.instant += node.settings.takeoverTimeout
+        now.instant += node.cluster.settings.takeoverTimeout
         node.tick(at: now)
-        #expect(node.isWarm, "it does not wait for ever")
-        #expect(node.kept(user("ann")).record.statusType == .online)
+        #expect(node.cluster.isWarm, "it does not wait for ever")
+        #expect(node.owner.kept(user("ann")).record.statusType == .online)
     }
 
     /// Seed 6061533: all three keepers of a list were gone, and who had just begun answered as if it knew the list. With one of three gone
@@ -81,23 +81,33 @@ import Testing
         }
         login("ann", 1)
         node.joinedNobody(at: now)
-        #expect(!node.isWarm)
-        now.instant += node.settings.takeoverTimeout
+        #expect(!node.cluster.isWarm)
+        now.instant += node.cluster.settings.takeoverTimeout
         node.tick(at: now)
-        #expect(node.isWarm)
-        #expect(node.owners.list(of: user("ann")).mayLackSome == (missedCount == 2))
+        #expect(node.cluster.isWarm)
+        #expect(node.owner.list(of: user("ann")).mayLackSome == (missedCount == 2))
     }
 
-    @Test func whatWaitsIsVoidWhereItsSenderSaysAllAnew() {
-        var waiting = Waiting()
+    @Test("A peer that reports everything again voids its postponed reports, and no others")
+    func reportsOfAPeerAreVoidWhenItReportsAgain() {
+        var cluster = Cluster(
+            own: Peer(id: "a", generation: 1, address: "a:1"), name: "test", gatewaysCount: 1, joins: true, settings: CoreSettings())
+        for name in ["b", "c"] {
+            let peer = cluster.insert(Peer(id: NodeID(name), generation: 1, address: "\(name):1"), noted: .zero).index
+            cluster.peers[peer].state = .alive
+        }
+        var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var reports = Reports()
         let (ann, bob) = (user("ann"), user("bob"))
-        waiting.append(.watch([ann, bob].map { Watch(user: $0, held: .zero, record: nil) }), from: 1)
-        waiting.append(.unwatch([ann]), from: 1)
-        waiting.append(.unwatch([ann]), from: 2)
-        waiting.drop(from: 1) { $0 == ann }
-        #expect(waiting.messages.map(\.peer) == [1, 2])
-        #expect(waiting.messages.map(\.message) == [.watch([Watch(user: bob, held: .zero, record: nil)]), .unwatch([ann])])
-        waiting.drop(from: 1)
-        #expect(waiting.messages.map(\.peer) == [2])
+        let watches = [ann, bob].map { Watch(user: $0, held: .zero, record: nil) }
+        let now = Now(instant: Instant(nanoseconds: 1), wall: 1)
+        reports.onWatch(watches, from: 1, owner: &owner, &cluster, at: now)
+        reports.onUnwatch([ann], from: 1, owner: &owner, &cluster)
+        reports.onUnwatch([ann], from: 2, owner: &owner, &cluster)
+        reports.drop(from: 1) { $0 == ann }
+        #expect(reports.postponed.map(\.peer) == [1, 2])
+        #expect(reports.postponed.map(\.message) == [.watch([Watch(user: bob, held: .zero, record: nil)]), .unwatch([ann])])
+        reports.drop(from: 1)
+        #expect(reports.postponed.map(\.peer) == [2])
     }
 }

@@ -142,35 +142,37 @@ struct RateLimits {
     }
 }
 
-extension Node {
+extension Calls {
     /// After how many seconds a call may be tried again that has reached its caller's owner, if it comes too often.
-    mutating func waitOf(_ request: Request, at now: Now) -> Int? {
+    mutating func delay(of request: Request, _ owner: Owner, at now: Now) -> Int? {
         guard request.isLimited, let kind = RateLimits.Kind(request.operation) else { return nil }
-        guard let rate = owners.policies.policy(of: request.user).rate(of: kind) else { return nil }
+        guard let rate = owner.policies.policy(of: request.user).rate(of: kind) else { return nil }
         return rates.ask(kind, of: request.user, rate, at: now.instant)
     }
 
     /// Another node has answered a query of a user, or is about to, and asks the owner of the user to count it.
-    mutating func count(_ request: Request, isMade: Bool, at now: Now) -> Answer {
-        guard let rate = owners.policies.policy(of: request.user).queryRate else { return .done }
+    mutating func count(_ request: Request, isMade: Bool, _ owner: Owner, at now: Now) -> Answer {
+        guard let rate = owner.policies.policy(of: request.user).queryRate else { return .done }
         let wait = rates.ask(.query, of: request.user, rate, at: now.instant, isMade: isMade)
         return wait.map { .tooOften(retryAfter: UInt64($0)) } ?? .done
     }
 
     /// Decides whether a query may be answered. This node counts by itself while the owner of the caller cannot be reached.
-    mutating func count(_ call: Call, of caller: UserID, at now: Now) -> RateLimits.OnQuery {
+    mutating func count(
+        _ call: Call, of caller: UserID, _ owner: Owner, _ cluster: inout Cluster, at now: Now
+    ) -> RateLimits.OnQuery {
         guard case .getUserStatus(let users) = call, users != [caller] else { return .answer }  // T15
-        guard let rate = owners.policies.policy(of: caller).queryRate else { return .answer }
-        let owner = owner(of: caller)
-        guard owner != 0, peers[owner].isLinked else {
+        guard let rate = owner.policies.policy(of: caller).queryRate else { return .answer }
+        let peer = cluster.owner(of: caller)
+        guard peer != 0, cluster.links.isUp(peer) else {
             return rates.ask(.query, of: caller, rate, at: now.instant).map { .refuse(retryAfter: $0) } ?? .answer
         }
-        let nodesCount = peers.count { $0.isAlive }
+        let nodesCount = cluster.peers.count { $0.isAlive }
         let decision = rates.query(of: caller, rate, nodesCount: nodesCount, at: now.instant)
         if decision == .answer {
-            let request = Request(id: calls.nextRequestID(), user: caller, operation: .countQuery(isMade: true))
+            let request = Request(id: waiting.nextRequestID(), user: caller, operation: .countQuery(isMade: true))
             rates.answered(caller, request: request.id, at: now.instant)
-            send(.request(request), to: owner)
+            cluster.send(.request(request), to: peer)
         }
         return decision
     }

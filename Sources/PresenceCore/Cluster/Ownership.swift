@@ -106,6 +106,8 @@ struct Ownership {
         case computeRing
         /// The present ring is another one from now on: begin its transfer with ``change(to:at:)``.
         case change(to: Placement)
+        /// The present ring has changed: users have another owner.
+        case changed(from: Placement, to: Placement)
         /// All members are asked again by the present ring: ``beginTransfer(isDemoted:at:)``.
         case beginTransfer
         /// Offer each linked peer what it is to keep by the ring that is prepared.

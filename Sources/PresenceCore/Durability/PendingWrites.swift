@@ -76,19 +76,19 @@ struct PendingWrites {
     }
 
     /// The replicas of users have changed: `needs` names them anew for each row. Returns what is to be sent again, in order.
-    mutating func replan(nextTicket: inout UInt64, _ needs: (Row) -> [[PeerIndex]]) -> [Write] {
+    mutating func replan(nextTicket: () -> UInt64, _ needs: (Row) -> [[PeerIndex]]) -> [Write] {
         for place in writes.indices where !writes[place].needs.isEmpty {
             let needs = Self.needs(of: writes[place].rows, needs)
             guard needs != writes[place].needs else { continue }
-            nextTicket += 1
+            let ticket = nextTicket()
             writes[place].needs = needs
-            writes[place].replicaTicket = nextTicket
-            tickets[nextTicket] = writes[place].ticket
+            writes[place].replicaTicket = ticket
+            tickets[ticket] = writes[place].ticket
         }
         return writes.filter { !$0.needs.isEmpty }
     }
 
-    /// Who is gone shows nobody anything: returns what waited for nothing else.
+    /// Removes dead nodes from the pending barriers, and returns the writes that this completes.
     mutating func forget(where isGone: (PeerIndex) -> Bool) -> [Outcome] {
         var outcomes: [Outcome] = []
         for place in writes.indices.reversed() where writes[place].witnesses.contains(where: isGone) {

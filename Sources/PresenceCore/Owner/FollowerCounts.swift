@@ -67,37 +67,3 @@ struct FollowerCounts {
         emptyCount = 0
     }
 }
-
-/// `subscription.maxPerTarget`: what happens when the caller's owner cannot tell alone.
-extension Node {
-    /// The caller's owner wants all nodes to say how many of their users follow these.
-    mutating func countFollowers(of targets: [UserID], for call: PendingCalls.CallIndex) {
-        guard let pending = calls[call] else { return }
-        calls[call]?.crowd = PendingCalls.Crowd(targets: targets, counts: Array(repeating: 0, count: targets.count))
-        for peer in peers.indices where peer == 0 || peers[peer].isAlive {
-            send(.request(calls.send(.followers(targets), of: pending.caller, for: call, to: peer, isRepeated: false)), to: peer)
-        }
-    }
-
-    /// One node's part has come.
-    mutating func add(_ counts: [UInt64], to call: PendingCalls.CallIndex) {
-        for (place, count) in counts.prefix(calls[call]?.crowd?.counts.count ?? 0).enumerated() {
-            // Beyond what any policy allows it does not matter how many, and nobody's answer may overflow the sum.
-            calls[call]?.crowd?.counts[place] += Int(min(count, 1 << 32))
-        }
-    }
-
-    /// All have said it: leaves out those that have no room for another follower. Returns why the whole call is refused, if it is (T37).
-    mutating func excludeCrowded(from call: PendingCalls.CallIndex) -> Refusal? {
-        guard let pending = calls[call], let crowd = pending.crowd else { return nil }
-        let policy = owners.policies.policy(of: pending.caller)
-        let most = Int(policy.followersMax)
-        let full = zip(crowd.targets, crowd.counts).filter { $1 >= most }.map(\.0)
-        if policy.errorShape == .wholeCall, !full.isEmpty { return .tooManyFollowers(full, most: most) }
-        let kept = pending.users.indices.filter { !full.contains(pending.users[$0]) }
-        calls[call]?.crowded = full
-        calls[call]?.users = kept.map { pending.users[$0] }
-        if !pending.records.isEmpty { calls[call]?.records = kept.map { pending.records[$0] } }
-        return nil
-    }
-}

@@ -1,8 +1,5 @@
 import PresenceWire
 
-/// A node, by the order in which this node met it; 0 is this node itself.
-public typealias PeerIndex = Int
-
 /// What an owner knows of one user.
 struct OwnedUser {
     var record: Record

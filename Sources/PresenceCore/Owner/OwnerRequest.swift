@@ -9,7 +9,7 @@ struct OwnerRequest {
 
     private var id: UserID { request.user }
 
-    func perform(on owner: inout OwnerShards, into outbox: inout Outbox) {
+    func perform(on owner: inout Owner, into outbox: inout Outbox) {
         switch request.operation {
         case .setSelfStatus(let customStatus, let seconds):
             guard customStatus.isEmpty || maySetCustomStatus(owner) else { return answer(.refused(.noSession), into: &outbox) }
@@ -55,13 +55,13 @@ struct OwnerRequest {
     // MARK: Status
 
     /// Whether the user may set a custom status: where the policy demands a session (T11), one is open.
-    private func maySetCustomStatus(_ owner: OwnerShards) -> Bool {
+    private func maySetCustomStatus(_ owner: Owner) -> Bool {
         guard owner.policies.policy(of: id).customStatusNeedsSession else { return true }
         guard let user = owner.users.index(of: id) else { return false }
         return owner.users[user].status(with: owner.users[user].record.pushDevices).status == .online
     }
 
-    private func setSelfStatus(_ customStatus: String, _ seconds: Int64?, on owner: inout OwnerShards, into outbox: inout Outbox) {
+    private func setSelfStatus(_ customStatus: String, _ seconds: Int64?, on owner: inout Owner, into outbox: inout Outbox) {
         let expiry = seconds.map { now.wall + $0 * 1_000 } ?? 0
         let user = owner.index(of: id)
         let change = StatusChange(customStatus: customStatus, customStatusExpiresAt: expiry)
@@ -69,13 +69,13 @@ struct OwnerRequest {
     }
 
     /// The call has changed nothing. The record that it asks for may be on this disk alone, because an earlier attempt failed.
-    private func writeAgain(_ user: OwnerShards.Index, of owner: OwnerShards, into outbox: inout Outbox) {
+    private func writeAgain(_ user: Owner.Index, of owner: Owner, into outbox: inout Outbox) {
         let record = owner.users[user].record
         if record.version > .zero { outbox.rows.append(Row(record)) }
     }
 
     /// A repeated call publishes once.
-    private func publish(_ event: PublishedEvent, _ seconds: Int64, on owner: inout OwnerShards, into outbox: inout Outbox) {
+    private func publish(_ event: PublishedEvent, _ seconds: Int64, on owner: inout Owner, into outbox: inout Outbox) {
         _ = owner.accepts(request.begunAt, at: now)
         let user = owner.index(of: id)
         if request.isRepeated, let done = owner.users[user].record.events.newest, done.id > request.begunAt, done.value == event.value,
@@ -86,7 +86,7 @@ struct OwnerRequest {
         owner.refresh(user, StatusChange(events: .publish(event, seconds: seconds)), at: now, into: &outbox)
     }
 
-    private func logout(_ session: SessionID?, on owner: inout OwnerShards, into outbox: inout Outbox) {
+    private func logout(_ session: SessionID?, on owner: inout Owner, into outbox: inout Outbox) {
         let user = owner.index(of: id)
         let ended = owner.users[user].sessions.filter { session == nil || $0.id == session }
         for session in ended where session.graceDeadline == nil {
@@ -103,7 +103,7 @@ struct OwnerRequest {
     }
 
     /// The user exists: a fact of its record, which every node that is asked about the user sees.
-    private func register(on owner: inout OwnerShards, into outbox: inout Outbox) {
+    private func register(on owner: inout Owner, into outbox: inout Outbox) {
         let user = owner.index(of: id)
         var record = owner.users[user].record
         // The fact may be on this disk alone, because an earlier attempt failed.
@@ -119,7 +119,7 @@ struct OwnerRequest {
     // MARK: Subscriptions
 
     private func unsubscribe(
-        _ targets: [UserID]?, of type: UInt8?, by session: SessionID?, on owner: inout OwnerShards, into outbox: inout Outbox
+        _ targets: [UserID]?, of type: UInt8?, by session: SessionID?, on owner: inout Owner, into outbox: inout Outbox
     ) {
         let user = owner.index(of: id)
         let version = owner.clock.next(at: now.wall)
@@ -134,7 +134,7 @@ struct OwnerRequest {
         outbox.rows += others.map { Row($0, of: id) }
     }
 
-    private func subscriptions(of owner: OwnerShards, only: [UserID]?, offset: Int, limit: Int, type: UInt8?) -> Answer {
+    private func subscriptions(of owner: Owner, only: [UserID]?, offset: Int, limit: Int, type: UInt8?) -> Answer {
         guard let user = owner.users.index(of: id) else { return .subscriptions([], total: 0) }
         let subscriptions = owner.users[user].subscriptions
         if let only {
@@ -151,7 +151,7 @@ struct OwnerRequest {
     ///
     /// - Returns: false for a call that began before the call that wrote the rule: it comes late, and does not undo that rule. False also
     ///   for a call from a clock that is far ahead. The caller tries again.
-    private func setVisibility(_ change: Visibility.Change, on owner: inout OwnerShards, into outbox: inout Outbox) -> Bool {
+    private func setVisibility(_ change: Visibility.Change, on owner: inout Owner, into outbox: inout Outbox) -> Bool {
         guard owner.accepts(request.begunAt, at: now) else { return false }
         let user = owner.index(of: id)
         let privacy = owner.users[user].record.privacy ?? Privacy()

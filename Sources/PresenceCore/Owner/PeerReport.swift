@@ -6,7 +6,7 @@ struct PeerReport {
     let now: Now
 
     /// A session is open.
-    func attach(_ attach: Attach, to owner: inout OwnerShards, _ outbox: inout Outbox) {
+    func attach(_ attach: Attach, to owner: inout Owner, _ outbox: inout Outbox) {
         let user = owner.index(of: attach.user)
         if let record = attach.record { owner.adopt(record, at: user, now: now, into: &outbox) }
         // The wishes of a login were fulfilled when the session was first reported.
@@ -43,7 +43,7 @@ struct PeerReport {
     }
 
     /// A session was ended to make room for a newer one.
-    private func end(_ session: OwnedSession, of user: UserID, in owner: inout OwnerShards, _ outbox: inout Outbox) {
+    private func end(_ session: OwnedSession, of user: UserID, in owner: inout Owner, _ outbox: inout Outbox) {
         if !session.isCounted { owner.counters.sessionsSurplus += 1 }
         outbox.send(.end(session.id, user: user, reason: SessionEnd.replaced), to: session.peer)
     }
@@ -51,7 +51,7 @@ struct PeerReport {
     /// A session has ended. Only that one: a late end never ends a newer session.
     ///
     /// With `isMoving` its client was asked to go elsewhere.
-    func detach(_ detach: Detach, isMoving: Bool, from owner: inout OwnerShards, _ outbox: inout Outbox) {
+    func detach(_ detach: Detach, isMoving: Bool, from owner: inout Owner, _ outbox: inout Outbox) {
         guard let user = owner.users.index(of: detach.user),
             let place = owner.users[user].sessions.firstIndex(where: { $0.id == detach.session && $0.peer == peer })
         else { return }
@@ -78,7 +78,7 @@ struct PeerReport {
     }
 
     /// The node watches users from now on. Records of which it holds an older version, or none, come with the answer.
-    func watch(_ watches: [Watch], of owner: inout OwnerShards, _ outbox: inout Outbox) {
+    func watch(_ watches: [Watch], of owner: inout Owner, _ outbox: inout Outbox) {
         var watched: [Watched] = []
         var bytesCount = 0
         watched.reserveCapacity(watches.count)
@@ -100,8 +100,8 @@ struct PeerReport {
     }
 
     /// The node has registered all views and sessions of some ranges of slots: a session that it did not name is disconnected.
-    func end(_ round: OwnerShards.Round, of owner: inout OwnerShards, _ outbox: inout Outbox) {
-        var changed: [OwnerShards.Index] = []
+    func end(_ round: Owner.Round, of owner: inout Owner, _ outbox: inout Outbox) {
+        var changed: [Owner.Index] = []
         for user in owner.users.users(of: round.ranges) {
             let grace = owner.policies.policy(of: owner.users.user(at: user)).offlineGrace
             var disconnectedCount: UInt64 = 0

@@ -47,7 +47,7 @@ enum Presence {
         let policy: Policy
         /// The version of the record, if the decision writes it.
         let version: Version
-        /// See ``OwnerShards/claimedByOthers``.
+        /// See ``Owner/claimedByOthers``.
         let claimedByOthers: Milliseconds
         /// No other node that keeps the user can be reached, though there are some.
         let isCutOff: Bool

@@ -14,7 +14,7 @@ struct Reassignment {
 
     let now: Now
 
-    func apply(_ role: (Slot) -> Role, to owner: inout OwnerShards, _ outbox: inout Outbox) {
+    func apply(_ role: (Slot) -> Role, to owner: inout Owner, _ outbox: inout Outbox) {
         var misrouted: [[UserID]] = []
         for index in owner.users.places where owner.users.isLive(index) {
             let role = role(owner.users[index].slot)
@@ -34,7 +34,7 @@ struct Reassignment {
     }
 
     /// This node owns a user whom it kept for another owner. An ONLINE is unconfirmed until a session is reported.
-    private func promote(_ index: OwnerShards.Index, in owner: inout OwnerShards, _ outbox: inout Outbox) {
+    private func promote(_ index: Owner.Index, in owner: inout Owner, _ outbox: inout Outbox) {
         guard owner.users[index].isReplica else { return }
         let time = owner.knownSince(at: now)
         owner.users.modify(index) { user in

@@ -8,7 +8,7 @@ struct ReceivedRows {
     let now: Now
 
     /// Takes a durable row back at the start.
-    static func load(_ row: Row, into owner: inout OwnerShards, at now: Now) throws(RowError) {
+    static func load(_ row: Row, into owner: inout Owner, at now: Now) throws(RowError) {
         owner.clock.observe(row.version)
         let user = owner.index(of: row.user)
         switch row.kind {
@@ -25,7 +25,7 @@ struct ReceivedRows {
     }
 
     /// Returns whether all of the rows could be believed: a row from a clock that is far ahead is not kept.
-    func merge(into owner: inout OwnerShards, isOwned: (UserID) -> Bool, _ outbox: inout Outbox) throws(RowError) -> Bool {
+    func merge(into owner: inout Owner, isOwned: (UserID) -> Bool, _ outbox: inout Outbox) throws(RowError) -> Bool {
         var isBelieved = true
         for (place, row) in rows.enumerated() {
             guard owner.clock.accepts(row.version, at: now.wall) else {
@@ -68,7 +68,7 @@ struct ReceivedRows {
     // Each returns whether it has written a row.
 
     private func merge(
-        _ row: Row, with rule: Privacy?, of user: OwnerShards.Index, into owner: inout OwnerShards, _ outbox: inout Outbox
+        _ row: Row, with rule: Privacy?, of user: Owner.Index, into owner: inout Owner, _ outbox: inout Outbox
     ) throws(RowError) -> Bool {
         let old = owner.users[user].keptBeforeRule.first ?? owner.users[user].record
         // A viewer may have been shown the old record, and the owner, who has hidden the user since, may never have heard of it.
@@ -88,7 +88,7 @@ struct ReceivedRows {
     }
 
     private func merge(
-        _ record: Record, of user: OwnerShards.Index, into owner: inout OwnerShards, _ outbox: inout Outbox
+        _ record: Record, of user: Owner.Index, into owner: inout Owner, _ outbox: inout Outbox
     ) -> Bool {
         guard owner.users[user].isReplica else { return owner.adopt(record, at: user, now: now, into: &outbox) }
         let old = owner.users[user].record
@@ -102,7 +102,7 @@ struct ReceivedRows {
     }
 
     private func merge(
-        _ entry: Subscription, _ row: Row, of user: OwnerShards.Index, into owner: inout OwnerShards, _ outbox: inout Outbox
+        _ entry: Subscription, _ row: Row, of user: Owner.Index, into owner: inout Owner, _ outbox: inout Outbox
     ) -> Bool {
         guard owner.users[user].isReplica else { return owner.merge([entry], at: user, now: now, into: &outbox) }
         guard owner.accepts(entry.version, at: now) else { return false }
@@ -114,7 +114,7 @@ struct ReceivedRows {
 
     /// Another node knows a newer rule. With what is known here of the user it is a new fact.
     private func merge(
-        _ privacy: Privacy, of user: OwnerShards.Index, into owner: inout OwnerShards, _ outbox: inout Outbox
+        _ privacy: Privacy, of user: Owner.Index, into owner: inout Owner, _ outbox: inout Outbox
     ) -> Bool {
         let record = owner.users[user].record
         guard privacy.isNewer(than: record.privacy), owner.accepts(privacy.version, at: now) else { return false }

@@ -21,7 +21,7 @@ struct SubscribeRequest {
 
     /// - Parameter isCounted: all nodes have said how many of their users follow the targets.
     func perform(
-        _ asked: [OwnerOperation.Target], isCounted: Bool, on owner: inout OwnerShards, into outbox: inout Outbox
+        _ asked: [OwnerOperation.Target], isCounted: Bool, on owner: inout Owner, into outbox: inout Outbox
     ) -> Outcome {
         let full = isCounted ? [] : targetsWithoutRoom(asked, at: owner)
         guard full.isEmpty else { return .refused(.crowded(full)) }
@@ -40,7 +40,7 @@ struct SubscribeRequest {
 
     /// Returns the evicted targets, also of an earlier attempt of the same call whose answer was lost. For `refused` there is no room.
     private func subscribe(
-        _ targets: [OwnerOperation.Target], _ refused: [UserID], on owner: inout OwnerShards, into outbox: inout Outbox
+        _ targets: [OwnerOperation.Target], _ refused: [UserID], on owner: inout Owner, into outbox: inout Outbox
     ) -> [UserID] {
         let user = owner.index(of: id)
         let version = owner.clock.next(at: now.wall)
@@ -54,7 +54,7 @@ struct SubscribeRequest {
             var entry = Subscription(
                 target: target.user, subscribeType: type(of: target.user, for: owner.users[user]), subscribedAt: now.wall,
                 expiresAt: expiresAt, version: version)
-            // The gateways are sent it when it is on disk. Until then no position that they claim counts (``OwnerShards/noteTold(_:)``).
+            // The gateways are sent it when it is on disk. Until then no position that they claim counts (``Owner/noteTold(_:)``).
             entry.learntAt = sessionPeers.isEmpty ? owner.knownSince(at: now) : .max
             if owner.users.modify(user, { $0.subscriptions.merge(entry) }) { changed.append(entry) }
         }
@@ -79,7 +79,7 @@ struct SubscribeRequest {
     }
 
     /// Targets for which there is no room where the policy evicts nobody.
-    private func surplus(of targets: [OwnerOperation.Target], by policy: Policy, at owner: OwnerShards) -> [UserID] {
+    private func surplus(of targets: [OwnerOperation.Target], by policy: Policy, at owner: Owner) -> [UserID] {
         guard policy.overflow == .reject else { return [] }
         let list = owner.users.index(of: id).map { owner.users[$0].subscriptions } ?? Subscriptions()
         let new = targets.filter { list.entry(for: $0.user) == nil }
@@ -87,7 +87,7 @@ struct SubscribeRequest {
     }
 
     /// Targets for which this node cannot tell alone whether one more may follow them.
-    private func targetsWithoutRoom(_ targets: [OwnerOperation.Target], at owner: OwnerShards) -> [UserID] {
+    private func targetsWithoutRoom(_ targets: [OwnerOperation.Target], at owner: Owner) -> [UserID] {
         let share = Int(owner.policies.policy(of: id).followersMax) / owner.nodesCount
         let known = owner.users.index(of: id)
         return targets.map(\.user).filter { target in
@@ -97,7 +97,7 @@ struct SubscribeRequest {
     }
 
     /// Targets that are not friends of the user.
-    private func nonFriends(among targets: [OwnerOperation.Target], at owner: OwnerShards) -> [UserID] {
+    private func nonFriends(among targets: [OwnerOperation.Target], at owner: Owner) -> [UserID] {
         let friends = owner.users.index(of: id).flatMap { owner.users[$0].record.privacy?.visibility.friends } ?? []
         return targets.map(\.user).filter { !friends.contains($0) }
     }

@@ -2,11 +2,9 @@ import PresenceWire
 
 /// The durable list of the subscriptions of one user, which the user's owner keeps (T19–T27, Z9–Z12, Z19, Z20).
 ///
-/// Sorted by target, so that pages are stable and a change is found by halving; tombstones stay until ``tombstoneHorizon``, at most
+/// Sorted by target, so that pages are stable and a change is found by halving. Tombstones stay for ``CoreSettings/tombstoneHorizon``, at most
 /// ``tombstonesMax``.
 struct Subscriptions {
-    /// How long a removal is remembered, so that an owner that was away does not bring the subscription back. 7 days.
-    static let tombstoneHorizon: Milliseconds = 7 * 86_400_000
     /// Tombstones that are kept: beyond it the oldest expire before their time. More than a full list of any preset has entries.
     static let tombstonesMax = 4_096
 
@@ -69,7 +67,7 @@ struct Subscriptions {
         let tombstonesCount = entries.count - liveCount
         // A tombstone that stayed as the newest change is that no more.
         if entry.version > version, expiresNext == .max, tombstonesCount > (entry.isRemoved ? 1 : 0) {
-            expiresNext = version.milliseconds + Self.tombstoneHorizon
+            expiresNext = version.milliseconds + CoreSettings.tombstoneHorizon
         }
         if entry.isRemoved { expiresNext = min(expiresNext, Self.end(of: entry)) }
         if tombstonesCount > Self.tombstonesMax { expiresNext = .min }
@@ -205,7 +203,7 @@ struct Subscriptions {
     }
 
     /// Until when a tombstone is kept.
-    private static func end(of entry: Subscription) -> Milliseconds { entry.version.milliseconds + tombstoneHorizon }
+    private static func end(of entry: Subscription) -> Milliseconds { entry.version.milliseconds + CoreSettings.tombstoneHorizon }
 
     private static func hash(_ entry: Subscription) -> UInt64 {
         let target = entry.target.withBytes { StableHash.hash64($0) }

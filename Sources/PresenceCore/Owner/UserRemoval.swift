@@ -23,7 +23,7 @@ struct UserRemoval {
     }
 
     /// Removes a user who has no followers, as all nodes have said, unless something has changed meanwhile.
-    static func remove(_ id: UserID, from owner: inout OwnerShards, at now: Now, into outbox: inout Outbox) {
+    static func remove(_ id: UserID, from owner: inout Owner, at now: Now, into outbox: inout Outbox) {
         guard let user = owner.users.index(of: id), isRemovable(user, of: owner.users, owner.policies, at: now) else { return }
         let old = owner.users[user].record
         var record = Record(blank: id)

@@ -122,7 +122,7 @@ final class ClusterListener: HTTPServerDelegate {
             log(refusal, of: connection, as: "\(hello.sender.id)")
             return reject(.refused, 409, refusal, stream, connection)
         }
-        let own = shell.node.hello(at: Clock.now()).bytes
+        let own = shell.node.cluster.hello(at: Clock.now()).bytes
         respond(200, shell.secret.proof(.listener, caller: nonce, listener: sender.nonce, hello: own) + own, stream, connection)
         guard !isTrial else { return }
         sender.proven = hello

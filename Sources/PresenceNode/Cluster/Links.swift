@@ -222,7 +222,7 @@ final class OutgoingLink: HTTPClientDelegate {
     var isWanted: Bool { state != .abandoned }
 
     /// Whether the process at the other end has left and no later process is known. A later process connects by itself.
-    var isOver: Bool { !isUp && isWanted && expected.map(shell.node.hasEnded) == true }
+    var isOver: Bool { !isUp && isWanted && expected.map(shell.node.cluster.hasEnded) == true }
 
     /// Whether no node has answered at an address of a name. The name may resolve to other addresses by now.
     var isOfNobody: Bool { isOfName && state == .idle && expected == nil }
@@ -248,7 +248,7 @@ final class OutgoingLink: HTTPClientDelegate {
 
     private var silenceMax: TimeAmount {
         guard case .live(let id) = state else { return Self.greetingSilenceMax }
-        return shell.node.isMember(id) ? Self.silenceMax : Self.lostSilenceMax
+        return shell.node.cluster.isMember(id) ? Self.silenceMax : Self.lostSilenceMax
     }
 
     func connected(_ connection: HTTPClientConnection) {
@@ -352,7 +352,7 @@ final class OutgoingLink: HTTPClientDelegate {
         inFlightCount -= 1
         guard case .live(let id) = state else { return }
         shell.update { node, now in
-            if let peer = node.peerIndex(id) { node.acknowledged(by: peer, at: now) }
+            if let peer = node.cluster.peerIndex(id) { node.acknowledged(by: peer, at: now) }
         }
     }
 

@@ -98,13 +98,13 @@ final class AdminAPI {
         let fields = try body.withUnsafeBufferPointer { body throws(Problem) in try Fields(body) }
         var json = JSONWriter(reserving: 512)
         switch operation {
-        case .clusterStatus: json.clusterStatus(shell.node.clusterStatus)
+        case .clusterStatus: json.clusterStatus(shell.node.cluster.status)
         case .drain:
             let isDraining = drain()
             json.object { $0.member("isDraining", isDraining) }
         case .getAppPolicy:
             let app = try app(of: fields, caller)
-            json.policy(shell.node.appPolicy(app), followed: shell.node.policy(of: caller.user), of: app)
+            json.policy(shell.node.owner.appPolicy(app), followed: shell.node.owner.policy(of: caller.user), of: app)
         case .explain: return try explain(fields, caller, then: respond)
         case .forget:
             try removeMember(fields)
@@ -173,7 +173,7 @@ final class AdminAPI {
                 return respond(.failure(Problem(refusal)))
             }
             var json = JSONWriter(reserving: 2_048)
-            json.explanation(parts, viewer: viewer, target: target, policy: shell.node.appPolicy(app)?.policy.preset ?? .rollcall)
+            json.explanation(parts, viewer: viewer, target: target, policy: shell.node.owner.appPolicy(app)?.policy.preset ?? .rollcall)
             respond(.success(json.bytes))
         }
     }
@@ -182,7 +182,7 @@ final class AdminAPI {
     private func query(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
         let found = try fields.requiredUsers("userIDs", besides: caller.user, countMax: Limits.queryUsersMax)
         var shown = Policy()
-        shown.mustBeRegistered = shell.node.policy(of: caller.user).mustBeRegistered
+        shown.mustBeRegistered = shell.node.owner.policy(of: caller.user).mustBeRegistered
         shell.perform(.getUserStatus(found.users), caller: caller.user) { [shown] answer in
             var json = JSONWriter(reserving: 1_024)
             do throws(Problem) {
@@ -205,7 +205,7 @@ final class AdminAPI {
         shell.perform(.setAppPolicy(change), caller: caller.user) { [shell] answer in
             if case .refused(let refusal) = answer { return respond(.failure(Problem(refusal))) }
             var json = JSONWriter(reserving: 1_024)
-            json.policy(shell.node.appPolicy(app), followed: shell.node.policy(of: caller.user), of: app)
+            json.policy(shell.node.owner.appPolicy(app), followed: shell.node.owner.policy(of: caller.user), of: app)
             respond(.success(json.bytes))
         }
     }

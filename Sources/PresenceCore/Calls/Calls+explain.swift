@@ -1,38 +1,43 @@
 import PresenceWire
 
-/// Why a viewer is shown what it is shown of a user: said by those who know it, each its part (issue 4, `explain`).
-extension Node {
+/// Why a viewer is shown what it is shown of a user: each node that knows a part of the answer says its part (`explain`).
+extension Calls {
     /// Asks the target's owner, the viewer's owner, and every node that may hold a stream of the viewer.
-    mutating func explain(_ target: UserID, to viewer: UserID, for call: PendingCalls.CallIndex) {
-        ask(.explain(viewer, .target), of: target, for: call)
-        ask(.explain(target, .viewer), of: viewer, for: call)
-        for peer in peers.indices where peer == 0 || peers[peer].isAlive {
-            send(.request(calls.send(.explain(target, .view), of: viewer, for: call, to: peer, isRepeated: false)), to: peer)
+    mutating func explain(_ target: UserID, to viewer: UserID, for call: PendingCalls.CallIndex, _ cluster: inout Cluster) {
+        ask(.explain(viewer, .target), of: target, for: call, &cluster)
+        ask(.explain(target, .viewer), of: viewer, for: call, &cluster)
+        for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
+            cluster.send(.request(waiting.send(.explain(target, .view), of: viewer, for: call, to: peer, isRepeated: false)), to: peer)
         }
     }
 
     /// This node's part.
-    func explanation(of request: Request, about other: UserID, _ part: OwnerOperation.Explained, at now: Now) -> Answer {
+    static func explanation(
+        of request: Request, about other: UserID, _ part: OwnerOperation.Explained, _ edge: Edge, _ owner: Owner, _ cluster: Cluster,
+        at now: Now
+    ) -> Answer {
         var json = JSONWriter(reserving: 1_024)
         json.object { json in
-            json.member("node", selfPeer.id.rawValue)
+            json.member("node", cluster.own.id.rawValue)
             switch part {
-            case .target: writeTarget(request.user, viewer: other, into: &json, at: now)
-            case .viewer: writeViewer(request.user, target: other, into: &json, at: now)
-            case .view: writeView(of: other, viewer: request.user, into: &json)
+            case .target: writeTarget(request.user, viewer: other, into: &json, owner, cluster, at: now)
+            case .viewer: writeViewer(request.user, target: other, into: &json, owner, cluster, at: now)
+            case .view: writeView(of: other, viewer: request.user, into: &json, edge, cluster)
             }
         }
         return .explained(part, json.bytes)
     }
 
-    private func writeTarget(_ target: UserID, viewer: UserID, into json: inout JSONWriter, at now: Now) {
-        let user = owners.index(ofKnown: target).map { owners.users[$0] } ?? OwnedUser(record: Record(blank: target))
+    private static func writeTarget(
+        _ target: UserID, viewer: UserID, into json: inout JSONWriter, _ owner: Owner, _ cluster: Cluster, at now: Now
+    ) {
+        let user = owner.index(ofKnown: target).map { owner.users[$0] } ?? OwnedUser(record: Record(blank: target))
         json.member("userID", target.id)
         json.key("userStatus")
         json.userStatus(user.record)
-        write(user.sessions, into: &json, at: now)
+        write(user.sessions, into: &json, cluster, at: now)
         json.key("watchedByNodes")
-        json.array { json in for peer in user.watchers { json.string(peers[peer].peer.id.rawValue) } }
+        json.array { json in for peer in user.watchers { json.string(cluster.peers[peer].peer.id.rawValue) } }
         if let privacy = user.record.privacy {
             json.member("visibility", privacy.visibility.mode.rawValue)
             json.member("invisible", privacy.visibility.isInvisible)
@@ -46,7 +51,7 @@ extension Node {
         }
         json.key("because")
         json.array { json in
-            for reason in reasons(of: user, at: now) { json.string(reason) }
+            for reason in reasons(of: user, cluster, at: now) { json.string(reason) }
             if viewer != target, let face = user.record.privacy?.face(for: viewer) {
                 json.string(
                     "the target is hidden from the viewer, who sees \(face.statusType.name) since \(face.lastOnlineStatusUpdateTime)")
@@ -55,11 +60,11 @@ extension Node {
     }
 
     /// In words.
-    private func reasons(of user: OwnedUser, at now: Now) -> [String] {
+    private static func reasons(of user: OwnedUser, _ cluster: Cluster, at now: Now) -> [String] {
         let record = user.record
         if record.version == .zero { return ["no record of the user exists: UNLOGINED"] }
         var reasons = user.sessions.map { session in
-            let place = "\(session.platform) on \(peers[session.peer].peer.id)"
+            let place = "\(session.platform) on \(cluster.peers[session.peer].peer.id)"
             guard let until = session.graceDeadline else { return "a session is open: \(place)" }
             return "a session disconnected and may resume within \(max((until - now.instant).wholeMilliseconds, 0)) ms: \(place)"
         }
@@ -76,11 +81,13 @@ extension Node {
         }
     }
 
-    private func writeViewer(_ viewer: UserID, target: UserID, into json: inout JSONWriter, at now: Now) {
-        let user = owners.index(ofKnown: viewer).map { owners.users[$0] } ?? OwnedUser(record: Record(blank: viewer))
-        let policy = owners.policies.policy(of: viewer)
+    private static func writeViewer(
+        _ viewer: UserID, target: UserID, into json: inout JSONWriter, _ owner: Owner, _ cluster: Cluster, at now: Now
+    ) {
+        let user = owner.index(ofKnown: viewer).map { owner.users[$0] } ?? OwnedUser(record: Record(blank: viewer))
+        let policy = owner.policies.policy(of: viewer)
         json.member("userID", viewer.id)
-        write(user.sessions, into: &json, at: now)
+        write(user.sessions, into: &json, cluster, at: now)
         json.member("subscriptions", Int64(user.subscriptions.liveCount))
         json.member("subscriptionsMax", policy.subscriptionsMax)
         json.member("statusEnabled", policy.statusEnabled)
@@ -92,7 +99,7 @@ extension Node {
             if let entry = user.subscriptions.entry(for: target) {
                 let end = entry.expiresAt.map { ", until \($0)" } ?? ""
                 json.string("the viewer follows the target since \(entry.subscribedAt)\(end)")
-            } else if owners.index(ofKnown: viewer).map({ owners.friends(toldTo: $0).contains(target) }) == true {
+            } else if owner.index(ofKnown: viewer).map({ owner.friends(toldTo: $0).contains(target) }) == true {
                 json.string("the target is a friend, whom the viewer sees without a subscription (friends.autoNotify)")
             } else if let removed = user.subscriptions.tombstones(of: [target]).first {
                 json.string(
@@ -103,7 +110,7 @@ extension Node {
         }
     }
 
-    private func write(_ sessions: [OwnedSession], into json: inout JSONWriter, at now: Now) {
+    private static func write(_ sessions: [OwnedSession], into json: inout JSONWriter, _ cluster: Cluster, at now: Now) {
         json.key("sessions")
         json.array { json in
             for session in sessions {
@@ -111,7 +118,7 @@ extension Node {
                     json.member("sessionID", session.id.description)
                     json.member("platform", session.platform)
                     json.member("deviceID", session.deviceID)
-                    json.member("node", peers[session.peer].peer.id.rawValue)
+                    json.member("node", cluster.peers[session.peer].peer.id.rawValue)
                     if let until = session.graceDeadline {
                         json.member("mayResumeForMilliseconds", max((until - now.instant).wholeMilliseconds, 0))
                     }
@@ -121,15 +128,17 @@ extension Node {
     }
 
     /// What this node's gateways show.
-    private func writeView(of target: UserID, viewer: UserID, into json: inout JSONWriter) {
-        let held = fanOut.recordHeld(of: target)
-        json.member("viewerSessions", Int64(sessions.sessions(of: viewer).count))
+    private static func writeView(
+        of target: UserID, viewer: UserID, into json: inout JSONWriter, _ edge: Edge, _ cluster: Cluster
+    ) {
+        let held = edge.fanOut.recordHeld(of: target)
+        json.member("viewerSessions", Int64(edge.sessions.sessions(of: viewer).count))
         json.member("versionHeld", (held?.version ?? .zero).text)
         json.member("statusHeld", (held?.statusType ?? .unlogined).name)
-        json.member("isConfirmed", fanOut.record(of: target) != nil)
-        let owner = owner(of: target)
-        json.member("ownerByThisNode", peers[owner].peer.id.rawValue)
-        json.member("lastProofOfLifeOfOwner", owner == 0 ? position : peers[owner].knownUpTo)
-        json.member("completeUpTo", position)
+        json.member("isConfirmed", edge.fanOut.record(of: target) != nil)
+        let peer = cluster.owner(of: target)
+        json.member("ownerByThisNode", cluster.peers[peer].peer.id.rawValue)
+        json.member("lastProofOfLifeOfOwner", peer == 0 ? edge.position : edge.relays.knownUpTo(peer))
+        json.member("completeUpTo", edge.position)
     }
 }

@@ -34,7 +34,7 @@ public struct CoreSettings: Sendable, Equatable {
     public var digestInterval: Duration = .seconds(30)
     /// How long the blank record of a removed user is kept (`users.forgetAfter`): a node that was away for less does not bring the user back.
     /// Default 7 days, as for ended subscriptions.
-    public var blankHorizon: Duration = .milliseconds(Subscriptions.tombstoneHorizon)
+    public var blankHorizon: Duration = .milliseconds(CoreSettings.tombstoneHorizon)
     /// How long the owner takes to look once at all its users for those that may be removed. Default 1 h: a user is away for days.
     public var removalInterval: Duration = .seconds(3_600)
     /// A record that more other nodes watch than this is sent to so many of them, each of which passes it on to its share. Default 32.
@@ -48,6 +48,9 @@ public struct CoreSettings: Sendable, Equatable {
     public var callsMax = 100_000
     /// Control messages waiting for one peer; beyond it the queue is dropped and the peer is told everything anew. Default 200,000.
     public var linkMessagesMax = 200_000
+
+    /// How long the tombstone of an ended subscription is kept: a node that was away for less does not revive the subscription. 7 days.
+    public static let tombstoneHorizon: Milliseconds = 7 * 86_400_000
 
     public init() {}
 }

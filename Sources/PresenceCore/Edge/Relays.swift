@@ -6,7 +6,7 @@ import PresenceWire
 /// not believe the claim while it misses one of those named. So a relay that dies costs time, never the truth of a position.
 struct Relays {
     /// This node's users whose records others were to pass on to the peer, and that have not been named to it since.
-    private var users: [OwnerShards.Index] = []
+    private var users: [Owner.Index] = []
     /// Before the first change of those users the peer has been told everything; nil when all have been named.
     private(set) var namedFrom: Version?
     /// Records of the peer that others were to pass on to this node, and that have not come.
@@ -19,14 +19,14 @@ struct Relays {
     private static let compactAbove = 4_096
 
     /// Others are to pass on a user's record to the peer.
-    mutating func append(_ user: OwnerShards.Index, changedAt: Version) {
+    mutating func append(_ user: Owner.Index, changedAt: Version) {
         if namedFrom == nil { namedFrom = changedAt }
         users.append(user)
         if users.count % Self.compactAbove == 0 { users = users.sortedSet }
     }
 
     /// The users to name now, each once.
-    mutating func takeUsers() -> [OwnerShards.Index] {
+    mutating func takeUsers() -> [Owner.Index] {
         guard namedFrom != nil else { return [] }
         defer { forgetNames() }
         return users.sortedSet
@@ -54,7 +54,7 @@ struct RelayCounters: Equatable, Sendable {
     var missed: UInt64 = 0
 }
 
-extension [OwnerShards.Index] {
+extension [Owner.Index] {
     /// Sorted, each once.
     fileprivate var sortedSet: Self {
         var result: Self = []

@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// Users that a node keeps as a replica, and versions that change because a node was away.
-extension OwnerShards {
+extension Owner {
     /// Takes rows from another node that keeps these users: see ``ReceivedRows``.
     mutating func receive(
         _ rows: [Row], isOwned: (UserID) -> Bool, isAwaited: Bool, at now: Now, into outbox: inout Outbox

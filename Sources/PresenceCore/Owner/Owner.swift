@@ -5,7 +5,7 @@ import PresenceWire
 /// It decides ONLINE, OFFLINE and UNLOGINED, stamps the version, publishes to each node that watches, and writes the durable rows.
 /// One value serves all slots of the node: a slot is a range of hashes, and a user's state does not depend on its slot.
 /// It does no I/O and reads no clock: `now` comes in, messages and rows go out.
-struct OwnerShards {
+package struct Owner {
     /// A registration that a peer is in, or the last one.
     struct Round {
         let epoch: UInt64
@@ -29,7 +29,7 @@ struct OwnerShards {
     /// This node decides without the facts of all other replicas: it has waited for them long enough, or two of three are dead.
     ///
     /// A list may lack subscriptions, and an unsubscribe of an unknown target leaves a tombstone.
-    var isUnheard = false
+    package internal(set) var isUnheard = false
     var policies: Policies
     /// Members of the ring.
     var nodesCount = 1

@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// Changes of the lists of subscriptions that no call asks for, and the messages about all changes.
-extension OwnerShards {
+extension Owner {
     /// Changes that were held back are sent to the gateways now. Those of one user go together, because the list has one mark.
     mutating func noteTold(_ interests: [(peer: PeerIndex, interest: Interest)]) -> [(peer: PeerIndex, interest: Interest)] {
         var last: (peer: PeerIndex, interest: Interest)?

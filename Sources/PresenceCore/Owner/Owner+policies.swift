@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// Rules of an app's policy for the users that this node owns.
-extension OwnerShards {
+extension Owner {
     /// Users that one user may follow.
     func subscriptionsMax(of user: Index) -> Int { Int(policies.policy(of: users.user(at: user)).subscriptionsMax) }
 

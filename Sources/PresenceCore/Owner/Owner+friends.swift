@@ -4,7 +4,7 @@ import PresenceWire
 ///
 /// The relationship chain says who they are (``PresenceWire/Visibility/Change``). They take no place in the user's list. A subscription to
 /// a friend is another matter (T27). A subscription of type 3 ends with the friendship (R3).
-extension OwnerShards {
+extension Owner {
     /// Friends whose status the user is sent without a subscription, sorted.
     func friends(toldTo user: Index) -> [UserID] {
         guard users[user].record.hasPrivacy, policies.policy(of: users.user(at: user)).autoNotifiesFriends else { return [] }

@@ -1,7 +1,9 @@
 import PresenceWire
 
-/// What the machines inside a node want done, in order: the node carries it to other machines, links, the store and gateways.
+/// What the machines of a node want done, in order: the node carries it to other machines, links, the disk and gateways.
 struct Outbox {
+    /// For the shell; it takes them after each input.
+    var effects: [Effect] = []
     /// To other nodes and to this one (0): the same path for both.
     var messages: [(peer: PeerIndex, message: Message)] = []
     /// Records that have changed, for the nodes that watch them.
@@ -10,6 +12,8 @@ struct Outbox {
     var lists: [(peer: PeerIndex, user: UserID)] = []
     /// What this node, which only keeps it, has put together of two sides of a split: for the owners, who may know no other version.
     var rowsForOwners: [Row] = []
+    /// Users who were kicked: the sessions that this node hosts of them end.
+    var kicked: [UserID] = []
     /// To be made durable.
     var rows: [Row] = []
     /// The same for what is elsewhere, too, and what nobody waits for: it gives way to ``rows``.
@@ -33,6 +37,22 @@ struct Outbox {
 
     mutating func answer(_ id: UInt64, _ answer: Answer, to peer: PeerIndex) {
         messages.append((peer, .answer(id: id, answer)))
+    }
+}
+
+extension Outbox {
+    /// Moves the rows that `body` writes to the bulk: no answer waits for them.
+    ///
+    /// A later promise writes its rows itself, because what this node knows need not be on disk yet.
+    mutating func writeInBulk<Failure: Error>(_ body: (inout Outbox) throws(Failure) -> Void) throws(Failure) {
+        let start = rows.count
+        defer {
+            if rows.count > start {
+                rowsInBulk += rows[start...]
+                rows.removeSubrange(start...)
+            }
+        }
+        try body(&self)
     }
 }
 

@@ -1,0 +1,50 @@
+import PresenceWire
+
+/// Requests that reach the owner of a user: the owner's part of every operation.
+extension Calls {
+    /// Performs a request, or says why not.
+    mutating func onRequest(
+        _ request: Request, from peer: PeerIndex, _ facts: inout SharedFacts, _ edge: Edge, _ owner: inout Owner,
+        _ replication: Replication, _ cluster: inout Cluster, at now: Now
+    ) {
+        if let answer = answerWithoutUser(request, edge, &owner, &cluster, at: now) {
+            return cluster.send(.answer(id: request.id, answer), to: peer)
+        }
+        if case .followers = request.operation { return cluster.send(.misrouted([request.user]), to: peer) }
+        guard cluster.decides(request.user, for: peer) else { return }
+        guard request.subjects.allSatisfy({ cluster.decides($0) }) else { return cluster.send(.misrouted([request.user]), to: peer) }
+        if request.operation.isDurable, let refusal = replication.refusalOfChange(of: request.user, cluster) {
+            return cluster.send(.answer(id: request.id, .refused(refusal)), to: peer)
+        }
+        if let seconds = delay(of: request, owner, at: now) {
+            return cluster.send(.answer(id: request.id, .tooOften(retryAfter: UInt64(seconds))), to: peer)
+        }
+        switch request.operation {
+        // The smaller side of a split decides nothing for all nodes.
+        case .setPolicy where !cluster.peers.isMajority, .kick where !cluster.peers.isMajority:
+            cluster.send(.answer(id: request.id, .refused(.unavailable)), to: peer)
+        case .setPolicy(let change): facts.setPolicy(change, request, from: peer, &owner, &cluster, at: now)
+        case .explain(let other, let part):
+            cluster.send(
+                .answer(id: request.id, Self.explanation(of: request, about: other, part, edge, owner, cluster, at: now)), to: peer)
+        case .kick(let reason): facts.kick(reason: reason, request, from: peer, &owner, &cluster, at: now)
+        default:
+            owner.perform(request, from: peer, at: now, into: &cluster.outbox)
+            owner.removeBlank(request.user)
+        }
+    }
+
+    /// Answers what any node can answer, whether it decides about the request's user or not; nil for other requests.
+    private mutating func answerWithoutUser(
+        _ request: Request, _ edge: Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) -> Answer? {
+        switch request.operation {
+        case .explain(let other, .view): Self.explanation(of: request, about: other, .view, edge, owner, cluster, at: now)
+        // Some of the users that this node owns may not be here yet.
+        case .followers where cluster.ownership.acquiringCount > 0: nil
+        case .followers(let targets): .followers(targets.map { UInt64(owner.users.shareFollowersCount(of: $0)) })
+        case .countQuery(let isMade): count(request, isMade: isMade, owner, at: now)
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import PresenceWire
+
+/// Hellos between nodes, and what this node tells operators about the members.
+extension Cluster {
+    /// The hello of this node.
+    public func hello(at now: Now) -> Hello {
+        Hello(cluster: name, sender: own, members: peers.lazy.filter(\.isAlive).map(\.peer), wall: now.wall)
+    }
+
+    /// The first message of this node on a connection that it has opened.
+    mutating func greeting(at now: Now) -> Hello {
+        let number = links.openConnection()
+        var hello = hello(at: now)
+        hello.number = number
+        return hello
+    }
+
+    /// Why a node that says `hello` is refused; nil when it is welcome.
+    ///
+    /// The other nodes refuse the records of a node whose clock is ahead by more than versions may be. A node whose clock is behind refuses
+    /// the records of all others.
+    ///
+    /// - Parameter driftMax: how far ahead versions may be (``VersionClock/driftMax``).
+    func refusal(of hello: Hello, driftMax: Duration, at now: Now) -> String? {
+        if hello.protocolVersion != Hello.protocolVersion {
+            return
+                "protocol version \(hello.protocolVersion) differs from \(Hello.protocolVersion); run one version of Rollcall on all nodes"
+        }
+        if hello.cluster != name {
+            return "cluster name \"\(hello.cluster)\" differs from \"\(name)\"; configure one name on all nodes"
+        }
+        if hello.sender.id == own.id, hello.sender.generation != own.generation {
+            return "node ID \"\(own.id)\" is in use by another process; configure a node ID of its own for each node"
+        }
+        let (ahead, most) = (hello.wall / 1_000 - now.wall / 1_000, driftMax.wholeMilliseconds / 1_000)  // Seconds.
+        if ahead.magnitude > most.magnitude {
+            return
+                "clock skew is \(ahead.magnitude) s (\"\(hello.sender.id)\" is \(ahead < 0 ? "behind" : "ahead of") \"\(own.id)\"), "
+                + "at most \(most) s is allowed; synchronize the clocks (NTP)"
+        }
+        return nil
+    }
+
+    /// Whether this side of a split gives way to the side that `hello` comes from, because that side is larger.
+    ///
+    /// Of two equal sides the one with the smallest node ID stays. A node that has just started is a side of its own.
+    func givesWay(to hello: Hello) -> Bool {
+        guard !isMember(hello.sender.id), !hello.members.contains(where: { $0.id == own.id }) else { return false }
+        let side = peers.filter(\.isAlive).map(\.peer.id)
+        guard side.count == hello.members.count else { return side.count < hello.members.count }
+        return side.min() ?? own.id > hello.members.map(\.id).min() ?? hello.sender.id
+    }
+
+    // MARK: For the shell
+
+    /// The ID of a peer.
+    public func peerID(_ peer: PeerIndex) -> NodeID { peers[peer].peer.id }
+
+    /// The index of a node, if this node knows it.
+    public func peerIndex(_ id: NodeID) -> PeerIndex? { peers.index(of: id) }
+
+    /// Whether a node is a member, as far as this node knows.
+    public func isMember(_ id: NodeID) -> Bool { peers.index(of: id).map { peers[$0].isAlive } ?? false }
+
+    /// Whether a node has said that it ends, so that its absence is no fault.
+    public func hasLeft(_ id: NodeID) -> Bool { peers.index(of: id).map { peers[$0].hasLeft } ?? false }
+
+    /// Whether a process that was a member has said that it ends, and no later process of that ID has been a member since.
+    public func hasEnded(_ process: Peer) -> Bool {
+        guard let peer = peers.index(of: process.id) else { return false }
+        return peers[peer].wasMember && peers[peer].hasLeft && process.generation <= peers[peer].peer.generation
+    }
+
+    /// Whether another node is alive and does not drain: it can take this node's slots and clients.
+    public var othersStay: Bool { peers.othersStay }
+
+    /// Whether this node decides about all the slots that it owns.
+    public var isWarm: Bool { ownership.acquiringCount == 0 && ownership.isInForce }
+
+    /// Whether everything that this node held is where it belongs: then a node that drains may end.
+    public var isHandedOver: Bool {
+        ownership.isStable && isCompleteEverywhere && !ownership.transfer.hasStrays && peers.alive.allSatisfy { links[$0].isIdle }
+    }
+
+    /// Whether each member has all that it is to keep, also of what this node has offered.
+    var isCompleteEverywhere: Bool { peers.alive.allSatisfy { ownership.transfer.isComplete(at: $0) } }
+
+    /// The members as this node sees them.
+    public var status: ClusterStatus {
+        let slots = placement.slotsCounts
+        let members = peers.indices.filter { $0 == 0 || peers[$0].wasMember }.map { index in
+            let state = index == 0 ? (isDraining ? .draining : .alive) : peers[index].memberState
+            return ClusterStatus.Member(peer: peers[index].peer, state: state, slotsOwned: slots[index] ?? 0)
+        }
+        return ClusterStatus(node: own.id, members: members.sorted { $0.peer.id < $1.peer.id })
+    }
+}
+
+extension Peers.Member {
+    /// The state as operators read it.
+    var memberState: NodeStatistics.MemberState {
+        switch state {
+        case .alive: isDraining ? .draining : .alive
+        case .suspect: .suspect
+        case .dead: .dead
+        case .left: .left
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import PresenceWire
+
+/// The nodes that this node knows, by ``PeerIndex``: their addresses, states and generations.
+///
+/// Index 0 is this node. The index of a removed peer is given to the next new one.
+struct Peers: RandomAccessCollection {
+    /// What this node knows of one node.
+    struct Member {
+        /// Its address, and the process that runs there.
+        var peer: Peer { didSet { ringID = Placement.id(of: peer) } }
+        /// Its share of ``Placement/id``.
+        private(set) var ringID: UInt64
+        var state = MemberState.left
+        /// It has been a member since this node started, or before.
+        var wasMember = false
+        /// It gives its slots away and will end; it is a gateway until then.
+        var isDraining = false
+        /// The version of its row on this node's disk; of a node that was never a member, the time when this node met it.
+        var noted: Version
+        /// The index is free.
+        fileprivate(set) var isVacant = false
+
+        init(peer: Peer, state: MemberState = .left, noted: Version = .zero) {
+            (self.peer, self.state, self.noted) = (peer, state, noted)
+            ringID = Placement.id(of: peer)
+        }
+
+        /// It is a member: alive, or suspect.
+        var isAlive: Bool { state.isLive }
+        /// It ended on purpose, and does not count towards a majority.
+        var hasLeft: Bool { state == .left }
+    }
+
+    private var members: [Member]
+    private var byID: [NodeID: PeerIndex]
+    /// The peers by ``Peer/versionNode``, as relays name them.
+    private var byNumber: [UInt32: PeerIndex]
+    private var vacant: [PeerIndex] = []
+
+    init(own: Peer) {
+        members = [Member(peer: own, state: .alive)]
+        byID = [own.id: 0]
+        byNumber = [own.versionNode: 0]
+    }
+
+    // MARK: Lookup
+
+    var startIndex: PeerIndex { 0 }
+    var endIndex: PeerIndex { members.count }
+
+    subscript(peer: PeerIndex) -> Member {
+        _read { yield members[peer] }
+        _modify { yield &members[peer] }
+    }
+
+    func index(of id: NodeID) -> PeerIndex? { byID[id] }
+
+    func index(ofNumber number: UInt32) -> PeerIndex? { byNumber[number] }
+
+    /// Nodes known, this node included.
+    var knownCount: Int { byID.count }
+
+    /// Adds a node, or returns where it is.
+    mutating func insert(_ peer: Peer, noted: @autoclosure () -> Version) -> (index: PeerIndex, isNew: Bool) {
+        if let index = byID[peer.id] { return (index, false) }
+        let member = Member(peer: peer, noted: noted())
+        let index = vacant.popLast() ?? members.count
+        if index == members.count { members.append(member) } else { members[index] = member }
+        byID[peer.id] = index
+        byNumber[peer.versionNode] = index
+        return (index, true)
+    }
+
+    /// Removes a node; the next new one gets its index.
+    mutating func remove(_ index: PeerIndex) {
+        let peer = members[index].peer
+        byID[peer.id] = nil
+        if byNumber[peer.versionNode] == index { byNumber[peer.versionNode] = nil }
+        members[index] = Member(peer: peer)
+        members[index].isVacant = true
+        vacant.append(index)
+    }
+
+    // MARK: All together
+
+    /// The other nodes.
+    var others: Range<PeerIndex> { 1..<members.count }
+
+    /// The other members.
+    var alive: [PeerIndex] { others.filter { members[$0].isAlive } }
+
+    /// Another node is alive.
+    var hasAlive: Bool { others.contains { members[$0].isAlive } }
+
+    /// Another node is alive and does not drain: it can take this node's slots and clients.
+    var othersStay: Bool { others.contains { members[$0].isAlive && !members[$0].isDraining } }
+
+    /// Members that are dead and have not been removed.
+    var missedCount: Int { others.count { members[$0].wasMember && members[$0].state == .dead } }
+
+    /// This node and the nodes that it reaches are more than half of the members: no larger side of a split has changes unknown here.
+    var isMajority: Bool { side.count * 2 > side.of }
+
+    /// The nodes on this side of a split are fewer than half of the members.
+    var isMinority: Bool { side.count * 2 < side.of }
+
+    /// The nodes on this node's side, of all that have not left.
+    private var side: (count: Int, of: Int) {
+        let known = others.count { members[$0].wasMember && members[$0].state != .left }
+        return (known - missedCount + 1, known + 1)
+    }
+
+    /// A change must be on a second disk: not in a cluster of one node without dead members. A node that drained and is gone does not count.
+    var isReplicated: Bool {
+        others.contains {
+            let member = members[$0]
+            return member.wasMember && member.state != .left && (!member.isDraining || member.state.isLive)
+        }
+    }
+
+    /// The ``Placement/id`` and the count of the nodes that are alive, and of those among them that stay.
+    ///
+    /// - Parameter isDraining: whether this node drains.
+    func ringIDs(isDraining: Bool) -> (alive: (id: UInt64, count: Int), staying: (id: UInt64, count: Int)) {
+        var alive = (id: UInt64(0), count: 0)
+        var staying = alive
+        for index in members.indices where index == 0 || members[index].state.isLive {
+            let id = members[index].ringID
+            alive = (alive.id ^ id, alive.count + 1)
+            let stays = index == 0 ? !isDraining : !members[index].isDraining
+            if stays { staying = (staying.id ^ id, staying.count + 1) }
+        }
+        return (alive, staying)
+    }
+
+    /// The nodes that are to hold slots.
+    ///
+    /// When all drain they go on together. Each for itself would take the same users, and write to one disk.
+    func ringMembers(isDraining: Bool) -> [Ring.Member] {
+        let alive = members.indices.filter { $0 == 0 || members[$0].isAlive }
+        let staying = alive.filter { $0 == 0 ? !isDraining : !members[$0].isDraining }
+        return (staying.isEmpty ? alive : staying).map { Ring.Member(id: members[$0].peer.id, weight: Int(members[$0].peer.weight)) }
+    }
+
+    /// Traps when the indexes and the table differ.
+    func checkInvariants() {
+        precondition(byID.count + vacant.count == members.count, "each index is known by an ID or vacant")
+        // order does not matter: each is looked at for itself.
+        for (id, index) in byID { precondition(members[index].peer.id == id && !members[index].isVacant, "the index of \(id) is its own") }
+        precondition(members[0].state == .alive, "this node is alive")
+    }
+}

@@ -1,0 +1,169 @@
+import PresenceWire
+
+/// Facts on more than one disk: each row goes from its owner to the slot's replicas, and an answer waits for one of them (2 of 3).
+struct Replication {
+    /// Acknowledgements that wait at a time. Beyond it the oldest call that this node knows nothing about is answered 50001.
+    private static let heldMax = 10_000
+
+    private(set) var writes = PendingWrites()
+    private(set) var disk = DiskHealth()
+    private(set) var lease = ClockLease()
+    /// The disk may hold something of the users of these slots.
+    private(set) var writtenSlots = SlotSet()
+    /// Barriers that other nodes asked for while views here could be outdated (``PendingWrites/Write/witnessTicket``).
+    private var heldBarriers: [(peer: PeerIndex, ticket: UInt64)] = []
+
+    // MARK: Refusals
+
+    /// Why a change of `user` cannot be made durable now; nil when it can. Nothing is changed then.
+    func refusalOfChange(of user: UserID, _ cluster: borrowing Cluster) -> Refusal? {
+        if disk.isFailing { return .notDurable }
+        return !cluster.peers.isReplicated || !cluster.replicas(of: user).isEmpty ? nil : .notReplicated
+    }
+
+    // MARK: Writing
+
+    /// The disk holds a row of this slot.
+    mutating func noteWritten(_ slot: Slot) { writtenSlots.insert(slot) }
+
+    private mutating func noteWritten(_ rows: [Row]) { for row in rows where row.kind.isOfUser { noteWritten(row.user.slot) } }
+
+    /// Hands what the machines wrote to the disk and to the replicas, under one ticket; bulk rows under a ticket of their own.
+    ///
+    /// - Returns: the ticket of the disk; nil if there was nothing.
+    @discardableResult mutating func persist(_ cluster: inout Cluster, at now: Now) -> UInt64? {
+        persistBulk(&cluster)
+        guard
+            !cluster.outbox.rows.isEmpty || !cluster.outbox.answersWhenStored.isEmpty
+                || !cluster.outbox.acknowledgementsWhenStored.isEmpty
+        else { return nil }
+        let ticket = cluster.nextTicket()
+        let hasAnswers = !cluster.outbox.answersWhenStored.isEmpty
+        let owned = cluster.outbox.rows.filter {
+            ($0.kind.isOfUser || ($0.kind.isForAll && hasAnswers)) && cluster.owner(of: $0.user) == 0
+        }
+        var write = PendingWrites.Write(
+            ticket: ticket, replicaTicket: ticket, answers: cluster.outbox.answersWhenStored,
+            interests: cluster.outbox.interestsWhenStored, acknowledgements: cluster.outbox.acknowledgementsWhenStored,
+            rows: hasAnswers ? owned : [], deadline: now.instant + cluster.settings.replicationTimeout)
+        if hasAnswers, cluster.peers.isReplicated { write.needs = PendingWrites.needs(of: owned) { cluster.replicas(of: $0) } }
+        replicate(owned, ticket: hasAnswers ? ticket : 0, &cluster)
+        // On a link deltas go before messages: a node that answers this has read the deltas.
+        if cluster.outbox.needsWitnesses {
+            write.witnessTicket = cluster.nextTicket()
+            write.witnesses = cluster.peers.alive
+        }
+        cluster.outbox.needsWitnesses = false
+        for peer in write.witnesses { cluster.send(.replicate(ticket: write.witnessTicket, []), to: peer) }
+        writes.add(write)
+        noteWritten(cluster.outbox.rows)
+        cluster.outbox.effects.append(.persist(cluster.outbox.rows, ticket: ticket, isUrgent: true))
+        cluster.outbox.rows.removeAll(keepingCapacity: true)
+        cluster.outbox.answersWhenStored.removeAll(keepingCapacity: true)
+        cluster.outbox.interestsWhenStored.removeAll(keepingCapacity: true)
+        cluster.outbox.acknowledgementsWhenStored.removeAll(keepingCapacity: true)
+        return ticket
+    }
+
+    private mutating func persistBulk(_ cluster: inout Cluster) {
+        guard !cluster.outbox.rowsInBulk.isEmpty || cluster.ownership.transfer.writing == .due else { return }
+        let ticket = cluster.nextTicket()
+        if cluster.ownership.transfer.writing == .due { cluster.ownership.withTransfer(.present) { $0.write(with: ticket) } }
+        replicate(cluster.outbox.rowsInBulk.filter { $0.kind.isOfUser && cluster.owner(of: $0.user) == 0 }, ticket: 0, &cluster)
+        noteWritten(cluster.outbox.rowsInBulk)
+        cluster.outbox.effects.append(.persist(cluster.outbox.rowsInBulk, ticket: ticket, isUrgent: false))
+        cluster.outbox.rowsInBulk.removeAll(keepingCapacity: true)
+    }
+
+    /// Sends rows to the replicas of their users, also by the ring that is prepared: when that ring holds, nothing is left to fetch.
+    func replicate(_ rows: [Row], ticket: UInt64, _ cluster: inout Cluster) {
+        guard cluster.peers.count > 1 else { return }
+        var groups: [[Row]] = Array(repeating: [], count: cluster.peers.count)
+        for row in rows { for peer in cluster.replicas(of: row).joined() { groups[peer].append(row) } }
+        for (peer, rows) in groups.enumerated() where !rows.isEmpty { cluster.send(.replicate(ticket: ticket, rows), to: peer) }
+        replicateAhead(rows, &cluster)
+    }
+
+    private func replicateAhead(_ rows: [Row], _ cluster: inout Cluster) {
+        guard let next = cluster.ownership.next else { return }
+        var groups: [[Row]] = Array(repeating: [], count: cluster.peers.count)
+        for row in rows where row.kind.isOfUser {
+            for peer in next.replicas(of: row.user) where !cluster.placement.isKept(row.user.slot, by: peer) { groups[peer].append(row) }
+        }
+        for (peer, rows) in groups.enumerated() where !rows.isEmpty { cluster.send(.replicate(ticket: 0, rows), to: peer) }
+    }
+
+    /// The ring has changed: writes that wait for replicas go to the new ones, and wait for dead nodes no longer. Returns what this completes.
+    mutating func replan(_ cluster: inout Cluster) -> [PendingWrites.Outcome] {
+        for write in writes.replan(nextTicket: { cluster.nextTicket() }, { cluster.replicas(of: $0) }) {
+            replicate(write.rows, ticket: write.replicaTicket, &cluster)
+        }
+        return writes.forget { !cluster.peers[$0].isAlive }
+    }
+
+    /// Deletes from the disk the slots for which `isNotKept` holds.
+    mutating func discard(where isNotKept: (Slot) -> Bool, _ outbox: inout Outbox) {
+        outbox.discarded += writtenSlots.take(where: isNotKept)
+    }
+
+    // MARK: Answers of disks
+
+    /// The disk has finished with a ticket.
+    mutating func stored(_ ticket: UInt64, isDurable: Bool, _ settings: CoreSettings, at now: Now) {
+        disk.note(isDurable: isDurable, retryAfter: settings.diskRetryInterval, at: now)
+        lease.stored(ticket, isDurable: isDurable)
+    }
+
+    /// Completes the write of a ticket. Returns what is to be sent.
+    mutating func complete(_ ticket: UInt64, isDurable: Bool) -> PendingWrites.Outcome? { writes.stored(ticket, isDurable: isDurable) }
+
+    /// A replica has the rows of a ticket on its disk, or has acknowledged a barrier.
+    mutating func onReplicated(_ ticket: UInt64, from peer: PeerIndex) -> PendingWrites.Outcome? { writes.replicated(ticket, by: peer) }
+
+    /// Ends the writes that have waited for too long. Called at every tick.
+    mutating func overdue(at now: Now) -> [PendingWrites.Outcome] { writes.overdue(at: now.instant) }
+
+    /// Tries a disk that takes nothing. Called at every tick.
+    mutating func retryDisk(_ cluster: inout Cluster, at now: Now) {
+        guard disk.takeRetry(after: cluster.settings.diskRetryInterval, at: now) else { return }
+        cluster.outbox.effects.append(.persist([], ticket: cluster.nextTicket(), isUrgent: true))
+    }
+
+    // MARK: Barriers
+
+    /// Acknowledges rows of another node once they are on disk.
+    ///
+    /// A node that may show outdated records has not read the change that a barrier, which has no rows, asks about: that change may have been
+    /// lost with a link. Its acknowledgement waits for ``releaseBarriers(staleCount:_:)``.
+    mutating func acknowledge(_ ticket: UInt64, to peer: PeerIndex, isBarrier: Bool, staleCount: Int, _ outbox: inout Outbox) {
+        if isBarrier, staleCount > 0, heldBarriers.count < Self.heldMax { return heldBarriers.append((peer, ticket)) }
+        outbox.acknowledgementsWhenStored.append((peer, ticket))
+    }
+
+    /// Acknowledges the held barriers once no view here is outdated.
+    mutating func releaseBarriers(staleCount: Int, _ outbox: inout Outbox) {
+        if staleCount == 0 { outbox.acknowledgementsWhenStored += heldBarriers.takeAll() }
+    }
+
+    // MARK: The clock's lease
+
+    /// Writes a new bound of the version clock in time.
+    ///
+    /// - Parameter clock: the version clock.
+    mutating func renewLease(clock: Milliseconds, _ cluster: inout Cluster, at now: Now) {
+        guard lease.isDue(clock: clock, at: now) else { return }
+        cluster.outbox.rows.append(lease.next(of: cluster.own.id, clock: clock, at: now))
+        lease.await(persist(&cluster, at: now))
+    }
+
+    /// Writes the first bound of a process at once, before any message is sent.
+    ///
+    /// - Parameter isKept: puts a row on disk at once, and says whether it is there.
+    mutating func beginLease(clock: Milliseconds, _ cluster: Cluster, at now: Now, isKept: (Row) -> Bool) {
+        if isKept(lease.next(of: cluster.own.id, clock: clock, at: now)) {
+            lease.keep()
+        } else {
+            disk.note(isDurable: false, retryAfter: cluster.settings.diskRetryInterval, at: now)
+        }
+    }
+}

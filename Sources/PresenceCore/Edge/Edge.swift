@@ -1,0 +1,309 @@
+import PresenceWire
+
+/// What this node does for its clients: the sessions and the views of its gateways, and what their users' owners know of them.
+package struct Edge {
+    /// What a peer is to be told of this node's sessions and views.
+    private struct PeerState {
+        /// Counts the registrations sent to it.
+        var epoch: UInt64 = 0
+        /// What is still to be sent when there is room on the link.
+        var registrations = Registrations()
+    }
+
+    var fanOut: FanOut
+    var sessions = LocalSessions()
+    /// How far this node has what each peer has written, and the records that pass through other nodes.
+    var relays = RelayTree()
+    /// Compares what is watched and hosted here with what the owners know.
+    var comparison = ViewComparison()
+    private var peers = [PeerState()]
+    /// Users whose owner said that it does not decide about them: they are registered again soon.
+    private(set) var misrouted: [UserID] = []
+    private var misroutedRetryAt = Instant.farFuture
+    /// Everything shown here is complete up to then.
+    private(set) var position: Milliseconds = 0
+    /// Sessions opened on this node.
+    private(set) var loginsCount: UInt64 = 0
+
+    /// Most users of one registration: some 20 KiB without records.
+    private static let watchesMax = 500
+
+    init(settings: CoreSettings) { fanOut = FanOut(settings: settings) }
+
+    /// The number of the last registration sent to a peer.
+    func epoch(of peer: PeerIndex) -> UInt64 { peers[peer].epoch }
+
+    /// Everything has been said to a peer, and the peer has answered.
+    func isSettled(_ peer: PeerIndex) -> Bool { peers[peer].registrations.isEmpty && !peers[peer].registrations.isComparing }
+
+    /// Every registration has been answered.
+    package var isComplete: Bool { fanOut.unconfirmedCount == 0 && misrouted.isEmpty }
+
+    // MARK: Peers
+
+    /// A node has got an index.
+    mutating func add(_ peer: PeerIndex) {
+        if peer == peers.count { peers.append(PeerState()) } else { peers[peer] = PeerState() }
+        relays.add(peer)
+    }
+
+    /// The link to a peer is new or gone.
+    mutating func reset(_ peer: PeerIndex) {
+        peers[peer].registrations.reset()
+        relays.forgetNames(of: peer)
+    }
+
+    // MARK: Gateways
+
+    /// A gateway of this node sends something.
+    mutating func receive(_ message: GatewayMessage, from gateway: Int, _ owner: Owner, _ cluster: inout Cluster, at now: Now) {
+        switch message {
+        case .open(let attach):
+            loginsCount += 1
+            sessions.open(attach, gateway: gateway)
+            cluster.send(.attach(attach), toOwnerOf: attach.user)
+        case .close(let detach):
+            sessions.close(detach.session, of: detach.user)
+            cluster.send(.detach(detach), toOwnerOf: detach.user)
+        case .subscribe(let users):
+            let (new, deliveries) = fanOut.want(users, gateway: gateway)
+            register(new, owner, &cluster)
+            for delivery in deliveries { cluster.deliver(delivery) }
+        case .release(let users):
+            fanOut.unwant(users, gateway: gateway, at: now)
+        }
+    }
+
+    /// Ends the views that no client has wanted for a while. Called at every tick.
+    mutating func sweep(_ cluster: inout Cluster, at now: Now) {
+        let dropped = fanOut.sweep(at: now)
+        for (peer, users) in cluster.placement.grouped(dropped) { cluster.send(.unwatch(users), to: peer) }
+    }
+
+    /// An owner has ended a session.
+    mutating func onEnd(_ session: SessionID, of user: UserID, _ reason: String, _ cluster: inout Cluster) {
+        sessions.end(session, of: user)
+        cluster.tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
+    }
+
+    /// Ends the sessions of users who were kicked.
+    mutating func endSessions(of users: [UserID]) {
+        for user in users { for attach in sessions.sessions(of: user) { sessions.end(attach.session, of: user) } }
+    }
+
+    /// An owner says what it knows of users who are watched here.
+    mutating func onWatched(_ watched: [Watched], _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        for one in watched where owner.accepts(one.record?.version ?? .zero, at: now) {
+            if let delivery = fanOut.receive(one, at: owner.clock.milliseconds(at: now.wall)) { cluster.deliver(delivery) }
+        }
+    }
+
+    /// Moves the time up to which everything shown here is complete: the oldest proof of life among the members.
+    ///
+    /// It stays while registrations are open. Events carry it as their ID, so that a resumed stream misses nothing.
+    mutating func updatePosition(durable: Milliseconds, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        // While a ring is being computed, no node has been asked yet for what a dead member had written.
+        guard cluster.ownership.isInForce, cluster.ownership.incompleteSince == nil else { return }
+        guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, cluster.peers.isMajority else { return }
+        var oldest: Milliseconds?
+        for peer in cluster.peers.others where cluster.peers[peer].isAlive { oldest = min(oldest ?? .max, relays.knownUpTo(peer)) }
+        let reached = min(oldest ?? now.wall, now.wall, durable)
+        guard reached > position else { return }
+        position = reached
+        fanOut.completeUpTo = reached
+        // The wall clock may go back. What is written here from now on is newer all the same.
+        owner.clock.observe(Version(milliseconds: position, counter: 0, node: 0))
+        cluster.tell(.position(position))
+    }
+
+    // MARK: Registrations
+
+    /// Registers users that this node begins to watch with their owners, one message an owner.
+    mutating func register(_ users: [UserID], _ owner: Owner, _ cluster: inout Cluster) {
+        for (peer, users) in cluster.placement.grouped(users) {
+            if mayKnowLess(peer, cluster) {
+                for user in users { peers[peer].registrations.append(viewOf: user) }
+                fill(peer, owner, &cluster)
+                continue
+            }
+            for start in stride(from: 0, to: users.count, by: Self.watchesMax) {
+                let part = users[start..<min(start + Self.watchesMax, users.count)]
+                cluster.send(.watch(part.compactMap { fanOut.watch(for: $0, withRecord: false) }), to: peer)
+            }
+        }
+    }
+
+    /// Registers the sessions and views whose users `isMoved` holds for.
+    mutating func reregister(where isMoved: (UserID) -> Bool, _ owner: Owner, _ cluster: inout Cluster) {
+        reregister(sessionsOf: sessions.reregister(where: isMoved), viewsOf: fanOut.unconfirm(where: isMoved), owner, &cluster)
+    }
+
+    private mutating func reregister(_ users: [UserID], _ owner: Owner, _ cluster: inout Cluster) {
+        reregister(
+            sessionsOf: users.filter { sessions.reregister($0) }, viewsOf: users.filter { fanOut.unconfirm($0) }, owner, &cluster)
+    }
+
+    private mutating func reregister(
+        sessionsOf hosted: [UserID], viewsOf watched: [UserID], _ owner: Owner, _ cluster: inout Cluster
+    ) {
+        var isTouched = [Bool](repeating: false, count: cluster.peers.count)
+        for user in hosted {
+            let peer = cluster.owner(of: user)
+            isTouched[peer] = true
+            peers[peer].registrations.append(sessionsOf: user)
+        }
+        for user in watched {
+            let peer = cluster.owner(of: user)
+            isTouched[peer] = true
+            peers[peer].registrations.append(viewOf: user)
+        }
+        for peer in cluster.peers.indices where isTouched[peer] { fill(peer, owner, &cluster) }
+    }
+
+    /// Asks `peer` what it knows that this node hosts of its users, to register what differs (``onRegistered(_:epoch:from:_:_:)``).
+    ///
+    /// Messages on the links between the two nodes may be lost. Until the answer nothing shown of the peer's users counts as the newest.
+    mutating func resync(_ peer: PeerIndex, _ cluster: inout Cluster) {
+        let placement = cluster.placement
+        peers[peer].epoch += 1
+        peers[peer].registrations.compare(epoch: peers[peer].epoch, ring: placement.id)
+        let isOwned = { (slot: Slot) in placement.owner(of: slot) == peer }
+        sessions.reregister(slots: isOwned)
+        fanOut.unconfirm(slots: isOwned)
+        cluster.send(.requestRegistered(epoch: peers[peer].epoch, ring: placement.id), to: peer)
+    }
+
+    /// Registers all that this node hosts of a peer's users in some ranges of slots; what is not named has ended.
+    mutating func resync(_ peer: PeerIndex, ranges: SlotRanges, _ owner: Owner, _ cluster: inout Cluster) {
+        let placement = cluster.placement
+        peers[peer].epoch += 1
+        peers[peer].registrations.begin(epoch: peers[peer].epoch)
+        cluster.send(.beginSync(epoch: peers[peer].epoch, ranges: ranges), to: peer)
+        let isConcerned = { (slot: Slot) in placement.owner(of: slot) == peer && ranges.contains(slot) }
+        for user in sessions.reregister(slots: isConcerned) { peers[peer].registrations.append(sessionsOf: user) }
+        for user in fanOut.unconfirm(slots: isConcerned) { peers[peer].registrations.append(viewOf: user) }
+        fill(peer, owner, &cluster)
+    }
+
+    /// An owner says what it knows that this node watches and hosts; the rest is registered with it.
+    ///
+    /// Only the answer to the last question on the present links counts: nothing was lost before it.
+    mutating func onRegistered(_ hashes: [UInt64], epoch: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+        guard let ring = peers[peer].registrations.compared(epoch: epoch) else { return }
+        let placement = cluster.placement
+        let isComparable = ring == placement.id && hashes.count == Message.digestRangesCount
+        let differing = isComparable ? rangesUnlike(hashes, of: peer, by: placement) : .all
+        let isEqual = { (slot: Slot) in placement.owner(of: slot) == peer && !differing.contains(slot) }
+        sessions.confirm(slots: isEqual)
+        for delivery in fanOut.confirm(slots: isEqual) { cluster.deliver(delivery) }
+        if !differing.isEmpty { resync(peer, ranges: differing, owner, &cluster) }
+    }
+
+    /// The ranges of slots of which this node watches or hosts something else of a peer's users.
+    private func rangesUnlike(_ hashes: [UInt64], of peer: PeerIndex, by placement: Placement) -> SlotRanges {
+        let isOwned = { (slot: Slot) in placement.owner(of: slot) == peer }
+        var ranges = SlotRanges()
+        for (range, hash) in hashes.enumerated() {
+            let slots = SlotRanges.slots(of: range)
+            let own = fanOut.fullHash(of: slots, where: isOwned) ^ sessions.fullHash(of: slots, where: isOwned)
+            if own != hash { ranges.insert(range) }
+        }
+        return ranges
+    }
+
+    /// The owner of a user owes a peer the list of the user's subscriptions.
+    mutating func owe(listOf user: UserID, to peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+        if peer == 0 { return cluster.send(.interest(owner.list(of: user)), to: 0) }
+        guard cluster.links.isUp(peer) else { return }
+        peers[peer].registrations.append(listOf: user)
+        fill(peer, owner, &cluster)
+    }
+
+    /// Adds the views of users to what a peer is to be told.
+    mutating func append(viewsOf users: [UserID], to peer: PeerIndex) {
+        for user in users { peers[peer].registrations.append(viewOf: user) }
+    }
+
+    /// Sends what a peer is to be told, as long as there is room on its link.
+    mutating func fill(_ peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+        guard !peers[peer].registrations.isEmpty else { return }
+        guard cluster.links.isUp(peer) else { return peers[peer].registrations.reset() }
+        var watches: [Watch] = []
+        var bytesCount = 0
+        let isBehind = mayKnowLess(peer, cluster)
+        while peer == 0 || cluster.links[peer].hasRoom, let next = peers[peer].registrations.next() {
+            switch next {
+            case .sessions(let user): if cluster.owner(of: user) == peer { attach(user, to: peer, &cluster) }
+            case .view(let user):
+                guard cluster.owner(of: user) == peer, var watch = fanOut.watch(for: user, withRecord: true) else { continue }
+                if isBehind, case let kept = owner.record(of: user), kept.version > watch.held { watch.record = kept }
+                watches.append(watch)
+                bytesCount += watch.record?.privacy?.bytesCount ?? 0
+                guard watches.count == Self.watchesMax || bytesCount > Link.batchBytesTarget else { continue }
+                flush(&watches, to: peer, &cluster)
+                bytesCount = 0
+            case .list(let user): if cluster.decides(user) { cluster.send(.interest(owner.list(of: user)), to: peer) }
+            case .end(let epoch):
+                flush(&watches, to: peer, &cluster)
+                cluster.send(.endSync(epoch: epoch), to: peer)
+            }
+        }
+        flush(&watches, to: peer, &cluster)
+    }
+
+    private func flush(_ watches: inout [Watch], to peer: PeerIndex, _ cluster: inout Cluster) {
+        if !watches.isEmpty { cluster.send(.watch(watches), to: peer) }
+        watches.removeAll(keepingCapacity: true)
+    }
+
+    private func attach(_ user: UserID, to peer: PeerIndex, _ cluster: inout Cluster) {
+        for var attach in sessions.sessions(of: user) {
+            attach.record = fanOut.recordHeld(of: user)
+            cluster.send(.attach(attach), to: peer)
+        }
+    }
+
+    /// Whether a peer has not confirmed yet that everything this node offered is on its disk.
+    ///
+    /// What this node keeps, and sent when it was the owner, may then be newer than the peer's answer.
+    private func mayKnowLess(_ peer: PeerIndex, _ cluster: borrowing Cluster) -> Bool {
+        peer != 0 && !cluster.ownership.transfer.isComplete(at: peer)
+    }
+
+    // MARK: Misrouted users
+
+    /// The owner of users says that it does not decide: its ring or this node's is about to change, or rows are missing.
+    mutating func onMisrouted(_ users: [UserID], from peer: PeerIndex, _ cluster: borrowing Cluster, at now: Now) {
+        // The users of another owner were registered with it when the ring changed here.
+        let waiting = users.filter { cluster.owner(of: $0) == peer }
+        if !waiting.isEmpty { misroutedRetryAt = min(misroutedRetryAt, now.instant + cluster.settings.retryInterval) }
+        misrouted += waiting
+    }
+
+    /// A peer decides now about all that it owns: what it sent back is registered again.
+    mutating func retryMisrouted(by peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+        let (users, placement) = (misrouted.takeAll(), cluster.placement)
+        misrouted = users.filter { placement.owner(of: $0) != peer }
+        reregister(Self.distinct(users.filter { placement.owner(of: $0) == peer }), owner, &cluster)
+    }
+
+    /// Registers misrouted users again when it is time. Called at every tick.
+    mutating func retryMisrouted(_ owner: Owner, _ cluster: inout Cluster, at now: Now) {
+        guard misroutedRetryAt <= now.instant else { return }
+        misroutedRetryAt = .farFuture
+        reregister(Self.distinct(misrouted.takeAll()), owner, &cluster)
+    }
+
+    /// The ring has changed: the users for whom `isMoved` holds are registered with their new owner.
+    mutating func dropMisrouted(where isMoved: (UserID) -> Bool) { misrouted.removeAll(where: isMoved) }
+
+    private static func distinct(_ users: [UserID]) -> [UserID] {
+        var known: Set<UserID> = []
+        return users.filter { known.insert($0).inserted }
+    }
+}
+
+extension Cluster {
+    /// Hands a record to the gateways that want it.
+    mutating func deliver(_ delivery: FanOut.Delivery) { tell(.deliver(delivery.record), mask: delivery.mask) }
+}

@@ -1,0 +1,148 @@
+import PresenceWire
+
+/// Records that many nodes watch: their owner sends them to a few nodes, and each of these passes them on to its share.
+struct RelayTree {
+    /// What is known of one peer.
+    private struct PeerState {
+        /// Everything that the peer had written up to here has arrived.
+        var knownUpTo: Milliseconds = 0
+        var relays = Relays()
+        /// Records that it has sent, believed or not.
+        var deltasReceived: UInt64 = 0
+    }
+
+    private var peers = [PeerState()]
+    private(set) var counters = RelayCounters()
+
+    /// Everything that a peer had written up to here has arrived.
+    func knownUpTo(_ peer: PeerIndex) -> Milliseconds { peers[peer].knownUpTo }
+
+    /// Records that a peer has sent.
+    func deltasReceived(from peer: PeerIndex) -> UInt64 { peers[peer].deltasReceived }
+
+    /// See ``Relays/namedFrom``.
+    func namedFrom(_ peer: PeerIndex) -> Version? { peers[peer].relays.namedFrom }
+
+    /// A node has got an index.
+    mutating func add(_ peer: PeerIndex) {
+        if peer == peers.count { peers.append(PeerState()) } else { peers[peer] = PeerState() }
+    }
+
+    /// The link to a peer is new or gone.
+    mutating func forgetNames(of peer: PeerIndex) { peers[peer].relays.forgetNames() }
+
+    /// A peer has died or was restarted: nothing is known of what it writes.
+    mutating func lose(_ peer: PeerIndex) {
+        peers[peer].knownUpTo = 0
+        peers[peer].relays = Relays()
+    }
+
+    // MARK: Sending
+
+    /// Sends a record of this node's to the nodes that watch it.
+    mutating func publish(_ record: Record, to watchers: [PeerIndex], _ owner: Owner, _ cluster: inout Cluster, at now: Now) {
+        if watchers.first == 0 { cluster.send(.delta(record), to: 0) }
+        let others = watchers.filter { $0 != 0 && cluster.links.isUp($0) }
+        // Nobody who may not see the user may be shown it any more, also on a node that has not registered its view yet. The owner sends such
+        // a record to every node itself, because the answer waits for all of them.
+        if record.changesPrivacy { return cluster.peers.others.forEach { cluster.send(.delta(record), to: $0) } }
+        let sentCount = spread(record, to: others, &cluster)
+        guard sentCount < others.count, let user = owner.index(ofKnown: record.user) else { return }
+        // A new owner may publish a record later than it was written. Until then the peer must not believe that it has everything.
+        let knownSince = min(record.knownSince, owner.clock.milliseconds(at: now.wall))
+        let changedAt = Version(milliseconds: max(record.version.milliseconds, knownSince), counter: 0, node: 0)
+        for peer in others { peers[peer].relays.append(user, changedAt: changedAt) }
+    }
+
+    /// Sends a record to `targets`; of many targets to some, each with a share of the others.
+    ///
+    /// The tree is drawn from the user and the version, so that the load spreads.
+    ///
+    /// - Returns: how many nodes it was sent to.
+    @discardableResult
+    private mutating func spread(_ record: Record, to targets: [PeerIndex], _ cluster: inout Cluster) -> Int {
+        let count = cluster.settings.relayAbove
+        guard targets.count > count else {
+            for peer in targets { cluster.send(.delta(record), to: peer) }
+            return targets.count
+        }
+        var random = SplitMix64(seed: ViewDigest.hash(of: record.user, record.version))
+        var order = targets
+        order.shuffle(using: &random)
+        // A suspect node may be gone: it passes nothing on while there are others.
+        order = order.filter { cluster.peers[$0].state == .alive } + order.filter { cluster.peers[$0].state != .alive }
+        for first in 0..<count {
+            let share = stride(from: first + count, to: order.count, by: count).map { cluster.peers[order[$0]].peer.versionNode }
+            if !share.isEmpty { counters.sent += 1 }
+            cluster.send(share.isEmpty ? .delta(record) : .relay(record, targets: share), to: order[first])
+        }
+        return count
+    }
+
+    // MARK: Receiving
+
+    /// A record has come. Returns whether it could be believed.
+    mutating func onDelta(
+        _ record: Record, from peer: PeerIndex, _ fanOut: inout FanOut, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) -> Bool {
+        peers[peer].deltasReceived += 1
+        guard owner.accepts(record.version, at: now) else { return false }
+        if let delivery = fanOut.receive(record, at: owner.clock.milliseconds(at: now.wall)) { cluster.deliver(delivery) }
+        return true
+    }
+
+    /// A record has come that this node is to pass on.
+    mutating func onRelay(
+        _ record: Record, toPassOnTo numbers: [UInt32], from peer: PeerIndex, _ fanOut: inout FanOut, _ owner: inout Owner,
+        _ cluster: inout Cluster, at now: Now
+    ) {
+        guard onDelta(record, from: peer, &fanOut, &owner, &cluster, at: now) else { return }
+        let targets = numbers.compactMap { cluster.peers.index(ofNumber: $0) }.filter { $0 != 0 && cluster.links.isUp($0) }
+        counters.passedOn += 1
+        // The owner names the record to the nodes that do not get it, and they ask (``onRelayed(_:from:_:_:at:)``).
+        counters.dropped += UInt64(numbers.count - targets.count)
+        spread(record, to: targets, &cluster)
+    }
+
+    // MARK: Repair
+
+    /// Names to a peer the versions that others were to pass on to it.
+    mutating func nameRelayed(to peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+        let named = peers[peer].relays.takeUsers().compactMap { owner.users.version(of: $0) }
+        for start in stride(from: 0, to: named.count, by: Message.offerSlotsMax) {
+            cluster.send(.relayed(Array(named[start..<min(start + Message.offerSlotsMax, named.count)])), to: peer)
+        }
+    }
+
+    /// An owner names what others were to pass on. This node waits a little for what has not come, because it may be on its way.
+    mutating func onRelayed(_ slots: [SlotHash], from peer: PeerIndex, _ fanOut: FanOut, retryInterval: Duration, at now: Now) {
+        let missing = slots.filter { !fanOut.holds($0) }
+        if !missing.isEmpty { peers[peer].relays.miss(missing, until: now.instant + retryInterval) }
+    }
+
+    /// An owner has sent all that it had written up to here: by itself, or through the nodes whose records it has named.
+    mutating func onComplete(upTo milliseconds: Milliseconds, from peer: PeerIndex) {
+        peers[peer].relays.claimedUpTo = max(peers[peer].relays.claimedUpTo, milliseconds)
+        believe(peer)
+    }
+
+    /// Believes the claim of a peer if nothing that it named is missing.
+    mutating func believe(_ peer: PeerIndex) {
+        guard peers[peer].relays.missing.isEmpty else { return }
+        peers[peer].knownUpTo = max(peers[peer].knownUpTo, peers[peer].relays.claimedUpTo)
+    }
+
+    /// Whether records of a peer are missing that others were to pass on.
+    func isWaiting(for peer: PeerIndex) -> Bool { !peers[peer].relays.missing.isEmpty }
+
+    /// Gives up waiting for the records of a peer when they are overdue. Returns them, to ask their owner; nil while there is time.
+    mutating func takeOverdue(from peer: PeerIndex, _ fanOut: FanOut, at now: Now) -> [SlotHash]? {
+        let isOverdue = peers[peer].relays.deadline <= now.instant
+        let missing = peers[peer].relays.missing.filter { !fanOut.holds($0) }
+        peers[peer].relays.missing = isOverdue ? [] : missing
+        return isOverdue ? missing : nil
+    }
+
+    /// A record was asked of its owner because no node had passed it on.
+    mutating func countMissed() { counters.missed += 1 }
+}

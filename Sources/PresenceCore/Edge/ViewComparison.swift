@@ -1,0 +1,107 @@
+import PresenceWire
+
+/// Owners and gateways compare what is watched and hosted where.
+///
+/// Whatever was lost between them is repaired within ``CoreSettings/digestInterval``.
+struct ViewComparison {
+    /// Most digests that a node sends in a period. With more peers a digest covers more ranges.
+    private static let sentMax = 4_096
+
+    private var nextAt = Instant(nanoseconds: 0)
+    private var nextRange = 0
+    /// Digests sent.
+    private(set) var sentCount: UInt64 = 0
+    /// Ranges of other nodes' digests that differed from what is here.
+    private(set) var differences: UInt64 = 0
+
+    /// Sends every peer what this node knows that the peer watches and hosts, of the next ranges of slots. Called at every beat.
+    ///
+    /// One walk over the users of a range serves all peers. A digest leaves after all deltas that were queued before it.
+    mutating func sendDigests(_ owner: Owner, _ cluster: inout Cluster, at now: Now) {
+        guard let ranges = nextRanges(peersCount: cluster.peers.count, cluster.settings, at: now), cluster.ownership.acquiringCount == 0
+        else { return }
+        let linked = cluster.peers.alive.filter { cluster.links.isUp($0) }
+        guard !linked.isEmpty else { return }
+        let hashes = owner.users.viewHashes(of: ranges, peersCount: cluster.peers.count)
+        for peer in linked {
+            let own = Array(hashes[peer * ranges.count..<(peer + 1) * ranges.count])
+            cluster.send(.viewDigest(ring: cluster.placement.id, first: UInt8(ranges.lowerBound), own), to: peer)
+            sentCount += 1
+        }
+    }
+
+    /// The ranges whose turn it is: each has its turn once in ``CoreSettings/digestInterval``.
+    private mutating func nextRanges(peersCount: Int, _ settings: CoreSettings, at now: Now) -> Range<Int>? {
+        let total = Message.viewRangesCount
+        let together = min(max(1, total * peersCount / Self.sentMax), total)
+        let share = settings.digestInterval / total * together
+        if nextAt + settings.digestInterval < now.instant { nextAt = now.instant }
+        var count = 0
+        while nextAt <= now.instant, count < total {
+            nextAt += share
+            count += together
+        }
+        guard count > 0 else { return nil }
+        let first = nextRange
+        let end = min(first + count, total)
+        nextRange = end % total
+        return first..<end
+    }
+
+    /// Compares the digest of an owner with what is watched and hosted here. Returns the ranges to register again; nil for none.
+    mutating func differing(_ hashes: [UInt64], first: Int, own: (Int) -> UInt64) -> SlotRanges? {
+        var differing: SlotRanges?
+        var count: UInt64 = 0
+        for (offset, hash) in hashes.enumerated() where own(first + offset) != hash {
+            for fine in ViewDigest.fineRanges(of: first + offset) {
+                differing = differing ?? SlotRanges()
+                differing?.insert(fine)
+            }
+            count += 1
+        }
+        differences += count
+        return differing
+    }
+}
+
+extension Edge {
+    /// An owner says what it knows that this node watches and hosts: ranges that differ are registered again.
+    ///
+    /// A change under way is a false alarm, which costs an exchange and changes nothing.
+    mutating func onViewDigest(
+        _ hashes: [UInt64], first: Int, ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster
+    ) {
+        let placement = cluster.placement
+        guard ring == placement.id, first + hashes.count <= Message.viewRangesCount, cluster.links.isUp(peer) else { return }
+        // What is being registered is compared when it has been registered.
+        guard isSettled(peer), !cluster.links[peer].hasOverflowed else { return }
+        let isOwned = { (slot: Slot) in placement.owner(of: slot) == peer }
+        let differing = comparison.differing(hashes, first: first) { [fanOut, sessions] range in
+            let slots = ViewDigest.slots(of: range)
+            return fanOut.hash(of: slots, where: isOwned) ^ sessions.hash(of: slots, where: isOwned)
+        }
+        if let differing { resync(peer, ranges: differing, owner, &cluster) }
+    }
+
+    /// A peer asks what this node, the owner, knows that the peer watches and hosts. The answer leaves after everything sent before it.
+    func onRequestRegistered(epoch: UInt64, ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+        let isComparable = ring == cluster.placement.id && cluster.ownership.acquiringCount == 0
+        cluster.outbox.send(.registered(epoch: epoch, isComparable ? owner.users.registeredHashes(of: peer) : []), to: peer)
+    }
+
+    /// Asks the owners for the records that no node has passed on in time; until the answer they count as unknown. Called at every tick.
+    mutating func verifyRelayed(_ owner: Owner, _ cluster: inout Cluster, at now: Now) {
+        for peer in cluster.peers.indices where relays.isWaiting(for: peer) {
+            if let overdue = relays.takeOverdue(from: peer, fanOut, at: now) { ask(peer, for: overdue, owner, &cluster) }
+            relays.believe(peer)
+        }
+    }
+
+    private mutating func ask(_ peer: PeerIndex, for missing: [SlotHash], _ owner: Owner, _ cluster: inout Cluster) {
+        for slot in missing.map(\.slot) where cluster.placement.owner(of: slot) == peer {
+            relays.countMissed()
+            append(viewsOf: fanOut.unconfirm(slot), to: peer)
+        }
+        fill(peer, owner, &cluster)
+    }
+}

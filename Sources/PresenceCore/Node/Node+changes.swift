@@ -1,0 +1,272 @@
+import PresenceWire
+
+/// Changes of links, of members and of the ring: each machine takes its part, in order.
+extension Node {
+    // MARK: Links
+
+    /// The first message of this node on a connection that it has opened.
+    public mutating func greeting(at now: Now) -> Hello { cluster.greeting(at: now) }
+
+    /// Why a node that says `hello` is refused; nil when it is welcome.
+    public func refusal(of hello: Hello, at now: Now) -> String? { cluster.refusal(of: hello, driftMax: owner.clock.driftMax, at: now) }
+
+    /// A node has introduced itself on its link to this node, and its earlier links are void.
+    ///
+    /// A restarted node has lost all that it was told. It asks for it again once it can answer (``PresenceWire/Message/requestSync``).
+    public mutating func greeted(by hello: Hello, at now: Now) {
+        guard hello.sender.id != cluster.own.id else { return }
+        let peer = index(of: hello.sender, at: now)
+        guard cluster.links.accept(hello.connection, from: peer) else { return }
+        meet(hello, at: now)
+        run(at: now)
+    }
+
+    /// The link to a node is up, and the node said `hello` on it. Both sides send one another everything again.
+    public mutating func linked(to hello: Hello, at now: Now) {
+        guard hello.sender.id != cluster.own.id else { return }
+        let peer = index(of: hello.sender, at: now)
+        cluster.membership.reached(hello.sender.id)
+        edge.reset(peer)
+        cluster.links.open(to: peer)
+        meet(hello, at: now)
+        cluster.send(.requestSync, to: peer)
+        resync(peer, at: now)
+        SlotTransfer.renewOffers(to: peer, owner, &cluster)
+        // What was asked while there was no link is lost.
+        if !cluster.ownership.transfer.isReceived(from: peer) { cluster.send(.requestOffer, to: peer) }
+        run(at: now)
+    }
+
+    /// The link to a node is down; what waited for it is void.
+    public mutating func unlinked(from id: NodeID, evidence: Membership.LinkLoss, at now: Now) {
+        guard let peer = cluster.peers.index(of: id) else { return }
+        cluster.links.close(to: peer)
+        edge.reset(peer)
+        cluster.membership.unlinked(id, evidence: evidence, at: now)
+        followMembership(at: now)
+        run(at: now)
+    }
+
+    /// Nothing listens at the address of a node without a link; `card` is what was known of it when the attempt began.
+    public mutating func refused(by card: Peer, at now: Now) {
+        // A link that is up leads to another address, which counts.
+        guard let peer = cluster.peers.index(of: card.id), !cluster.links.isUp(peer) else { return }
+        cluster.membership.unlinked(card.id, evidence: .refused(generation: card.generation), at: now)
+        followMembership(at: now)
+        run(at: now)
+    }
+
+    private mutating func meet(_ hello: Hello, at now: Now) {
+        if cluster.givesWay(to: hello) { cluster.ownership.demote(.smallerSide) }
+        cluster.membership.learn(hello.sender, at: now)
+        for member in hello.members { cluster.membership.learn(member, at: now) }
+        cluster.membership.linked(hello.sender, at: now)
+        followMembership(at: now)
+    }
+
+    /// Sends a peer what all nodes keep, and asks what it knows of this node's sessions and views.
+    mutating func resync(_ peer: PeerIndex, at now: Now) {
+        cluster.send(facts.rows(owner), to: peer)
+        edge.resync(peer, &cluster)
+        calls.retry(to: peer, at: now)
+    }
+
+    /// Makes good a link whose queue was dropped because it was full: both sides send everything again, once there is room.
+    mutating func resyncOverflown(at now: Now) {
+        for peer in cluster.peers.others
+        where cluster.links.isUp(peer) && cluster.links[peer].hasOverflowed && cluster.links[peer].hasRoom {
+            cluster.links[peer].clearOverflow()
+            cluster.send(.requestSync, to: peer)
+            cluster.send(.requestOffer, to: peer)
+            resync(peer, at: now)
+            SlotTransfer.renewOffers(to: peer, owner, &cluster)
+        }
+    }
+
+    // MARK: Operators
+
+    /// Marks this node as about to end: the nodes that stay take its slots; it stays a gateway.
+    ///
+    /// A node that is alone drains, too. Otherwise a node that joins and drains before this node ends would give its slots back to this node,
+    /// and the slots would end with it.
+    ///
+    /// - Returns: ``Cluster/othersStay``.
+    public mutating func drain(at now: Now) -> Bool {
+        if !cluster.isDraining {
+            cluster.membership.drain(at: now)
+            followMembership(at: now)
+            membersChanged(at: now)
+            run(at: now)
+        }
+        return cluster.othersStay
+    }
+
+    /// The last message: this node ends on purpose, and does not count towards a majority any more.
+    public mutating func leave(at now: Now) {
+        cluster.membership.leave(at: now)
+        followMembership(at: now)
+        run(at: now)
+    }
+
+    /// What became of an operator's request to remove a member.
+    public enum Forgetting: Sendable {
+        /// The other nodes and the disks are told.
+        case forgotten
+        /// It is a member, or this node itself.
+        case alive
+        /// No node of that name was ever a member.
+        case unknown
+    }
+
+    /// Removes a dead member that will not come back.
+    ///
+    /// Until then it counts towards a majority, and changes wait for a second disk even on the last node.
+    public mutating func forget(_ id: NodeID, at now: Now) -> Forgetting {
+        guard let peer = cluster.peers.index(of: id), peer == 0 || cluster.peers[peer].wasMember else { return .unknown }
+        guard peer != 0, !cluster.peers[peer].isAlive else { return .alive }
+        cluster.membership.forget(cluster.peers[peer].peer, at: now)
+        followMembership(at: now)
+        run(at: now)
+        return .forgotten
+    }
+
+    // MARK: Members
+
+    /// Carries out what the membership wants.
+    mutating func followMembership(at now: Now) {
+        for effect in cluster.membership.takeEffects() {
+            switch effect {
+            case .send(let message, let id):
+                if let peer = cluster.peers.index(of: id) { cluster.send(.membership(message), to: peer) }
+            case .changed(let card, let state, let isDraining): follow(card, state, isDraining: isDraining, at: now)
+            case .connect(let card):
+                _ = index(of: card, at: now)
+                effects.append(.connect(card))
+            case .wasMissed: cluster.ownership.demote(.declaredDead)
+            case .superseded(let card): effects.append(.superseded(by: card))
+            }
+        }
+        membersChanged(at: now)
+    }
+
+    private mutating func follow(_ card: Peer, _ state: MemberState, isDraining: Bool, at now: Now) {
+        let peer = index(of: card, at: now)
+        let wasAlive = cluster.peers[peer].isAlive
+        let change = cluster.follow(card, state, isDraining: isDraining, at: peer)
+        if change.mustRelearn { owner.relearn(at: now) }
+        if change.isLost {
+            owner.peersLost([peer], at: now, into: &cluster.outbox)
+            reports.drop(from: peer)
+            cluster.ownership.lose(peer)
+            SlotTransfer.requestFromAll(owner, &cluster)
+            edge.relays.lose(peer)
+            calls.retry(to: peer, at: now)
+        }
+        cluster.greet(change)
+        if change.isNew, cluster.links.isUp(peer) { resync(peer, at: now) }
+        if change.isNoted { cluster.note(peer, version: owner.clock.next(at: now.wall)) }
+        if wasAlive != state.isLive { effects.append(.membership(card.id, isAlive: state.isLive)) }
+    }
+
+    private mutating func index(of card: Peer, at now: Now) -> PeerIndex {
+        if let peer = cluster.peers.index(of: card.id) { return peer }
+        if let peer = cluster.peerToReplace() { remove([peer], at: now) }
+        let peer = cluster.insert(card, noted: owner.clock.current(at: now.wall)).index
+        edge.add(peer)
+        return peer
+    }
+
+    mutating func remove(_ gone: [PeerIndex], at now: Now) {
+        guard !gone.isEmpty else { return }
+        for peer in gone {
+            cluster.remove(peer)
+            edge.add(peer)
+            reports.drop(from: peer)
+            owner.rounds[peer] = nil
+        }
+        owner.peersLost(Set(gone), at: now, into: &cluster.outbox)
+    }
+
+    mutating func loadMember(_ row: Row, at now: Now) throws(RowError) {
+        let (card, hasLeft) = try row.member()
+        guard card.id != cluster.own.id else { return }
+        cluster.restore(index(of: card, at: now), hasLeft: hasLeft, version: row.version, at: now)
+    }
+
+    private mutating func membersChanged(at now: Now) {
+        let (alive, staying) = cluster.peers.ringIDs(isDraining: cluster.isDraining)
+        let members = staying.count == 0 ? alive : staying
+        owner.isCutOff = cluster.peers.isReplicated && alive.count <= 1
+        let clock = owner.clock.current(at: now.wall)
+        if let output = cluster.ownership.membersChanged(to: members.id, clock: clock) { perform([output], at: now) }
+    }
+
+    // MARK: The ring
+
+    /// No contact point leads to another node: this node is the first. Where former members are missing it waits for them for a while,
+    /// because they may have what was acknowledged.
+    public mutating func joinedNobody(at now: Now) {
+        guard cluster.ownership.acquiringCount > 0, !cluster.peers.hasAlive else { return }
+        if let output = cluster.ownership.foundNobody(missingCount: cluster.peers.missedCount, at: now) { perform([output], at: now) }
+        perform(SlotTransfer.advance(&cluster, at: now), at: now)
+        run(at: now)
+    }
+
+    /// The ring of the effect ``Effect/place(_:)``. If the members have changed meanwhile nothing happens: another ring is on its way.
+    public mutating func placed(_ ring: Ring, at now: Now) {
+        guard cluster.ownership.awaits(Placement.id(of: ring.members)) else { return }
+        let output = SlotTransfer.placed(ring, &cluster, at: now)
+        perform([output], at: now)
+        if case .change = output {
+            perform(SlotTransfer.joinPreparation(&cluster, at: now), at: now)
+        } else {
+            perform(SlotTransfer.advancePreparation(&cluster, at: now), at: now)
+        }
+        run(at: now)
+    }
+
+    /// Changes the ring where all are prepared. Called between two inputs only: the rows of an input go to the replicas of the ring by which
+    /// it was decided.
+    mutating func changePrepared(at now: Now) {
+        guard cluster.ownership.ring.preparation != nil else { return }
+        perform(SlotTransfer.advancePreparation(&cluster, at: now), at: now)
+        run(at: now)
+    }
+
+    /// Carries out outputs of ``Ownership`` in order, each with those that follow from it.
+    mutating func perform(_ outputs: [Ownership.Output], at now: Now) {
+        for output in outputs {
+            switch output {
+            case .changed(let old, let new): placementChanged(from: old, to: new, at: now)
+            case .activated(let isFirst): activated(isFirst: isFirst, at: now)
+            default: perform(SlotTransfer.perform(output, &owner, &cluster, at: now), at: now)
+            }
+        }
+    }
+
+    /// Writes go to the replicas of the new ring, and the users whose owner is another one are registered there.
+    private mutating func placementChanged(from old: Placement, to new: Placement, at now: Now) {
+        for outcome in replication.replan(&cluster) { owner.carryOut(outcome, &cluster) }
+        resumePostponed(at: now)
+        let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
+        edge.dropMisrouted(where: isMoved)
+        edge.reregister(where: isMoved, owner, &cluster)
+        calls.retry(at: now) { isMoved($0.request.user) }
+    }
+
+    private mutating func activated(isFirst: Bool, at now: Now) {
+        // A dead member may have gone on when all others had left.
+        if isFirst, cluster.peers.missedCount > 0 { owner.doubtPositions(at: now) }
+        owner.reassign(SlotTransfer.roles(cluster), at: now, into: &cluster.outbox)
+        if isFirst { owner.renewAlone(in: cluster, at: now) }
+        resumePostponed(at: now)
+        // Peers whose users were sent back need not wait for their next attempt. This follows the messages that send them back, which may be
+        // as fresh: the last offer by this ring may have come before the ring.
+        for peer in cluster.peers.indices { cluster.outbox.send(.misrouted([]), to: peer) }
+    }
+
+    /// Handles the reports that waited, keeps them waiting, or sends them back.
+    private mutating func resumePostponed(at now: Now) {
+        for (peer, message) in reports.takePostponed() { handle(message, from: peer, at: now) }
+    }
+}

@@ -1,0 +1,71 @@
+import PresenceWire
+
+/// What the owner sends when the disks have finished with a write.
+extension Owner {
+    /// Sends the answers of a write.
+    mutating func carryOut(_ outcome: PendingWrites.Outcome, _ cluster: inout Cluster) {
+        switch outcome {
+        case .done(let write):
+            for (peer, interest) in noteTold(write.interests) { cluster.send(.interest(interest), to: peer) }
+            for (peer, id, answer) in write.answers {
+                cluster.send(.answer(id: id, isUndone(answer, of: write) ? .refused(.unavailable) : answer), to: peer)
+            }
+            for (peer, ticket) in write.acknowledgements { cluster.send(.replicated(ticket: ticket), to: peer) }
+        case .failed(let write, let refusal):
+            for (peer, interest) in noteTold(write.interests) { cluster.send(.interest(interest.toldNothing), to: peer) }
+            for (peer, id, _) in write.answers { cluster.send(.answer(id: id, .refused(refusal)), to: peer) }
+        }
+    }
+
+    /// Whether a rule of who may see a user has been replaced before it could be acknowledged: another side of a split had a newer one.
+    private func isUndone(_ answer: Answer, of write: PendingWrites.Write) -> Bool {
+        guard case .visibility(let privacy) = answer,
+            let row = write.rows.first(where: { $0.kind == .visibility && $0.version == privacy.version }),
+            let user = index(ofKnown: row.user)
+        else { return false }
+        return users[user].record.privacy?.visibility != privacy.visibility
+    }
+
+    // MARK: Start
+
+    /// Gives all records new versions in a cluster of one node: before it died it may have published what it had not written.
+    mutating func renewAlone(in cluster: Cluster, at now: Now) {
+        guard !cluster.peers.isReplicated else { return }
+        // Everything that an earlier process sent is below the bound that it left.
+        let start = clock.milliseconds(at: 0) + 1
+        if start >= now.wall { clock.observe(Version(milliseconds: start, counter: 0, node: 0)) }
+        if cluster.peers.contains(where: { $0.wasMember && $0.hasLeft }) { doubtPositions(at: now) }
+        renew(at: now)
+    }
+
+    /// How long ago the newest row of the disk was written, if other nodes may have expired tombstones since.
+    ///
+    /// - Returns: nil for less than ``CoreSettings/tombstoneHorizon``, for an empty disk, and for a node without contact points.
+    package func absence(in cluster: Cluster, at now: Now) -> Duration? {
+        let newest = clock.milliseconds(at: 0)
+        guard cluster.joins, newest > 0, now.wall - newest > CoreSettings.tombstoneHorizon else { return nil }
+        return .milliseconds(now.wall - newest)
+    }
+
+    // MARK: Policies
+
+    /// What was set of an app's policy; nil for nothing. ``policy(of:)`` is what follows from it on this node.
+    package func appPolicy(_ app: String) -> (policy: AppPolicy, version: Version)? { policies.entry(app).map { ($0.app, $0.version) } }
+
+    /// The policy for a user's app.
+    package func policy(of user: UserID) -> Policy { policies.policy(of: user) }
+
+    // MARK: Inspection
+
+    /// What this node holds of a user, as its owner or as a replica: the record, and the live subscriptions by target.
+    package func kept(_ user: UserID) -> (record: Record, subscriptions: [Subscription]) {
+        guard let index = index(ofKnown: user) else { return (Record(blank: user), []) }
+        return (users[index].record, users[index].subscriptions.live.map { $0.learnt(at: 0) })
+    }
+
+    /// Whether this node is the owner of a user, and waits for sessions that may not have been registered yet.
+    package func doubts(_ user: UserID) -> Bool { index(ofKnown: user).map { users[$0].confirmationDeadline != nil } ?? false }
+
+    /// Traps when a value that is derived from the users is not what it follows from. Walks over all users.
+    package func checkInvariants() { users.checkInvariants() }
+}

@@ -1,0 +1,98 @@
+import PresenceWire
+
+/// What nodes report to the owner of a user: sessions and views.
+///
+/// A report about a user that this node will own soon waits here. So a change of the ring costs each registration one message, instead of one
+/// for each attempt. A report about a user of another node is sent back.
+struct Reports {
+    /// Messages that wait. One more sends all of them back, and they come again when this node says that it decides.
+    static let postponedMax = 20_000
+
+    private(set) var postponed: [(peer: PeerIndex, message: Message)] = []
+
+    /// Takes the messages that wait: the ring, or what this node decides about, has changed.
+    mutating func takePostponed() -> [(peer: PeerIndex, message: Message)] { postponed.takeAll() }
+
+    /// Drops what a peer reported about the users for whom `isVoid` holds: the peer is dead, or reports everything again.
+    mutating func drop(from peer: PeerIndex, where isVoid: (UserID) -> Bool = { _ in true }) {
+        guard !postponed.isEmpty else { return }
+        postponed = postponed.compactMap { waiting in
+            guard waiting.peer == peer else { return waiting }
+            switch waiting.message {
+            case .attach(let attach): return isVoid(attach.user) ? nil : waiting
+            case .detach(let detach): return isVoid(detach.user) ? nil : waiting
+            case .watch(let watches):
+                let kept = watches.filter { !isVoid($0.user) }
+                return kept.isEmpty ? nil : (peer, .watch(kept))
+            case .unwatch(let users):
+                let kept = users.filter { !isVoid($0) }
+                return kept.isEmpty ? nil : (peer, .unwatch(kept))
+            default: return waiting
+            }
+        }
+    }
+
+    private mutating func postpone(_ message: Message, from peer: PeerIndex, _ cluster: inout Cluster) {
+        if postponed.count >= Self.postponedMax {
+            for (peer, message) in postponed.takeAll() {
+                switch message {
+                case .attach(let attach): cluster.send(.misrouted([attach.user]), to: peer)
+                case .watch(let watches): cluster.send(.misrouted(watches.map(\.user)), to: peer)
+                default: break
+                }
+            }
+        }
+        postponed.append((peer, message))
+    }
+
+    // MARK: Messages
+
+    /// Whether a report comes from a process that is not a member.
+    ///
+    /// It was sent before the process was declared dead. A process that lives reports everything again when it is a member again. The report
+    /// of a process that is gone would never be revoked.
+    private func isVoid(from peer: PeerIndex, _ cluster: borrowing Cluster) -> Bool { peer != 0 && !cluster.peers[peer].isAlive }
+
+    mutating func onAttach(_ attach: Attach, from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        if isVoid(from: peer, cluster) { return }
+        if cluster.ownership.decidesSoon(attach.user) { return postpone(.attach(attach), from: peer, &cluster) }
+        if cluster.decides(attach.user, for: peer) { owner.attach(attach, from: peer, at: now, into: &cluster.outbox) }
+    }
+
+    mutating func onDetach(_ detach: Detach, from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        if cluster.ownership.decidesSoon(detach.user) { return postpone(.detach(detach), from: peer, &cluster) }
+        let isMoving = peer == 0 ? cluster.isDraining : cluster.peers[peer].isDraining
+        owner.detach(detach, from: peer, isMoving: isMoving, at: now, into: &cluster.outbox)
+    }
+
+    mutating func onWatch(_ watches: [Watch], from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        if isVoid(from: peer, cluster) { return }
+        var own: [Watch] = []
+        var later: [Watch] = []
+        var others: [UserID] = []
+        for watch in watches {
+            if cluster.decides(watch.user) {
+                own.append(watch)
+            } else if cluster.ownership.decidesSoon(watch.user) {
+                later.append(watch)
+            } else {
+                others.append(watch.user)
+            }
+        }
+        cluster.sendBack(others, to: peer)
+        if !later.isEmpty { postpone(.watch(later), from: peer, &cluster) }
+        if !own.isEmpty { owner.watch(own, from: peer, at: now, into: &cluster.outbox) }
+    }
+
+    mutating func onUnwatch(_ users: [UserID], from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster) {
+        let later = users.filter { cluster.ownership.decidesSoon($0) }
+        if !later.isEmpty { postpone(.unwatch(later), from: peer, &cluster) }
+        owner.unwatch(users, from: peer)
+    }
+
+    /// A peer begins to report everything again of some ranges of slots.
+    mutating func onBeginSync(_ round: Owner.Round, from peer: PeerIndex, owner: inout Owner) {
+        drop(from: peer) { round.ranges.contains($0.slot) }
+        owner.beginSync(from: peer, round)
+    }
+}

@@ -1,0 +1,129 @@
+import PresenceWire
+
+/// The facts that every node keeps: the policies of apps (in ``Owner/policies``) and the kicks of users.
+struct SharedFacts {
+    var kicks = Kicks()
+
+    /// The rows of all of them.
+    func rows(_ owner: Owner) -> [Row] { owner.policies.rows + kicks.rows }
+
+    /// What the gateways are to know before they serve a client.
+    func messagesAtStart(_ owner: Owner) -> [NodeMessage] {
+        [.policy(app: nil, owner.policies.standard)]
+            + kicks.all.map { .kicked($0.user, before: $0.entry.before, reason: $0.entry.reason) }
+            + owner.policies.apps.map { app in NodeMessage.policy(app: app, owner.policies.policy(of: .policyKeeper(of: app))) }
+    }
+
+    // MARK: Operations
+
+    /// Changes the policy of an app; this node is the owner of the app's name.
+    mutating func setPolicy(
+        _ change: [UInt8], _ request: Request, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        let app = String(request.user.app)
+        let old = owner.policies.entry(app)?.app ?? AppPolicy()
+        let changed: AppPolicy
+        do throws(PolicyError) {
+            guard let json = try? JSONReader.read(change) else { throw PolicyError(setting: "body", problem: "is not JSON") }
+            changed = try old.changed(by: json)
+        } catch {
+            let refusal = Refusal(code: 6017, detail: "\(error.setting): \(error.problem)")
+            return cluster.send(.answer(id: request.id, .refused(refusal)), to: peer)
+        }
+        let entry = Policies.Entry(app: changed, version: owner.clock.next(at: now.wall))
+        apply(entry, of: app, &owner, &cluster, at: now)
+        cluster.outbox.answersWhenStored.append((peer, request.id, .done))
+    }
+
+    /// Ends all sessions of a user that this node owns, and makes the user's tokens void.
+    mutating func kick(
+        reason: String, _ request: Request, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        if owner.policies.policy(of: request.user).mustBeRegistered, !owner.record(of: request.user).isOfKnownUser {
+            return cluster.send(.answer(id: request.id, .refused(.noSuchUser([request.user]))), to: peer)
+        }
+        let entry = Kicks.Entry(before: now.wall, reason: reason, version: owner.clock.next(at: now.wall))
+        owner.kick(request.user, at: now, into: &cluster.outbox)
+        apply(entry, of: request.user, &cluster)
+        cluster.outbox.answersWhenStored.append((peer, request.id, .done))
+    }
+
+    // MARK: From other nodes and the disk
+
+    /// Takes over what another node knows.
+    mutating func receive(_ rows: [Row], _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) throws(RowError) {
+        for row in rows where owner.accepts(row.version, at: now) {
+            if row.kind == .policy {
+                apply(try row.policy(), of: String(row.user.app), &owner, &cluster, at: now)
+            } else {
+                apply(try row.kick(), of: row.user, &cluster)
+            }
+        }
+    }
+
+    /// Takes a policy back at the start.
+    mutating func load(policy row: Row, _ owner: inout Owner) throws(RowError) {
+        _ = owner.policies.merge(try row.policy(), of: String(row.user.app))
+    }
+
+    /// Takes a kick back from the disk, which may have kept it for longer than it holds.
+    mutating func load(kick row: Row, _ outbox: inout Outbox, at now: Now) throws(RowError) {
+        let entry = try row.kick()
+        guard entry.expiresAt > now.wall else { return outbox.forgotten.append(row) }
+        if case .merged(.some(let forgotten)) = kicks.merge(entry, of: row.user) { outbox.forgotten.append(forgotten) }
+    }
+
+    /// Expires kicks, here, at the gateways and on the disk. Called once an hour.
+    mutating func expireKicks(_ cluster: inout Cluster, at now: Now) {
+        let expired = kicks.forget(at: now.wall)
+        if !expired.isEmpty { drop(expired, &cluster) }
+    }
+
+    // MARK: Applying
+
+    private func apply(_ entry: Policies.Entry, of app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        let old = owner.policies.policy(of: .policyKeeper(of: app))
+        guard owner.policies.merge(entry, of: app) else { return }
+        cluster.outbox.rows.append(Row(policy: entry, of: app))
+        owner.policyChanged(of: app, from: old, at: now, into: &cluster.outbox)
+        cluster.tell(.policy(app: app, owner.policies.policy(of: .policyKeeper(of: app))))
+    }
+
+    /// A gateway that has sessions of the user ends them.
+    private mutating func apply(_ entry: Kicks.Entry, of user: UserID, _ cluster: inout Cluster) {
+        guard case .merged(let forgotten) = kicks.merge(entry, of: user) else { return }
+        if let forgotten { drop([forgotten], &cluster) }
+        cluster.outbox.rows.append(Row(kick: entry, of: user))
+        cluster.outbox.kicked.append(user)
+        cluster.tell(.kicked(user, before: entry.before, reason: entry.reason))
+    }
+
+    private func drop(_ rows: [Row], _ cluster: inout Cluster) {
+        cluster.outbox.forgotten += rows
+        cluster.tell(.forgetKicks(rows.map(\.user)))
+    }
+}
+
+extension Owner {
+    /// Ends the sessions of a user. The gateways end the streams when the kick reaches them.
+    fileprivate mutating func kick(_ id: UserID, at now: Now, into outbox: inout Outbox) {
+        let user = index(of: id)
+        users.modify(user) { user in
+            counters.sessionsKicked += UInt64(user.sessions.count { !$0.isCounted })
+            user.sessions = []
+            user.confirmationDeadline = nil
+            user.statusAfterLast = .unlogined
+        }
+        refresh(user, StatusChange(isLogout: true), at: now, into: &outbox)
+        removeBlank(id)
+    }
+}
+
+extension Row {
+    fileprivate func policy() throws(RowError) -> Policies.Entry {
+        do throws(PolicyError) {
+            guard let value, let json = try? JSONReader.read(value) else { throw PolicyError(setting: "policy", problem: "is not JSON") }
+            return Policies.Entry(app: try AppPolicy(json), version: version)
+        } catch { throw RowError(self, "\(error.setting): \(error.problem)") }
+    }
+}

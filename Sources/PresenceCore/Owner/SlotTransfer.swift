@@ -1,0 +1,235 @@
+import PresenceWire
+
+/// Moves the rows of slots between nodes when the ring changes.
+///
+/// Each node offers every peer the hashes of the slots that the peer is to keep. The peer requests the slots that differ, a page at a time,
+/// and says when all of them are on its disk. ``Ownership`` decides what follows; this type carries its outputs out, and composes the messages.
+///
+/// Each function returns the outputs that follow from it. The caller carries them out in order, each with those that follow from it.
+enum SlotTransfer {
+    // MARK: Outputs
+
+    /// Carries out an output, ``Ownership/Output/changed(from:to:)`` and ``Ownership/Output/activated(isFirst:)`` apart: they concern all
+    /// machines.
+    static func perform(
+        _ output: Ownership.Output, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) -> [Ownership.Output] {
+        switch output {
+        case .computeRing:
+            cluster.outbox.effects.append(.place(cluster.peers.ringMembers(isDraining: cluster.isDraining)))
+        case .change(let new):
+            let old = cluster.placement
+            owner.nodesCount = max(new.ring.members.count, 1)
+            if cluster.ownership.change(to: new, clock: owner.clock.current(at: now.wall), at: now) {
+                for peer in cluster.peers.others { cluster.send(.requestOffer, to: peer) }
+            }
+            return begin(&owner, &cluster, at: now) + [.changed(from: old, to: new)]
+        case .beginTransfer:
+            cluster.ownership.beginTransfer(isDemoted: false, clock: owner.clock.current(at: now.wall), at: now)
+            return begin(&owner, &cluster, at: now)
+        case .offerPrepared:
+            if let next = cluster.ownership.ring.preparation?.placement { offerAll(by: next, .prepared, owner, &cluster) }
+        case .announcePrepared: announceComplete(cluster.ownership.prefetch, &cluster)
+        case .listsMayLackEntries: owner.isUnheard = true
+        case .listsAreComplete: owner.noteHeard(into: &cluster.outbox)
+        case .changed, .activated: preconditionFailure("\(output) concerns all machines")
+        }
+        return []
+    }
+
+    /// A transfer has just begun: every user gets its role, and all members are asked.
+    static func begin(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) -> [Ownership.Output] {
+        owner.reassign(roles(cluster), at: now, into: &cluster.outbox)
+        offerAll(by: cluster.placement, .present, owner, &cluster)
+        requestFromAll(owner, &cluster)
+        return advance(&cluster, at: now)
+    }
+
+    /// Activates the slots about which all members have been asked, or that have waited for long enough. Called at every tick.
+    static func advance(_ cluster: inout Cluster, at now: Now) -> [Ownership.Output] {
+        let (alive, missingCount) = (cluster.peers.alive, cluster.peers.missedCount)
+        return cluster.ownership.advance(alive: alive, hasAlive: !alive.isEmpty, missingCount: missingCount, at: now)
+    }
+
+    /// Takes part where others prepare the ring that this node uses already.
+    static func joinPreparation(_ cluster: inout Cluster, at now: Now) -> [Ownership.Output] {
+        cluster.ownership.joinPreparation(peers: cluster.peers.indices, at: now).map { [$0] } ?? []
+    }
+
+    /// Changes the ring where all are prepared.
+    static func advancePreparation(_ cluster: inout Cluster, at now: Now) -> [Ownership.Output] {
+        guard cluster.ownership.ring.preparation != nil else { return [] }
+        return cluster.ownership.advancePreparation(alive: cluster.peers.alive, at: now)
+    }
+
+    /// The ring of the members has been computed.
+    static func placed(_ ring: Ring, _ cluster: inout Cluster, at now: Now) -> Ownership.Output {
+        let peers = cluster.peers
+        let next = Placement(ring: ring) { peers.index(of: $0) ?? 0 }
+        return cluster.ownership.ringComputed(next, peersCount: peers.count, isAlive: { peers[$0].isAlive }, at: now)
+    }
+
+    // MARK: Offers
+
+    /// Offers a peer what this node holds of the slots that the peer is to keep.
+    static func offer(to peer: PeerIndex, by placement: Placement, _ which: Ownership.Transfer, _ owner: Owner, _ cluster: inout Cluster) {
+        var held: [SlotHash] = []
+        owner.users.forEachSlot { slot, hash in
+            if placement.isKept(slot, by: peer) { held.append(SlotHash(slot: slot, hash: hash)) }
+        }
+        let (ring, round) = cluster.ownership.withTransfer(which) { ($0.ring, $0.round) }
+        var start = 0
+        repeat {
+            let end = min(start + Message.offerSlotsMax, held.count)
+            let (page, isLast) = (Array(held[start..<end]), end == held.count)
+            cluster.send(.offer(ring: ring, round: round, page, isFirst: start == 0, isLast: isLast), to: peer)
+            start = end
+        } while start < held.count
+    }
+
+    /// Offers every linked peer what it is to keep by a ring.
+    static func offerAll(by placement: Placement, _ which: Ownership.Transfer, _ owner: Owner, _ cluster: inout Cluster) {
+        for peer in cluster.peers.others where cluster.links.isUp(peer) { offer(to: peer, by: placement, which, owner, &cluster) }
+    }
+
+    /// The link to a peer is new, so that offers and requests may be lost: both sides begin again.
+    static func renewOffers(to peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+        offer(to: peer, by: cluster.placement, .present, owner, &cluster)
+        cluster.ownership.withTransfer(.present) { $0.restart(peer) }
+        request(from: peer, owner, &cluster)
+        if cluster.ownership.transfer.isWritten { cluster.send(cluster.ownership.transfer.transferComplete(to: peer), to: peer) }
+        guard let next = cluster.ownership.preparedPlacement(for: peer) else { return }
+        offer(to: peer, by: next, .prepared, owner, &cluster)
+        cluster.ownership.withTransfer(.prepared) { $0.restart(peer) }
+        if cluster.ownership.prefetch.isComplete { cluster.send(cluster.ownership.prefetch.transferComplete(to: peer), to: peer) }
+    }
+
+    /// A peer has lost what this node offered.
+    static func onRequestOffer(from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+        guard cluster.links.isUp(peer) else { return }
+        offer(to: peer, by: cluster.placement, .present, owner, &cluster)
+        if cluster.ownership.transfer.isWritten { cluster.send(cluster.ownership.transfer.transferComplete(to: peer), to: peer) }
+    }
+
+    /// A peer offers slots of the present ring, or of the ring that is prepared.
+    static func onOffer(
+        _ slots: [SlotHash], ring: UInt64, round: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, _ owner: Owner,
+        _ cluster: inout Cluster, at now: Now
+    ) -> [Ownership.Output] {
+        let which = Ownership.transfer(of: ring)
+        if which == .present { cluster.ownership.changed(peer, to: ring, at: now) }
+        cluster.ownership.withTransfer(which) { $0.offered(slots, ring: ring, round: round, isFirst: isFirst, isLast: isLast, by: peer) }
+        if which == .prepared { return joinPreparation(&cluster, at: now) }
+        request(from: peer, owner, &cluster)
+        return advance(&cluster, at: now)
+    }
+
+    // MARK: Requests
+
+    /// Requests the next slots that differ.
+    static func request(from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+        let (users, placement) = (owner.users, cluster.placement)
+        let wanted = cluster.ownership.withTransfer(.present) {
+            $0.next(from: peer, isPaced: false, isOwned: { placement.owner(of: $0) == 0 }) { users.wants($0, by: placement) }
+        }
+        if !wanted.isEmpty { cluster.send(.want(ring: cluster.ownership.transfer.ring, wanted), to: peer) }
+    }
+
+    /// Requests the next slots that differ from every peer.
+    static func requestFromAll(_ owner: Owner, _ cluster: inout Cluster) {
+        for peer in cluster.peers.others { request(from: peer, owner, &cluster) }
+    }
+
+    /// Requests the next slots of the ring that is prepared: a share at each tick, because no user waits for it.
+    static func fetchPrepared(_ owner: Owner, _ cluster: inout Cluster) {
+        guard let next = cluster.ownership.ring.preparation?.placement else { return }
+        let users = owner.users
+        for peer in cluster.peers.others {
+            let wanted = cluster.ownership.withTransfer(.prepared) {
+                $0.next(from: peer, isPaced: true, isOwned: { _ in true }) { users.wants($0, by: next) }
+            }
+            if !wanted.isEmpty { cluster.send(.want(ring: cluster.ownership.prefetch.ring, wanted), to: peer) }
+        }
+    }
+
+    /// A peer requests slots: it is sent a page of rows, then how many of the slots these were.
+    static func onWant(_ slots: [Slot], ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+        var rows: [Row] = []
+        var slotsCount = 0
+        for slot in slots where rows.count < Handoff.rowsSentMax {
+            rows += owner.users.rows(of: slot)
+            slotsCount += 1
+        }
+        cluster.send(rows, to: peer)
+        cluster.send(.sent(ring: ring, slotsCount: slotsCount), to: peer)
+    }
+
+    /// A peer has sent a page; the slots that did not fit are requested again.
+    static func onSent(
+        slotsCount: Int, ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster, at now: Now
+    ) -> [Ownership.Output] {
+        let which = Ownership.transfer(of: ring)
+        let (unsent, present) = cluster.ownership.withTransfer(which) { ($0.sent(slotsCount, ring: ring, by: peer), $0.ring) }
+        if which == .prepared {
+            if !unsent.isEmpty { cluster.send(.want(ring: ring, unsent), to: peer) }
+            return []
+        }
+        if unsent.isEmpty { request(from: peer, owner, &cluster) } else { cluster.send(.want(ring: present, unsent), to: peer) }
+        return advance(&cluster, at: now)
+    }
+
+    // MARK: Completion
+
+    /// A peer has everything on its disk that it is to keep by a ring.
+    static func onTransferComplete(
+        ring: UInt64, round: UInt64, from peer: PeerIndex, _ owner: inout Owner, _ replication: inout Replication, _ cluster: inout Cluster
+    ) {
+        let which = Ownership.transfer(of: ring)
+        cluster.ownership.withTransfer(which) { $0.completed(ring, round: round, peer: peer) }
+        if which == .present { deleteMoved(&owner, &replication, &cluster) }
+    }
+
+    /// Everything received is on this node's disk: the other nodes need not keep it for this node.
+    static func written(
+        _ ticket: UInt64, isDurable: Bool, _ owner: inout Owner, _ replication: inout Replication, _ cluster: inout Cluster
+    ) {
+        guard cluster.ownership.withTransfer(.present, { $0.written(ticket, isDurable: isDurable) }) else { return }
+        announceComplete(cluster.ownership.transfer, &cluster)
+        deleteMoved(&owner, &replication, &cluster)
+    }
+
+    /// Sends each member that this node has received all that it is to keep by a ring.
+    static func announceComplete(_ transfer: Handoff, _ cluster: inout Cluster) {
+        for peer in cluster.peers.alive { cluster.send(transfer.transferComplete(to: peer), to: peer) }
+    }
+
+    /// Offers misplaced rows to the nodes that are to keep them.
+    ///
+    /// It waits until all members have completed what was offered before: until then the sender of the rows uses another ring.
+    static func offerStrays(_ owner: Owner, _ cluster: inout Cluster) {
+        guard cluster.ownership.transfer.hasStrays, cluster.isCompleteEverywhere else { return }
+        cluster.ownership.withTransfer(.present) { $0.beginRound() }
+        offerAll(by: cluster.placement, .present, owner, &cluster)
+    }
+
+    /// Deletes what this node is not to keep, in memory and on disk, once each member has what it is to keep.
+    ///
+    /// - A node that drains keeps it, because the other nodes ask it again if they end first.
+    /// - A node keeps it while another ring is awaited: the member that was to keep it may be dead, and the next ring names the new replica.
+    /// - The disk must not keep it: a node that came back with it much later would revive subscriptions whose tombstones have expired
+    ///   (``CoreSettings/tombstoneHorizon``).
+    static func deleteMoved(_ owner: inout Owner, _ replication: inout Replication, _ cluster: inout Cluster) {
+        guard !cluster.isDraining, cluster.ownership.isInForce, cluster.isCompleteEverywhere, cluster.ownership.transfer.isWritten,
+            !cluster.ownership.transfer.hasStrays
+        else { return }
+        let isNotKept = cluster.ownership.isNotKept
+        owner.forget(where: isNotKept)
+        replication.discard(where: isNotKept, &cluster.outbox)
+    }
+
+    /// The role of this node for each slot, by the present ring.
+    static func roles(_ cluster: Cluster) -> (Slot) -> Reassignment.Role {
+        let ownership = cluster.ownership
+        return { Reassignment.Role(owner: ownership.placement.owner(of: $0), decides: ownership.decides($0)) }
+    }
+}
