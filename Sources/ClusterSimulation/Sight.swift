@@ -55,7 +55,7 @@ struct Sight {
             return nil
         }
         // Another device of the viewer is on a node to which the link is slow: it hears of the end later, and may be the first one that tells
-        // what was before it (seed 822288).
+        // what was before it.
         let isOlder = version < versions[viewer] ?? ""
         if mayEnd, isOlder, before["customStatus"]?.text == "", ended[viewer] == nil { ended[viewer] = seen }
         if ended[viewer] == seen { return nil }
@@ -63,7 +63,7 @@ struct Sight {
     }
 }
 
-/// Nobody sees whom it may not (design §9).
+/// Nobody sees whom it may not.
 extension SimulatedCluster {
     /// Every node that is alive is reached in time, and what was acknowledged is not lost.
     private var isSightCertain: Bool { options.faults.isDisjoint(with: [.partitions, .pauses]) }
@@ -101,7 +101,7 @@ extension SimulatedCluster {
         let user = call.user
         let key = SimulatedDisk.Key(user: userID(user), kind: .visibility, key: "")
         let askedAt = Self.epoch + call.at / 1_000_000
-        // Where clocks jump, that which was asked before may count more (seed 6134).
+        // Where clocks jump, that which was asked before may count more.
         let rows = options.faults.contains(.clocks) ? nodes.compactMap { $0.disk.rows[key] } : []
         let written = rows.filter { $0.says(rule) }.map(\.writtenAt).max()
         let isOverruled = { (row: Row) in written.map { row.writtenAt > $0 } ?? false }
@@ -115,7 +115,7 @@ extension SimulatedCluster {
     }
 
     /// Whether a node that is away has taken a rule with it which will count more, because a clock has jumped: none of those that are there
-    /// knows of it. One that has just come back has not told it yet (seed 10074511).
+    /// knows of it. One that has just come back has not told it yet.
     func isOverruled(_ user: Int) -> Bool {
         guard options.faults.contains(.clocks) else { return false }
         let key = SimulatedDisk.Key(user: userID(user), kind: .visibility, key: "")
@@ -126,7 +126,7 @@ extension SimulatedCluster {
     }
 
     /// Whether a node that goes on seems to be gone to another one, because links that are slow and break hold up what it says: who waits for
-    /// all that are alive does not wait for it, and it shows what it knew until it is a member again (design §5, "network splits").
+    /// all that are alive does not wait for it, and it shows what it knew until it is a member again.
     var isSomebodyTakenForDead: Bool {
         nodes.contains { node in
             node.isUp && time - node.startedAt > .milliseconds(4_000)

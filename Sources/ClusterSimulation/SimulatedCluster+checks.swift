@@ -1,7 +1,7 @@
 import PresenceCore
 import PresenceWire
 
-/// The promises of design §9: some looked after while things happen, the others when everything has come to rest.
+/// The checks of the guarantees (<doc:SimulatorAsProof>): some after every event, the others when the cluster has come to rest.
 extension SimulatedCluster {
     // MARK: While things happen
 
@@ -73,7 +73,7 @@ extension SimulatedCluster {
         checkNothingIsMissed(client, stream)
     }
 
-    /// A stream that goes on from a position leaves nothing out that its client does not know (contract §4).
+    /// A stream that goes on from a position leaves nothing out that its client does not know.
     private mutating func checkNothingIsMissed(_ client: Int, _ stream: SimulatedClient.Stream) {
         let user = clients[client].user
         // So long before it was acknowledged and had reached every node, over a link that had to be made anew, too.
@@ -93,7 +93,7 @@ extension SimulatedCluster {
     /// Whether anything was ever written about a user: of the others, clients know without being told that they are UNLOGINED.
     private func isKnown(_ user: Int, since moment: Nanoseconds, upTo position: Milliseconds) -> Bool {
         guard let record = owner(of: user).map({ nodes[$0].kept(userID(user)).record }) else { return false }
-        // Over a slow link that is made anew the first word of a user comes later; the position says so (seed 3011238).
+        // Over a slow link that is made anew the first word of a user comes later; the position says so.
         if options.faults.contains(.delays), record.lastUpdateTime >= position { return false }
         // A node that was alone gives versions to those, too, of whom nothing is written.
         return record.version > .zero && record.lastUpdateTime > 0 && record.lastUpdateTime < Self.epoch + moment / 1_000_000 - 200
@@ -121,7 +121,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// A change was refused. Where all the others have left, nobody is missed: one disk is enough (design §6).
+    /// A change was refused. Where all the others have left, nobody is missed: one disk is enough.
     mutating func checkRefusal(_ refusal: Refusal, of call: SimulatedCall, by node: Int) {
         let isAlone = nodes.indices.allSatisfy { $0 == node || (!nodes[$0].isUp && nodes[$0].hasLeft) }
         guard refusal != .noSession, options.isShrinking, isAlone, call.at - disturbedAt > .milliseconds(4_000) else { return }
@@ -278,7 +278,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Some seconds after a node has ended for good everything is right, as after healing (issue: 5 s): that another ring comes then, because
+    /// Some seconds after a node has ended for good everything is right, as after healing (5 s): that another ring comes then, because
     /// the node begins anew, may hide what is not.
     mutating func checkInheritance() {
         checkGhosts()
@@ -309,7 +309,7 @@ extension SimulatedCluster {
         let maySeemToHaveLeft = options.faults.contains(.drains) && !options.faults.isDisjoint(with: [.partitions, .pauses])
         // A node that has just begun is no member yet. One that drains has its part as long as any other one knows that it is there: links
         // that are slow and break may have made it seem to be gone, which is what it was about to be; if it is met again, what was written
-        // before that was written without it (seed 901920).
+        // before that was written without it.
         let membersCount = nodes.count { node in
             let isMet = time - node.metAt > .milliseconds(4_000)
             return node.isUp && time - node.startedAt > .milliseconds(4_000)
@@ -392,7 +392,7 @@ extension SimulatedCluster {
                 .nothingAcknowledgedIsLost, "user-\(user) was told \(version.text) \"\(newest.text)\", its record is \(record.words)")
         }
         if record.customStatus == newest.text { return }
-        // Who is OFFLINE, or whose node seems to be dead (design §5), has none from then on (T11).
+        // Who is OFFLINE, or whose node seems to be dead, has none from then on (T11).
         let hasEnded = truth.wishes[user].contains(where: \.expires) || truth.presences[user].offlineVersion > version
         if record.customStatus.isEmpty, hasEnded, record.version > version { return }
         let isWish = truth.wishes[user].contains { $0.text == record.customStatus && ($0.version == nil || $0.version! >= version) }

@@ -121,7 +121,7 @@ extension SimulatedCluster {
 
     /// A logout that is said with the end of a session, unlike one that is asked for, is acknowledged to nobody: it is lost with the link on
     /// which it was said, and then its session was lost. An owner that doubts whether there are others may hand the user to another one, to
-    /// whom those are what was lost last (seed 3096653).
+    /// whom those are what was lost last.
     private mutating func noteWord(of stream: SimulatedClient.Stream, user: Int) {
         guard checksHowSessionsEnd else { return }
         let isHeard = nodes[stream.node].look {

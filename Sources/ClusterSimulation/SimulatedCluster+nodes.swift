@@ -167,7 +167,7 @@ extension SimulatedCluster {
     }
 
     /// Somebody's record is written that says OFFLINE: that ends the custom status (T11). Not by a node that reaches none of the others, to
-    /// which the user may have been there all the time: a change that is on one disk alone is none (design §5). Whoever met another one and
+    /// which the user may have been there all the time: a change that is on one disk alone is none. Whoever met another one and
     /// lost it again in the same turn was not cut off when it decided.
     private mutating func noteOffline(_ rows: [Row], by node: Int, in turn: [Node.Effect]) {
         lazy var hasMet = turn.contains { if case .membership(_, let isAlive) = $0 { isAlive } else { false } }
@@ -183,7 +183,7 @@ extension SimulatedCluster {
         return value.starts(with: Self.offlineBegin) || (truth.policy.hasNeededSession && value.starts(with: Self.unloginedBegin))
     }
 
-    /// Whether the only node has not written yet that a user whom it had written down as OFFLINE is there (seed 8035575).
+    /// Whether the only node has not written yet that a user whom it had written down as OFFLINE is there.
     private func isUnwritten(_ stream: SimulatedClient.Stream, of user: Int) -> Bool {
         let disk = nodes[stream.node].disk
         // The slowest disk takes less.

@@ -2,7 +2,7 @@ import PresenceCore
 import PresenceWire
 
 /// A whole cluster in one thread and virtual time: the cores and gateways that ship, with a network, disks, clocks and clients that
-/// come from a seed, and checkers that look after everything that happens (design §9).
+/// come from a seed, and checkers that look after everything that happens.
 ///
 /// Faults run first, and what may not break then is checked all the time; then everything is healed and must come to rest.
 public struct SimulatedCluster {

@@ -123,7 +123,7 @@ struct Reach {
     }
 }
 
-/// The statuses that streams and answers told of one user: under one version all are told the same, whoever is told, and on every path (contract §4).
+/// The statuses that streams and answers told of one user: under one version all are told the same, whoever is told, and on every path.
 struct Contents {
     private var told: [String: JSONValue] = [:]
 

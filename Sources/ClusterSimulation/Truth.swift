@@ -84,7 +84,7 @@ struct Truth {
         presences[user].platforms.append(device)
         guard presences[user].openCount == 1 else { return }
         let absence = now - presences[user].absentSince
-        // Who comes back in the same moment comes after who went: that may be seen (seed 20066831).
+        // Who comes back in the same moment comes after who went: that may be seen.
         if absence >= presences[user].tolerance { presences[user].continuousSince = now }
     }
 
@@ -165,7 +165,7 @@ struct SubscriptionBook {
     }
 
     /// Whether somebody who is followed may be followed anew. Until its caller has an answer an operation is tried again on every new link:
-    /// who was added for a time by an attempt whose answer was lost, and has gone since, is added by the next one (seed 915354).
+    /// who was added for a time by an attempt whose answer was lost, and has gone since, is added by the next one.
     func mayHaveRemoved(at now: Nanoseconds) -> Bool { hasRemoved || (isBusy && removesFrom <= now) }
 
     /// Returns who is evicted: the earliest, those just added last.

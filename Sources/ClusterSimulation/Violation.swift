@@ -1,6 +1,6 @@
 /// A promise that was broken.
 public struct Violation: Sendable, Equatable, CustomStringConvertible {
-    /// What the cluster promises (design §9).
+    /// What the cluster promises.
     public enum Promise: String, CaseIterable, Sendable {
         /// A client's view never goes back.
         case viewsNeverGoBack
@@ -10,7 +10,7 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case recordsEqualSessions
         /// Nothing that was acknowledged is lost.
         case nothingAcknowledgedIsLost
-        /// What is acknowledged is on the disks of two nodes, where two can be reached (design §6).
+        /// What is acknowledged is on the disks of two nodes, where two can be reached.
         case acknowledgedIsOnTwoDisks
         /// OFFLINE ends the custom status (T2).
         case offlineEndsCustomStatus
@@ -22,13 +22,13 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case listsAreExact
         /// Nobody is told of users whom it does not follow.
         case onlyFollowedUsersAreTold
-        /// Nobody sees whom it may not (issue 4, "Privacy").
+        /// Nobody sees whom it may not.
         case nobodySeesWhomItMayNot
         /// All that was followed has been told when the stream says so.
         case syncCompletedIsTrue
         /// An answer is as new as it says.
         case asOfIsTrue
-        /// A node that all others have left goes on as a cluster of one (design §6).
+        /// A node that all others have left goes on as a cluster of one.
         case loneNodeTakesChanges
         /// Every operation is answered in time.
         case everyCallIsAnswered
@@ -44,11 +44,11 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case boundsHold
         /// A synced session is told each event that is acknowledged, or a newer one (N10).
         case eventsAreTold
-        /// One version has one content, for every viewer and on every path (contract §4).
+        /// One version has one content, for every viewer and on every path.
         case oneVersionHasOneContent
         /// A kicked session ends, and its token opens no other (X5).
         case kicksHold
-        /// Nobody is told what the app's policy forbids, and all nodes follow one policy (contract §6).
+        /// Nobody is told what the app's policy forbids, and all nodes follow one policy.
         case policiesHold
         /// After quiet no node keeps a user who was away for `users.forgetAfter` and of whom nothing of value is kept.
         case theUnusedAreRemoved

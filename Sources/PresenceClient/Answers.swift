@@ -61,7 +61,7 @@ public struct PublishAnswer: Sendable, Equatable {
     public var userStatus: UserStatus
 }
 
-/// The shapes of contract §5 as they travel.
+/// The JSON bodies of calls and answers (<doc:HTTPAPI#Operations>).
 enum Wire {
     struct Status: Decodable { let userStatus: UserStatus }
     struct Statuses: Decodable {

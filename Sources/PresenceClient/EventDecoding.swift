@@ -4,7 +4,7 @@
     import Foundation
 #endif
 
-/// What a node says on the event stream (contract §4).
+/// What a node says on the event stream.
 enum ServerEvent: Equatable {
     case connected(Session)
     case userStatusChanged([UserStatus])
@@ -92,7 +92,7 @@ enum JSON {
     static func encode(_ value: some Encodable) throws -> [UInt8] { Array(try JSONEncoder().encode(value)) }
 }
 
-/// `application/problem+json` (contract §3).
+/// `application/problem+json`.
 struct Problem: Decodable {
     var title: String?
     var detail: String?

@@ -1,4 +1,4 @@
-/// The operations of contract §5.
+/// The operations of a session (<doc:HTTPAPI#Operations>).
 ///
 /// - A list longer than ``ClientConfiguration/limits`` becomes several calls, one after the other. If the first call fails, the operation
 ///   throws. If a later call fails, `errorUserList` names its users and those after them.

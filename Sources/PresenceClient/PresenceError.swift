@@ -2,7 +2,7 @@
 ///
 /// A rejected call has changed nothing.
 public struct PresenceError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What the node's own codes mean (contract §3); negative codes are of this client, which had no answer.
+    /// What the node's own codes mean; negative codes are of this client, which had no answer.
     public struct Code: RawRepresentable, Sendable, Hashable, Codable {
         /// The number.
         public let rawValue: Int

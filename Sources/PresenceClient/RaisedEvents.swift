@@ -1,4 +1,4 @@
-/// Decides which published events an app is told of, from the statuses that it is told (contract §4).
+/// Decides which published events an app is told of, from the statuses that it is told.
 ///
 /// A status carries the event in force, on every path and as long as it is valid. An event is *raised*, which means that the app is told
 /// of it as news, when all of this holds:

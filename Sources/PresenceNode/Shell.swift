@@ -9,7 +9,7 @@ import PresenceWire
 /// Obeys the core's effects with gateways, links and the store. Lives on one event loop; the core is touched there only.
 ///
 /// A gateway on the same loop is called at once; what goes to or comes from another loop crosses in one batch a turn, because a hop
-/// that wakes a loop costs 28 µs and an item of a batch 0.02 µs (design §7).
+/// that wakes a loop costs 28 µs and an item of a batch 0.02 µs.
 final class Shell: @unchecked Sendable {
     /// What a gateway on another loop wants of the core.
     private enum CoreInput {

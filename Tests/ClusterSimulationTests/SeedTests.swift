@@ -2,7 +2,7 @@ import Testing
 
 @testable import ClusterSimulation
 
-/// Whole clusters from seeds: no promise of design §9 is broken, and the same seed is the same history.
+/// Whole clusters from seeds: no guarantee is broken, and the same seed gives the same history (<doc:SimulatorAsProof>).
 @Suite struct SeedTests {
     /// A few, because this build is slow; `make test` runs 200 fixed and 50 fresh ones with the release build.
     @Test(arguments: 1...6 as ClosedRange<UInt64>) func everyPromiseIsKeptAndTheSameSeedIsTheSameHistory(seed: UInt64) {

@@ -7,7 +7,7 @@ import Testing
 @Suite struct SubscriptionBookTests {
     private var book = SubscriptionBook(quota: 5)
 
-    /// Seed 915354: an attempt whose answer was lost had followed somebody for two seconds, and the next one did so again.
+    /// An attempt whose answer was lost has subscribed for two seconds, and its retry subscribes again.
     @Test(arguments: [(Int64?(2), true), (nil, false)])
     mutating func whoIsFollowedForATimeMayBeFollowedAnewByTheSameCall(seconds: Int64?, mayHaveRemoved: Bool) {
         book.begin(seconds: seconds, at: 0)

@@ -5,7 +5,7 @@ import PresenceNode
 import PresenceWire
 import Testing
 
-/// The back end's operations of contract §5, on the ops ports of three nodes.
+/// The back end's operations (<doc:HTTPAPI#Operations-of-the-ops-port>), on the ops ports of three nodes.
 @Suite struct AdminTests {
     func admin(
         _ operation: String, _ body: String, of fixture: Fixture, node: Int = 0, app: String = "default"

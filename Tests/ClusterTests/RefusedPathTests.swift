@@ -5,7 +5,7 @@ import PresenceNode
 import PresenceWire
 import Testing
 
-/// The codes of contract §3 for what HTTP itself refuses: a path, a method, and a role.
+/// The codes of <doc:HTTPAPI#Errors> for a wrong path, a wrong method and a wrong role.
 @Suite(.timeLimit(.minutes(2))) struct RefusedPathTests {
     @Test("On every port a path that is not there has code 404, and a method that a path does not have has code 405")
     func pathsAndMethods() async throws {

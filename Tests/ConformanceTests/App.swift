@@ -139,7 +139,7 @@ struct Answer: Sendable {
     let json: JSONValue
 
     subscript(_ name: String) -> JSONValue { json[name] ?? .null }
-    /// The stable code of contract §3; 0 for success.
+    /// The stable code (<doc:HTTPAPI#Errors>); 0 for success.
     var code: Int64 { status == 200 ? 0 : self["code"].number ?? -1 }
     var detail: String { self["detail"].text ?? "" }
     var statuses: [JSONValue] { self["userStatusList"].elements }

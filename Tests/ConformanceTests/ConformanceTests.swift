@@ -1,7 +1,7 @@
 import NodeFixture
 import Testing
 
-/// What the four documents require, line by line (requirements.md), against three nodes over HTTP.
+/// The requirements of the four documents, line by line (<doc:Requirements>), against three nodes over HTTP.
 ///
 /// The nodes are the same for all tests; each test has an app of its own, with the policy of its document.
 @Suite(.cluster, .timeLimit(.minutes(3))) struct ConformanceTests {}

@@ -3,7 +3,7 @@ import PresenceWire
 import Testing
 
 extension ConformanceTests {
-    /// What an administrator changes on a running cluster (contract §6).
+    /// What an administrator changes on a running cluster.
     @Suite(.serialized) struct PolicyTests {
         @Test("All nodes follow a change by the time it is answered, and who is no longer allowed is told nothing after that")
         func change() async throws {

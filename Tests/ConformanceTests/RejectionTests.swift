@@ -2,7 +2,7 @@ import NodeFixture
 import PresenceWire
 import Testing
 
-/// Contract §8: "rejected by rule". A cluster of its own, because the counters are the node's.
+/// The metric of calls that a policy rejects (<doc:Metrics>). A cluster of its own, because the counters are the node's.
 @Suite struct RejectionTests {
     static func count(_ rule: String, _ fixture: Fixture) async throws -> Int? {
         let name = "rollcall_policy_rejections_total{rule=\"\(rule)\"} "

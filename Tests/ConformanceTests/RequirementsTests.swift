@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Every line of requirements.md that the four documents have.
+/// Every line of <doc:Requirements> that comes from the four documents.
 @Suite struct RequirementsTests {
     static let requirements =
         (1...38).map { "T\($0)" } + (1...16).map { "R\($0)" } + (1...26).map { "N\($0)" } + (1...23).map { "Z\($0)" }

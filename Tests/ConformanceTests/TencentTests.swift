@@ -210,7 +210,7 @@ extension ConformanceTests {
                 return try await group.reduce(into: []) { $0.append($1) }
             }
             #expect(answers.map(\.code) == Array(repeating: 0, count: 20))
-            // A node answers a query before its caller's owner has counted it: over all nodes at most 1.2 × the limit passes (contract §5).
+            // A node answers a query before its caller's owner has counted it: over all nodes at most 1.2 × the limit passes.
             let takenMax = operation == "getUserStatus" ? 24 : 20
             var taken = 20
             while taken <= takenMax, try await app.call(operation, users(["bob"]), node: 1).code == 0 { taken += 1 }

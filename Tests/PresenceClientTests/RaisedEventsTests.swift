@@ -2,7 +2,7 @@ import Testing
 
 @testable import PresenceClient
 
-/// The rule of contract §4: which events of a status are raised.
+/// The rule of <doc:HTTPAPI#Raising-published-events>: which events of a status are raised.
 @Suite struct RaisedEventsTests {
     var raised = RaisedEvents()
     private static let login = Session(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// Limits of calls hold for the whole cluster: at most 1.2 × the limit passes over any number of nodes (contract §5, T17, T22, T24, Z6).
+/// Limits of calls hold for the whole cluster: at most 1.2 × the limit passes over any number of nodes (T17, T22, T24, Z6).
 @Suite struct ClusterRateTests {
     private static func id(_ user: String) -> UserID { UserID(app: "default", id: user) }
 

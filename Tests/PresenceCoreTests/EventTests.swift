@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// Published events are state: the record carries the one in force to everyone who may see the user (contract §4, N10–N14).
+/// Published events are state: the record carries the one in force to everyone who may see the user (N10–N14).
 @Suite struct EventTests {
     var cluster = TestCluster(nodes: 3)
 

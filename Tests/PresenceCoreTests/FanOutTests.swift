@@ -18,7 +18,7 @@ import Testing
         _ = views.receive(Watched(user: user("ann"), record: Self.ann), at: 0)
     }
 
-    /// Seed 40206: the version is the same, but nodes that did not hold it have told clients since that all is complete.
+    /// The version is the same, but nodes that do not hold it have sent clients a later complete position since.
     @Test mutating func gatewaysHearSinceWhenAnotherOwnerAnswersForWhatTheyHold() {
         let first = views.receive(Watched(user: user("ann"), record: nil, knownSince: 7), at: 20)
         #expect(first?.record.knownSince == 7)
@@ -34,7 +34,7 @@ import Testing
         let older = views.receive(told, at: 20)
         #expect(older == nil)
     }
-    /// Seed 60872: a record of another side of a split came after this node had said that all up to a later time is shown.
+    /// A record from another side of a split arrives after this node has sent a complete position later than the record's version.
     @Test(arguments: [true, false]) mutating func whatComesLaterThanAllWasSaidToBeShownIsKnownSinceThen(isDelta: Bool) {
         views.completeUpTo = 10
         var late = Self.ann

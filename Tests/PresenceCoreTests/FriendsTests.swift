@@ -184,7 +184,7 @@ import Testing
         #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("busy"))
     }
 
-    /// Seed 666584: the list of a side that had raised the faces was taken for newer than one with a subscription and a newer rule.
+    /// One side of a split has raised the versions of the hidden views. The other side's list has a subscription and a newer rule, and wins.
     @Test mutating func aListIsNoNewerForFacesThatWereRaised() throws {
         cluster.login("bob", on: 1)
         befriend("bob", ["ann"])

@@ -117,7 +117,7 @@ import Testing
         #expect(membership.counters.refutations == 2)
     }
 
-    /// Seed 851539: its word against the suspicion was told as often as rumours are, and lost each time on links that broke.
+    /// Links break, and each of the limited retransmissions of the refutation is lost. Every suspecter must receive it again.
     @Test mutating func whoeverStillDoubtsUsIsToldWhatItHasMissed() {
         know("b", "c")
         hear(Self.rumour("a", .suspect, 0, by: "b"))
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    /// Seed 71645: its word against the suspicion was on the way when others gave it up; they decided without it, and it must know.
+    /// The refutation is on its way when the others declare this node dead. They decide without it, and this node must know.
     @Test mutating func aDeathThatWasRefutedBeforeItWasHeardOfCountsOnce() {
         know("b", "c")
         hear(Self.rumour("a", .suspect, 0, by: "b"))

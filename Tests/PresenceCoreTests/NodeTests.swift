@@ -115,7 +115,7 @@ import Testing
         #expect(cluster.clients[watcher].wentBack == 0)
     }
 
-    /// Seed 42350: a client resumed elsewhere from a position told before its node had asked anybody for what the dead owner had said last.
+    /// An owner dies, and its last delta is lost. A client that resumes elsewhere from a position sent too early would miss that change.
     @Test mutating func noPositionIsToldBeforeTheUsersOfAnOwnerThatIsGoneAreAskedForAnew() throws {
         let ann = cluster.user(ownedBy: 1)
         cluster.login("bob", on: 2)
@@ -290,8 +290,8 @@ import Testing
         #expect(cluster.clients[third].view["carl"] == nil)
     }
 
-    /// Seed 3035605: a node that had begun anew decided with others on another side of a split, and told clients positions without having
-    /// heard whom they follow by this side.
+    /// A restarted node owns slots on one side of a split. It sends positions to clients before it has received the subscriptions that the
+    /// other side knows. A client that resumes from such a position must still receive them.
     @Test(arguments: [false, true]) mutating func positionsOfANodeThatBeganAnewDoNotCoverWhatOthersKnowOfAList(isMissed: Bool) throws {
         let (ann, bob) = (cluster.user(ownedBy: 0), cluster.user(ownedBy: 0, number: 1))
         cluster.setStatus(bob, "hello", on: 0)
@@ -341,7 +341,7 @@ import Testing
         #expect(outbox.changes.contains { $0.watchers == [2] && $0.record == record })
     }
 
-    /// Seed 113724: what was said before a split came after it, from a node that was not the owner any more.
+    /// A message from before a split arrives after it, from a node that is not the owner any more.
     @Test(arguments: [true, false])
     mutating func onlyItsOwnerSaysWhomAUserFollows(isOwner: Bool) throws {
         let ann = cluster.user(ownedBy: 1)

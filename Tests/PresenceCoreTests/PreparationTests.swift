@@ -140,7 +140,7 @@ import Testing
         #expect(membersCount(0) == 2 && cluster.processes[0].node.cluster.ownership.incompleteSince == nil)
     }
 
-    /// Seed 11052916: it heard of a member, and then that it drains; the others went on preparing.
+    /// The node learns of a member, then that this member drains, while the others still prepare the ring that the member is part of.
     @Test mutating func whoComesBackToARingThatOthersPrepareWaitsForThemAgain() throws {
         var settings = cluster.processes[0].node.cluster.settings
         settings.takeoverTimeout = .milliseconds(200)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// Records that many nodes watch (design §2, Links).
+/// Records that many nodes watch.
 @Suite struct RelayTests {
     var cluster: TestCluster
     let ann: String

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// What is on more than one disk, and what happens to it when nodes come and go (design §§5, 6).
+/// What is on more than one disk, and what happens to it when nodes come and go.
 @Suite struct ReplicaTests {
     var cluster = TestCluster(nodes: 3)
 
@@ -70,7 +70,7 @@ import Testing
             rows: rows, needs: [[1]], witnesses: witnesses, isStored: true, deadline: cluster.now.instant + .seconds(2))
     }
 
-    /// Seed 26127: a status and a visibility in one turn; their replica died, and the node that heard of the visibility counted as a disk.
+    /// A status and a visibility are written in one turn, and their replica dies. A barrier acknowledgement does not count as a disk.
     @Test func whoHasOnlyHeardOfAChangeIsNoDiskForIt() {
         var writes = PendingWrites()
         writes.add(write([], witnesses: [1, 2]))
@@ -187,7 +187,7 @@ import Testing
         guard case .userStatus = cluster.setStatus("ann", "alone", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
-    /// Seed 46524: its links held while they were blocked, and it never heard that it had been taken for dead.
+    /// A blocked link stays connected, so a node may never learn that the others have declared it dead. It must count the nodes it misses.
     @Test(arguments: [(1, 1, false), (2, 1, true), (2, 2, false), (3, 1, true)])
     func aSideOfASplitIsTheSmallerOneWithFewerThanItMisses(missed: Int, there: Int, isMinority: Bool) {
         var peers = Peers(own: Peer(id: "n0", generation: 1, address: "h:0"))
@@ -331,7 +331,7 @@ import Testing
         #expect(!isOnDisk("ann1", of: former))
     }
 
-    /// Its sender may have acknowledged it with this one as the second disk, and all have settled the ring before it came (seed 392335).
+    /// Its sender may have acknowledged it with this one as the second disk, and all have settled the ring before it came.
     @Test mutating func whatComesByAnotherRingIsOnTheDisksOfItsKeepersBeforeItIsDiscarded() throws {
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))
@@ -408,7 +408,7 @@ import Testing
         guard case .userStatus = cluster.setStatus("ann", "still", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
-    /// Seed 13021991: two of those who were to keep it were gone, and those who were left had settled what they held.
+    /// Two of a row's replicas have left, and the remaining nodes have already transferred their misplaced rows.
     @Test mutating func whatHasMovedIsKeptWhileAnotherRingIsOnItsWay() throws {
         cluster = TestCluster(nodes: 4)
         let node = cluster.processes[3].node

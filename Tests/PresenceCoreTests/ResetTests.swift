@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// When a link is new, both sides compare what they know and say anew what differs, and nothing else (design §5).
+/// When a link is new, both sides compare what they know and say anew what differs, and nothing else.
 @Suite struct ResetTests {
     var cluster: TestCluster
     /// Owned by node 0.
@@ -254,7 +254,7 @@ import Testing
         #expect(isEqual(owners, sessions))
     }
 
-    /// Seed 69133: two devices without a list looked like two whose list was still to be told, and were never told it.
+    /// With equal hashes, sessions whose list has yet to be sent would never receive it.
     @Test(arguments: 1...3) func sessionsWithoutAListAreUnlikeAsManyWhoseListIsUntold(count: UInt64) {
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
         var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
@@ -292,7 +292,7 @@ import Testing
         #expect(owners.list(of: user("ann")).mark != mark)
     }
 
-    /// Seed 17019091: who had been the owner on another side of a split, and asked the one of now, was answered with less than it had told.
+    /// The owner of one side of a split watches the user with the owner of the healed cluster, which may hold an older record.
     @Test mutating func whatWasToldAloneIsSaidToAnOwnerThatMayKnowLess() {
         let ben = cluster.user(ownedBy: 1)
         cluster.subscribe(ben, to: [ann], on: 1)
@@ -313,7 +313,7 @@ import Testing
         #expect(said.map(\.version) == [told])
     }
 
-    /// Seed 402333: nobody would ever end a session that is registered after its node was taken for dead.
+    /// A session that is registered after its node was declared dead would never end.
     @Test mutating func whatADeadProcessSaidIsVoidWhenItComesLate() throws {
         let dead = cluster.processes[1].node.cluster.own.id
         cluster.kill(1)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// Every session that ends is counted once, by the owner of its user (contract §8).
+/// Every session that ends is counted once, by the owner of its user.
 @Suite struct SessionCountTests {
     var cluster = TestCluster(nodes: 3)
 

@@ -82,7 +82,7 @@ import Testing
         #expect(node.owner.kept(user("ann")).record.statusType == .offline)
     }
 
-    /// Seed 200418: the wall clock went back between two starts, 22 ms apart.
+    /// The wall clock goes back between two starts.
     @Test func whatAStartTellsIsNewerThanWhatTheOneBeforeTold() throws {
         var cluster = TestCluster(nodes: 1)
         cluster.login("ann", on: 0)
@@ -98,7 +98,7 @@ import Testing
         #expect(cluster.processes[0].node.owner.kept(user("ann")).record.version > first)
     }
 
-    /// Seed 548384: the clocks of those who went on when this node had ended, and have left, were ahead of the one that is here now.
+    /// Members that went on after this node ended, and have left since, had clocks ahead of this node's clock.
     @Test(arguments: [false, true]) func whoStartsAfterOthersHaveLeftTellsAllToWhoResumesFromTheirPositions(hasOthers: Bool) throws {
         var cluster = TestCluster(nodes: 1)
         cluster.setStatus("ann", "kept", on: 0)
@@ -115,7 +115,7 @@ import Testing
         #expect(cluster.record(of: "ann").knownSince == 0)
     }
 
-    /// Seed 14000848: who had stayed when all others had left was missing when they began again, and its clock was ahead of theirs.
+    /// The node that stayed when all others left is missing when they start again. Its clock was ahead of theirs.
     @Test(arguments: [false, true])
     func whoStartsAfterItHasLeftTellsAllToWhoResumesFromThePositionsOfOneThatIsMissing(isMissing: Bool) throws {
         var cluster = TestCluster(nodes: 3)

@@ -20,7 +20,7 @@ import Testing
         #expect(list.liveCount == 2)
     }
 
-    /// Seed 300880: a node came back while a target waited for a slow disk; who resumed from before it was told was never told it.
+    /// A node restarts while a target waits for a slow disk. A client that resumes from an earlier position must still receive the target.
     @Test mutating func whatIsYetToBeToldIsNotLearntBefore() {
         _ = list.merge(entry("told", at: 1).learnt(at: 1))
         _ = list.merge(entry("untold", at: 2).learnt(at: .max))
@@ -75,7 +75,7 @@ import Testing
         #expect(first.added.isEmpty, "a first attempt")
     }
 
-    /// Seed 64459: the clock of the node that was called was behind by the jump of another one.
+    /// Another node's clock has jumped ahead, so its change carries a version after the start of this attempt.
     @Test mutating func whatAnotherCallHasDoneIsNoAttemptOfThisOne() {
         let start = Version(milliseconds: 5, counter: 0, node: 2)
         for target in ["a", "b", "c", "e"] { _ = list.merge(entry(target, at: target == "c" ? 7 : 6)) }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// Owners and gateways compare what is watched and hosted where; what was lost without a broken link is repaired (design §5).
+/// Owners and gateways compare what is watched and hosted where; what was lost without a broken link is repaired.
 @Suite struct ViewDigestTests {
     static let interval: Duration = .seconds(4)
     var cluster: TestCluster

@@ -134,7 +134,7 @@ import Testing
         #expect(cluster.call(.getVisibility, by: "ann", on: 0) == .visibility(Visibility().changed(by: .init(mode: .nobody))))
     }
 
-    /// Seed 22610: a call that the other side of a split refused, but had taken, undid a later one that changed nothing on this side.
+    /// The other side of a split has stored an earlier call that it refused. A later call that changes nothing on this side must still win.
     @Test mutating func whatIsSoAlreadyCountsFromWhenItIsAskedForAgain() {
         cluster.login("ann", on: 0)
         let owner = cluster.ownerIndex(of: "ann")
@@ -150,9 +150,8 @@ import Testing
         #expect(status(of: "ann", to: "bob", on: owner)?.statusType == .online)
     }
 
-    /// Seed 34828: what a node had shown while it was cut off was replaced on its disk by the owner's record, which knew nothing of it.
-    /// Seed 418795: there was no link to the owner when it came, and nobody knew of it afterwards. Histories 616 and 1992 with --harder: the
-    /// owner must know before the rule is here.
+    /// A node that was cut off has shown a record that the owner does not know. The node forwards that record to the owner before the owner's
+    /// record replaces it on disk: without a link to the owner too, and before the rule arrives.
     @Test mutating func theOwnerHearsOfWhatSomebodyShowedBeforeItKnewOfTheRule() throws {
         var shown = Record(blank: user("ann"))
         shown.version = Version(milliseconds: cluster.now.wall - 10, counter: 0, node: 9)
@@ -174,7 +173,7 @@ import Testing
         #expect(node.cluster.outbox.rowsForOwners == [Row(shown), Row(kept, of: user("ann"))])
     }
 
-    /// Seed 403484: a new owner's faces came from another side of a split, and the next change of the rule passed for all that was new.
+    /// A new owner's hidden views come from another side of a split. A later change of the rule must not count as all that is new.
     @Test(arguments: [true, false]) func facesAreKnownSinceTheOwnerAnswersForThemWhateverChangesThen(isRule: Bool) throws {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
@@ -197,7 +196,7 @@ import Testing
         #expect(shards.record(of: user("ann")).shown(to: user("bob")).knownSince == known.knownSince)
     }
 
-    /// Seed 204291: a side of a split had shown the user by a version that was a count newer than the rule of the other side.
+    /// One side of a split has shown the user with a version one count above the version of the other side's rule.
     @Test(arguments: [false, true])
     mutating func aRuleThatIsOlderThanWhatWasShownWithoutItIsNewerFromNowOn(recordNamesIt: Bool) throws {
         let version = Version(milliseconds: cluster.now.wall, counter: 1, node: 9)
@@ -217,7 +216,7 @@ import Testing
         #expect(told == (recordNamesIt ? [] : [true]))
     }
 
-    /// Seed 41847: an owner that had been cut off took over a newer record with a rule, and its face was older than what it had shown itself.
+    /// An owner that was cut off takes over a newer record with a rule. The rule's hidden view is older than the record the owner has shown.
     @Test func aFaceIsNewerThanWhatItsNewOwnerHadShownWithoutTheRule() throws {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
@@ -234,7 +233,7 @@ import Testing
         #expect(shards.record(of: user("ann")).shown(to: user("bob")).version > hiding.version)
     }
 
-    /// Seed 113864: a record was raised with its rule, and a node to which only the record came showed it.
+    /// A record is raised together with its rule. A node that receives only the record must not show it.
     @Test func aRuleIsUnknownToARecordThatShowsSomethingElseByTheVersionOfAFace() {
         var record = Record(blank: user("ann"))
         record.version = Version(milliseconds: 5, counter: 0, node: 1)
@@ -295,8 +294,8 @@ import Testing
         #expect(shards.record(of: user("ann")) == told, "what is older needs nothing")
     }
 
-    /// Seed 3096019: a query was answered with what had just been written; then a node that had not heard of it gave what was before a newer
-    /// rule. A stream that held what was before saw no change, and its client went on showing what the answer had told.
+    /// A query is answered with a record that was just written. Then a node without that record sends the record before it with a newer rule.
+    /// A stream that holds the record before it must see a change, or its client goes on to show the answer of the query.
     @Test func whatReplacesAnAnswerIsToldAsMoreThanARule() throws {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
@@ -320,7 +319,7 @@ import Testing
         #expect(outbox.changes.count == told.count, "what is known is not told anew")
     }
 
-    /// Seed 337077: an owner that was alone told a record by an older rule, and kept it for another owner when it heard of the newer one.
+    /// An owner that was alone has pushed a record under an older rule, and keeps it for another owner when the newer rule arrives.
     @Test(arguments: [false]) func noVersionStandsForARecordByTwoRules(isAwaited: Bool) throws {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
@@ -342,8 +341,8 @@ import Testing
         #expect(outbox.rowsForOwners.contains { $0.kind == .visibility && $0.version == kept.version })
     }
 
-    /// Seed 27796096516939: an owner that was alone took a record whose newer rule was still on its way, and showed it by the older one. The
-    /// rule came when another node owned the user again, after the record had come once more.
+    /// An owner that was alone takes a record whose newer rule is still on its way, and shows it under the older one. The rule arrives when
+    /// another node owns the user again, after the record has arrived once more.
     @Test(arguments: [true, false]) func whatAnOwnerHasShownBeforeTheRuleCameIsToldAnewByIt(isPromoted: Bool) throws {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
@@ -379,7 +378,7 @@ import Testing
         return (old, new, record)
     }
 
-    /// Seed 47629: a face was older than what this side of a split had shown, and was told as newer: but not to who followed the user anew.
+    /// A hidden view is older than the record that this side of a split has shown. Watchers receive it raised; a new subscriber must, too.
     @Test mutating func whoFollowsAnewIsToldNothingOlderThanBefore() throws {
         let ann = cluster.user(ownedBy: 0)
         let bob = cluster.login("bob", on: 1)

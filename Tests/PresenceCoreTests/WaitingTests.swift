@@ -48,8 +48,8 @@ import Testing
         #expect(node.statistics.usersOnline == Reports.postponedMax + 1)
     }
 
-    /// Seed 27796096505186: the node showed its old disk, and who had hidden while it was down, when the one that it had met left with what it
-    /// held. The third one, which was not met yet, knew better.
+    /// A user hides while this node is down. The only peer that this node has met leaves without sending its rows. A third node, which this
+    /// node has not met, holds the newer rule. Until then this node must not show the user from its own disk.
     @Test mutating func whoHasJustBegunDoesNotDecideAloneWhenTheOnlyOneItHasMetIsGoneUnheard() throws {
         let met = Peer(id: "n2", generation: 1, address: "10.0.0.2:7601")
         let unmet = Peer(id: "n3", generation: 1, address: "10.0.0.3:7601")
@@ -72,8 +72,8 @@ import Testing
         #expect(node.owner.kept(user("ann")).record.statusType == .online)
     }
 
-    /// Seed 6061533: all three keepers of a list were gone, and who had just begun answered as if it knew the list. With one of three gone
-    /// the other two know everything.
+    /// With two of three members missing, all replicas of a list that know its newest change may be gone. With one missing, the other two hold
+    /// every change.
     @Test(arguments: [1, 2]) mutating func whoBeginsWhileTwoAreMissedSaysThatListsMayLackSome(missedCount: Int) throws {
         for index in 0..<missedCount {
             let other = Peer(id: NodeID("n\(index + 2)"), generation: 1, address: "10.0.0.\(index + 2):7601")

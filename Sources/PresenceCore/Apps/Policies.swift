@@ -1,7 +1,7 @@
 import PresenceWire
 
 /// The policies of all apps. Every node holds all of them: one that is set goes from its one writer, the owner of the app's name, to each
-/// node, and is answered when all of them have it on disk (contract §6).
+/// node, and is answered when all of them have it on disk.
 ///
 /// How long silence and a lost session are borne, the configuration of a node says as well: that is its base for apps of which nothing else
 /// was said about it. It is neither kept nor told to other nodes, so nodes that are configured otherwise follow an app otherwise: a session is

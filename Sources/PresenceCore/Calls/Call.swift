@@ -24,7 +24,7 @@ public enum Call: Equatable, Sendable {
     /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
     case setAppPolicy([UInt8])
 
-    /// Whose token asks (contract §2).
+    /// Whose token asks.
     public enum Origin: Sendable {
         /// The caller's own.
         case caller

@@ -4,7 +4,7 @@ import PresenceWire
 ///
 /// The caller's owner counts. A call that reaches it is counted there. A query that another node answers by itself is counted by a message
 /// of its own: as long as few of a user's queries are on their way to be counted, the node answers without waiting. All nodes together have
-/// at most a fifth of the limit on their way, so at most 1.2 × the limit passes (contract §5).
+/// at most a fifth of the limit on their way, so at most 1.2 × the limit passes.
 /// Users who have not called within the span cost nothing.
 struct RateLimits {
     /// The operations that are counted apart.

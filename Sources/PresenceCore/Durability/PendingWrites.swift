@@ -1,7 +1,7 @@
 import DequeModule
 import PresenceWire
 
-/// Changes whose answers wait for disks: this node's own, and one replica's for each user (design §6: 2 of 3).
+/// Changes whose answers wait for disks: this node's own, and one replica's for each user (2 of 3 disks).
 struct PendingWrites {
     /// An answer that is held back.
     typealias HeldAnswer = (peer: PeerIndex, id: UInt64, answer: Answer)

@@ -1,7 +1,7 @@
 import PresenceWire
 
-/// For each user that somebody on this node watches: the newest record held (the *view*), and which of the node's gateways want it
-/// (design §2, FanOut). A query for a watched user is answered from here, without a hop.
+/// For each user that somebody on this node watches: the newest record held (the *view*), and which of the node's gateways want it.
+/// A query for a watched user is answered from here, without a hop.
 struct FanOut {
     /// A record for the gateways in `mask`.
     struct Delivery {
@@ -31,7 +31,7 @@ struct FanOut {
     private let settings: CoreSettings
     private var views = UserTable<View>()
     /// Of users whose faces were given newer versions here (``PresenceWire/Record/replacing(_:)``): who may see them, as their owners told
-    /// it. Another owner is to take over that, for two nodes may keep only one thing under one version (seed 15219).
+    /// it. Another owner is to take over that, for two nodes may keep only one thing under one version.
     private var rulesTold: [UserID: Privacy] = [:]
     private var slots = SlotIndex()
     /// Views whose owner has not answered: while there are any, the node cannot say up to when its views are complete.

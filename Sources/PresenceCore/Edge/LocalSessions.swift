@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// The sessions that this node's gateways hold, by user: what is told to an owner again when it, or the link to it, is new (design §1.3).
+/// The sessions that this node's gateways hold, by user: what is told to an owner again when it, or the link to it, is new.
 struct LocalSessions {
     /// The part of an ``PresenceWire/Attach`` that describes a session, without the record: every session keeps one of these.
     private struct Local {

@@ -1,7 +1,7 @@
 import DequeModule
 import PresenceWire
 
-/// What waits for one other node (design §2, Links): deltas in a map keyed by user, so that a newer one replaces an older one, and
+/// What waits for one other node: deltas in a map keyed by user, so that a newer one replaces an older one, and
 /// control messages in their order. Both leave in batches, few at a time: no added latency when idle, large batches under load.
 struct Link {
     /// Batches in flight. Four keep the wire busy over a round trip of a millisecond and bound what is lost when the link breaks.

@@ -24,7 +24,7 @@ enum ViewDigest {
     static func hash(_ version: UInt64, knownSince: Milliseconds) -> UInt64 { StableHash.mix(version, UInt64(bitPattern: knownSince)) }
 
     /// A session and the list of whom its user follows (``PresenceWire/Interest/mark``). Where its owner has not told all of the list yet there is
-    /// no mark, nor where the gateway has none: no two of these are equal, nor are two of each to be taken together (seed 69133).
+    /// no mark, nor where the gateway has none: no two of these are equal, nor are two of each to be taken together.
     static func ownerHash(of session: SessionID, mark: UInt64?) -> UInt64 { StableHash.mix(hash(of: session), mark ?? 0) }
 
     static func gatewayHash(of session: SessionID, mark: UInt64?) -> UInt64 { StableHash.mix(hash(of: session), mark ?? 1) }

@@ -2,7 +2,7 @@ import HTTP2
 import PresenceCore
 import PresenceWire
 
-/// The operations of contract §5: from a JSON body to a ``PresenceCore/Call``, and from its answer to JSON.
+/// The operations of <doc:HTTPAPI#Operations>: from a JSON body to a ``PresenceCore/Call``, and from its answer to JSON.
 struct API {
     /// An operation; its name is the same word in the path, in the SDKs, and in the metrics' label.
     enum Operation: Int, CaseIterable, Sendable {
@@ -63,7 +63,7 @@ struct API {
         try subject(asUser: try fields.text("asUser", bytesMax: 1_024), caller: caller)
     }
 
-    /// Whom a request is about: the caller, or the user that an app's back end names (contract §2).
+    /// Whom a request is about: the caller, or the user that an app's back end names.
     static func subject(asUser: String?, caller: Caller) throws(Problem) -> UserID {
         guard let id = asUser else { return caller.user }
         guard caller.isAdmin else { throw .parameter("asUser: only a token with role \"admin\" may name another user") }

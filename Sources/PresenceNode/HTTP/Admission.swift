@@ -18,7 +18,7 @@ struct Admission {
     enum Kind: Int, CaseIterable, Sendable {
         /// A new event stream.
         case login
-        /// A call of contract §5; not `logout`, which ends work and is always taken.
+        /// A call of <doc:HTTPAPI#Operations>, except `logout`: it ends work and is always admitted.
         case operation
         /// An event stream that is resumed, as by a client whose node drains: whoever watches its user sees OFFLINE if it is refused for
         /// longer than the grace.

@@ -2,7 +2,7 @@ import Foundation
 import JWTKit
 import PresenceWire
 
-/// Who is calling (contract §2).
+/// The caller that a token names (<doc:HTTPAPI#Callers-and-tokens>).
 public struct Caller: Hashable, Sendable {
     public var user: UserID
     /// An app's back end, which may name any user of its app.
@@ -26,7 +26,7 @@ public struct AuthenticationError: Error, Equatable, Sendable {
     public let reason: String
 }
 
-/// The claims of contract §2.
+/// The claims of a token (<doc:HTTPAPI#Callers-and-tokens>).
 struct TokenClaims: JWTPayload {
     var sub: String
     var app: String?

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// The query of `GET /v1/events` (contract §4).
+/// The query of `GET /v1/events`.
 struct EventStreamQuery: Equatable {
     var platform = "unknown"
     var deviceID = ""

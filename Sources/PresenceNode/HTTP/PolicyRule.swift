@@ -1,4 +1,4 @@
-/// By what of an app's policy a call, or one user of a call, was refused: the label of `rollcall_policy_rejections_total` (contract §8).
+/// By what of an app's policy a call, or one user of a call, was refused: the label of `rollcall_policy_rejections_total`.
 enum PolicyRule: String, CaseIterable, Sendable {
     /// The plan does not cover the call (7013).
     case plan

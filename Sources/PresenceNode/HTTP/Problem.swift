@@ -2,7 +2,9 @@ import HTTP2
 import NIOCore
 import PresenceWire
 
-/// Why a call was rejected: `application/problem+json` (RFC 9457) with the stable codes of contract §3. A rejected call changes nothing.
+/// Why a call was rejected: `application/problem+json` (RFC 9457) with a stable code (<doc:HTTPAPI#Errors>).
+///
+/// A rejected call changes nothing.
 public struct Problem: Error, Equatable, Sendable {
     /// The HTTP status.
     public var status: Int
@@ -12,7 +14,7 @@ public struct Problem: Error, Equatable, Sendable {
     public var detail: String
     /// Seconds after which a retry makes sense.
     public var retryAfter: Int?
-    /// The change was passed on and may take effect all the same (contract §3).
+    /// The change was passed on and may take effect all the same.
     var mayTakeEffect = false
     /// The users because of whom the whole call failed (T37).
     var errors: [UserError] = []
@@ -52,7 +54,7 @@ public struct Problem: Error, Equatable, Sendable {
         self.init(status: status, code: isOverload ? Refusal.overloaded.code : 6017, detail: detail, retryAfter: isOverload ? 1 : nil)
     }
 
-    /// 7003: a user ID breaks the rule of contract §2.
+    /// 7003: a user ID breaks the rule of <doc:HTTPAPI#Callers-and-tokens>.
     static func userID(_ field: String) -> Problem {
         Problem(status: 400, code: 7003, detail: "\(field): a user ID is 1 to 64 bytes of UTF-8 without control characters")
     }
@@ -167,7 +169,7 @@ struct RefusalBodies {
     }
 }
 
-/// One user of a call that names several, and why it failed (contract §3).
+/// One user of a call that names several, and why it failed.
 struct UserError: Equatable, Sendable {
     let userID: String
     let code: Int
@@ -177,7 +179,7 @@ struct UserError: Equatable, Sendable {
 }
 
 extension JSONWriter {
-    /// `errorUserList` of contract §3.
+    /// `errorUserList` (<doc:HTTPAPI#Errors>).
     mutating func member(_ name: StaticString, _ errors: [UserError]) {
         key(name)
         array { json in

@@ -82,7 +82,7 @@ extension WireReader {
             expiresAt: try optional { reader throws(DecodeError) in try reader.time() })
     }
 
-    /// See ``WireWriter/user(_:)``; a name that breaks the rules of contract §2 is refused.
+    /// See ``WireWriter/user(_:)``. Throws when the name breaks the rules of user IDs (<doc:HTTPAPI#Callers-and-tokens>).
     public mutating func user() throws(DecodeError) -> UserID {
         let bytes = try textBytes(bytesMax: 2 * Limits.nameBytesMax + 1)
         let joined = try text(bytesMax: 2 * Limits.nameBytesMax + 1)

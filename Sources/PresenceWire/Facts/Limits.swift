@@ -1,6 +1,6 @@
 /// The bounds on what travels. A bound that an app may change is the default of its policy (requirements, "Settings", preset `rollcall`).
 public enum Limits {
-    /// Longest user, app and node ID, in UTF-8 bytes (contract §2).
+    /// Longest user, app and node ID, in UTF-8 bytes.
     public static let nameBytesMax = 64
     /// Longest custom status, in UTF-8 bytes.
     public static let customStatusBytesMax = 256

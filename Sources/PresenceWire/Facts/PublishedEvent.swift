@@ -1,5 +1,5 @@
 /// A published numeric status (N10–N14). The record carries the event in force to everyone who may see the user, on every path: a client
-/// decides from the record whether to raise it (contract §4).
+/// decides from the record whether to raise it.
 public struct PublishedEvent: Hashable, Sendable {
     /// 10000 and above (N2).
     public var value: Int64

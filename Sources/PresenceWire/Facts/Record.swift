@@ -8,7 +8,7 @@ public enum StatusType: UInt8, CaseIterable, Sendable {
     case online = 2
 }
 
-/// All that the outside may know of a user: one whole, versioned value. A newer one replaces an older one in any queue (design §1.4).
+/// All that the outside may know of a user: one whole, versioned value. A newer one replaces an older one in any queue.
 public struct Record: Hashable, Sendable {
     public var user: UserID
     public var version: Version
@@ -135,7 +135,7 @@ public struct Record: Hashable, Sendable {
     }
 }
 
-/// One durable fact (design §6): (slot, app, user, kind, key) → version, value, expiry. A row without a value is a tombstone.
+/// One durable fact (<doc:DurableRows>): (slot, app, user, kind, key) → version, value, expiry. A row without a value is a tombstone.
 public struct Row: Hashable, Sendable {
     /// What a row says of its user.
     public enum Kind: UInt8, CaseIterable, Sendable {

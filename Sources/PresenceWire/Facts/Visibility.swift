@@ -66,7 +66,7 @@ public struct Visibility: Hashable, Sendable {
 }
 
 /// Who may see a user, and what those are shown who may not: what they would be shown if the user had gone OFFLINE when she hid from
-/// them, and had stayed so (issue 4, "Privacy"). That is the same in every field and version, whatever the user does meanwhile.
+/// them, and had stayed so. That is the same in every field and version, whatever the user does meanwhile.
 public struct Privacy: Hashable, Sendable {
     /// Faces kept at a time; beyond it the oldest one gives way to the next.
     public static let facesMax = 8

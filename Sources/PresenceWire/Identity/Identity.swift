@@ -1,4 +1,4 @@
-/// A user inside one app. Nothing crosses from one app to another, so the app is part of the name (contract §2).
+/// A user inside one app. Nothing crosses from one app to another, so the app is part of the name.
 ///
 /// Both parts are compared byte by byte: two texts that Unicode calls equivalent are two users, because they hash to two slots.
 public struct UserID: Sendable {
@@ -104,7 +104,7 @@ public struct NodeID: RawRepresentable, Hashable, Comparable, Sendable, CustomSt
     public var description: String { rawValue }
 }
 
-/// One of the 65,536 parts of the key space: the top 16 bits of a user's stable hash (design §2, Ring).
+/// One of the 65,536 parts of the key space: the top 16 bits of a user's stable hash (<doc:SlotRing>).
 public typealias Slot = UInt16
 
 extension UserID {

@@ -1,4 +1,4 @@
-/// Milliseconds since 1970 (UTC): what the outside sees as a time (contract §1).
+/// Milliseconds since 1970 (UTC): what the outside sees as a time.
 public typealias Milliseconds = Int64
 
 /// A point on a node's monotonic clock. Only differences mean anything, and only on one node.

@@ -1,6 +1,6 @@
 /// When a fact was written, by a hybrid logical clock (Kulkarni et al., "Logical Physical Clocks", 2014): higher wins, everywhere, always.
 ///
-/// 48 bits of milliseconds since 1970, 16 bits of counter, then the writer's number as tie-breaker (design §4).
+/// 48 bits of milliseconds since 1970, 16 bits of counter, then the writer's number as tie-breaker (<doc:OneWriter>).
 public struct Version: Hashable, Comparable, Sendable {
     /// Milliseconds << 16 | counter.
     public var stamp: UInt64
@@ -48,7 +48,7 @@ public struct Version: Hashable, Comparable, Sendable {
         left.stamp != right.stamp ? left.stamp < right.stamp : left.node < right.node
     }
 
-    /// Appends 24 hexadecimal digits; as text they compare like the versions (contract §4).
+    /// Appends 24 hexadecimal digits; as text they compare like the versions.
     public func appendText(to bytes: inout [UInt8]) {
         FieldText.append(24, to: &bytes) { $0.version(self) }
     }
@@ -67,7 +67,7 @@ public struct VersionClock: Sendable {
     public let node: UInt32
     private var latest: UInt64 = 0
     /// How far ahead of the wall clock a version that is heard of may be. Default 60 s; further ahead it is refused, so that
-    /// one broken clock cannot drag the cluster's versions into the future (design §4).
+    /// one broken clock cannot drag the cluster's versions into the future.
     public let driftMax: Duration
 
     /// How far apart the clocks of a cluster may be.

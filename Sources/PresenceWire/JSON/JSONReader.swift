@@ -49,7 +49,7 @@ public enum JSONError: Error, Equatable, Sendable {
 /// Reads one JSON text, strictly: UTF-8, no name twice in an object, bounded depth, nothing behind the value.
 ///
 /// Foundation's decoder takes 5–10 times as long for the small bodies of the API, keeps silent about repeated names, and cannot
-/// be used in the core, which reads the JSON of durable rows (design §8).
+/// be used in the core, which reads the JSON of durable rows.
 public struct JSONReader {
     /// Deeper nesting than any request of the contract by far.
     public static let depthMax = 32

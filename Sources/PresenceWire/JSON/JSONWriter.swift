@@ -162,7 +162,9 @@ public struct JSONWriter: Sendable {
 }
 
 extension JSONWriter {
-    /// A `UserStatus` as in contract §4. Names are written with their punctuation: this is most of what a node writes.
+    /// Writes a `UserStatus` (<doc:HTTPAPI#UserStatus>).
+    ///
+    /// Each name is written together with its punctuation, because statuses are most of what a node writes.
     ///
     /// - Parameters:
     ///   - showsPlatforms: without its platforms it is as ``Record/shown(by:)`` shows it, without a copy of the record.
@@ -225,7 +227,7 @@ extension JSONWriter {
 }
 
 extension StatusType {
-    /// The name of contract §4.
+    /// The name that the HTTP API shows (<doc:HTTPAPI#UserStatus>).
     public var name: String { literal.description }
 
     fileprivate var literal: StaticString {

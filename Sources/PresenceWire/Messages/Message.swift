@@ -1,4 +1,4 @@
-/// What nodes say to one another. The same values travel between two nodes and inside one (design §2): nothing on the way
+/// What nodes say to one another. The same values travel between two nodes and inside one: nothing on the way
 /// to an owner depends on where the owner is.
 public enum Message: Hashable, Sendable {
     // From the node of a gateway to an owner.
@@ -46,7 +46,7 @@ public enum Message: Hashable, Sendable {
     /// decides now about all that it owns.
     case misrouted([UserID])
 
-    // Between the nodes that keep a slot (design §6).
+    // Between the nodes that keep a slot.
     /// Facts for the receiver to keep, on disk too. A ticket other than 0 asks for ``replicated(ticket:)``.
     case replicate(ticket: UInt64, [Row])
     /// The rows of the receiver's ticket are on the sender's disk.
@@ -60,7 +60,7 @@ public enum Message: Hashable, Sendable {
     /// The answer to ``askFollowed(id:ring:_:)``: those who are followed.
     case areFollowed(id: UInt64, [UserID])
 
-    // When the members have changed (design §5, warming).
+    // When the members have changed.
     /// What the sender holds of the slots that the receiver is to keep by this ring; in pages of ``offerSlotsMax``. The sender counts its
     /// rounds: it begins another whenever it holds more to offer.
     case offer(ring: UInt64, round: UInt64, [SlotHash], isFirst: Bool, isLast: Bool)
@@ -226,7 +226,7 @@ public struct Detach: Hashable, Sendable {
     }
 }
 
-/// Why an owner ends a session: what the client is told (contract §4).
+/// Why an owner ends a session: what the client is told.
 public enum SessionEnd {
     /// The user logged it out, here or elsewhere: the client is told by `onLogout`.
     public static let logout = "logout"
@@ -239,7 +239,7 @@ public struct Watch: Hashable, Sendable {
     public var user: UserID
     /// The version that the node holds; the owner answers only with a newer one.
     public var held: Version
-    /// The record that the node holds, when the user's owner has changed: it may know less (design §5, "both at once").
+    /// The record that the node holds, when the user's owner has changed: it may know less.
     public var record: Record?
 
     public init(user: UserID, held: Version, record: Record? = nil) {

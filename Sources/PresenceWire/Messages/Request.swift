@@ -123,13 +123,13 @@ public enum Answer: Hashable, Sendable {
     case tooOften(retryAfter: UInt64)
 }
 
-/// Why an operation was refused: contract §3.
+/// Why an operation was refused (<doc:HTTPAPI#Errors>).
 public struct Refusal: Hashable, Sendable {
     /// The stable code.
     public var code: Int
     /// What was wrong, and what would be right.
     public var detail: String
-    /// The change was passed on, and its acknowledgement is missing: it may take effect all the same (contract §3).
+    /// The change was passed on, and its acknowledgement is missing: it may take effect all the same.
     public var mayTakeEffect = false
     /// The users because of whom a whole call is refused; known where the call entered, and not sent to other nodes.
     public var users: [UserID] = []

@@ -1,7 +1,8 @@
-/// What an app allows its users and how their statuses behave: settings of requirements.md, "Settings". A bundle of them is a
-/// ``Preset``; the values here are those of ``Preset/rollcall``.
+/// The settings of an app: what its users may do and how their statuses behave (<doc:Configuration#Settings-of-a-policy>).
+///
+/// A ``Preset`` is a bundle of settings. The defaults here are those of ``Preset/rollcall``.
 public struct Policy: Equatable, Sendable {
-    /// A document's bundle of settings (contract §6).
+    /// The bundle of settings that matches one of the four documents, or ``rollcall``, the default.
     public enum Preset: String, CaseIterable, Sendable {
         case rollcall, tencent, rongcloud, commsease, zim
     }
@@ -70,7 +71,7 @@ public struct Policy: Equatable, Sendable {
 
     /// So many calls in so many seconds, for each user and operation, over all nodes; one more is answered 7008.
     ///
-    /// A node answers a query before it is counted: over any number of nodes at most 1.2 × as many pass (contract §5).
+    /// A node answers a query before it is counted: over any number of nodes at most 1.2 × as many pass.
     public struct Rate: Equatable, Sendable {
         /// 1–10,000.
         public var calls: Int64

@@ -9,7 +9,7 @@ import PresenceWire
 public struct Ring: Sendable {
     /// Slots; a user's is the top 16 bits of its hash.
     public static let slotsCount = 65_536
-    /// Nodes that hold a slot: its owner and two more (design §4: durable once two of three have it).
+    /// Nodes that hold a slot: its owner and two more (durable once two of three have it).
     public static let replicasMax = 3
 
     /// A node with its share.
