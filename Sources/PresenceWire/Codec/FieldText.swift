@@ -1,10 +1,12 @@
-/// Short text on the stack: what is written of it at once costs one append instead of one a piece.
+/// A short text on the stack.
+///
+/// Writing several pieces costs one append to the array instead of one for each piece.
 struct FieldText: ~Copyable {
     private let start: UnsafeMutablePointer<UInt8>
     private let bytesMax: Int
     private var count = 0
 
-    /// Calls `body` with an empty text of at most `bytesMax` bytes, and appends what it has become to `bytes`.
+    /// Calls `body` with an empty text of at most `bytesMax` bytes, and appends the text that `body` wrote to `bytes`.
     static func append(_ bytesMax: Int, to bytes: inout [UInt8], _ body: (inout FieldText) -> Void) {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytesMax) { memory in
             guard let start = memory.baseAddress else { return }
@@ -16,7 +18,7 @@ struct FieldText: ~Copyable {
 
     private init(start: UnsafeMutablePointer<UInt8>, bytesMax: Int) { (self.start, self.bytesMax) = (start, bytesMax) }
 
-    /// As it is.
+    /// Appends `text` unchanged.
     mutating func raw(_ text: StaticString) {
         let added = text.utf8CodeUnitCount
         precondition(count + added <= bytesMax, "more text than was said")
@@ -24,10 +26,10 @@ struct FieldText: ~Copyable {
         count += added
     }
 
-    /// In decimal, at most 20 bytes.
+    /// Appends an integer in decimal, at most 20 bytes.
     mutating func integer(_ value: Int64) {
         precondition(count + 20 <= bytesMax, "more text than was said")
-        // From its end on; then it is moved to where the text ends.
+        // Writes the digits from the last to the first, and then moves them to where the text ends.
         var (rest, digits) = (value.magnitude, start + count + 20)
         let end = digits
         while rest >= 100 {
@@ -49,13 +51,13 @@ struct FieldText: ~Copyable {
         count += end - digits
     }
 
-    /// In lower-case hexadecimal, 24 bytes.
+    /// Appends a version in lower-case hexadecimal, 24 bytes.
     mutating func version(_ version: Version) {
         hex(version.stamp, digits: 16)
         hex(UInt64(version.node), digits: 8)
     }
 
-    /// The lowest `digits` digits.
+    /// Appends the lowest `digits` hexadecimal digits of `value`.
     mutating func hex(_ value: UInt64, digits: Int) {
         precondition(count + digits <= bytesMax, "more text than was said")
         var rest = value

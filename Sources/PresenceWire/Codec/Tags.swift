@@ -68,13 +68,13 @@ enum AnswerTag: UInt8 {
 }
 
 extension WireWriter {
-    /// One byte that names what follows.
+    /// Writes one byte that names the content that follows.
     @inline(__always)
     mutating func tag<Tag: RawRepresentable>(_ tag: Tag) where Tag.RawValue == UInt8 { self.tag(tag.rawValue) }
 }
 
 extension WireReader {
-    /// One byte that names what follows. Throws ``DecodeError/unknownTag(_:)`` for a number that names nothing.
+    /// Reads one byte that names the content that follows. Throws ``DecodeError/unknownTag(_:)`` for an unknown number.
     @inline(__always)
     mutating func tag<Tag: RawRepresentable>(as type: Tag.Type) throws(DecodeError) -> Tag where Tag.RawValue == UInt8 {
         let number = try tag()

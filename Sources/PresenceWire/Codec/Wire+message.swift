@@ -1,5 +1,5 @@
 extension WireWriter {
-    /// One message with its tag.
+    /// Writes one message with its tag.
     public mutating func message(_ message: Message) {
         switch message {
         case .beginSync(let epoch, let ranges):
@@ -58,7 +58,7 @@ extension WireWriter {
         }
     }
 
-    /// One of the messages between nodes that keep the same users.
+    /// Writes a message between the replicas of a slot.
     private mutating func keeping(_ message: Message) {
         switch message {
         case .replicate(let ticket, let rows):
@@ -85,7 +85,7 @@ extension WireWriter {
         }
     }
 
-    /// One of the messages by which slots change hands.
+    /// Writes a message of the handoff of slots.
     private mutating func handoff(_ message: Message) {
         switch message {
         case .offer(let ring, let round, let slots, let isFirst, let isLast):
@@ -112,7 +112,7 @@ extension WireWriter {
         }
     }
 
-    /// One of the messages by which what is watched is passed on and compared.
+    /// Writes a message that relays or compares views.
     private mutating func view(_ message: Message) {
         switch message {
         case .relay(let record, let targets):
@@ -144,10 +144,10 @@ extension WireWriter {
         unsigned(slot.hash)
     }
 
-    /// A list of users.
+    /// Writes a list of users.
     public mutating func users(_ users: [UserID]) { list(users) { $0.user($1) } }
 
-    /// What two nodes say first.
+    /// Writes the first message of a node on a link.
     public mutating func hello(_ hello: Hello) {
         unsigned(hello.protocolVersion)
         text(hello.cluster)
@@ -379,12 +379,14 @@ extension WireReader {
         }
     }
 
-    /// A list of users.
+    /// Reads a list of users.
     public mutating func users() throws(DecodeError) -> [UserID] {
         try list { reader throws(DecodeError) in try reader.user() }
     }
 
-    /// See ``WireWriter/hello(_:)``. Of another version of the protocol only what all have in common: who says it, and its cluster.
+    /// Reads a hello; see ``WireWriter/hello(_:)``.
+    ///
+    /// Of another version of the protocol it reads only the fields that all versions share: the sender and its cluster.
     public mutating func hello() throws(DecodeError) -> Hello {
         let version = try unsigned()
         let cluster = try text(bytesMax: Limits.nameBytesMax)
@@ -494,7 +496,7 @@ extension WireReader {
             isRemoved: try flag())
     }
 
-    /// A validity, up to the longest that a call may ask for.
+    /// Reads a validity, at most the longest that a call may request.
     private mutating func seconds() throws(DecodeError) -> Int64 {
         let value = try signed()
         guard (0...Limits.subscriptionSeconds.upperBound).contains(value) else { throw .outOfRange(value) }

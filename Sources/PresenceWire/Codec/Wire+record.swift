@@ -1,26 +1,26 @@
 extension WireWriter {
-    /// A user: the bytes of app, NUL and ID.
+    /// Writes a user: the bytes of app, NUL and ID.
     public mutating func user(_ value: UserID) { text(value.joined) }
 
-    /// A version: stamp and node.
+    /// Writes a version: stamp and node.
     public mutating func version(_ value: Version) {
         unsigned(value.stamp)
         unsigned(UInt64(value.node))
     }
 
-    /// A session's identity.
+    /// Writes a session's identity.
     public mutating func session(_ value: SessionID) {
         unsigned(value.stamp)
         unsigned(UInt64(value.node))
     }
 
-    /// A whole record.
+    /// Writes a whole record.
     public mutating func record(_ value: Record) {
         face(value)
         optional(value.privacy) { $0.privacy($1) }
     }
 
-    /// A record without who may see the user.
+    /// Writes a record without the visibility of its user.
     mutating func face(_ value: Record) {
         user(value.user)
         version(value.version)
@@ -59,7 +59,7 @@ extension WireWriter {
 }
 
 extension WireWriter {
-    /// A durable row; its value is JSON, so it is text.
+    /// Writes a durable row. Its value is JSON, and therefore text.
     public mutating func row(_ row: Row) {
         user(row.user)
         tag(row.kind.rawValue)

@@ -1,12 +1,12 @@
 extension WireWriter {
-    /// What is to be otherwise about who may see a user.
+    /// Writes a change of a user's visibility.
     mutating func visibility(_ change: Visibility.Change) {
         optional(change.mode) { $0.text($1.rawValue) }
         optional(change.isInvisible) { $0.tag($1 ? 1 : 0) }
         for list in [change.listed, change.friends, change.blocked] { optional(list) { $0.users($1) } }
     }
 
-    /// Who may see a user, and what the others are shown.
+    /// Writes a user's visibility and the hidden views.
     mutating func privacy(_ privacy: Privacy) {
         let visibility = privacy.visibility
         text(visibility.mode.rawValue)

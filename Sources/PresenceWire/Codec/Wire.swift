@@ -1,19 +1,21 @@
-/// Why bytes from a peer are not a message. Always the sender's fault: close its stream, keep the node.
+/// The reason why bytes from a peer are not a message.
+///
+/// The fault is always the sender's: the receiver closes the stream and goes on.
 public enum DecodeError: Error, Equatable, Sendable {
     case truncated(neededBytes: Int, availableBytes: Int)
     case unknownTag(UInt8)
     case tooLong(count: Int, limit: Int)
     case notUTF8
-    /// A time or a duration that no node says.
+    /// A time or a duration that no node sends.
     case outOfRange(Int64)
     case trailing(bytes: Int)
-    /// A name that is not 1 to 64 bytes without control characters, or an address that is no HOST:PORT.
+    /// A name that is not 1 to 64 bytes without control characters, or an address that is not HOST:PORT.
     case badName
 }
 
 /// Appends the cluster's binary format to a byte array: LEB128 integers, length-prefixed UTF-8, a tag byte per choice.
 public struct WireWriter: Sendable {
-    /// What was written so far.
+    /// The bytes written until now.
     public var bytes: [UInt8]
 
     public init(reserving bytesCount: Int = 0) {
@@ -21,10 +23,10 @@ public struct WireWriter: Sendable {
         bytes.reserveCapacity(bytesCount)
     }
 
-    /// One byte.
+    /// Writes one byte.
     public mutating func tag(_ value: UInt8) { bytes.append(value) }
 
-    /// An unsigned LEB128 integer, 1–10 bytes.
+    /// Writes an unsigned LEB128 integer, 1–10 bytes.
     public mutating func unsigned(_ value: UInt64) {
         var rest = value
         while rest >= 0x80 {
@@ -34,24 +36,24 @@ public struct WireWriter: Sendable {
         bytes.append(UInt8(rest))
     }
 
-    /// A signed integer, zigzag then LEB128.
+    /// Writes a signed integer: zigzag, then LEB128.
     public mutating func signed(_ value: Int64) {
         unsigned(UInt64(bitPattern: (value << 1) ^ (value >> 63)))
     }
 
-    /// A length and the text's UTF-8 bytes.
+    /// Writes a length and the text's UTF-8 bytes.
     public mutating func text(_ value: String) {
         unsigned(UInt64(value.utf8.count))
         bytes.append(contentsOf: value.utf8)
     }
 
-    /// A count, then each element.
+    /// Writes a count, then each element.
     public mutating func list<Element>(_ elements: [Element], _ write: (inout WireWriter, Element) -> Void) {
         unsigned(UInt64(elements.count))
         for element in elements { write(&self, element) }
     }
 
-    /// One byte for absence or presence, then the value.
+    /// Writes one byte for absence or presence, then the value.
     public mutating func optional<Value>(_ value: Value?, _ write: (inout WireWriter, Value) -> Void) {
         guard let value else { return tag(0) }
         tag(1)
@@ -59,7 +61,9 @@ public struct WireWriter: Sendable {
     }
 }
 
-/// Reads what ``WireWriter`` wrote; every length is checked against what is there before memory is reserved.
+/// Reads the format of ``WireWriter``.
+///
+/// It checks every length against the bytes that remain before it reserves memory.
 public struct WireReader {
     private let bytes: UnsafeRawBufferPointer
     private var offset = 0
@@ -67,22 +71,22 @@ public struct WireReader {
     /// - Parameter bytes: must outlive the reader.
     public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-    /// Bytes not yet read.
+    /// The number of bytes not yet read.
     public var remainingBytes: Int { bytes.count - offset }
 
-    /// Throws unless everything was read.
+    /// Throws unless all bytes have been read.
     public func expectEnd() throws(DecodeError) {
         if remainingBytes > 0 { throw .trailing(bytes: remainingBytes) }
     }
 
-    /// One byte.
+    /// Reads one byte.
     public mutating func tag() throws(DecodeError) -> UInt8 {
         guard offset < bytes.count else { throw .truncated(neededBytes: 1, availableBytes: 0) }
         defer { offset += 1 }
         return bytes[offset]
     }
 
-    /// An unsigned LEB128 integer; one that does not fit 64 bits is refused.
+    /// Reads an unsigned LEB128 integer; throws if it does not fit into 64 bits.
     public mutating func unsigned() throws(DecodeError) -> UInt64 {
         if offset < bytes.count, bytes[offset] < 0x80 { return UInt64(try tag()) }
         return try longUnsigned()
@@ -101,20 +105,20 @@ public struct WireReader {
         }
     }
 
-    /// A signed integer, see ``WireWriter/signed(_:)``.
+    /// Reads a signed integer, see ``WireWriter/signed(_:)``.
     public mutating func signed() throws(DecodeError) -> Int64 {
         let value = try unsigned()
         return Int64(bitPattern: (value >> 1) ^ (0 &- (value & 1)))
     }
 
-    /// A time within ``Limits/times``.
+    /// Reads a time within ``Limits/times``.
     public mutating func time() throws(DecodeError) -> Milliseconds {
         let value = try signed()
         guard Limits.times.contains(value) else { throw .outOfRange(value) }
         return value
     }
 
-    /// A text of at most `bytesMax` bytes; bytes that are no UTF-8 are refused.
+    /// Reads a text of at most `bytesMax` bytes; throws if it is not UTF-8.
     public mutating func text(bytesMax: Int) throws(DecodeError) -> String {
         let count = try length(max: bytesMax)
         let part = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
@@ -123,14 +127,14 @@ public struct WireReader {
         return text
     }
 
-    /// The bytes of a text of at most `bytesMax` bytes, unread and unchecked.
+    /// The bytes of a text of at most `bytesMax` bytes, neither copied nor checked.
     func textBytes(bytesMax: Int) throws(DecodeError) -> UnsafeRawBufferPointer {
         var copy = self
         let count = try copy.length(max: bytesMax)
         return UnsafeRawBufferPointer(rebasing: bytes[copy.offset..<copy.offset + count])
     }
 
-    /// A list of at most `countMax` elements of at least one byte each.
+    /// Reads a list of at most `countMax` elements. Each element takes at least one byte.
     public mutating func list<Element>(
         countMax: Int = Limits.listCountMax, _ read: (inout WireReader) throws(DecodeError) -> Element
     ) throws(DecodeError) -> [Element] {

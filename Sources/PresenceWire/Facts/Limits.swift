@@ -1,4 +1,6 @@
-/// The bounds on what travels. A bound that an app may change is the default of its policy (requirements, "Settings", preset `rollcall`).
+/// The bounds of everything that nodes and clients send.
+///
+/// A bound that an app may change is the default of its policy (<doc:Configuration#Settings-of-a-policy>).
 public enum Limits {
     /// Longest user, app and node ID, in UTF-8 bytes.
     public static let nameBytesMax = 64
@@ -10,11 +12,11 @@ public enum Limits {
     public static let queryUsersMax = 500
     /// Most users in one `importUsers`.
     public static let importUsersMax = 1_000
-    /// Most users a subscriber follows; the earliest is evicted beyond it (T21).
+    /// Most users that a subscriber follows. One more evicts the earliest (T21).
     public static let subscriptionsMax = 3_000
     /// Shortest and longest validity of a subscription, in seconds (N6).
     public static let subscriptionSeconds: ClosedRange<Int64> = 60...2_592_000
-    /// Shortest and longest validity of a custom status, in seconds; the range of N12, with the 30 days of N6 as its end.
+    /// Shortest and longest validity of a custom status, in seconds: the shortest of N12, and the 30 days of N6.
     public static let customStatusSeconds: ClosedRange<Int64> = 1...2_592_000
     /// The first value of an event that an app may publish (N2).
     public static let eventValueMin: Int64 = 10_000
@@ -22,23 +24,26 @@ public enum Limits {
     public static let eventBytesMax = 1_024
     /// Shortest and longest validity of an event, in seconds; the longest is the default (N12).
     public static let eventSeconds: ClosedRange<Int64> = 60...604_800
-    /// Rows on one page of `getSubscribedUserStatus` (R10).
+    /// Most rows on one page of `getSubscribedUserStatus` (R10).
     public static let pageRowsMax = 200
-    /// Most users on each of the lists of who may see a user: they travel with every record of that user.
+    /// Most users on each list of a visibility. The lists travel with every record of the user.
     public static let visibilityUsersMax = 100
-    /// Times that travel between nodes and lie on their disks, in milliseconds since 1970: what JSON keeps exactly (RFC 8259 §6), and sums of
-    /// them do not overflow.
+    /// Range of times on the wire and on disk, in milliseconds since 1970.
+    ///
+    /// JSON keeps integers of this range exactly (RFC 8259 §6), and sums of such times do not overflow.
     public static let times: ClosedRange<Milliseconds> = -(1 << 53)...(1 << 53)
-    /// Longest platform name and device ID, in bytes.
+    /// Longest platform name, in bytes.
     public static let platformBytesMax = 32
     public static let deviceBytesMax = 128
-    /// Most sessions one user may have open in the whole cluster; the oldest is kicked beyond it.
+    /// Most sessions that one user may have open in the whole cluster. One more evicts the oldest.
     public static let sessionsPerUserMax = 64
     /// Longest value of a durable row, in bytes.
     public static let rowBytesMax = 64 << 10
     /// Largest batch between two nodes, in bytes.
     public static let batchBytesMax = 1 << 20
-    /// Longest list in one message between nodes: what a batch can hold, so that a forged count cannot reserve memory.
+    /// Longest list in one message between nodes.
+    ///
+    /// A batch has no room for more, so a forged count cannot reserve memory.
     public static let listCountMax = 1 << 16
 
     /// Whether `text` can name a platform: 1–32 letters, digits, `-`, `_` or `.`.
@@ -54,7 +59,7 @@ public enum Limits {
             }
     }
 
-    /// Whether `text` can name a user, an app or a node: 1–64 bytes, no control characters (C0, DEL, C1).
+    /// Whether `text` can name a user, an app or a node: 1–64 bytes without control characters (C0, DEL, C1).
     @inlinable
     public static func isValidName(_ text: some StringProtocol) -> Bool {
         let bytesCount = text.utf8.count
@@ -65,7 +70,9 @@ public enum Limits {
         return text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
     }
 
-    /// Whether `bytes` are two names of printable ASCII with one NUL between them: so are most, and they need not be looked at as characters.
+    /// Whether `bytes` are two names of printable ASCII with one NUL between them.
+    ///
+    /// Most names are. They need no check of their characters.
     static func arePlainNames(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var separator = -1
         for place in bytes.indices where !(0x20..<0x7F).contains(bytes[place]) {

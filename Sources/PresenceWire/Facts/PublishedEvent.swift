@@ -1,22 +1,26 @@
-/// A published numeric status (N10–N14). The record carries the event in force to everyone who may see the user, on every path: a client
-/// decides from the record whether to raise it.
+/// A numeric status that a user publishes for a time (N10–N14).
+///
+/// The record carries the event in force on every path to everyone who may see the user. The client decides from the record whether to
+/// raise it.
 public struct PublishedEvent: Hashable, Sendable {
-    /// 10000 and above (N2).
+    /// The number, at least 10000 (N2).
     public var value: Int64
-    /// Free text of the app.
+    /// A free text of the app.
     public var ext: String
-    /// When it ends.
+    /// The time at which the event ends.
     public var expiresAt: Milliseconds
-    /// The version of the record that carried it first: its `eventID` (N11). It names the event at its publisher and at every receiver.
+    /// The version of the first record that carried the event: its `eventID` (N11).
+    ///
+    /// The publisher and every receiver know the event by this ID.
     public var id: Version
-    /// Only sessions that are open when it is published raise it (N13).
+    /// Whether only sessions that are open at publication raise the event (N13).
     public var isForOnlineOnly: Bool
-    /// The other sessions of its publisher raise it, too (N14).
+    /// Whether the publisher's other sessions raise the event, too (N14).
     public var isSynced: Bool
-    /// The session that published it; nil where the call did not name one. Only the user's own sessions are shown it.
+    /// The session that published the event; nil if the call named none. Only the user's own sessions receive it.
     public var session: SessionID?
 
-    /// When it was published (N11).
+    /// The time of publication (N11).
     public var publishedAt: Milliseconds { id.milliseconds }
 
     public init(
@@ -39,12 +43,14 @@ public struct PublishedEvents: Hashable, Sendable {
     public var newest: PublishedEvent?
     /// The newest event that later logins raise (N13), where ``newest`` is another one.
     public var forLogins: PublishedEvent?
-    /// The newest event that was ever published: a copy that knows a newer one wins, also when that has ended.
+    /// The ID of the newest event that was ever published.
+    ///
+    /// A copy with a larger ID wins, even if its event has ended.
     public private(set) var newestID: Version
-    /// The same of the events that later logins raise.
+    /// The ID of the newest event that was ever published for later logins.
     public private(set) var newestIDForLogins: Version
 
-    /// No event, unless some are given. Events that have ended are known by their IDs alone.
+    /// Without arguments no event is in force. Only the IDs remain of events that have ended.
     public init(
         newest: PublishedEvent? = nil, forLogins: PublishedEvent? = nil, newestID: Version = .zero, newestIDForLogins: Version = .zero
     ) {
@@ -63,7 +69,7 @@ public struct PublishedEvents: Hashable, Sendable {
         other.newestID > newestID || other.newestIDForLogins > newestIDForLogins
     }
 
-    /// Takes the newer events of `other`: two sides of a split may each have taken some.
+    /// Merges the newer events of `other`. Each side of a split may have stored some.
     public mutating func merge(_ other: PublishedEvents) {
         let login = other.newestIDForLogins > newestIDForLogins ? other.loginEvent : loginEvent
         let newest = other.newestID > newestID ? other.newest : newest
@@ -72,10 +78,10 @@ public struct PublishedEvents: Hashable, Sendable {
             newestIDForLogins: max(newestIDForLogins, other.newestIDForLogins))
     }
 
-    /// No event is in force.
+    /// Whether no event is in force.
     public var isEmpty: Bool { newest == nil && forLogins == nil }
 
-    /// When the next event ends; nil for never.
+    /// The time at which the next event ends; nil for never.
     public var nextExpiry: Milliseconds? {
         switch (newest?.expiresAt, forLogins?.expiresAt) {
         case (let first?, let second?): min(first, second)
@@ -83,7 +89,9 @@ public struct PublishedEvents: Hashable, Sendable {
         }
     }
 
-    /// Puts `event` into force. An event for online users only leaves the newest one for later logins in force beside it (N13).
+    /// Puts `event` into force.
+    ///
+    /// An event for online users only does not replace the newest event for later logins (N13).
     public mutating func publish(_ event: PublishedEvent) {
         if !event.isForOnlineOnly { forLogins = nil } else if let newest, !newest.isForOnlineOnly { forLogins = newest }
         newest = event
@@ -91,7 +99,7 @@ public struct PublishedEvents: Hashable, Sendable {
         if !event.isForOnlineOnly { newestIDForLogins = event.id }
     }
 
-    /// Ends the events whose time is up.
+    /// Removes the events that have ended at `wall`.
     public mutating func expire(at wall: Milliseconds) {
         if let newest, newest.expiresAt <= wall { self.newest = nil }
         if let forLogins, forLogins.expiresAt <= wall { self.forLogins = nil }

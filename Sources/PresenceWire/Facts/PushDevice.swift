@@ -1,17 +1,19 @@
-/// A device that vendor push can reach: its user is ONLINE by it without a session (N19).
+/// A device that vendor push can reach. It keeps its user ONLINE without a session (N19).
 public struct PushDevice: Hashable, Sendable {
     public var platform: String
-    /// Empty when the client did not name its device.
+    /// The device's ID; empty if the client did not name its device.
     public var deviceID: String
-    /// When it counts no more, unless a session of it is open.
+    /// The time until which the device counts, unless it has an open session.
     public var until: Milliseconds
 
-    /// How long it counts after it was last written. 30 days.
+    /// The time that a device counts after its last write: 30 days.
     public static let horizon: Milliseconds = 30 * 86_400_000
-    /// A device with a session is written again when it would count for less than that, so that a lost one counts for 15 to 30 days.
-    /// Not at the loss: whoever watches would be told of a change then.
+    /// The remaining time below which the owner writes a device with a session again. A device whose session is lost counts for 15 to 30
+    /// days.
+    ///
+    /// The owner does not write at the loss: watchers would receive a change.
     public static let renewBefore: Milliseconds = horizon / 2
-    /// Most of one user, as many as sessions; of those without a session the one whose time ends first gives way.
+    /// Most devices of one user, as many as sessions. One more replaces the device without a session that ends first.
     public static let countMax = Limits.sessionsPerUserMax
 
     public init(platform: String, deviceID: String, until: Milliseconds) {

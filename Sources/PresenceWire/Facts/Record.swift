@@ -1,45 +1,51 @@
-/// The general status, set by the system only (T1, T2).
+/// The general status. Only the system sets it (T1, T2).
 public enum StatusType: UInt8, CaseIterable, Sendable {
-    /// Never logged in, or logged out.
+    /// The user never logged in, or logged out.
     case unlogined = 0
-    /// The connection was lost without a logout.
+    /// The user's last connection was lost without a logout.
     case offline = 1
-    /// At least one session is open.
+    /// The user has at least one open session.
     case online = 2
 }
 
-/// All that the outside may know of a user: one whole, versioned value. A newer one replaces an older one in any queue.
+/// All that the cluster knows of a user and that others may see: one whole, versioned value.
+///
+/// In any queue a newer record replaces an older one.
 public struct Record: Hashable, Sendable {
     public var user: UserID
     public var version: Version
     public var statusType: StatusType
     /// The custom status; empty when none is set (T10). At most ``Limits/customStatusBytesMax``.
     public var customStatus: String
-    /// When the custom status ends by itself; 0 for never.
+    /// The time at which the custom status ends by itself; 0 for never.
     public var customStatusExpiresAt: Milliseconds
-    /// When the custom status was last written: a fact of its own, kept when two sides of a split have each written a record.
+    /// The version of the last write of the custom status.
+    ///
+    /// It is a fact of its own: after a split the newer custom status wins, whichever record wins.
     public var customStatusVersion: Version
-    /// Devices by which the user is ONLINE without a session; sorted by platform and device. Nobody outside is told.
+    /// The devices that keep the user ONLINE without a session, sorted by platform and device. Clients never receive them.
     public var pushDevices: [PushDevice] = []
-    /// The app has said that there is such a user (`importUsers`); never taken back.
+    /// Whether the app has imported the user (`importUsers`). It never becomes false again.
     public var isRegistered = false
     /// Platforms with a session, sorted and without repetition.
     public var onlinePlatforms: [String]
-    /// The last change of anything that others are shown (Z14). It moves with each such change, also within one millisecond.
+    /// The time of the last change that others see (Z14). It increases with each such change, also within one millisecond.
     public var lastUpdateTime: Milliseconds
-    /// The last change of ``statusType`` (Z14).
+    /// The time of the last change of ``statusType`` (Z14).
     public var lastOnlineStatusUpdateTime: Milliseconds
-    /// The last change of ``customStatus`` (Z14).
+    /// The time of the last change of ``customStatus`` (Z14).
     public var lastCustomStatusUpdateTime: Milliseconds
-    /// The last proof of life that was known when ``version`` was written.
+    /// The time of the last sign of life that the owner knew when it wrote ``version``.
     public var lastSeenTime: Milliseconds
-    /// When the present owner began to answer for the record, if it did not write it: who was told earlier that all is complete may have
-    /// missed it. Later than now where nodes that have left may have told so by clocks that were ahead. Not kept on disk.
+    /// The time at which the current owner took over the record; 0 if it wrote the record itself.
+    ///
+    /// A client with an earlier complete position may have missed the record. The time is in the future if nodes that have left may have
+    /// sent later positions by clocks that were ahead. It is not on disk.
     public var knownSince: Milliseconds
     private var privacyBox: Box<Privacy>?
     private var eventsBox: Box<PublishedEvents>?
 
-    /// Who may see the user; nil for everyone, where nothing was ever said about it. A fact of its own with a durable row of its own.
+    /// The user's visibility and hidden views; nil if the user never changed the visibility. It has a durable row of its own.
     public var privacy: Privacy? {
         get { privacyBox?.value }
         set { privacyBox = newValue.map(Box.init) }
@@ -57,13 +63,13 @@ public struct Record: Hashable, Sendable {
     /// Whether an event was ever published.
     public var hasPublished: Bool { eventsBox != nil }
 
-    /// When the next event ends; nil for never.
+    /// The time at which the next event ends; nil for never.
     public var nextEventExpiry: Milliseconds? { eventsBox?.value.nextExpiry }
 
-    /// Whether anything was said about who may see the user.
+    /// Whether the user ever changed the visibility.
     public var hasPrivacy: Bool { privacyBox != nil }
 
-    /// Few users have its value: the others' records stay small.
+    /// Holds a value that few users have. The records of the other users stay small.
     private final class Box<Value: Hashable & Sendable>: Hashable, Sendable {
         let value: Value
 
@@ -74,7 +80,7 @@ public struct Record: Hashable, Sendable {
         func hash(into hasher: inout Hasher) { hasher.combine(value) }
     }
 
-    /// What is true of a user nobody has written about: UNLOGINED, version zero.
+    /// Makes the record of a user without any write: UNLOGINED, version zero.
     public init(blank user: UserID) {
         self.user = user
         version = .zero
@@ -91,29 +97,29 @@ public struct Record: Hashable, Sendable {
         privacyBox = nil
     }
 
-    /// Whether a client that was told everything up to `floor` may have missed this.
+    /// Whether a client with the complete position `floor` may have missed this record.
     public func isUntold(since floor: Version) -> Bool {
         version > floor || (version > .zero && knownSince >= floor.milliseconds && floor > .zero)
     }
 
-    /// Whether there is such a user: the app has said so, or the user has logged in with a token of the app.
+    /// Whether the user exists: the app has imported the user, or the user has logged in.
     public var isOfKnownUser: Bool { isRegistered || lastSeenTime > 0 }
 
-    /// Whether the record says, under whatever version, what is true of a user of whom nothing is known.
+    /// Whether the record, whatever its version, equals that of a user without any write.
     public var isBlank: Bool {
         guard lastUpdateTime == 0, lastSeenTime == 0, statusType == .unlogined else { return false }
         return customStatus.isEmpty && !hasEvents && !hasPrivacy && !isRegistered && pushDevices.isEmpty
     }
 
-    /// What of the record the policy of its app lets others see (T8).
+    /// Removes the fields that the policy of the app hides from others (T8).
     public consuming func shown(by policy: Policy) -> Record {
         if !policy.exposesPlatforms { onlinePlatforms = [] }
         return self
     }
 
-    /// Whether a viewer is shown the same by both, but for the version.
+    /// Whether a viewer sees the same in both records, apart from the version.
     ///
-    /// - Parameter showsPlatforms: as the app's policy says (``Policy/exposesPlatforms``).
+    /// - Parameter showsPlatforms: ``Policy/exposesPlatforms`` of the app.
     public func looksLike(_ other: Record, showsPlatforms: Bool = true) -> Bool {
         lastUpdateTime == other.lastUpdateTime && lastSeenTime == other.lastSeenTime
             && lastOnlineStatusUpdateTime == other.lastOnlineStatusUpdateTime
@@ -126,7 +132,7 @@ public struct Record: Hashable, Sendable {
         eventsBox === other.eventsBox || (events.newest == other.events.newest && events.forLogins == other.events.forLogins)
     }
 
-    /// Replaces the custom status by another record's.
+    /// Replaces the custom status by that of another record.
     public mutating func takeCustomStatus(of other: Record) {
         customStatus = other.customStatus
         customStatusExpiresAt = other.customStatusExpiresAt
@@ -137,28 +143,28 @@ public struct Record: Hashable, Sendable {
 
 /// One durable fact (<doc:DurableRows>): (slot, app, user, kind, key) → version, value, expiry. A row without a value is a tombstone.
 public struct Row: Hashable, Sendable {
-    /// What a row says of its user.
+    /// The kind of fact that a row holds.
     public enum Kind: UInt8, CaseIterable, Sendable {
         /// The user's record; the key is empty.
         case status = 1
         /// A subscription of the user; the key is the target's ID.
         case subscription = 2
-        /// A node that was a member, by its ID; kept by each node for itself.
+        /// A node that was a member, by its ID. Each node keeps its own row.
         case member = 3
-        /// How far a node's version clock may go; kept by each node for itself.
+        /// A bound of a node's version clock. Each node keeps its own row.
         case clock = 4
-        /// The policy of an app; kept by each node, written by one.
+        /// The policy of an app. Every node keeps it, and one node writes it.
         case policy = 5
-        /// Since when a user's tokens are void; kept by each node, written by one.
+        /// The time before which a user's tokens are void. Every node keeps it, and one node writes it.
         case kick = 6
-        /// Who may see the user, and what the others are shown; the key is empty.
+        /// A user's visibility and hidden views; the key is empty.
         case visibility = 7
 
-        /// The facts of a user, which replicas keep too.
+        /// The kinds of facts of a user, which replicas keep too.
         public static let ofUsers = allCases.filter(\.isOfUser)
-        /// Whether it is a fact of a user, which replicas keep too.
+        /// Whether the fact is about a user, so that replicas keep it too.
         public var isOfUser: Bool { self == .status || self == .subscription || self == .visibility }
-        /// Whether every node keeps it, whoever wrote it.
+        /// Whether every node keeps the fact, whichever node wrote it.
         public var isForAll: Bool { self == .policy || self == .kick }
     }
 
@@ -169,7 +175,7 @@ public struct Row: Hashable, Sendable {
     public var version: Version
     /// The fact as JSON, UTF-8; nil for a tombstone.
     public var value: [UInt8]?
-    /// When the fact ends by itself; nil for never.
+    /// The time at which the fact ends by itself; nil for never.
     public var expiresAt: Milliseconds?
 
     public init(user: UserID, kind: Kind, key: String, version: Version, value: [UInt8]?, expiresAt: Milliseconds? = nil) {

@@ -1,25 +1,27 @@
-/// Who may see a user: what she has said herself, and what the relationship chain says of her friends and of those whom she blocks.
+/// The rule of a user that says which viewers may see the user.
+///
+/// The user sets the mode and the list. The relationship chain fills the friends and the blocked users.
 public struct Visibility: Hashable, Sendable {
-    /// Whom a user lets see herself.
+    /// The viewers whom a user admits.
     public enum Mode: String, CaseIterable, Sendable {
         case everyone, friends, list, nobody
     }
 
     /// See ``Mode``.
     public var mode = Mode.everyone
-    /// Nobody sees the user for now; what ``mode`` says holds again afterwards.
+    /// Whether the user is hidden from everyone for now. ``mode`` applies again afterwards.
     public var isInvisible = false
-    /// Who may see the user with ``Mode/list``: sorted, each once, at most ``Limits/visibilityUsersMax``.
+    /// The viewers of ``Mode/list``: sorted, each once, at most ``Limits/visibilityUsersMax``.
     public var listed: [UserID] = []
-    /// Who may see the user with ``Mode/friends``, likewise. The relationship chain fills it.
+    /// The viewers of ``Mode/friends``, likewise. The relationship chain fills the list.
     public var friends: [UserID] = []
-    /// Who may see the user in no case, likewise. The relationship chain fills it.
+    /// The users who may never see the user, likewise. The relationship chain fills the list.
     public var blocked: [UserID] = []
 
-    /// Everyone.
+    /// Makes a visibility that admits everyone.
     public init() {}
 
-    /// Whether somebody else may see the user.
+    /// Whether `viewer`, another user, may see the user.
     public func lets(_ viewer: UserID) -> Bool {
         guard !isInvisible, !blocked.containsSorted(viewer) else { return false }
         return switch mode {
@@ -30,12 +32,12 @@ public struct Visibility: Hashable, Sendable {
         }
     }
 
-    /// Whether those may see the user whom no list here names.
+    /// Whether users that no list names may see the user.
     var letsOthers: Bool { mode == .everyone && !isInvisible }
 
     fileprivate var named: [UserID] { listed + friends + blocked }
 
-    /// What is to be otherwise; nil leaves it as it is. Lists are taken in any order.
+    /// A change of a visibility. A nil field stays unchanged. Lists may have any order.
     public struct Change: Hashable, Sendable {
         public var mode: Mode?
         public var isInvisible: Bool?
@@ -65,18 +67,20 @@ public struct Visibility: Hashable, Sendable {
     }
 }
 
-/// Who may see a user, and what those are shown who may not: what they would be shown if the user had gone OFFLINE when she hid from
-/// them, and had stayed so. That is the same in every field and version, whatever the user does meanwhile.
+/// A user's visibility and the hidden views.
+///
+/// A hidden view is the record that a viewer receives who may not see the user: the user has gone OFFLINE when hiding, and stays so.
+/// Neither its fields nor its version depend on later actions of the user.
 public struct Privacy: Hashable, Sendable {
-    /// Faces kept at a time; beyond it the oldest one gives way to the next.
+    /// Most hidden views of one user. Beyond it the next newer view replaces the oldest.
     public static let facesMax = 8
-    /// Users with a face of their own; beyond it all who may not see the user are shown the newest one.
+    /// Most viewers with a hidden view of their own. Beyond it all hidden viewers receive the newest one.
     public static let namedMax = 200
 
-    /// Somebody who is not shown the face that ``others`` are.
+    /// A viewer with another hidden view than ``others``.
     public struct Named: Hashable, Sendable {
         public let user: UserID
-        /// An index into ``Privacy/faces``.
+        /// The viewer's hidden view: an index into ``Privacy/faces``.
         public let face: Int
 
         public init(user: UserID, face: Int) {
@@ -86,24 +90,26 @@ public struct Privacy: Hashable, Sendable {
     }
 
     public let visibility: Visibility
-    /// When the call began that wrote ``visibility``: of two that were written apart, as on two sides of a split, the newer one counts.
+    /// The start of the call that wrote ``visibility``.
+    ///
+    /// If two sides of a split have each written a visibility, the later call wins.
     public let writtenAt: Version
-    /// The last change of anything here.
+    /// The version of the last change of any field.
     public private(set) var version: Version
-    /// What is shown to those who may not see the user; the oldest first.
+    /// The hidden views, the oldest first.
     public private(set) var faces: [Record]
-    /// Sorted by user.
+    /// The viewers with a hidden view of their own, sorted by user.
     public private(set) var named: [Named]
-    /// The face for all others who may not see the user.
+    /// The hidden view of all other viewers who may not see the user: an index into ``faces``.
     public private(set) var others: Int?
 
-    /// Everyone may see the user, and nothing was ever said about it.
+    /// Makes the value of a user who never changed the visibility: everyone may see the user.
     public init() {
         visibility = Visibility()
         (writtenAt, version, faces, named, others) = (.zero, .zero, [], [], nil)
     }
 
-    /// - Returns: nil where a face is meant that is not there.
+    /// - Returns: nil if an index is out of range.
     public init?(visibility: Visibility, writtenAt: Version, version: Version, faces: [Record], named: [Named], others: Int?) {
         guard others.map(faces.indices.contains) ?? true, named.allSatisfy({ faces.indices.contains($0.face) }) else { return nil }
         self.visibility = visibility
@@ -114,21 +120,22 @@ public struct Privacy: Hashable, Sendable {
         self.others = others
     }
 
-    /// Whether this is to replace what `other` says.
+    /// Whether this replaces `other`.
     public func isNewer(than other: Privacy?) -> Bool {
         guard let other else { return true }
         return (writtenAt, version) > (other.writtenAt, other.version)
     }
 
-    /// About how many bytes this takes where it travels.
+    /// The approximate size on the wire, in bytes.
     public var bytesCount: Int {
         let names = visibility.listed.count + visibility.friends.count + visibility.blocked.count + named.count
         return names * (2 * Limits.nameBytesMax + 8) + faces.count * (Limits.customStatusBytesMax + Limits.eventBytesMax + 512)
     }
 
-    /// Whether a record was written, or has come, without this, and may have been shown to those who are shown something older by this, or
-    /// something else that is as old. The same for faces that were changed, or given a newer version, before the record was written: what
-    /// others are shown by its version is something else then.
+    /// Whether a node may have shown `record` to viewers for whom this has an older hidden view, or a different one of the same version.
+    ///
+    /// That can be if the record was written or received without this visibility. It can also be if the hidden views were changed or raised
+    /// before the record was written: its version then stands for another content.
     public func isUnknown(to record: Record) -> Bool {
         if let known = record.privacy, known.writtenAt == writtenAt {
             return known.version < version && version <= record.version && known.faces != faces
@@ -137,7 +144,7 @@ public struct Privacy: Hashable, Sendable {
         return faces.contains { $0.version < record.version || ($0.version == record.version && !$0.looksLike(record)) }
     }
 
-    /// What somebody is shown who may not see the user; nil for somebody who may.
+    /// The hidden view of a viewer; nil if the viewer may see the user.
     public func face(for viewer: UserID) -> Record? { faceIndex(for: viewer).map { faces[$0] } }
 
     private func faceIndex(for viewer: UserID) -> Int? {
@@ -146,13 +153,15 @@ public struct Privacy: Hashable, Sendable {
         return place < named.count && named[place].user == viewer ? named[place].face : others
     }
 
-    /// Whether somebody may see the user by another rule who may not by this one.
+    /// Whether `new` admits a viewer whom this visibility does not admit.
     public func isOpened(by new: Visibility) -> Bool {
         guard visibility.letsOthers || !new.letsOthers else { return true }
         return (visibility.named + new.named).contains { new.lets($0) && !visibility.lets($0) }
     }
 
-    /// The same with another rule. Who could not see the user and still cannot is shown the same face; who could until now is shown `face`.
+    /// The same with another visibility.
+    ///
+    /// A viewer who stays excluded keeps the hidden view. A viewer who is newly excluded receives `face`.
     public func changed(to new: Visibility, writtenAt: Version, face: Record, at time: Version) -> Privacy {
         var next = Privacy(visibility: new, writtenAt: writtenAt, version: time)
         next.faces = faces + [face]
@@ -174,35 +183,35 @@ public struct Privacy: Hashable, Sendable {
         (faces, named, others) = ([], [], nil)
     }
 
-    /// Forgets faces that nobody is shown, and the oldest of too many.
+    /// Drops hidden views without a viewer, and the oldest beyond ``facesMax``.
     private mutating func dropFaces() {
         var used = Set(named.map(\.face))
         if let others { used.insert(others) }
         var kept = used.sorted()
         kept.removeFirst(max(kept.count - Self.facesMax, 0))
-        // What is dropped is replaced by the oldest one that stays.
+        // The oldest view that stays replaces the dropped ones.
         let place = { (index: Int) in kept.firstIndex { $0 >= index } ?? 0 }
         named = named.map { Named(user: $0.user, face: place($0.face)) }
         others = others.map(place)
         faces = kept.map { faces[$0] }
     }
 
-    /// Those who may be shown something else than all others are.
+    /// The viewers who may receive another record than ``others``.
     fileprivate var viewers: [UserID] { visibility.named + named.map(\.user) }
 
-    /// When a custom status or an event of a face ends, as it does with a user who is truly OFFLINE; nil for never.
+    /// The time at which a custom status or an event of a hidden view ends, as it does for a user who is OFFLINE; nil for never.
     public var nextExpiry: Milliseconds? {
         faces.flatMap { [$0.customStatusExpiresAt > 0 ? $0.customStatusExpiresAt : nil, $0.nextEventExpiry] }.compactMap(\.self).min()
     }
 
-    /// Ends what has ended in faces.
+    /// Removes from hidden views what has ended at `wall`.
     public mutating func expire(at wall: Milliseconds, version: Version) {
         guard let nextExpiry, nextExpiry <= wall else { return }
         self.version = version
         for index in faces.indices { faces[index].expire(at: wall, version: version) }
     }
 
-    /// Gives all faces a version that is not older: what was told before may have been newer than they are.
+    /// Raises the version of all hidden views to at least `version`, because a viewer may have received a newer one before.
     public mutating func raise(to version: Version) {
         self.version = version
         for index in faces.indices { faces[index].version = max(faces[index].version, version) }
@@ -210,7 +219,7 @@ public struct Privacy: Hashable, Sendable {
 }
 
 extension Record {
-    /// What somebody may know of the user: all, or what is shown to those who may not see the user.
+    /// The record as `viewer` may see it: whole, or the hidden view.
     public func shown(to viewer: UserID) -> Record {
         guard let privacy, viewer != user else { return self }
         var shown = privacy.face(for: viewer) ?? self
@@ -218,14 +227,15 @@ extension Record {
         return shown
     }
 
-    /// What somebody may know of the user; nil may know all.
+    /// The record as `viewer` may see it; nil sees the whole record.
     public func shown(to viewer: UserID?) -> Record {
         guard hasPrivacy, let viewer else { return self }
         return shown(to: viewer)
     }
 
-    /// The same, where `old` was shown until now. After a split somebody may have been shown what is newer than the face: that must not
-    /// stay, and who is told of the face must not take it for something older.
+    /// The same record where it replaces `old`, with hidden views that are not older than it.
+    ///
+    /// After a split a viewer may have received a record that is newer than the hidden view. The hidden view must replace it.
     public func replacing(_ old: Record) -> Record {
         guard isBehind(old) else { return self }
         var record = self
@@ -233,25 +243,25 @@ extension Record {
         return record
     }
 
-    /// Whether somebody is shown something older than by `old`.
+    /// Whether a viewer would receive an older version than from `old`.
     public func isBehind(_ old: Record) -> Bool {
         guard let privacy, privacy != old.privacy, privacy.faces.contains(where: { $0.version < old.version }) else { return false }
         if versionForOthers < old.versionForOthers { return true }
         return (privacy.viewers + (old.privacy?.viewers ?? [])).contains { shown(to: $0).version < old.shown(to: $0).version }
     }
 
-    /// Of what those are shown whom the rule does not name.
+    /// The version that viewers without an entry in the rule receive.
     private var versionForOthers: Version {
         guard let privacy, let others = privacy.others else { return version }
         return privacy.faces[others].version
     }
 
-    /// What is shown from `time` on to those from whom the user hides: a user who is ONLINE goes OFFLINE, another one stays as she is.
+    /// The hidden view for viewers from whom the user hides at `time`: an ONLINE user goes OFFLINE, any other user stays unchanged.
     ///
-    /// In every field it is the record of a user whose connection was lost one `offlineGrace` ago, and whose grace ends now. A user who has
-    /// changed something since then was last seen with that change.
+    /// Each field equals that of a user whose connection was lost one `offlineGrace` ago and whose grace ends now. If the user has changed
+    /// something during that time, that change is the last sign of life.
     ///
-    /// - Parameter policy: says how long the grace is, and what becomes of the custom status (T11).
+    /// - Parameter policy: gives the grace and decides about the custom status (T11).
     public func hidden(at time: Version, _ wall: Milliseconds, by policy: Policy) -> Record {
         var face = self
         (face.privacy, face.knownSince) = (nil, 0)

@@ -1,8 +1,8 @@
-/// A user inside one app. Nothing crosses from one app to another, so the app is part of the name.
+/// A user of one app. No call reaches another app, so the app is part of the name.
 ///
-/// Both parts are compared byte by byte: two texts that Unicode calls equivalent are two users, because they hash to two slots.
+/// Both parts are compared byte by byte. Two texts that Unicode calls equivalent are two users, because they hash to two slots.
 public struct UserID: Sendable {
-    /// `app`, one NUL, `id`. Neither part may hold a control character, so the split is unambiguous; short names stay inline.
+    /// `app`, one NUL, `id`. Neither part may contain a control character, so the split is unambiguous. Short names stay inline.
     public let joined: String
 
     /// - Parameters: `app` and `id`, each 1–64 bytes of UTF-8 without control characters; see ``Limits/isValidName(_:)``.
@@ -12,7 +12,7 @@ public struct UserID: Sendable {
 
     init(joined: String) { self.joined = joined }
 
-    /// Another user of `neighbour`'s app.
+    /// Makes another user of `neighbour`'s app.
     public init(_ id: String, besides neighbour: UserID) {
         joined = neighbour.withBytes { bytes in
             var start = 0
@@ -52,12 +52,12 @@ public struct UserID: Sendable {
 
 extension UserID: Hashable, Comparable, CustomStringConvertible {
     public static func == (left: UserID, right: UserID) -> Bool {
-        // The same 16 bytes are the same text, be they characters or an address.
+        // The same 16 bytes are the same text, whether they hold characters or an address.
         if unsafeBitCast(left.joined, to: UInt128.self) == unsafeBitCast(right.joined, to: UInt128.self) { return true }
         return left.withBytes { left in
             right.withBytes { right in
                 guard left.count == right.count else { return false }
-                // Eight bytes at a time: names are compared several times a request.
+                // Compares eight bytes at a time, because each request compares names several times.
                 let (left, right) = (UnsafeRawBufferPointer(left), UnsafeRawBufferPointer(right))
                 var place = 0
                 while place + 8 <= left.count {
@@ -88,13 +88,13 @@ extension UserID: Hashable, Comparable, CustomStringConvertible {
     public var description: String { "\(app)/\(id)" }
 }
 
-/// A node's name, chosen by the operator: 1–64 bytes, unique in its cluster.
+/// A node's name, which the operator chooses: 1–64 bytes, unique in its cluster.
 public struct NodeID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: String
 
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// The name as given by `--node-id`.
+    /// Makes the name from the text of `--node-id`.
     public init(_ name: String) { rawValue = name }
 
     public static func < (left: NodeID, right: NodeID) -> Bool {
@@ -108,13 +108,13 @@ public struct NodeID: RawRepresentable, Hashable, Comparable, Sendable, CustomSt
 public typealias Slot = UInt16
 
 extension UserID {
-    /// The slot that this user belongs to; the same on every node, for ever.
+    /// The slot of this user. It never changes, and is the same on every node.
     public var slot: Slot { Slot(truncatingIfNeeded: withBytes { StableHash.hash64($0) } >> 48) }
 }
 
-/// One session: one open event stream. Unique in a cluster for ever: the node's generation and a counter are part of it.
+/// One session: one open event stream. The ID is unique in a cluster forever, because it contains the node's generation and a counter.
 public struct SessionID: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// The gateway node's start time in milliseconds since 1970 (its generation), shifted left by 20 and counted up from there.
+    /// The gateway node's generation (its start time in milliseconds since 1970), shifted left by 20, plus a counter.
     public let stamp: UInt64
     /// ``Version/node`` of the gateway's node.
     public let node: UInt32
@@ -128,7 +128,7 @@ public struct SessionID: Hashable, Comparable, Sendable, CustomStringConvertible
         (left.stamp, left.node) < (right.stamp, right.node)
     }
 
-    /// No session: in place of the one that asks where an app's back end asks for its user.
+    /// Stands for no session, where an app's back end calls for its user.
     public static let nobody = SessionID(stamp: 0, node: 0)
 
     /// 24 hexadecimal digits.
@@ -139,7 +139,7 @@ public struct SessionID: Hashable, Comparable, Sendable, CustomStringConvertible
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Reads ``description``; nil for anything else.
+    /// Reads ``description``; nil for any other text.
     public init?(_ text: some StringProtocol) {
         guard text.utf8.count == 24, let stamp = UInt64(text.prefix(16), radix: 16), let node = UInt32(text.suffix(8), radix: 16)
         else { return nil }

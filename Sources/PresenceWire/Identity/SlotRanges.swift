@@ -1,4 +1,4 @@
-/// A set of the ranges of 64 slots, ``Message/digestRangesCount`` of them, by which nodes say what of their slots they speak about.
+/// A set of the ``Message/digestRangesCount`` ranges of 64 slots by which nodes compare their users.
 public struct SlotRanges: Hashable, Sendable {
     /// Every range.
     public static let all = SlotRanges(words: Array(repeating: .max, count: wordsCount))
@@ -6,22 +6,22 @@ public struct SlotRanges: Hashable, Sendable {
     static let wordsCount = Message.digestRangesCount / 64
     static let slotsInRange = 65_536 / Message.digestRangesCount
 
-    /// A bit for each range, from the lowest on.
+    /// One bit for each range, from the lowest range up.
     var words: [UInt64]
 
     init(words: [UInt64]) { self.words = words }
 
-    /// None.
+    /// Makes an empty set.
     public init() { words = Array(repeating: 0, count: Self.wordsCount) }
 
     public var isEmpty: Bool { words.allSatisfy { $0 == 0 } }
 
-    /// How many.
+    /// The number of ranges in the set.
     public var count: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
 
     public mutating func insert(_ range: Int) { words[range / 64] |= 1 << UInt64(range % 64) }
 
-    /// Whether a slot is in one of them.
+    /// Whether the range of a slot is in the set.
     public func contains(_ slot: Slot) -> Bool { contains(range: Self.range(of: slot)) }
 
     public func contains(range: Int) -> Bool { words[range / 64] & 1 << UInt64(range % 64) != 0 }

@@ -1,5 +1,6 @@
-/// Random numbers from a seed, kept inside the value that draws them, so that a run repeats (Steele, Lea, Flood, "Fast Splittable
-/// Pseudorandom Number Generators", 2014).
+/// Random numbers from a seed (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
+///
+/// The generator is part of the value that draws from it, so a run repeats.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

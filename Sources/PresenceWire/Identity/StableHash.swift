@@ -1,8 +1,10 @@
-/// The hash that places users and nodes: the same on every platform, for ever, because data on disk and every node's ring depend on it.
+/// The hash that assigns users and nodes to slots.
 ///
-/// FNV-1a over the bytes (Fowler, Noll, Vo), then the finalizer of MurmurHash3 (Appleby), which spreads FNV's weak high bits.
+/// It never changes and is the same on every platform, because data on disk and every node's ring depend on it.
+///
+/// It is FNV-1a over the bytes (Fowler, Noll, Vo), then the finalizer of MurmurHash3 (Appleby), which spreads FNV's weak high bits.
 public enum StableHash {
-    /// 64 bits for `bytes`.
+    /// The hash of `bytes`, 64 bits.
     @inlinable
     public static func hash64(_ bytes: some Sequence<UInt8>) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
@@ -10,7 +12,7 @@ public enum StableHash {
         return finalize(hash)
     }
 
-    /// 64 bits for two of them, in this order.
+    /// The hash of two hashes, in this order.
     @inlinable
     public static func mix(_ left: UInt64, _ right: UInt64) -> UInt64 {
         finalize(left ^ (right &* 0x9E37_79B9_7F4A_7C15))

@@ -1,7 +1,7 @@
-/// Milliseconds since 1970 (UTC): what the outside sees as a time.
+/// Milliseconds since 1970 (UTC): the times of the HTTP API.
 public typealias Milliseconds = Int64
 
-/// A point on a node's monotonic clock. Only differences mean anything, and only on one node.
+/// A point on a node's monotonic clock. Only differences between points of one node have a meaning.
 public struct Instant: Hashable, Comparable, Sendable {
     /// Nanoseconds since an arbitrary start.
     public var nanoseconds: Int64
@@ -10,7 +10,7 @@ public struct Instant: Hashable, Comparable, Sendable {
 
     public static func < (left: Instant, right: Instant) -> Bool { left.nanoseconds < right.nanoseconds }
 
-    /// `instant` moved by `duration`; saturates at the far future instead of overflowing.
+    /// The instant moved by `duration`. It saturates at the far future instead of overflowing.
     public static func + (instant: Instant, duration: Duration) -> Instant {
         let (sum, overflow) = instant.nanoseconds.addingReportingOverflow(duration.wholeNanoseconds)
         return overflow ? .farFuture : Instant(nanoseconds: sum)
@@ -30,7 +30,7 @@ public struct Instant: Hashable, Comparable, Sendable {
 extension Duration {
     /// The duration in nanoseconds; saturates at ±292 years.
     public var wholeNanoseconds: Int64 {
-        // Up to 9 s: without a division of 128 bits, ten times faster.
+        // Up to 9 s no division of 128 bits is needed, which is ten times faster.
         if let attoseconds = Int64(exactly: attoseconds) { return attoseconds / 1_000_000_000 }
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -45,7 +45,9 @@ extension Duration {
     public var wholeMilliseconds: Int64 { wholeNanoseconds / 1_000_000 }
 }
 
-/// Both clocks at once: deadlines use ``instant``, stamps use ``wall``. Passed into every decision, read by none.
+/// The readings of both clocks: deadlines use ``instant``, stamps use ``wall``.
+///
+/// Every decision takes them as an argument. No decision reads a clock.
 public struct Now: Sendable {
     /// The monotonic clock.
     public var instant: Instant

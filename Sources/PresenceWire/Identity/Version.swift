@@ -1,10 +1,11 @@
-/// When a fact was written, by a hybrid logical clock (Kulkarni et al., "Logical Physical Clocks", 2014): higher wins, everywhere, always.
+/// The time stamp of a fact, by a hybrid logical clock (Kulkarni et al., "Logical Physical Clocks", 2014). The larger version wins
+/// everywhere.
 ///
-/// 48 bits of milliseconds since 1970, 16 bits of counter, then the writer's number as tie-breaker (<doc:OneWriter>).
+/// It has 48 bits of milliseconds since 1970, 16 bits of counter, and the writer's number as tie-breaker (<doc:OneWriter>).
 public struct Version: Hashable, Comparable, Sendable {
     /// Milliseconds << 16 | counter.
     public var stamp: UInt64
-    /// A 32-bit hash of the writer's node ID: only breaks ties.
+    /// A 32-bit hash of the writer's node ID. It only breaks ties.
     public var node: UInt32
 
     public init(stamp: UInt64, node: UInt32) {
@@ -17,16 +18,16 @@ public struct Version: Hashable, Comparable, Sendable {
         self.node = node
     }
 
-    /// Older than everything that was ever written: the version of a user nobody has written about.
+    /// A version older than every write: that of a user without any write.
     public static let zero = Version(stamp: 0, node: 0)
 
-    /// Newer than everything that will be written.
+    /// A version newer than every write.
     public static let max = Version(stamp: .max, node: .max)
 
     /// The stamp's milliseconds since 1970.
     public var milliseconds: Milliseconds { Milliseconds(stamp >> 16) }
 
-    /// Reads ``text``; nil for anything else.
+    /// Reads ``text``; nil for any other text.
     public init?(text: String) {
         guard text.utf8.count == 24 else { return nil }
         var (stamp, node): (UInt64, UInt32) = (0, 0)
@@ -48,7 +49,7 @@ public struct Version: Hashable, Comparable, Sendable {
         left.stamp != right.stamp ? left.stamp < right.stamp : left.node < right.node
     }
 
-    /// Appends 24 hexadecimal digits; as text they compare like the versions.
+    /// Appends 24 hexadecimal digits. The texts sort like the versions.
     public func appendText(to bytes: inout [UInt8]) {
         FieldText.append(24, to: &bytes) { $0.version(self) }
     }
@@ -61,16 +62,17 @@ public struct Version: Hashable, Comparable, Sendable {
     }
 }
 
-/// A node's hybrid logical clock: each version it issues is larger than all it issued or heard of.
+/// A node's hybrid logical clock. Each version it issues is larger than all that it has issued or observed.
 public struct VersionClock: Sendable {
     /// The number that breaks ties, see ``Version/node``.
     public let node: UInt32
     private var latest: UInt64 = 0
-    /// How far ahead of the wall clock a version that is heard of may be. Default 60 s; further ahead it is refused, so that
-    /// one broken clock cannot drag the cluster's versions into the future.
+    /// How far an observed version may be ahead of the wall clock; 60 s by default.
+    ///
+    /// Nodes refuse a version further ahead, so that one broken clock cannot drag the cluster's versions into the future.
     public let driftMax: Duration
 
-    /// How far apart the clocks of a cluster may be.
+    /// The largest allowed difference between the clocks of a cluster.
     public static let usualDriftMax = Duration.seconds(60)
 
     public init(node: UInt32, driftMax: Duration = VersionClock.usualDriftMax) {
@@ -84,7 +86,7 @@ public struct VersionClock: Sendable {
         return Version(stamp: latest, node: node)
     }
 
-    /// Whether `version` may be heard of at wall time `wall`.
+    /// Whether the clock accepts an observed version at wall time `wall`.
     public func accepts(_ version: Version, at wall: Milliseconds) -> Bool {
         version.milliseconds <= wall + driftMax.wholeMilliseconds
     }
@@ -94,12 +96,12 @@ public struct VersionClock: Sendable {
         latest = max(latest, version.stamp)
     }
 
-    /// The clock's milliseconds: never behind `wall`, nor behind what was heard of.
+    /// The clock's milliseconds: at least `wall`, and at least those of each observed version.
     public func milliseconds(at wall: Milliseconds) -> Milliseconds { max(wall, Milliseconds(latest >> 16)) }
 
-    /// Everything issued so far is at or below this stamp, and all that will be issued is above it.
+    /// A version at or above everything issued until now, and below everything issued later.
     ///
-    /// It uses up no stamp: viewers could tell by the counter of the next version that somebody has asked for something.
+    /// It uses no stamp. Otherwise the counter of the next version would show viewers that somebody has made a query.
     public func current(at wall: Milliseconds) -> Version {
         Version(stamp: max(latest, UInt64(max(wall, 1)) << 16 - 1), node: node)
     }

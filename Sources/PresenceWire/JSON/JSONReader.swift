@@ -1,4 +1,6 @@
-/// A JSON value (RFC 8259). Numbers keep whole values apart, because every number of the contract is one.
+/// A JSON value (RFC 8259).
+///
+/// Whole numbers have a case of their own, because every number of the API is whole.
 public enum JSONValue: Equatable, Sendable {
     case null
     case bool(Bool)
@@ -7,7 +9,7 @@ public enum JSONValue: Equatable, Sendable {
     case number(Double)
     case string(String)
     case array([JSONValue])
-    /// Members in their order; no name occurs twice.
+    /// An object: its members in their order. No name occurs twice.
     case object([Member])
 
     /// One member of an object.
@@ -20,23 +22,23 @@ public enum JSONValue: Equatable, Sendable {
             self.value = value
         }
 
-        /// Most other names are told apart by their lengths, which costs a tenth.
+        /// Compares lengths first, which rules out most other names at a tenth of the cost.
         func isCalled(_ name: String) -> Bool { self.name.utf8.count == name.utf8.count && self.name == name }
     }
 
-    /// The same number as an integer where it is a whole one of 64 bits (`60.0`, `6e1`); any other value as it is.
+    /// The same number as an integer if it is a whole one of 64 bits (`60.0`, `6e1`); any other value unchanged.
     public var withWholeNumber: JSONValue {
         if case .number(let number) = self, let whole = Int64(exactly: number) { .integer(whole) } else { self }
     }
 
-    /// The member called `name` of an object.
+    /// The value of the member `name` of an object.
     public subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.firstIndex { $0.isCalled(name) }.map { members[$0].value }
     }
 }
 
-/// Why a text is not JSON that we take, with the offset of the first byte that is wrong.
+/// The reason why a text is not accepted as JSON, with the offset of the first wrong byte.
 public enum JSONError: Error, Equatable, Sendable {
     case unexpected(offset: Int)
     case truncated
@@ -46,22 +48,22 @@ public enum JSONError: Error, Equatable, Sendable {
     case tooManyMembers(limit: Int)
 }
 
-/// Reads one JSON text, strictly: UTF-8, no name twice in an object, bounded depth, nothing behind the value.
+/// Reads one JSON text strictly: UTF-8, no name twice in an object, bounded depth, nothing after the value.
 ///
-/// Foundation's decoder takes 5–10 times as long for the small bodies of the API, keeps silent about repeated names, and cannot
-/// be used in the core, which reads the JSON of durable rows.
+/// Foundation's decoder takes 5–10 times as long for the small bodies of the API and accepts repeated names. The core reads the JSON of
+/// durable rows and may not import it.
 public struct JSONReader {
-    /// Deeper nesting than any request of the contract by far.
+    /// Deepest nesting: far more than any request of the API needs.
     public static let depthMax = 32
-    /// More members than any object of the contract by far; the check for repeated names is quadratic.
+    /// Most members of an object: far more than any object of the API has. The check for repeated names is quadratic.
     public static let membersMax = 128
-    /// As many as a record has: memory for them is reserved once.
+    /// The number of members for which memory is reserved at once: as many as a record has.
     private static let membersExpected = 12
 
     private let bytes: UnsafeBufferPointer<UInt8>
     private var offset = 0
 
-    /// The value in `text`, which is all there is.
+    /// Reads the only value in `text`.
     public static func read(_ text: [UInt8]) throws(JSONError) -> JSONValue {
         let result: Result<JSONValue, JSONError> = text.withUnsafeBufferPointer { bytes in
             Result { () throws(JSONError) in try read(bytes) }
@@ -69,7 +71,7 @@ public struct JSONReader {
         return try result.get()
     }
 
-    /// The value in `text`, which is all there is.
+    /// Reads the only value in `text`.
     public static func read(_ text: UnsafeBufferPointer<UInt8>) throws(JSONError) -> JSONValue {
         var reader = JSONReader(bytes: text)
         let value = try reader.value(depth: 0)
@@ -78,8 +80,10 @@ public struct JSONReader {
         return value
     }
 
-    /// Calls `body` with the name and the value of each member of the object that `text` is, in their order, without making the object: three
-    /// times as fast for what is read most often. Strict as ``read(_:)``, but that it leaves names which occur twice to `body`.
+    /// Calls `body` with the name and the value of each member of the object `text`, in their order.
+    ///
+    /// It makes no object, which is three times as fast for the most frequent texts. It is as strict as ``read(_:)``, except that `body`
+    /// must handle names that occur twice.
     public static func readMembers(of text: [UInt8], _ body: (UnsafeRawBufferPointer, JSONValue) -> Void) throws(JSONError) {
         let result: Result<Void, JSONError> = text.withUnsafeBufferPointer { bytes in
             Result { () throws(JSONError) in
@@ -158,7 +162,7 @@ public struct JSONReader {
         }
     }
 
-    /// Reads over a string of printable ASCII without escapes; any other one it leaves where it is.
+    /// Skips a string of printable ASCII without escapes; leaves any other string unread.
     private mutating func skipPlainString() -> Bool {
         var end = offset + 1
         while end < bytes.count, bytes[end] != 0x22 {
@@ -215,7 +219,7 @@ public struct JSONReader {
             if offset < bytes.count, bytes[offset] == 0x2B || bytes[offset] == 0x2D { offset += 1 }
             try digits()
         }
-        // Every 18 digits fit.
+        // Every number of 18 digits fits.
         if isWhole, offset - start <= 18 {
             var value: Int64 = 0
             for digit in bytes[(isNegative ? start + 1 : start)..<offset] { value = value * 10 + Int64(digit - 0x30) }

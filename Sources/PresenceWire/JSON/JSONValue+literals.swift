@@ -1,4 +1,4 @@
-/// A document is written down as it reads: `["type": "integer", "minimum": 1]`. Members stay in their order.
+/// Literals for JSON values: `["type": "integer", "minimum": 1]`. Members stay in their order.
 extension JSONValue: ExpressibleByStringInterpolation, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral,
     ExpressibleByDictionaryLiteral
 {
@@ -16,7 +16,7 @@ extension JSONValue: ExpressibleByStringInterpolation, ExpressibleByIntegerLiter
 }
 
 extension JSONWriter {
-    /// A whole value. Infinite numbers, which JSON has not, are written as null.
+    /// Writes a whole value. Infinite numbers, which JSON does not have, become null.
     public mutating func value(_ value: JSONValue) {
         switch value {
         case .null: literal("null")

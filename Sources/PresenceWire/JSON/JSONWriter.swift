@@ -1,6 +1,6 @@
-/// Appends JSON text (RFC 8259) to a byte array, without an intermediate tree: what every push and answer is made of.
+/// Appends JSON text (RFC 8259) to a byte array, without an intermediate tree. Every push and answer is built with it.
 public struct JSONWriter: Sendable {
-    /// The text so far, UTF-8.
+    /// The text written until now, UTF-8.
     public var bytes: [UInt8]
     fileprivate var needsComma = false
 
@@ -9,13 +9,13 @@ public struct JSONWriter: Sendable {
         if bytesCount > 0 { bytes.reserveCapacity(bytesCount) }
     }
 
-    /// Makes it empty again, and keeps its memory.
+    /// Empties the text and keeps its memory.
     public mutating func clear() {
         bytes.removeAll(keepingCapacity: true)
         needsComma = false
     }
 
-    /// `{`, what `body` writes, `}`.
+    /// Writes `{`, the output of `body`, and `}`.
     @inlinable
     public mutating func object(_ body: (inout JSONWriter) -> Void) {
         open(123)
@@ -23,7 +23,7 @@ public struct JSONWriter: Sendable {
         close(125)
     }
 
-    /// `[`, what `body` writes, `]`.
+    /// Writes `[`, the output of `body`, and `]`.
     @inlinable
     public mutating func array(_ body: (inout JSONWriter) -> Void) {
         open(91)
@@ -31,7 +31,7 @@ public struct JSONWriter: Sendable {
         close(93)
     }
 
-    /// A member's name; its value must follow. The name is written as it is, so it must need no escape.
+    /// Writes a member's name; its value must follow. The name must need no escape.
     public mutating func key(_ name: StaticString) {
         comma()
         bytes.append(34)
@@ -41,46 +41,46 @@ public struct JSONWriter: Sendable {
         needsComma = false
     }
 
-    /// A member's name that is not known at compile time; its value must follow.
+    /// Writes a member's name that is not known at compile time; its value must follow.
     public mutating func key(text name: String) {
         string(name)
         bytes.append(58)
         needsComma = false
     }
 
-    /// A number or `null` as it is written.
+    /// Writes a number or `null` from its text.
     mutating func literal(_ text: String) {
         comma()
         bytes.append(contentsOf: text.utf8)
         needsComma = true
     }
 
-    /// A truth value.
+    /// Writes a truth value.
     public mutating func bool(_ value: Bool) {
         comma()
         raw(value ? "true" : "false")
         needsComma = true
     }
 
-    /// A member with a text.
+    /// Writes a member with a text.
     public mutating func member(_ name: StaticString, _ value: some StringProtocol) {
         key(name)
         string(value)
     }
 
-    /// A member with an integer.
+    /// Writes a member with an integer.
     public mutating func member(_ name: StaticString, _ value: Int64) {
         key(name)
         integer(value)
     }
 
-    /// A member with a truth value.
+    /// Writes a member with a truth value.
     public mutating func member(_ name: StaticString, _ value: Bool) {
         key(name)
         bool(value)
     }
 
-    /// A text with its quotes and escapes.
+    /// Writes a text with its quotes and escapes.
     public mutating func string(_ value: some StringProtocol) {
         comma()
         bytes.append(34)
@@ -90,14 +90,14 @@ public struct JSONWriter: Sendable {
         needsComma = true
     }
 
-    /// An integer in decimal.
+    /// Writes an integer in decimal.
     public mutating func integer(_ value: Int64) {
         comma()
         needsComma = true
         FieldText.append(20, to: &bytes) { $0.integer(value) }
     }
 
-    /// A version as its text.
+    /// Writes a member with a version as text.
     public mutating func member(_ name: StaticString, _ value: Version) {
         key(name)
         bytes.append(34)
@@ -106,21 +106,21 @@ public struct JSONWriter: Sendable {
         needsComma = true
     }
 
-    /// A value that is JSON already.
+    /// Writes a value that is JSON already.
     public mutating func value(_ json: [UInt8]) {
         comma()
         bytes.append(contentsOf: json)
         needsComma = true
     }
 
-    /// A member whose value is JSON already.
+    /// Writes a member whose value is JSON already.
     public mutating func member(_ name: StaticString, json: [UInt8]) {
         key(name)
         bytes.append(contentsOf: json)
         needsComma = true
     }
 
-    /// Bytes that are no JSON value, such as the frame of a server-sent event around one; starts a new value.
+    /// Writes bytes that are not a JSON value, such as the frame of a server-sent event; starts a new value.
     public mutating func raw(_ text: StaticString) {
         text.withUTF8Buffer { bytes.append(contentsOf: $0) }
         needsComma = false
@@ -167,9 +167,9 @@ extension JSONWriter {
     /// Each name is written together with its punctuation, because statuses are most of what a node writes.
     ///
     /// - Parameters:
-    ///   - showsPlatforms: without its platforms it is as ``Record/shown(by:)`` shows it, without a copy of the record.
-    ///   - isUnknown: the general status is not told, nor when it changed: see ``Policy/SelfReport``.
-    ///   - isOwn: the user itself is told, also by which session its events were published.
+    ///   - showsPlatforms: whether to write the platforms; false writes what ``Record/shown(by:)`` shows, without a copy of the record.
+    ///   - isUnknown: whether to hide the general status and the time of its change: see ``Policy/SelfReport``.
+    ///   - isOwn: whether the receiver is the user itself; it also sees by which session its events were published.
     public mutating func userStatus(_ record: Record, showsPlatforms: Bool = true, isUnknown: Bool = false, isOwn: Bool = false) {
         comma()
         raw("{\"userID\":\"")
@@ -217,7 +217,7 @@ extension JSONWriter {
         }
     }
 
-    /// A member with a list of `UserStatus`.
+    /// Writes a member with a list of `UserStatus`.
     public mutating func member(_ name: StaticString, _ records: [Record]) {
         key(name)
         array { json in

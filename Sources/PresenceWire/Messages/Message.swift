@@ -1,109 +1,121 @@
-/// What nodes say to one another. The same values travel between two nodes and inside one: nothing on the way
-/// to an owner depends on where the owner is.
+/// A message from one node to another.
+///
+/// The same values travel between two nodes and inside one. A caller does not need to know where the owner is.
 public enum Message: Hashable, Sendable {
     // From the node of a gateway to an owner.
-    /// What does the receiver know that the sender hosts and watches of the receiver's users by this ring? What was said before, on this link
-    /// or the other, may be lost; the answer is ``registered(epoch:_:)``.
+    /// Asks for the receiver's view digests of the sessions and watches that the sender hosts, by this ring.
+    ///
+    /// Earlier registrations may be lost, on this link or the other. The answer is ``registered(epoch:_:)``.
     case requestRegistered(epoch: UInt64, ring: UInt64)
-    /// All that the sender knows about sessions and watches of the receiver's users follows, until ``endSync(epoch:)``: of those whose
-    /// slots are in `ranges`.
+    /// Starts a registration: all sessions and watches of the receiver's users in `ranges` follow, until ``endSync(epoch:)``.
     case beginSync(epoch: UInt64, ranges: SlotRanges)
-    /// What was not said since ``beginSync(epoch:)`` is no longer so.
+    /// Ends a registration: what was not registered since ``beginSync(epoch:)`` has ended.
     case endSync(epoch: UInt64)
-    /// A session is open.
+    /// Registers an open session.
     case attach(Attach)
-    /// A session has ended.
+    /// Reports the end of a session.
     case detach(Detach)
-    /// The sender wants to be told of these users.
+    /// Subscribes the sender to the records of these users.
     case watch([Watch])
-    /// The sender does not care any more.
+    /// Ends the sender's watches of these users.
     case unwatch([UserID])
-    /// An operation for the owner of a user.
+    /// Forwards an operation to the owner of a user.
     case request(Request)
 
     // From an owner to the node of a gateway.
-    /// A user's record has changed.
+    /// Sends a user's record after a change.
     case delta(Record)
-    /// The same, to be passed on to those of `targets`, by ``Peer/number``, who are reached no other way.
+    /// Sends a changed record, which the receiver forwards to `targets` (by ``Peer/number``). No other node sends it to them.
     case relay(Record, targets: [UInt32])
-    /// Versions that others were to pass on to the receiver, as hashes of user and version, by slot: who holds another one asks.
+    /// Sends the versions that relays should have forwarded to the receiver, as hashes of user and version, by slot.
+    ///
+    /// The receiver asks for those that it does not hold.
     case relayed([SlotHash])
-    /// What the sender knows that the receiver watches and hosts of the sender's users by this ring: one hash for each range of slots,
-    /// from the range `first` on. The receiver says anew what differs (``beginSync(epoch:ranges:)``).
+    /// Sends one hash for each range of slots, from the range `first` on: the sessions and watches that the sender knows of the receiver,
+    /// by this ring.
+    ///
+    /// The receiver registers the ranges that differ (``beginSync(epoch:ranges:)``).
     case viewDigest(ring: UInt64, first: UInt8, [UInt64])
-    /// The answer to ``requestRegistered(epoch:ring:)``: one hash for each of ``digestRangesCount`` ranges of slots, or none where the sender goes by
-    /// another ring or does not decide yet. The receiver says anew what differs; what does not is known on both sides.
+    /// Answers ``requestRegistered(epoch:ring:)`` with one hash for each of ``digestRangesCount`` ranges of slots.
+    ///
+    /// The list is empty if the sender uses another ring or is not active yet. The receiver registers the ranges that differ.
     case registered(epoch: UInt64, [UInt64])
-    /// The answer to ``watch(_:)``.
+    /// Answers ``watch(_:)``.
     case watched([Watched])
-    /// Whom a user follows, or what has changed in it.
+    /// Sends a user's subscription list, or a change of it.
     case interest(Interest)
-    /// End this session's stream.
+    /// Ends the stream of this session.
     case end(SessionID, user: UserID, reason: String)
-    /// The answer to ``request(_:)``.
+    /// Answers ``request(_:)``.
     case answer(id: UInt64, Answer)
-    /// The sender does not own these users' slots, or does not decide about them yet: try again, by a newer ring. With nobody named it
-    /// decides now about all that it owns.
+    /// Rejects these users: the sender does not own their slots, or is not active in them yet. The receiver retries by a newer ring.
+    ///
+    /// An empty list says that the sender is now active in all slots that it owns.
     case misrouted([UserID])
 
-    // Between the nodes that keep a slot.
-    /// Facts for the receiver to keep, on disk too. A ticket other than 0 asks for ``replicated(ticket:)``.
+    // Between the replicas of a slot.
+    /// Sends rows that the receiver stores on disk. A ticket other than 0 asks for ``replicated(ticket:)``.
     case replicate(ticket: UInt64, [Row])
-    /// The rows of the receiver's ticket are on the sender's disk.
+    /// Confirms that the rows of the receiver's ticket are on the sender's disk.
     case replicated(ticket: UInt64)
-    /// What the sender holds of the slots that both keep: one hash for each of ``digestRangesCount`` ranges of slots.
+    /// Sends one hash for each of ``digestRangesCount`` ranges of slots, over the rows of the slots that both nodes keep.
+    ///
     /// The receiver sends its rows of the ranges that differ, and with `wantsAnswer` its own hashes.
     case digest([UInt64], wantsAnswer: Bool)
-    /// Which of these users are followed by users that the receiver owns by this ring? They may be removed (`users.forgetAfter`). A node that
-    /// goes by another ring, or does not know all that it owns, does not answer.
+    /// Asks which of these users are followed by users that the receiver owns by this ring. The others may be removed
+    /// (`users.forgetAfter`).
+    ///
+    /// A node that uses another ring, or has slots that it is still acquiring, does not answer.
     case askFollowed(id: UInt64, ring: UInt64, [UserID])
-    /// The answer to ``askFollowed(id:ring:_:)``: those who are followed.
+    /// Answers ``askFollowed(id:ring:_:)`` with the users that are followed.
     case areFollowed(id: UInt64, [UserID])
 
-    // When the members have changed.
-    /// What the sender holds of the slots that the receiver is to keep by this ring; in pages of ``offerSlotsMax``. The sender counts its
-    /// rounds: it begins another whenever it holds more to offer.
+    // The handoff of slots after a change of the members.
+    /// Offers the rows of slots that the receiver keeps by this ring, in pages of ``offerSlotsMax``.
+    ///
+    /// The sender numbers its offers: it starts another one whenever it holds more rows.
     case offer(ring: UInt64, round: UInt64, [SlotHash], isFirst: Bool, isLast: Bool)
-    /// Offer again: what was offered before does not count any more.
+    /// Asks for a new offer. Earlier offers do not count any more.
     case requestOffer
-    /// Send me all that you hold of these slots.
+    /// Asks for all rows of these slots.
     case want(ring: UInt64, [Slot])
-    /// All that was wanted of so many slots has been sent.
+    /// Reports that all requested rows of so many slots have been sent.
     case sent(ring: UInt64, slotsCount: Int)
-    /// Everything that the sender is to keep by this ring has come to it: of the receiver's offers up to this round, or none with 0.
+    /// Reports that the sender has all rows that it keeps by this ring, from the receiver's offers up to this one; 0 for no offer.
     case settled(ring: UInt64, round: UInt64)
 
     // Between any two nodes.
-    /// Who is a member, as the sender knows it.
+    /// Sends membership updates and probes.
     case membership(MembershipMessage)
-    /// The sender's link to the receiver is up, so it can answer now: what was said to it before may have been lost, and is to be
-    /// said again.
+    /// Reports that the sender's link to the receiver is up, so that the sender can answer.
+    ///
+    /// Earlier messages to the sender may be lost, and the receiver sends their content again.
     case requestSync
-    /// Every record that the sender had written when its clock showed this version has been sent before.
+    /// Reports that every record that the sender has written up to this version of its clock has been sent before.
     case complete(upTo: Version)
 }
 
 extension Message {
-    /// Ranges of 64 slots each: a difference costs the rows of one range, and a digest 8 KiB.
+    /// The number of ranges of 64 slots. A difference costs the rows of one range, and a digest 8 KiB.
     public static let digestRangesCount = 1_024
-    /// Ranges of 1,024 slots each, by which gateways and owners compare: a set of them is one integer.
+    /// The number of ranges of 1,024 slots by which gateways and owners compare. A set of them is one integer.
     public static let viewRangesCount = 64
     /// Most slots of one ``offer(ring:round:_:isFirst:isLast:)``: a page of 45 KiB.
     public static let offerSlotsMax = 4_096
-    /// Most rows of one ``replicate(ticket:_:)`` that repairs or moves.
+    /// Most rows of one ``replicate(ticket:_:)`` that repairs or hands off rows.
     public static let replicateRowsMax = 200
-    /// It is closed at this size.
+    /// The size in bytes at which such a message is complete.
     public static let replicateBytesMax = 256 << 10
 }
 
-/// A node's address card.
+/// The identity and address of a node.
 public struct Peer: Hashable, Sendable {
     public var id: NodeID
-    /// The start time of the process in milliseconds since 1970: larger after each restart.
+    /// The start time of the process in milliseconds since 1970. It is larger after each restart.
     public var generation: UInt64
     /// `host:port` of its cluster port.
     public var address: String
-    /// Its share of the ring, 1–1000.
+    /// The node's share of the ring, 1–1000.
     public var weight: UInt32
 
     public init(id: NodeID, generation: UInt64, address: String, weight: UInt32 = 100) {
@@ -114,26 +126,26 @@ public struct Peer: Hashable, Sendable {
     }
 }
 
-/// What two nodes say of themselves on a link, once the caller has proved that it knows the cluster's secret.
+/// The first message of each node on a link, after the caller has proved that it knows the cluster's secret.
 public struct Hello: Hashable, Sendable {
-    /// The version of this protocol; nodes with another one refuse the link.
+    /// The version of this protocol. Nodes with another version refuse the link.
     public static let protocolVersion: UInt64 = 15
 
     public var protocolVersion: UInt64
-    /// Nodes of another cluster refuse the link.
+    /// The name of the cluster. Nodes of another cluster refuse the link.
     public var cluster: String
     public var sender: Peer
-    /// All the members that the sender knows, itself included.
+    /// The members that the sender knows, itself included.
     public var members: [Peer]
-    /// The sender's wall clock: nodes whose clocks are too far apart refuse the link.
+    /// The sender's wall clock. Nodes whose clocks are too far apart refuse the link.
     public var wall: Milliseconds
-    /// Counts the connections that the sender has opened; 0 in the answer to a hello.
+    /// The number of connections that the sender has opened; 0 in the answer to a hello.
     public var number: UInt64
 
-    /// The connection on which the sender says it.
+    /// The connection on which the sender sends the hello.
     public var connection: ConnectionID { ConnectionID(generation: sender.generation, number: number) }
 
-    /// Whether it can be read whole. What comes before ``members`` is the same in all versions.
+    /// Whether the receiver can read the whole hello. The fields before ``members`` are the same in all versions.
     public var isOfThisProtocol: Bool { protocolVersion == Hello.protocolVersion }
 
     public init(
@@ -149,14 +161,14 @@ public struct Hello: Hashable, Sendable {
     }
 }
 
-/// Names a connection from one node to another.
+/// The identity of a connection from one node to another.
 ///
-/// A later connection of the same node makes the earlier ones void: batches that are still unread there must not undo what the node has said
-/// since on the later one.
+/// A later connection of the same node voids the earlier ones. Unread batches of an earlier connection must not undo what the node has sent
+/// on the later one.
 public struct ConnectionID: Comparable, Hashable, Sendable {
     /// The process that opened the connection (``Peer/generation``).
     public let generation: UInt64
-    /// How many connections that process had opened by then; from 1 on.
+    /// The number of connections that the process had opened, this one included.
     public let number: UInt64
 
     public init(generation: UInt64, number: UInt64) {
@@ -174,17 +186,17 @@ public struct Attach: Hashable, Sendable {
     public var session: SessionID
     public var user: UserID
     public var platform: String
-    /// Empty when the client did not name its device.
+    /// The device's ID; empty if the client did not name its device.
     public var deviceID: String
-    /// Set on login (Z8); nil leaves it.
+    /// The custom status that the login sets (Z8); nil leaves it unchanged.
     public var customStatus: String?
-    /// False when an open session is registered again, with a new owner or after a broken link.
+    /// Whether the session is new. False when a gateway registers an open session again, with a new owner or after a broken link.
     public var isLogin: Bool
-    /// Vendor push reaches the device, so that a lost session does not make the user OFFLINE where the policy says so (N19).
+    /// Whether vendor push reaches the device. The policy may then keep the user ONLINE after the session is lost (N19).
     public var isPushReachable: Bool
-    /// When it was opened, by the clock of its node.
+    /// The time of the login, by the clock of the gateway's node.
     public var openedAt: Milliseconds = 0
-    /// The newest record of the user that the gateway holds, for an owner that knows less.
+    /// The newest record of the user that the gateway holds. The owner may hold an older one.
     public var record: Record?
 
     public init(
@@ -204,18 +216,19 @@ public struct Attach: Hashable, Sendable {
 
 /// The end of a session.
 public struct Detach: Hashable, Sendable {
-    /// Why a session ended.
+    /// The reason why a session ended.
     public enum Cause: UInt8, Sendable {
-        /// FIN, RST, or silence: OFFLINE after the grace (T3, T5, T6).
+        /// FIN, RST, or silence: the user goes OFFLINE after the grace (T3, T5, T6).
         case lost = 1
-        /// By `logout`: UNLOGINED (T7).
+        /// A `logout`: the user goes UNLOGINED (T7).
         case loggedOut = 2
     }
 
     public var session: SessionID
     public var user: UserID
     public var cause: Cause
-    /// How long nothing had been heard of the client; 0 if the client's side closed the connection, which is a sign of life itself.
+    /// The time since the last sign of life of the client. It is 0 if the client's side closed the connection, which is a sign of life
+    /// itself.
     public var silence: Milliseconds
 
     public init(session: SessionID, user: UserID, cause: Cause, silence: Milliseconds = 0) {
@@ -226,20 +239,20 @@ public struct Detach: Hashable, Sendable {
     }
 }
 
-/// Why an owner ends a session: what the client is told.
+/// The reasons why an owner ends a session, as the client receives them.
 public enum SessionEnd {
-    /// The user logged it out, here or elsewhere: the client is told by `onLogout`.
+    /// The user logged the session out, here or elsewhere. The client receives `onLogout`.
     public static let logout = "logout"
-    /// A newer login took its place (`login.multiClient`), or the user has too many sessions.
+    /// A newer login evicted the session (`login.multiClient`), or the user has too many sessions.
     public static let replaced = "replaced"
 }
 
-/// One user that a node wants to be told of.
+/// One user whose records a node requests.
 public struct Watch: Hashable, Sendable {
     public var user: UserID
-    /// The version that the node holds; the owner answers only with a newer one.
+    /// The version that the node holds. The owner answers only with a newer one.
     public var held: Version
-    /// The record that the node holds, when the user's owner has changed: it may know less.
+    /// The record that the node holds. The node sends it to a new owner, which may hold an older one.
     public var record: Record?
 
     public init(user: UserID, held: Version, record: Record? = nil) {
@@ -252,9 +265,9 @@ public struct Watch: Hashable, Sendable {
 /// An owner's answer to a ``Watch``.
 public struct Watched: Hashable, Sendable {
     public var user: UserID
-    /// Nil when what the watching node holds is the newest.
+    /// The newest record; nil if the watching node holds it already.
     public var record: Record?
-    /// Of what the watching node holds already: see ``Record/knownSince``.
+    /// ``Record/knownSince`` of the record that the watching node holds already.
     public var knownSince: Milliseconds
 
     public init(user: UserID, record: Record?, knownSince: Milliseconds = 0) {
@@ -264,19 +277,21 @@ public struct Watched: Hashable, Sendable {
     }
 }
 
-/// Whom a user follows: the whole list, or a change of it.
+/// A user's subscription list, or a change of it.
 public struct Interest: Hashable, Sendable {
     /// One followed user.
     public struct Followed: Hashable, Sendable {
         public var target: UserID
-        /// The version that the follower was told in the answer to the call; nil when it was told none, the largest when it is to be told
-        /// only of changes.
+        /// The version that the subscribe call answered; nil if the answer had no record. ``Version/max`` if the subscriber receives only
+        /// later changes.
         public var told: Version?
-        /// Since when the owner knows of it, on its version clock: who resumes from an earlier position was not told of the target.
+        /// The time at which the owner learned of the subscription, on its version clock.
+        ///
+        /// A client that resumes from an earlier position has not received the target.
         public var since: Milliseconds
         /// The type of the subscription (R3); 0 for a friend without one (T28).
         public var subscribeType: UInt8
-        /// When the subscription ends by itself; nil for never.
+        /// The time at which the subscription ends by itself; nil for never.
         public var expiresAt: Milliseconds?
 
         public init(
@@ -303,25 +318,27 @@ public struct Interest: Hashable, Sendable {
     }
 
     public var user: UserID
-    /// The newest change of the list that is in here; a gateway ignores an older whole list than it holds.
+    /// The version of the newest change of the list in this message. A gateway ignores a whole list that is older than the one it holds.
     public var version: Version
     /// Whether `added` is the whole list.
     public var isWhole: Bool
     public var added: [Followed]
     public var removed: [UserID]
-    /// The user asked for it on one device, and the others are told of `added` and `unfollowed` (R14).
+    /// Whether a call on one device made the change, so that the user's other sessions receive `added` and `unfollowed` (R14).
     public var isNews = false
-    /// The subscriptions that the call has ended, where it `isNews`: also those to friends, who go on being told.
+    /// The subscriptions that the call has ended, if `isNews`. They include those to friends, whose records the user still receives.
     public var unfollowed: [Unfollowed] = []
-    /// The session that asked, which need not be told.
+    /// The session that made the call. It does not receive the news.
     public var asker: SessionID?
-    /// `removed` have run out, and the user's sessions are told so (`subscription.notifyExpiry`).
+    /// Whether `removed` have expired, so that the user's sessions receive a notice (`subscription.notifyExpiry`).
     public var hasExpired = false
-    /// Of a whole list: its owner decides without having heard what all others hold. Whom it names neither here nor in `removed` may be
-    /// followed all the same, and goes on being told.
+    /// Whether a whole list may lack subscriptions that only other nodes know.
+    ///
+    /// The gateway keeps targets that are neither in `added` nor in `removed`.
     public var mayLackSome = false
-    /// Of a whole list: names it, and changes with all that is told of it (``marked(after:)``). A node that has the owner's mark has missed
-    /// nothing of the list.
+    /// The hash of a whole list. It changes with each change that the owner sends (``marked(after:)``).
+    ///
+    /// A gateway with the owner's hash has received every change of the list.
     public var mark: UInt64 = 0
 
     public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
@@ -334,13 +351,14 @@ public struct Interest: Hashable, Sendable {
 }
 
 extension Interest {
-    /// The mark of a list after this was told of it.
+    /// The list hash after a gateway has applied this message to a list with the hash `mark`.
     public func marked(after mark: UInt64) -> UInt64 {
         isWhole ? self.mark : StableHash.mix(mark, StableHash.mix(version.stamp, UInt64(version.node)))
     }
 
-    /// The same when the answer to the call, and what it would have told, has not reached the follower. What nobody asked to be told
-    /// (N8) is not told now either.
+    /// The same message for a subscriber whom the answer to the call has not reached.
+    ///
+    /// A subscriber that requested no record (N8) receives none here either.
     public var toldNothing: Interest {
         var interest = self
         for place in interest.added.indices where interest.added[place].told != .max { interest.added[place].told = nil }
@@ -348,10 +366,10 @@ extension Interest {
     }
 }
 
-/// What a node holds of one slot, as a hash.
+/// The hash of the rows that a node holds of one slot.
 public struct SlotHash: Hashable, Sendable {
     public var slot: Slot
-    /// Equal for equal facts.
+    /// The hash; equal for equal rows.
     public var hash: UInt64
 
     public init(slot: Slot, hash: UInt64) {
@@ -362,21 +380,21 @@ public struct SlotHash: Hashable, Sendable {
 
 /// One subscription of a user.
 public struct Subscription: Hashable, Sendable {
-    /// Lasts until it ends by itself or is ended.
+    /// The usual type: lasts until it ends by itself or a call ends it.
     public static let onlineStatus: UInt8 = 1
-    /// To a friend, and no longer than the friendship.
+    /// The type of a subscription to a friend. It ends with the friendship.
     public static let friendOnlineStatus: UInt8 = 3
 
     public var target: UserID
-    /// R3: ``onlineStatus`` or ``friendOnlineStatus``.
+    /// The type (R3): ``onlineStatus`` or ``friendOnlineStatus``.
     public var subscribeType: UInt8
     public var subscribedAt: Milliseconds
-    /// Nil for never.
+    /// The time at which the subscription ends by itself; nil for never.
     public var expiresAt: Milliseconds?
     public var version: Version
-    /// A tombstone: unsubscribed, evicted or expired.
+    /// Whether this is a tombstone: unsubscribed, evicted or expired.
     public var isRemoved: Bool
-    /// When this node learnt of it, if that was later than ``subscribedAt``; does not travel.
+    /// The time at which this node received the subscription, if later than ``subscribedAt``. It does not travel.
     public var learntAt: Milliseconds = 0
 
     public init(

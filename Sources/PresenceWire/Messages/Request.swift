@@ -1,15 +1,15 @@
 /// An operation on its way to the owner of ``user``.
 public struct Request: Hashable, Sendable {
-    /// Unique on the asking node.
+    /// The ID of the request, unique on the calling node.
     public var id: UInt64
-    /// Whose owner decides.
+    /// The user whose owner decides.
     public var user: UserID
     public var operation: OwnerOperation
-    /// When the call began: all that is written for it is newer.
+    /// The version at the start of the call. All that the owner writes for the call is newer.
     public var begunAt: Version
-    /// An answer did not come: what was written since the call began may be the work of an earlier attempt.
+    /// Whether an earlier attempt had no answer. Then writes since the start of the call may be the work of that attempt.
     public var isRepeated: Bool
-    /// The user's own token asks: the owner counts the call (T17, T22, T24, Z6).
+    /// Whether the user's own token makes the call, so that the owner counts it (T17, T22, T24, Z6).
     public var isLimited: Bool
 
     public init(
@@ -25,49 +25,52 @@ public struct Request: Hashable, Sendable {
 }
 
 extension Request {
-    /// The users that it is about.
+    /// The users that the request is about.
     public var subjects: [UserID] {
         if case .records(let users, _) = operation { users } else { [user] }
     }
 }
 
-/// What an owner is asked to do. Each may arrive twice (a retry) and then has the same result.
+/// An operation that a node requests from an owner. Each may arrive twice (a retry), with the same result.
 public enum OwnerOperation: Hashable, Sendable {
-    /// Sets, or with an empty text clears, the custom status; it ends after `seconds` if given.
+    /// Sets the custom status, or clears it with an empty text. It ends after `seconds` if given.
     case setSelfStatus(customStatus: String, seconds: Int64?)
-    /// Publishes a numeric status (N10) that ends after `seconds`. `session` is the one that asks, where the asking node knows it.
+    /// Publishes a numeric status (N10) that ends after `seconds`. `session` is the caller's session, if the calling node knows it.
     case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool, session: SessionID?)
-    /// Follows `targets`, each with the version that the caller is told in the answer.
+    /// Subscribes to `targets`, each with the version that the caller receives in the answer.
     ///
-    /// `session` is the one that asks, where the asking node knows only one of the user: its stream need not tell what the answer told,
-    /// nor that there was a call (R14). `isCounted` says that all nodes were asked, and that each target has room for another follower (R6).
+    /// `session` is the caller's session, if the calling node knows only one of the user. Its stream repeats neither the content of the
+    /// answer nor the call (R14).
+    ///
+    /// `isCounted` is true after all nodes were asked and each target has room for another follower (R6).
     case subscribe([Target], seconds: Int64?, subscribeType: UInt8, session: SessionID?, isCounted: Bool = false)
-    /// How many of the users that the receiver owns follow each of these. It takes no more of them without asking.
+    /// Asks how many of the users that the receiver owns follow each of these. From then on the receiver must ask before it accepts a
+    /// follower of them.
     case followers([UserID])
-    /// Follows them no longer; nil for everybody. With a type only where the subscription is of it.
+    /// Unsubscribes from these users; nil for all. With a type, only from subscriptions of this type.
     case unsubscribe([UserID]?, subscribeType: UInt8?, session: SessionID?)
-    /// One page of the list, or those of `only` that are in it; with a type only those of it.
+    /// Reads one page of the subscription list, or the entries of `only`; with a type, only entries of this type.
     case subscriptions(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8?)
-    /// These users' records as they are shown to one user, or with nil as they are.
+    /// Reads these users' records as one user may see them; nil sees the whole records.
     case records([UserID], for: UserID?)
-    /// Counts a query that the asking node answers by itself. If it `isMade` already, it counts also where it is one too many.
+    /// Counts a query that the calling node answers itself. With `isMade` the query counts even beyond the limit.
     case countQuery(isMade: Bool)
-    /// Changes who may see the user.
+    /// Changes the user's visibility.
     case setVisibility(Visibility.Change)
-    /// Who may see the user.
+    /// Reads the user's visibility.
     case visibility
-    /// Ends one session or, with nil, all of the user's.
+    /// Ends one session; nil ends all sessions of the user.
     case logout(SessionID?)
-    /// What the receiver knows of why one user is shown to the other as it is; the other user is named here.
+    /// Explains why one user sees the other as it does. The other user is named here.
     case explain(UserID, Explained)
-    /// Ends all sessions of the user, and makes void what tokens there are (X5).
+    /// Ends all sessions of the user, and voids the existing tokens (X5).
     case kick(reason: String)
-    /// There is such a user (`importUsers`).
+    /// Registers the user (`importUsers`).
     case register
-    /// Changes the policy of the user's app, as JSON: see ``AppPolicy/changed(by:)``.
+    /// Changes the policy of the user's app. The bytes are JSON: see ``AppPolicy/changed(by:)``.
     case setPolicy([UInt8])
 
-    /// Whether what it changes must outlive a node: refused where only one disk can be reached.
+    /// Whether the change must survive the loss of a node. Such a call is refused if only one disk can be reached.
     public var isDurable: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility: true
@@ -75,17 +78,17 @@ public enum OwnerOperation: Hashable, Sendable {
         }
     }
 
-    /// Which part of an explanation is asked for.
+    /// The part of an explanation that a node contributes.
     public enum Explained: UInt8, Hashable, Sendable {
-        /// By the owner of the user who is seen: the request's user.
+        /// The part of the owner of the user who is seen: the request's user.
         case target = 1
-        /// By the owner of the user who looks: the request's user.
+        /// The part of the owner of the viewer: the request's user.
         case viewer = 2
-        /// By any node, about the streams of the request's user.
+        /// The part of any node about the streams of the request's user.
         case view = 3
     }
 
-    /// A user to follow.
+    /// A user to subscribe to.
     public struct Target: Hashable, Sendable {
         public var user: UserID
         public var told: Version?
@@ -97,29 +100,30 @@ public enum OwnerOperation: Hashable, Sendable {
     }
 }
 
-/// What an owner answers.
+/// The answer of an owner.
 public enum Answer: Hashable, Sendable {
-    /// To `setSelfStatus`, `publishEvent` and `register`: the record as it is now.
+    /// Answers `setSelfStatus`, `publishEvent` and `register` with the record as it is now.
     case record(Record)
-    /// To `subscribe`: who was removed to make room (T21), for whom there is none (R7), and who is no friend, as type 3 asks (R3).
+    /// Answers `subscribe`: the targets evicted to make room (T21), those without room (R7), and those who are not friends, as type 3
+    /// requires (R3).
     case subscribed(evicted: [UserID], refused: [UserID] = [], strangers: [UserID] = [])
-    /// To `subscribe`: nothing was changed yet, because these may have no room for another follower: all nodes are to be asked.
+    /// Answers `subscribe`: nothing was changed yet, because these targets may have reached the follower limit. The caller asks all nodes.
     case crowded([UserID])
-    /// To `followers`, in the order asked.
+    /// Answers `followers`, in the order of the request.
     case followers([UInt64])
-    /// To `unsubscribe`, `logout`, `kick`, `setPolicy` and `countQuery`.
+    /// Answers `unsubscribe`, `logout`, `kick`, `setPolicy` and `countQuery`.
     case done
-    /// To `subscriptions`.
+    /// Answers `subscriptions`.
     case subscriptions([Subscription], total: Int)
-    /// To `records`; users that the sender does not own are left out and follow in a ``Message/misrouted(_:)``.
+    /// Answers `records`. Users that the sender does not own are left out and follow in a ``Message/misrouted(_:)``.
     case records([Record])
-    /// To `setVisibility` and `visibility`: who may see the user now.
+    /// Answers `setVisibility` and `visibility` with the current visibility.
     case visibility(Privacy)
-    /// To `explain`: a JSON object.
+    /// Answers `explain` with a JSON object.
     case explained(OwnerOperation.Explained, [UInt8])
-    /// Nothing was changed.
+    /// Refuses the operation. Nothing was changed.
     case refused(Refusal)
-    /// The user calls too often; one after so many seconds is taken (7008).
+    /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
     case tooOften(retryAfter: UInt64)
 }
 
@@ -127,16 +131,16 @@ public enum Answer: Hashable, Sendable {
 public struct Refusal: Hashable, Sendable {
     /// The stable code.
     public var code: Int
-    /// What was wrong, and what would be right.
+    /// The error in the request, and the correct form.
     public var detail: String
-    /// The change was passed on, and its acknowledgement is missing: it may take effect all the same.
+    /// Whether the change was forwarded without an acknowledgement, and may still take effect.
     public var mayTakeEffect = false
-    /// The users because of whom a whole call is refused; known where the call entered, and not sent to other nodes.
+    /// The users for which a whole call is refused. The node that received the call fills it; it does not travel.
     public var users: [UserID] = []
-    /// Which limit they have reached; known and sent like ``users``.
+    /// The limit that they have reached. It is filled like ``users`` and does not travel either.
     public var limit: Limit?
 
-    /// A limit of the app's policy that lists of subscriptions have.
+    /// A limit of the app's policy on subscriptions.
     public enum Limit: Sendable {
         /// `subscription.maxPerSubscriber`.
         case subscriptions
@@ -149,34 +153,34 @@ public struct Refusal: Hashable, Sendable {
         self.detail = detail
     }
 
-    /// The same for a change that was passed on.
+    /// The same refusal for a change that was forwarded.
     public var afterPassingOn: Refusal {
         var refusal = self
         refusal.mayTakeEffect = true
         return refusal
     }
 
-    /// 50001: the owner, or its disk, cannot be reached now.
+    /// 50001: the owner or its disk cannot be reached.
     public static let unavailable = Refusal(code: 50001, detail: "the shard that owns this user cannot be reached now; safe to retry")
-    /// 50001, from an owner that misses other nodes and has none left to keep a second copy.
+    /// 50001, from an owner that misses other nodes and has no replica left for a second copy.
     public static let notReplicated = Refusal(
         code: 50001, detail: "no other node is reachable that could keep a second copy; nothing was changed, safe to retry")
     /// 50001, from the owner's store.
     public static let notDurable = Refusal(
         code: 50001, detail: "the change could not be made durable; nothing was acknowledged, safe to retry")
-    /// 6014, where a custom status needs a session (T11).
+    /// 6014: a custom status needs a session (T11).
     public static let noSession = Refusal(
         code: 6014,
         detail: "customStatus: the user has no session, which the app's policy requires (customStatus.needsSession); log in first")
-    /// 70107, where users must be registered.
+    /// 70107: users must be registered, and these are not.
     public static func noSuchUser(_ users: [UserID]) -> Refusal { Refusal(code: 70107, detail: "no such user: \(names(users))") }
 
-    /// 31704, where only friends may be followed so (R3) and these are none.
+    /// 31704: this type of subscription needs friends (R3), and these users are not friends of the caller.
     public static func noFriends(_ users: [UserID]) -> Refusal {
         Refusal(code: 31704, detail: "subscribeType: 3 requires friends; not friends of the caller: \(names(users))")
     }
 
-    /// 6017, where each of these has as many followers as a user may have (R6).
+    /// 6017: each of these users has reached the follower limit (R6).
     public static func tooManyFollowers(_ users: [UserID], most: Int) -> Refusal {
         var refusal = Refusal(
             code: 6017, detail: "userIDs: each of these users already has \(most) followers, the most that are allowed: \(names(users))")
@@ -184,7 +188,7 @@ public struct Refusal: Hashable, Sendable {
         return refusal
     }
 
-    /// 6017, where the caller follows as many users as one may, and there is no room for these (R7).
+    /// 6017: the caller has reached the subscription limit, and there is no room for these users (R7).
     public static func tooManySubscriptions(_ users: [UserID], most: Int) -> Refusal {
         var refusal = Refusal(
             code: 6017, detail: "userIDs: at most \(most) subscriptions are allowed; there is no room for \(names(users))")
@@ -197,6 +201,6 @@ public struct Refusal: Hashable, Sendable {
         return users.prefix(3).map { String($0.id) }.joined(separator: ", ") + more
     }
 
-    /// 50002.
+    /// 50002: the node sheds load.
     public static let overloaded = Refusal(code: 50002, detail: "this node is overloaded; retry after 1 s")
 }

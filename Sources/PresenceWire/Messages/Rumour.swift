@@ -1,31 +1,34 @@
-/// What the cluster takes a member for. The order is that of precedence between rumours of equal incarnation (SWIM §4.2).
+/// The state of a member, in the cluster's view.
+///
+/// The order is that of precedence between updates of equal incarnation (SWIM §4.2).
 public enum MemberState: UInt8, Comparable, CaseIterable, Sendable {
     case alive = 1
-    /// Did not answer somebody; dead unless it refutes in time.
+    /// The member did not answer a probe. It is declared dead unless it refutes in time.
     case suspect
-    /// Gone without a word; missed.
+    /// The member is gone without notice. It still counts towards the quorum.
     case dead
-    /// Ended on purpose; not missed.
+    /// The member has left on purpose. It does not count towards the quorum.
     case left
 
-    /// Whether it takes part: a suspect does until it is declared dead.
+    /// Whether the member takes part. A suspect does until it is declared dead.
     public var isLive: Bool { self <= .suspect }
 
     public static func < (left: MemberState, right: MemberState) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// The news about one member: all that is ever said about it, so a newer rumour replaces an older one everywhere (SWIM §4.1).
+/// A membership update: the complete state of one member. A newer update replaces an older one everywhere (SWIM §4.1).
 ///
-/// Rumours about a member are totally ordered by generation, incarnation and state; the greatest wins, in whatever order they come.
+/// The updates about a member are totally ordered by generation, incarnation and state. The greatest wins, in whatever order they arrive.
 public struct Rumour: Hashable, Sendable {
-    /// The member's card; its generation counts restarts.
+    /// The member. Its generation counts restarts.
     public var member: Peer
-    /// The member's refutation counter inside its generation; only the member itself raises it.
+    /// The member's refutation counter inside its generation. Only the member itself raises it.
     public var incarnation: UInt64
     public var state: MemberState
-    /// Whether the member gives its slots away; set by the member itself, together with a higher incarnation.
+    /// Whether the member drains. The member itself sets it, together with a higher incarnation.
     public var isDraining: Bool
-    /// Who suspects the member or has declared it dead: suspicions of different accusers count as independent (Lifeguard §IV.B).
+    /// The member that suspects this one or has declared it dead. Suspicions of different suspecters count as independent (Lifeguard
+    /// §IV.B).
     public var accuser: NodeID?
 
     public init(member: Peer, incarnation: UInt64, state: MemberState, isDraining: Bool = false, accuser: NodeID? = nil) {
@@ -36,39 +39,39 @@ public struct Rumour: Hashable, Sendable {
         self.accuser = accuser
     }
 
-    /// Whether this supersedes `other`, a rumour about the same member.
+    /// Whether this supersedes `other`, an update about the same member.
     public func isNewer(than other: Rumour) -> Bool {
         (member.generation, incarnation, state.rawValue) > (other.member.generation, other.incarnation, other.state.rawValue)
     }
 
-    /// No fewer bytes than the rumour takes on the wire.
+    /// An upper bound of the update's size on the wire, in bytes.
     public var encodedBytesMax: Int {
         member.id.rawValue.utf8.count + member.address.utf8.count + (accuser?.rawValue.utf8.count ?? 0) + 34
     }
 }
 
-/// What two nodes say to one another about the members of the cluster; every message carries rumours along (SWIM §4.1).
+/// A message about the members of the cluster. Every message carries membership updates (SWIM §4.1).
 public struct MembershipMessage: Hashable, Sendable {
-    /// What the message is for, beside its rumours.
+    /// The purpose of the message, besides its updates.
     public enum Kind: Hashable, Sendable {
-        /// Are you alive? Asks for ``ack(_:)``.
+        /// Asks for an ``ack(_:)``.
         case probe(UInt64)
-        /// Alive: the receiver's probe was answered, by the sender or, for an indirect probe, by its target.
+        /// Answers a probe of the receiver: for the sender or, after an indirect probe, for its target.
         case ack(UInt64)
-        /// The target of the receiver's indirect probe has not answered yet, but the sender is well (Lifeguard §IV.A).
+        /// Reports that the target of the receiver's indirect probe has not answered yet, but the sender is well (Lifeguard §IV.A).
         case nack(UInt64)
-        /// Probe `target` for me (SWIM §3.1).
+        /// Asks the receiver to probe `target` (SWIM §3.1).
         case indirectProbe(UInt64, target: NodeID)
-        /// Rumours only.
+        /// Carries updates only.
         case gossip
-        /// A hash over all live members that the sender knows; asks a receiver with another one for its pages.
+        /// Sends a hash over all live members that the sender knows. A receiver with another hash answers with its pages.
         case digest(UInt64)
-        /// Some of all the rumours that the sender knows; the last page says whether the receiver is to send its own.
+        /// Sends a part of all updates that the sender knows. The last page says whether the receiver sends its own.
         case page(wantsAnswer: Bool)
     }
 
     public var kind: Kind
-    /// At most ``rumoursCountMax``.
+    /// The updates, at most ``rumoursCountMax``.
     public var rumours: [Rumour]
 
     public init(_ kind: Kind, rumours: [Rumour] = []) {
@@ -76,12 +79,12 @@ public struct MembershipMessage: Hashable, Sendable {
         self.rumours = rumours
     }
 
-    /// Most rumours in one message; one with more is refused.
+    /// Most updates in one message. A receiver refuses a message with more.
     public static let rumoursCountMax = 1_024
 }
 
 extension WireWriter {
-    /// One message about the members.
+    /// Writes one message about the members.
     public mutating func membership(_ message: MembershipMessage) {
         switch message.kind {
         case .probe(let sequence):

@@ -1,8 +1,8 @@
-/// A setting of a policy that cannot be used. Nothing was changed.
+/// A setting of a policy that cannot be used. The policy did not change.
 public struct PolicyError: Error, Equatable, Sendable {
-    /// The setting.
+    /// The name of the setting.
     public let setting: String
-    /// What is wrong with it, and what would be right.
+    /// The error in the setting, and the correct form.
     public let problem: String
 
     public init(setting: String, problem: String) {
@@ -16,12 +16,12 @@ public struct PolicyError: Error, Equatable, Sendable {
 }
 
 extension Policy {
-    /// Names, values and ranges of the settings: how an administrator says them, and how they are kept.
+    /// The names, values and ranges of the settings: their form in documents and on disk.
     struct Setting: Sendable {
         enum Kind: Sendable {
             case bool(any WritableKeyPath<Policy, Bool> & Sendable)
             case integer(any WritableKeyPath<Policy, Int64> & Sendable, ClosedRange<Int64>)
-            /// 0 for never, or what is in the range.
+            /// 0 for never, or a value of the range.
             case integerOrZero(any WritableKeyPath<Policy, Int64> & Sendable, ClosedRange<Int64>)
             /// A duration of whole seconds.
             case seconds(any WritableKeyPath<Policy, Duration> & Sendable, ClosedRange<Int64>)
@@ -32,7 +32,7 @@ extension Policy {
 
         let name: String
         let kind: Kind
-        /// What the setting does, in full sentences: for documents.
+        /// The effect of the setting in full sentences, for documents.
         let effect: String
 
         private init(_ name: String, _ kind: Kind, _ effect: String) { (self.name, self.kind, self.effect) = (name, kind, effect) }
@@ -75,7 +75,7 @@ extension Policy {
         }
     }
 
-    /// All settings, in the order in which they are told.
+    /// All settings, in the order of answers and documents.
     static let settings: [Setting] = [
         Setting(
             "plan", \.plan,
@@ -189,7 +189,7 @@ extension Policy {
     /// The names of all settings.
     public static let settingNames: [String] = settings.map(\.name)
 
-    /// Changes one setting. Throws what is wrong with its name or its value.
+    /// Changes one setting. Throws for an unknown name or a wrong value.
     public mutating func set(_ name: String, to value: JSONValue) throws(PolicyError) {
         guard let setting = Self.settings.first(where: { $0.name == name }) else { throw .noSetting(name) }
         switch (setting.kind, value.withWholeNumber) {
@@ -211,7 +211,7 @@ extension Policy {
         }
     }
 
-    /// Throws for settings that do not fit together.
+    /// Throws if settings contradict each other.
     public func validate() throws(PolicyError) {
         guard subscriptionSecondsMin <= subscriptionSecondsMax else {
             throw PolicyError(
@@ -246,7 +246,7 @@ extension Policy {
 }
 
 extension Policy.Rate {
-    /// `{"calls":20,"seconds":5}`; `false` for none.
+    /// Reads `{"calls":20,"seconds":5}`; `false` for no limit.
     fileprivate init?(_ value: JSONValue, of name: String) throws(PolicyError) {
         if value == .bool(false) { return nil }
         guard case .integer(let calls) = value["calls"]?.withWholeNumber,
@@ -260,21 +260,24 @@ extension Policy.Rate {
     }
 }
 
-/// What was said about an app's policy: a preset, and single settings that override it.
+/// An app's policy as it was set: a preset, and individual settings that override it.
 public struct AppPolicy: Equatable, Sendable {
     public private(set) var preset = Policy.Preset.rollcall
-    /// By name, sorted.
+    /// The overriding settings, sorted by name.
     private var overrides: [JSONValue.Member] = []
-    /// What follows from both.
+    /// The resulting policy.
     public private(set) var policy = Policy()
 
-    /// The preset `rollcall`.
+    /// Makes the preset `rollcall` without overrides.
     public init() {}
 
-    /// Reads what ``json`` wrote, or what an administrator says: `{"preset": …, "settings": {…}}`.
+    /// Reads ``json``, or the body of an administrator: `{"preset": …, "settings": {…}}`.
     public init(_ json: JSONValue) throws(PolicyError) { self = try AppPolicy().changed(by: json) }
 
-    /// The same with a change: a preset drops all single settings, `null` drops one. Throws for what cannot be used; then nothing is changed.
+    /// The same with a change.
+    ///
+    /// Choosing a preset discards individual overrides, and `null` removes one. Throws for a setting that cannot be used; then nothing
+    /// changes.
     public func changed(by json: JSONValue) throws(PolicyError) -> AppPolicy {
         var changed = self
         switch json["preset"] {
@@ -309,7 +312,7 @@ public struct AppPolicy: Equatable, Sendable {
         overrides.insert(JSONValue.Member(name: member.name, value: member.value.withWholeNumber), at: place)
     }
 
-    /// The preset and what overrides it, as a durable row keeps it.
+    /// The preset and the overrides, as a durable row keeps them.
     public var json: [UInt8] {
         var json = JSONWriter(reserving: 256)
         json.object { json in
@@ -324,7 +327,7 @@ public struct AppPolicy: Equatable, Sendable {
         return json.bytes
     }
 
-    /// The preset and the values of all settings.
+    /// Writes the preset and the values of all settings.
     public func writeAll(into json: inout JSONWriter) {
         json.member("preset", preset.rawValue)
         json.key("settings")

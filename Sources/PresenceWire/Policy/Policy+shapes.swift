@@ -1,22 +1,22 @@
 extension Policy {
-    /// What values a setting takes, for those who describe it.
+    /// The values that a setting takes, for documents.
     public enum SettingShape: Equatable, Sendable {
         case bool
         case integer(ClosedRange<Int64>)
-        /// 0, or what is in the range.
+        /// 0, or a value of the range.
         case integerOrZero(ClosedRange<Int64>)
-        /// ``Policy/Rate``, or false for none.
+        /// A ``Policy/Rate``, or false for no limit.
         case rate
         case word([String])
-        /// Seconds by platform.
+        /// Seconds for each platform.
         case platforms
     }
 
-    /// A setting as those see it who describe it.
+    /// A setting, for documents.
     public struct SettingDescription: Sendable {
         public let name: String
         public let shape: SettingShape
-        /// What the setting does, in full sentences.
+        /// The effect of the setting in full sentences.
         public let effect: String
     }
 
@@ -41,7 +41,7 @@ extension Policy.SettingShape {
 }
 
 extension Policy.PlatformTimeout {
-    /// How many seconds.
+    /// The allowed seconds.
     public static let secondsRange: ClosedRange<Int64> = 15...3_600
 
     /// Reads `{"web":60}`.
@@ -64,8 +64,8 @@ extension Policy.PlatformTimeout {
 }
 
 extension Policy.Rate {
-    /// How many calls.
+    /// The allowed number of calls.
     public static let callsRange: ClosedRange<Int64> = 1...10_000
-    /// In how many seconds.
+    /// The allowed number of seconds.
     public static let secondsRange: ClosedRange<Int64> = 1...3_600
 }
