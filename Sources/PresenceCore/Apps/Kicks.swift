@@ -1,16 +1,16 @@
 import PresenceWire
 
-/// Until when the tokens of users who were kicked are void: what was issued before is not taken any more, on any node (X5).
+/// The kicks of users, by which every node rejects tokens that were issued before (X5).
 struct Kicks {
-    /// Users at a time; beyond it the one whose entry ends first is forgotten.
+    /// Most users with a kick. One more replaces the entry that ends first.
     var countMax = 100_000
-    /// How long a kick is remembered: tokens should not be valid for longer. 30 days.
+    /// How long a kick counts: 30 days. No token should be valid for longer.
     static let horizon: Milliseconds = 30 * 86_400_000
 
     struct Entry {
-        /// Tokens issued before are void.
+        /// The time before which tokens were issued that are void.
         let before: Milliseconds
-        /// What the sessions are told.
+        /// The reason that the sessions receive.
         let reason: String
         let version: Version
 
@@ -21,15 +21,15 @@ struct Kicks {
 
     var count: Int { entries.count }
 
-    /// What became of an entry.
+    /// The outcome of a merge.
     enum OnMerge: Equatable {
-        /// Something as new is known.
+        /// An entry of the same or a later time is here already.
         case known
-        /// It was taken over, and what this says of another user was forgotten for it.
+        /// The entry was stored, and this row of another user was removed to make room.
         case merged(forgotten: Row?)
     }
 
-    /// Takes over what is newer.
+    /// Stores the entry if it is newer.
     mutating func merge(_ entry: Entry, of user: UserID) -> OnMerge {
         guard entry.version > entries[user]?.version ?? .zero else { return .known }
         var forgotten: Row?
@@ -41,7 +41,7 @@ struct Kicks {
         return .merged(forgotten: forgotten)
     }
 
-    /// Forgets what is over. Returns it, by user.
+    /// Removes the expired entries. Returns their rows, by user.
     mutating func forget(at wall: Milliseconds) -> [Row] {
         let over = rows.filter { ($0.expiresAt ?? .max) <= wall }
         for row in over { entries[row.user] = nil }

@@ -1,22 +1,24 @@
 import PresenceWire
 
-/// The policies of all apps. Every node holds all of them: one that is set goes from its one writer, the owner of the app's name, to each
-/// node, and is answered when all of them have it on disk.
+/// The policies of all apps. Every node holds all of them.
 ///
-/// How long silence and a lost session are borne, the configuration of a node says as well: that is its base for apps of which nothing else
-/// was said about it. It is neither kept nor told to other nodes, so nodes that are configured otherwise follow an app otherwise: a session is
-/// lost as the node says that it is connected to, and missed for as long as the owner of its user says.
+/// The owner of the app's name writes a new policy and sends it to each node. The call is answered when all nodes have the policy on disk
+/// (<doc:Barriers>).
+///
+/// The configuration of a node sets the liveness timeout and the offline grace as well. They are the node's base for apps that set neither.
+/// The node neither stores nor sends them, so nodes with different configurations treat such an app differently: the gateway's node decides
+/// when a session is lost, and the owner's node how long the grace lasts.
 struct Policies {
-    /// What was said about one app, and when; version zero for what the configuration says.
+    /// The policy of one app and its version; version zero for that of the configuration.
     struct Entry {
         let app: AppPolicy
         let version: Version
     }
 
-    /// For apps about which nothing was said.
+    /// The policy of apps that have none of their own.
     let standard: Policy
     private var entries: [String: Entry] = [:]
-    /// What follows from ``entries`` on this node.
+    /// The resulting policy of each app on this node.
     private var followed: [String: Policy] = [:]
 
     init(standard: Policy, configured: [String: AppPolicy]) {
@@ -31,13 +33,13 @@ struct Policies {
     /// Whether users of any app are removed (`users.forgetAfter`).
     var removesUsers: Bool { standard.removesUsers || followed.contains { $0.value.removesUsers } }
 
-    /// What was said about an app.
+    /// The policy that was set for an app.
     func entry(_ app: String) -> Entry? { entries[app] }
 
-    /// The apps about which something was said, by name.
+    /// The apps with a policy of their own, by name.
     var apps: [String] { entries.keys.sorted() }
 
-    /// Takes over what is newer. Returns whether it was.
+    /// Stores the entry if it is newer. Returns whether it was.
     mutating func merge(_ entry: Entry, of app: String) -> Bool {
         guard entry.version > entries[app]?.version ?? .zero else { return false }
         entries[app] = entry
@@ -45,13 +47,14 @@ struct Policies {
         return true
     }
 
-    /// The durable form of what was set; what the configuration says is not written.
+    /// The durable form of the policies. That of the configuration is not written.
     var rows: [Row] { apps.compactMap { app in entries[app].flatMap { $0.version > .zero ? Row(policy: $0, of: app) : nil } } }
 }
 
 extension AppPolicy {
-    /// What follows from it on a node whose own policy is `standard`: the times of which neither a setting nor the preset's document says
-    /// anything are the node's own.
+    /// The policy that results on a node whose own policy is `standard`.
+    ///
+    /// The node's own times apply where neither a setting nor the preset's document gives any.
     func followed(on standard: Policy) -> Policy {
         guard preset != .tencent else { return policy }  // Its document names both (T5, T6), the others none.
         let settings = (try? JSONReader.read(json))?["settings"]
@@ -63,7 +66,7 @@ extension AppPolicy {
 }
 
 extension UserID {
-    /// Whose owner writes the policy of an app: a name like any other, which need not be a user's.
+    /// The user whose owner writes the policy of an app. No such user needs to exist.
     static func policyKeeper(of app: String) -> UserID { UserID(app: app, id: "policy") }
 }
 

@@ -1,40 +1,40 @@
 import PresenceWire
 
-/// An operation as a client asks for it; validated, with its subject named.
+/// An operation of a client: validated, with the user that it is about.
 public enum Call: Equatable, Sendable {
     case setSelfStatus(customStatus: String, seconds: Int64?)
     case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool)
     case getUserStatus([UserID])
     case subscribeUserStatus([UserID], seconds: Int64?, sync: Bool, subscribeType: UInt8)
-    /// Nil for everybody; of one type, or of any (R8).
+    /// Unsubscribes from users, nil for all; of one type, or of any (R8).
     case unsubscribeUserStatus([UserID]?, subscribeType: UInt8? = nil)
-    /// Of one type, or of any (R9, R10).
+    /// Reads subscriptions of one type, or of any (R9, R10).
     case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8? = nil)
-    /// Nil for every session.
+    /// Ends a session; nil for all sessions of the caller.
     case logout(SessionID?)
-    /// Changes who may see the caller.
+    /// Changes the caller's visibility.
     case setVisibility(Visibility.Change)
     case getVisibility
-    /// Why the caller is shown what it is shown of a user.
+    /// Explains why the caller sees a user as it does.
     case explain(UserID)
-    /// Ends all sessions of the caller, whose tokens are void from now on.
+    /// Ends all sessions of the caller, and voids the existing tokens.
     case kick(reason: String)
-    /// There are such users.
+    /// Registers users.
     case importUsers([UserID])
     /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
     case setAppPolicy([UInt8])
 
-    /// Whose token asks.
+    /// The token that makes a call (<doc:HTTPAPI#Callers-and-tokens>).
     public enum Origin: Sendable {
-        /// The caller's own.
+        /// The token of the caller.
         case caller
-        /// That of the app's back end, which may ask as often as it likes and here is the caller itself.
+        /// The token of the app's back end, which has no rate limit and is the caller itself.
         case backEnd
-        /// That of the app's back end, which names the caller: there may be no such user.
+        /// The token of the app's back end, which names the caller. That user may not exist.
         case backEndForCaller
     }
 
-    /// It says or asks something of the caller as a user of the app, not only of others.
+    /// Whether the call concerns the caller as a user of the app, not only other users.
     var needsUser: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout, .setVisibility,
@@ -51,25 +51,26 @@ public struct Explanation: Equatable, Sendable {
     public let json: [UInt8]
 }
 
-/// What a client is answered.
+/// The answer to a client.
 public enum CallAnswer: Equatable, Sendable {
     case userStatus(Record)
-    /// Records in the order asked, nil where the owner could not be reached, and the time up to which they are known to be right.
+    /// Records in the order of the request, nil if the owner was not reachable, and the time up to which they are known to be right.
     case userStatusList([Record?], users: [UserID], asOf: Milliseconds)
-    /// Who was evicted, for whom there was no room in the list, who has no room for another follower, who is no user of the app, and the
-    /// records of `users` when `sync` asked for them.
+    /// The users who were evicted, those without room in the list, those who have reached the follower limit, and those unknown to the app.
+    ///
+    /// With `sync` also the records of `users`.
     case subscribed(
         evicted: [UserID], refused: [UserID] = [], crowded: [UserID] = [], strangers: [UserID] = [], unknown: [UserID] = [],
         records: [Record?]?, users: [UserID])
-    /// Those whose owners have not said that they are registered now.
+    /// The users whose owners have not confirmed the registration.
     case imported(failed: [UserID])
     case subscriptions([Subscription], records: [Record?], total: Int)
     case done
     case refused(Refusal)
-    /// To `setVisibility` and `getVisibility`.
+    /// Answers `setVisibility` and `getVisibility`.
     case visibility(Visibility)
-    /// To `explain`: the parts that have come, each a JSON object.
+    /// Answers `explain` with the parts that have arrived, each a JSON object.
     case explained([Explanation])
-    /// Too many calls (7008); one after so many seconds is taken.
+    /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.
     case tooOften(retryAfter: Int)
 }

@@ -1,13 +1,14 @@
 import PresenceWire
 
-/// How often each user has called each operation lately (T17, T22, T24, Z6): so many calls in any span of so many seconds, in the whole cluster.
+/// Counts the calls of each user and operation, and limits them in the whole cluster (T17, T22, T24, Z6).
 ///
-/// The caller's owner counts. A call that reaches it is counted there. A query that another node answers by itself is counted by a message
-/// of its own: as long as few of a user's queries are on their way to be counted, the node answers without waiting. All nodes together have
-/// at most a fifth of the limit on their way, so at most 1.2 × the limit passes.
-/// Users who have not called within the span cost nothing.
+/// The caller's owner counts. A call that reaches the owner is counted there. A query that another node answers itself is counted by a
+/// message. That node answers without waiting while few of the user's queries are uncounted.
+///
+/// All nodes together have at most a fifth of the limit uncounted, so at most 1.2 × the limit passes. A user without a call within the span
+/// costs nothing.
 struct RateLimits {
-    /// The operations that are counted apart.
+    /// The operations that have separate counts.
     enum Kind: UInt8 { case setStatus, publish, setVisibility, query, list, subscribe, unsubscribe }
 
     private struct Key: Hashable {
@@ -17,13 +18,15 @@ struct RateLimits {
 
     /// A user whose queries another node counts.
     private struct Remote {
-        /// The owner has said that it takes no query before.
+        /// The time before which the owner accepts no query.
         var closedUntil = Instant(nanoseconds: 0)
-        /// When the queries were answered that the owner has not counted yet.
+        /// The times of the answered queries that the owner has not counted yet.
         var answeredAt: [Instant] = []
     }
 
-    /// When a user has called lately, oldest first. Most have called once, and that takes no memory of its own.
+    /// The times of a user's last calls, oldest first.
+    ///
+    /// Most users have called once, which takes no memory of its own.
     private struct Recent {
         private let first: Instant
         private let others: [Instant]
@@ -38,24 +41,25 @@ struct RateLimits {
         var last: Instant { others.last ?? first }
     }
 
-    /// Users and operations that are counted at a time; beyond it those that called longest ago are forgotten.
+    /// Most users and operations with a count. Beyond it those with the oldest calls are dropped.
     static let entriesMax = 200_000
-    /// After so long a query counts as counted whose count was never acknowledged: the link to the owner, or the owner, is gone.
+    /// The time after which a query counts as counted without an acknowledgement: the owner, or the link to it, is gone.
     private static let countTimeout = Duration.seconds(5)
 
-    /// When the last calls were, oldest first.
+    /// The times of the last calls, oldest first.
     private var calls: [Key: Recent] = [:]
     private var remotes: [UserID: Remote] = [:]
-    /// The requests by which owners count queries, and whose.
+    /// The users whose queries are being counted, by request.
     private var counting: [UInt64: UserID] = [:]
     private var nextSweep = Instant(nanoseconds: 0)
-    /// The longest span that any limit has had: who has not called for so long is not kept.
+    /// The longest span of any limit. Users whose last call is older are not kept.
     private var spanMax = Duration.zero
-    /// Calls refused.
+    /// The number of refused calls.
     private(set) var refusedCount: UInt64 = 0
 
-    /// Counts a call, or says after how many whole seconds it may be tried again; then it is not counted. One that was made already
-    /// is counted in any case, and what is said is after how many seconds the next one is taken.
+    /// Counts a call. If it exceeds the limit it is not counted, and the result is the number of whole seconds until the next one succeeds.
+    ///
+    /// A call that `isMade` is counted in any case. The result is then the number of seconds until the next one succeeds.
     mutating func ask(_ kind: Kind, of user: UserID, _ rate: Policy.Rate, at now: Instant, isMade: Bool = false) -> Int? {
         if calls.count >= Self.entriesMax { sweep(at: now) }
         let (span, countMax) = (Duration.seconds(rate.seconds), Int(rate.calls))
@@ -65,7 +69,7 @@ struct RateLimits {
         if isMade || recent.count < countMax {
             recent.append(now)
             calls[Key(user: user, kind: kind)] = Recent(recent)
-            // A node that has answered already is told also that this query was the last one for now.
+            // The result tells a node that has already answered that this query was the last one for now.
             guard isMade, recent.count >= countMax else { return nil }
         } else {
             refusedCount += 1
@@ -75,16 +79,16 @@ struct RateLimits {
 
     /// The decision about a query whose caller another node owns.
     enum OnQuery: Equatable {
-        /// It may be answered, and is to be counted.
+        /// Answer the query, and have it counted.
         case answer
-        /// Its owner is to be asked first.
+        /// Ask the owner first.
         case ask
         case refuse(retryAfter: Int)
     }
 
     /// Decides about a query.
     ///
-    /// - Parameter nodesCount: how many nodes may answer queries of the user.
+    /// - Parameter nodesCount: the number of nodes that may answer queries of the user.
     mutating func query(of user: UserID, _ rate: Policy.Rate, nodesCount: Int, at now: Instant) -> OnQuery {
         if remotes.count >= Self.entriesMax { sweep(at: now) }
         guard var remote = remotes[user] else { return rate.uncountedMax(of: nodesCount) > 0 ? .answer : .ask }
@@ -97,13 +101,13 @@ struct RateLimits {
         return remote.answeredAt.count < rate.uncountedMax(of: nodesCount) ? .answer : .ask
     }
 
-    /// A query is answered, and its owner is asked by `request` to count it.
+    /// Records that a query is answered and that `request` asks its owner to count it.
     mutating func answered(_ user: UserID, request: UInt64, at now: Instant) {
         remotes[user, default: Remote()].answeredAt.append(now)
         counting[request] = user
     }
 
-    /// An owner has counted a query by `request`. Returns whether it was one that was answered before.
+    /// Records an owner's answer to `request`, which counts a query. Returns whether the query had been answered before.
     mutating func counted(_ request: UInt64, _ answer: Answer, at now: Instant) -> Bool {
         guard let user = counting.removeValue(forKey: request) else { return false }
         if !(remotes[user]?.answeredAt.isEmpty ?? true) { remotes[user]?.answeredAt.removeFirst() }
@@ -112,32 +116,32 @@ struct RateLimits {
         return true
     }
 
-    /// The owner of a user takes no query for so many seconds.
+    /// Records that a user's owner accepts no query for so many seconds.
     mutating func close(_ user: UserID, for seconds: UInt64, at now: Instant) {
         remotes[user, default: Remote()].closedUntil = now + .seconds(Int64(min(seconds, 3_600)))
     }
 
-    /// Removes those who have not called for as long as any limit counts, once in five seconds. Call with each tick.
+    /// Removes users without a call within the longest span, at most once in five seconds. Called at each tick.
     mutating func tick(at now: Instant) {
         guard now >= nextSweep, !calls.isEmpty || !remotes.isEmpty else { return }
         sweep(at: now)
     }
 
-    /// The same at once. Removes those who called longest ago, too, where there are too many.
+    /// Removes them now, and beyond ``entriesMax`` also those with the oldest calls.
     private mutating func sweep(at now: Instant) {
         nextSweep = now + .seconds(5)
         var age = spanMax
         repeat {
-            // order does not matter: each is looked at for itself.
+            // order does not matter: each entry is checked by itself.
             calls = calls.filter { $0.value.last + age > now }
             age /= 2
         } while calls.count >= Self.entriesMax && age > .milliseconds(1)
-        // order does not matter: each is looked at for itself.
+        // order does not matter: each entry is checked by itself.
         remotes = remotes.filter { _, remote in
             remote.closedUntil > now || (remote.answeredAt.last ?? remote.closedUntil) + Self.countTimeout > now
         }
         if remotes.count >= Self.entriesMax { remotes = [:] }
-        // order does not matter: each is looked at for itself.
+        // order does not matter: each entry is checked by itself.
         counting = counting.filter { remotes[$0.value] != nil }
     }
 }
@@ -179,8 +183,7 @@ extension Calls {
 }
 
 extension RateLimits.Kind {
-    /// As what an operation is counted that reaches the owner of its caller; nil for one that may come as often as it likes, or that
-    /// was counted before.
+    /// The kind by which an operation is counted at its caller's owner; nil if it has no limit or was counted before.
     fileprivate init?(_ operation: OwnerOperation) {
         switch operation {
         case .setSelfStatus: self = .setStatus
@@ -207,11 +210,11 @@ extension Policy {
 }
 
 extension Policy.Rate {
-    /// How many queries of a user one of so many nodes may have answered that are not counted yet: a fifth of the limit for all of them.
+    /// The number of uncounted queries that each of so many nodes may have: a fifth of the limit for all of them.
     fileprivate func uncountedMax(of nodesCount: Int) -> Int { Int(calls) / (5 * max(nodesCount, 1)) }
 }
 
 extension Duration {
-    /// At least 1.
+    /// The duration in whole seconds, rounded up; at least 1.
     fileprivate var wholeSecondsUp: Int { max(Int((wholeMilliseconds + 999) / 1_000), 1) }
 }

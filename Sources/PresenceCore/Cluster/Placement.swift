@@ -1,15 +1,15 @@
 import PresenceWire
 
-/// Which nodes keep each user, by the ring of this node's members: the ring's answers as peers of this node.
+/// The nodes that keep each user, by the ring of this node's members: the ring's nodes as peers of this node.
 ///
-/// Never changes: a class so that a copy is one reference, not the ring and what belongs to it.
+/// It never changes. It is a class, so that a copy is one reference.
 final class Placement: Sendable {
     let ring: Ring
     /// The peer of each member of the ring.
     private let peers: [PeerIndex]
     /// The slots that this node owns.
     let isOwn: SlotSet
-    /// A hash of the members and their weights: nodes with the same view have the same.
+    /// A hash of the members and their weights. Nodes with the same members have the same hash.
     let id: UInt64
 
     convenience init(_ members: [(member: Ring.Member, peer: PeerIndex)]) {
@@ -18,7 +18,7 @@ final class Placement: Sendable {
         self.init(ring: Ring(members: members.map(\.member))) { indices[$0] ?? 0 }
     }
 
-    /// A ring that is there already, as one of its members sees it.
+    /// Makes the placement of an existing ring, as one of its members sees it.
     init(ring: Ring, peer: (NodeID) -> PeerIndex) {
         self.ring = ring
         peers = ring.members.map { peer($0.id) }
@@ -55,14 +55,14 @@ final class Placement: Sendable {
         return groups.enumerated().filter { !$0.element.isEmpty }.map { ($0.offset, $0.element) }
     }
 
-    /// The peers that keep a user: the owner, then the next ones.
+    /// The replicas of a user: the owner first.
     func keepers(of user: UserID) -> [PeerIndex] { keepers(of: user.slot) }
 
     func keepers(of slot: Slot) -> [PeerIndex] {
         (0..<ring.replicasCount).compactMap { ring.replica($0, of: slot) }.map { peers[$0] }
     }
 
-    /// The keepers that are not this node.
+    /// The replicas of a user other than this node.
     func replicas(of user: UserID) -> [PeerIndex] { keepers(of: user).filter { $0 != 0 } }
 
     /// Whether `peer` keeps a slot, as its owner or as another replica.
@@ -76,10 +76,10 @@ final class Placement: Sendable {
     /// Whether both this node and `peer` keep a slot.
     func isShared(_ slot: Slot, with peer: PeerIndex) -> Bool { isKept(slot, by: 0) && isKept(slot, by: peer) }
 
-    /// Slots that this node owns.
+    /// The number of slots that this node owns.
     var slotsOwned: Int { ring.members.isEmpty ? 0 : isOwn.count }
 
-    /// Slots that each peer owns.
+    /// The number of slots that each peer owns.
     var slotsCounts: [PeerIndex: Int] {
         Dictionary(uniqueKeysWithValues: zip(peers, ring.slotsCounts))
     }

@@ -1,28 +1,29 @@
 import DequeModule
 import PresenceWire
 
-/// Changes whose answers wait for disks: this node's own, and one replica's for each user (2 of 3 disks).
+/// Changes whose answers wait for disks: this node's disk, and one replica's disk for each user (2 of 3 disks, <doc:DurableRows>).
 struct PendingWrites {
     /// An answer that is held back.
     typealias HeldAnswer = (peer: PeerIndex, id: UInt64, answer: Answer)
 
-    /// What one ticket waits for.
+    /// The acknowledgements that one ticket waits for.
     struct Write {
         let ticket: UInt64
-        /// What its replicas answer with: another one when it goes to others, so that what they say of something else does not count.
+        /// The ticket that its replicas acknowledge. It changes when the write goes to other replicas, so that earlier acknowledgements do
+        /// not count.
         var replicaTicket: UInt64
-        /// What its witnesses answer with.
+        /// The ticket of its barrier acknowledgements.
         var witnessTicket: UInt64 = 0
         var answers: [HeldAnswer]
-        /// To be said before the answers.
+        /// Changes of subscription lists, to be sent before the answers.
         var interests: [(peer: PeerIndex, interest: Interest)] = []
-        /// To be said to owners once the rows, which this node keeps for them, are on disk.
+        /// Acknowledgements to owners, to be sent when the rows that this node keeps for them are on disk.
         var acknowledgements: [(peer: PeerIndex, ticket: UInt64)]
-        /// The rows of users that this node owns; sent again when the replicas change.
+        /// The rows of users that this node owns. They are sent again when the replicas change.
         let rows: [Row]
-        /// One list for each user: any of these replicas is enough.
+        /// One list for each user. One acknowledgement of each list is enough.
         var needs: [[PeerIndex]] = []
-        /// Each of these must have heard of it.
+        /// The nodes that must each send a barrier acknowledgement.
         var witnesses: [PeerIndex] = []
         var isStored = false
         let deadline: Instant
@@ -31,22 +32,22 @@ struct PendingWrites {
         var isOver: Bool { answers.isEmpty && acknowledgements.isEmpty && isStored }
     }
 
-    /// What is to be said.
+    /// The messages that a finished write releases.
     enum Outcome {
         case done(Write)
         case failed(Write, Refusal)
     }
 
     private var writes: Deque<Write> = []
-    /// Of what other nodes answer with: the write's ticket, where it is another one.
+    /// The write's ticket for each ticket that other nodes acknowledge, if it is another one.
     private var tickets: [UInt64: UInt64] = [:]
-    /// The last tick.
+    /// The time of the last tick.
     private var tickedAt = Instant(nanoseconds: 0)
 
-    /// Changes for which somebody waits.
+    /// The number of changes that a caller waits for.
     var count: Int { writes.count { !$0.answers.isEmpty || !$0.acknowledgements.isEmpty } }
 
-    /// How long, up to the last tick, the oldest change has waited that waits for a replica; zero when none does.
+    /// How long, up to the last tick, the oldest change has waited for a replica; zero if none waits.
     ///
     /// - Parameter timeout: from a change to its deadline.
     func replicaLag(timeout: Duration) -> Duration {
@@ -59,7 +60,7 @@ struct PendingWrites {
         if write.witnessTicket != 0 { tickets[write.witnessTicket] = write.ticket }
     }
 
-    /// The store has finished with `ticket`.
+    /// Records that the store has finished with `ticket`.
     mutating func stored(_ ticket: UInt64, isDurable: Bool) -> Outcome? {
         guard let place = place(of: ticket) else { return nil }
         writes[place].isStored = true
@@ -67,7 +68,7 @@ struct PendingWrites {
         return complete(place)
     }
 
-    /// A replica has the rows that were sent with `ticket` on its disk, or a witness has heard.
+    /// Records that a replica has the rows of `ticket` on disk, or that a node has sent a barrier acknowledgement.
     mutating func replicated(_ ticket: UInt64, by peer: PeerIndex) -> Outcome? {
         guard let place = place(of: tickets[ticket] ?? ticket) else { return nil }
         if ticket == writes[place].replicaTicket { writes[place].needs.removeAll { $0.contains(peer) } }
@@ -98,7 +99,7 @@ struct PendingWrites {
         return outcomes.reversed()
     }
 
-    /// Ends what has waited for too long. Deadlines come in the order of the writes. Called at every tick.
+    /// Ends the writes that have waited for too long. Deadlines follow the order of the writes. Called at every tick.
     mutating func overdue(at now: Instant) -> [Outcome] {
         tickedAt = now
         var outcomes: [Outcome] = []
@@ -109,7 +110,7 @@ struct PendingWrites {
         return outcomes.reversed()
     }
 
-    /// For each of `rows` the groups of nodes of each of which one must answer; equal groups once.
+    /// For each of `rows` the groups of nodes that must each send one acknowledgement. Equal groups occur once.
     static func needs(of rows: [Row], _ keepers: (Row) -> [[PeerIndex]]) -> [[PeerIndex]] {
         var needs: [[PeerIndex]] = []
         for row in rows { for peers in keepers(row) where !needs.contains(peers) { needs.append(peers) } }
@@ -133,7 +134,7 @@ struct PendingWrites {
         return write.answers.isEmpty && write.acknowledgements.isEmpty ? nil : outcome(write)
     }
 
-    /// Tickets are counted up, so a place is found by halving.
+    /// The index of a ticket, found by binary search: tickets increase.
     private func place(of ticket: UInt64) -> Int? {
         let place = writes.firstPlace { $0.ticket < ticket }
         return place < writes.count && writes[place].ticket == ticket ? place : nil

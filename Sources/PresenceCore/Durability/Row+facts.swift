@@ -22,7 +22,7 @@ extension Row {
 }
 
 extension JSONWriter {
-    /// The members of a record's durable form, without the user and the version.
+    /// Writes the members of a record's durable form, without the user and the version.
     mutating func facts(of record: Record) {
         member("statusType", record.statusType.name)
         member("customStatus", record.customStatus)
@@ -58,7 +58,7 @@ extension JSONWriter {
         member("lastSeenTime", record.lastSeenTime)
         guard let privacy = record.privacy else { return }
         member("visibilityVersion", privacy.version.text)
-        // The last one: see ``Row/namesRule``.
+        // This member is the last: see ``Row/namesRule``.
         member("visibilityWrittenAt", privacy.writtenAt.text)
     }
 
@@ -79,7 +79,7 @@ extension JSONWriter {
 extension Row {
     private static let ruleMember = Array("\"visibilityWrittenAt\":\"".utf8)
 
-    /// Whether a record was written by somebody who knew of a rule about who may see the user. Looks at the end of the text alone.
+    /// Whether the writer of the record knew a visibility of the user. Reads only the end of the text.
     var namesRule: Bool {
         guard let value else { return false }
         let start = value.count - Self.ruleMember.count - 24 - "\"}".utf8.count
@@ -88,7 +88,7 @@ extension Row {
 }
 
 extension Row {
-    /// The durable form of a member, for this node alone.
+    /// The durable form of a member. It stays on this node.
     init(member card: Peer, hasLeft: Bool, version: Version) {
         var json = JSONWriter(reserving: 120)
         json.object { json in
@@ -114,7 +114,7 @@ extension Row {
 }
 
 extension Row {
-    /// How far the version clock of a node may go, for this node alone.
+    /// The bound of a node's version clock. It stays on this node.
     init(clockOf node: NodeID, bound: Milliseconds) {
         self.init(
             user: UserID(app: "cluster", id: node.rawValue), kind: .clock, key: "",
@@ -122,12 +122,12 @@ extension Row {
     }
 }
 
-/// A row that does not hold what its kind says: the store was written by something else.
+/// A row whose content does not match its kind: another program has written the store.
 public struct RowError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The row, and what is wrong with it.
+    /// The row and the error in it.
     public let description: String
 
-    /// A row of the disk that other nodes would not believe.
+    /// The error of a row on disk that other nodes would refuse.
     init(aheadOfTime row: Row, at wall: Milliseconds) {
         self.init(
             row,
@@ -139,7 +139,7 @@ public struct RowError: Error, Equatable, Sendable, CustomStringConvertible {
     init(_ row: Row, _ problem: String) { description = "row of \(row.user), kind \(row.kind), key \"\(row.key)\": \(problem)" }
 }
 
-/// What a row or a face says of a record, taken member by member.
+/// The facts of a record that a row or a hidden view holds, read member by member.
 struct RecordFacts {
     private var record: Record
     private var hasStatusType = false
@@ -164,7 +164,7 @@ struct RecordFacts {
         record.version = version
     }
 
-    /// - Throws: what is wrong with `row`, which says this.
+    /// - Throws: the error in `row`, which holds these facts.
     func record(in row: Row) throws(RowError) -> Record {
         guard hasStatusType else { throw RowError(row, "statusType is missing") }
         var record = record
@@ -174,13 +174,14 @@ struct RecordFacts {
         return record
     }
 
-    /// When the rule was written that the writer of a record knew of, and when it was last changed what others are shown by it. A record
-    /// of before that was told does not say so: it counts as written with all faces of before.
+    /// When the visibility was written that the record's writer knew, and the version of its last change of hidden views.
+    ///
+    /// An older record that lacks the version counts as written with all hidden views before it.
     var ruleNamed: (writtenAt: Version, version: Version) {
         visibilityWrittenAt.map { ($0, visibilityVersion ?? record.version) } ?? (.zero, .zero)
     }
 
-    /// Takes one member of what ``PresenceWire/JSONWriter/facts(of:)`` wrote; of another type, or by another name, it says nothing.
+    /// Reads one member of the output of ``PresenceWire/JSONWriter/facts(of:)``. A member of another type or name is ignored.
     mutating func take(_ name: UnsafeRawBufferPointer, _ value: JSONValue) {
         switch value {
         case .integer(let number): take(name, number)
@@ -239,7 +240,7 @@ extension UnsafeRawBufferPointer {
 }
 
 extension JSONValue {
-    /// A time that a node may have written; any other number is none.
+    /// A time that a node may have written; nil for any other number.
     fileprivate var time: Milliseconds? { wholeNumber.flatMap { Limits.times.contains($0) ? $0 : nil } }
 }
 
@@ -260,10 +261,10 @@ extension PublishedEvent {
 }
 
 extension Record {
-    /// Reads a row of kind ``PresenceWire/Row/Kind/status``. Throws what is wrong with it.
+    /// Reads a row of kind ``PresenceWire/Row/Kind/status``. Throws the error in it.
     public init(_ row: Row) throws(RowError) { self = try RecordFacts(row).record(in: row) }
 
-    /// Reads what ``PresenceWire/JSONWriter/facts(of:)`` wrote as a part of `row`.
+    /// Reads the output of ``PresenceWire/JSONWriter/facts(of:)`` as a part of `row`.
     init(_ json: JSONValue, version: Version, of row: Row) throws(RowError) {
         var facts = RecordFacts(row.user, version)
         if case .object(let members) = json {

@@ -1,7 +1,7 @@
 import PresenceWire
 
 extension Row {
-    /// The durable form of who may see a user, and of what the others are shown.
+    /// The durable form of a user's visibility and hidden views.
     init(_ privacy: Privacy, of user: UserID) {
         var json = JSONWriter(reserving: 320)
         json.object { json in
@@ -30,7 +30,7 @@ extension Row {
 }
 
 extension Privacy {
-    /// Reads a row of kind ``PresenceWire/Row/Kind/visibility``. Throws what is wrong with it.
+    /// Reads a row of kind ``PresenceWire/Row/Kind/visibility``. Throws the error in it.
     init(_ row: Row) throws(RowError) {
         let json = try JSONValue(row)
         var visibility = Visibility()

@@ -1,7 +1,8 @@
 import PresenceWire
 
-/// For each user that somebody on this node watches: the newest record held (the *view*), and which of the node's gateways want it.
-/// A query for a watched user is answered from here, without a hop.
+/// The views of this node: for each watched user the newest record, and the node's gateways that subscribe to the user.
+///
+/// The node answers a query for a watched user from its view, without a hop.
 struct FanOut {
     /// A record for the gateways in `mask`.
     struct Delivery {
@@ -9,20 +10,20 @@ struct FanOut {
         let mask: UInt64
     }
 
-    /// Gateways that one node can have: a mask of one bit each.
+    /// Most gateways of one node: a mask has one bit for each.
     static let gatewaysMax = 64
 
     private struct View {
         var record: Record
-        /// An owner has said once what it knows.
+        /// Whether an owner has ever answered the registration.
         var isKnown = false
-        /// The owner that the ring names now has answered the registration.
+        /// Whether the current owner has answered the registration.
         var isConfirmed = false
-        /// What is shown was confirmed once, and something newer may have been lost since.
+        /// Whether the view was confirmed once, and a newer record may have been lost since.
         var isStale = false
-        /// One bit for each gateway that wants the user.
+        /// One bit for each gateway that subscribes to the user.
         var gateways: UInt64 = 0
-        /// When the node stops watching; set while nobody wants the user.
+        /// The time at which the node stops watching; set while no gateway subscribes to the user.
         var lingerDeadline: Instant?
     }
 
@@ -30,24 +31,26 @@ struct FanOut {
 
     private let settings: CoreSettings
     private var views = UserTable<View>()
-    /// Of users whose faces were given newer versions here (``PresenceWire/Record/replacing(_:)``): who may see them, as their owners told
-    /// it. Another owner is to take over that, for two nodes may keep only one thing under one version.
+    /// The visibilities as their owners have sent them, of users whose hidden views this node has raised
+    /// (``PresenceWire/Record/replacing(_:)``).
+    ///
+    /// Another owner must receive the original, because a version stands for the same content on all nodes.
     private var rulesTold: [UserID: Privacy] = [:]
     private var slots = SlotIndex()
-    /// Views whose owner has not answered: while there are any, the node cannot say up to when its views are complete.
+    /// The number of views whose owner has not answered. While there are any, the node cannot claim a complete position.
     private(set) var unconfirmedCount = 0
-    /// Views that go on to show what may have been replaced.
+    /// The number of views that still show what may have been replaced.
     private(set) var staleCount = 0
-    /// Up to then all that is shown here was said to be complete.
+    /// The complete position: up to then all views of this node were claimed to be complete.
     var completeUpTo: Milliseconds = 0
     private var nextSweep = Instant(nanoseconds: 0)
 
     init(settings: CoreSettings) { self.settings = settings }
 
-    /// Users watched.
+    /// The number of watched users.
     var count: Int { views.count }
 
-    /// A gateway wants `users`: returns those to register with their owners, and what is known already.
+    /// Subscribes a gateway to `users`. Returns the users to register with their owners, and the records that are here already.
     mutating func want(_ users: [UserID], gateway: Int) -> (register: [UserID], deliveries: [Delivery]) {
         var register: [UserID] = []
         var deliveries: [Delivery] = []
@@ -66,7 +69,7 @@ struct FanOut {
         return (register, deliveries)
     }
 
-    /// A gateway wants `users` no longer; the node goes on watching for a while.
+    /// Ends a gateway's subscription to `users`. The node watches for a while longer.
     mutating func unwant(_ users: [UserID], gateway: Int, at now: Now) {
         for user in users {
             guard let index = views.index(of: user) else { continue }
@@ -75,7 +78,7 @@ struct FanOut {
         }
     }
 
-    /// A record has come at `time`, by the node's clock of versions: kept and delivered if it is newer.
+    /// Receives a record at `time`, by the node's version clock. Stores and delivers it if it is newer.
     mutating func receive(_ record: Record, at time: Milliseconds) -> Delivery? {
         guard let index = views.index(of: record.user), record.version > views[index].record.version else {
             guard let index = views.index(of: record.user), record.version == views[index].record.version else { return nil }
@@ -86,7 +89,7 @@ struct FanOut {
         return delivery(of: index)
     }
 
-    /// An owner has answered a registration.
+    /// Receives an owner's answer to a registration.
     mutating func receive(_ watched: Watched, at time: Milliseconds) -> Delivery? {
         guard let index = views.index(of: watched.user) else { return nil }
         if !views[index].isConfirmed {
@@ -101,8 +104,10 @@ struct FanOut {
         return isNewer || !wasKnown ? delivery(of: index) : learn(watched.knownSince, of: index)
     }
 
-    /// What is older than what was said to be complete comes from another side of a split, late: who has come to this node since, or comes
-    /// from one that had it as late, was told so before anybody knew it.
+    /// Stores a record with the time from which this node knows it.
+    ///
+    /// A record older than the complete position comes late, from another side of a split. Clients of this node, or of another that was as
+    /// late, may hold a later position without it.
     private mutating func replace(_ index: UserTable<View>.Index, by record: Record, at time: Milliseconds) {
         let isLate = views[index].isKnown && record.version.milliseconds < completeUpTo
         let knownSince = views[index].record.knownSince
@@ -111,12 +116,13 @@ struct FanOut {
             rulesTold[record.user] = views[index].record.privacy == record.privacy ? nil : record.privacy
         }
         if isLate { views[index].record.knownSince = max(record.knownSince, time) }
-        // What those are shown who may not see the user may be what it was before, and as late.
+        // The hidden views may have the same versions as before, and may be as late.
         if record.hasPrivacy { views[index].record.knownSince = max(views[index].record.knownSince, knownSince) }
     }
 
-    /// What is held is the newest, but another owner has begun to answer for it: the gateways must know, because who comes to them may have
-    /// been told by a node which did not hold it that all up to a later time is complete.
+    /// Records that another owner took over the same record, and returns it for the gateways.
+    ///
+    /// The gateways need the time: a client may come from a node without the record that has claimed a later complete position.
     private mutating func learn(_ knownSince: Milliseconds, of index: UserTable<View>.Index) -> Delivery? {
         guard views[index].isKnown, knownSince > views[index].record.knownSince else { return nil }
         views[index].record.knownSince = knownSince
@@ -128,7 +134,7 @@ struct FanOut {
         return mask == 0 ? nil : Delivery(record: views[index].record, mask: mask)
     }
 
-    /// The users for whom `isMoved` says that they must be registered anew, in a fixed order.
+    /// Marks the users for which `isMoved` holds as not registered. Returns them in a fixed order.
     mutating func unconfirm(where isMoved: (UserID) -> Bool) -> [UserID] {
         var moved: [UserID] = []
         for index in views.places where views.isLive(index) && isMoved(views.user(at: index)) {
@@ -138,27 +144,27 @@ struct FanOut {
         return moved
     }
 
-    /// The same for one user. Returns whether the user is watched.
+    /// Marks one user as not registered. Returns whether the user is watched.
     mutating func unconfirm(_ user: UserID) -> Bool {
         guard let index = views.index(of: user) else { return false }
         unconfirm(index)
         return true
     }
 
-    /// What to say to the owner of `user`; with the record itself when the owner may know less.
+    /// The registration to send to the owner of `user`, with the record if the owner may hold an older one.
     func watch(for user: UserID, withRecord: Bool) -> Watch? {
         guard let index = views.index(of: user) else { return nil }
         let record = told(index)
         return Watch(user: user, held: record.version, record: withRecord && record.version > .zero ? record : nil)
     }
 
-    /// The newest record held of a user that is watched, and whose owner has answered.
+    /// The newest record of a watched user whose owner has answered.
     func record(of user: UserID) -> Record? {
         guard let index = views.index(of: user), views[index].isConfirmed else { return nil }
         return views[index].record
     }
 
-    /// The newest record held, as its owner told it; whether the owner of now has answered or not.
+    /// The newest record as its owner sent it, whether or not the current owner has answered.
     func recordHeld(of user: UserID) -> Record? {
         guard let index = views.index(of: user), views[index].record.version > .zero else { return nil }
         return told(index)
@@ -170,7 +176,7 @@ struct FanOut {
         return record
     }
 
-    /// Stops watching those nobody has wanted for long; returns them. Walks all views, at most once in ten seconds.
+    /// Stops watching users without a subscription for long; returns them. Walks all views, at most once in ten seconds.
     mutating func sweep(at now: Now) -> [UserID] {
         guard nextSweep <= now.instant else { return [] }
         nextSweep = now.instant + .seconds(10)
@@ -189,12 +195,12 @@ struct FanOut {
 
     // MARK: Comparing
 
-    /// Whether a user of the slot is held in the version that `hash` names.
+    /// Whether a user of the slot is held in the version that `hash` stands for.
     func holds(_ named: SlotHash) -> Bool {
         slots[named.slot].contains { ViewDigest.hash(of: views.user(at: $0), views[$0].record.version) == named.hash }
     }
 
-    /// What is watched of those of these slots for which `isWanted` holds, as a hash.
+    /// A hash of the watched users of these slots for which `isWanted` holds.
     func hash(of range: ClosedRange<Slot>, where isWanted: (Slot) -> Bool) -> UInt64 {
         var hash: UInt64 = 0
         slots.forEach(in: range) { slot, index in
@@ -203,7 +209,7 @@ struct FanOut {
         return hash
     }
 
-    /// The same with what else an owner says of them, as it is compared after a reset.
+    /// The hash with the times from which the records are known, as nodes compare it after a new link.
     func fullHash(of range: ClosedRange<Slot>, where isWanted: (Slot) -> Bool) -> UInt64 {
         var hash: UInt64 = 0
         slots.forEach(in: range) { slot, index in
@@ -214,8 +220,9 @@ struct FanOut {
         return hash
     }
 
-    /// The owner of the slots for which `isEqual` holds knows who is watched here, and nothing newer than what is held: as if it had answered
-    /// their registrations.
+    /// Marks the users of the slots for which `isEqual` holds as registered.
+    ///
+    /// The owner knows the watches, and no newer record. That equals an answer to their registrations.
     mutating func confirm(slots isEqual: (Slot) -> Bool) -> [Delivery] {
         guard unconfirmedCount > 0 else { return [] }
         return slots.users(where: isEqual).compactMap { index in
@@ -223,7 +230,7 @@ struct FanOut {
         }
     }
 
-    /// See ``unconfirm(where:)``, for the users of one slot.
+    /// Marks the users of one slot as not registered; see ``unconfirm(where:)``.
     mutating func unconfirm(_ slot: Slot) -> [UserID] {
         slots[slot].map { index in
             unconfirm(index)
@@ -231,7 +238,7 @@ struct FanOut {
         }
     }
 
-    /// The same for all slots for which `isWanted` holds.
+    /// Marks the users of all slots for which `isWanted` holds as not registered.
     @discardableResult mutating func unconfirm(slots isWanted: (Slot) -> Bool) -> [UserID] {
         slots.users(where: isWanted).map { index in
             unconfirm(index)

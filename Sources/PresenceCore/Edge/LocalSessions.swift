@@ -1,22 +1,22 @@
 import PresenceWire
 
-/// The sessions that this node's gateways hold, by user: what is told to an owner again when it, or the link to it, is new.
+/// The sessions of this node's gateways, by user. The node registers them again after a new owner or a new link.
 struct LocalSessions {
-    /// The part of an ``PresenceWire/Attach`` that describes a session, without the record: every session keeps one of these.
+    /// The part of an ``PresenceWire/Attach`` that describes a session, without the record. Every session keeps one.
     private struct Local {
         let session: SessionID
         let gateway: UInt8
         let isPushReachable: Bool
         var isLogin: Bool
-        /// Its user's new owner has not answered yet.
+        /// Whether the user's new owner has not answered yet.
         var isRegistering = false
         let openedAt: Milliseconds
         let platform: String
         let deviceID: String
         var customStatus: String?
-        /// Names the list of whom its user follows, if all that was told of it has come (``PresenceWire/Interest/mark``).
+        /// The hash of the user's subscription list, if every change of the list has arrived (``PresenceWire/Interest/mark``).
         var listMark: UInt64?
-        /// Its owner has ended it; its gateway has not yet.
+        /// Whether the owner has ended the session and its gateway has not yet.
         var isEnding = false
 
         init(_ attach: Attach, gateway: Int) {
@@ -42,7 +42,7 @@ struct LocalSessions {
     private var users = UserTable<[Local]>()
     private var slots = SlotIndex()
     private(set) var count = 0
-    /// Sessions whose user's new owner has not answered: what they follow may have changed unheard.
+    /// The number of sessions whose user's new owner has not answered. Changes of their subscription lists may be missing.
     private(set) var registeringCount = 0
 
     mutating func open(_ attach: Attach, gateway: Int) {
@@ -52,7 +52,7 @@ struct LocalSessions {
         count += 1
     }
 
-    /// An owner has answered for `user`: its logins are done, and are not repeated when the sessions are registered again.
+    /// Records that an owner has answered for `user`: its logins are done, and are not repeated at the next registration.
     mutating func confirm(_ user: UserID) {
         guard let index = users.index(of: user) else { return }
         for place in users[index].indices {
@@ -63,7 +63,7 @@ struct LocalSessions {
         }
     }
 
-    /// What an owner tells of a list is about to be handed to the gateways.
+    /// Records a change of a subscription list that goes to the gateways next.
     mutating func note(_ interest: Interest) {
         guard let index = users.index(of: interest.user) else { return }
         for place in users[index].indices {
@@ -73,7 +73,7 @@ struct LocalSessions {
         if interest.isWhole { confirm(interest.user) }
     }
 
-    /// The owner of the slots for which `isEqual` holds knows of their sessions, and has told nothing of their lists that has not come.
+    /// Records that the owner knows the sessions of the slots for which `isEqual` holds, and that every change of their lists has arrived.
     mutating func confirm(slots isEqual: (Slot) -> Bool) {
         guard registeringCount > 0 else { return }
         for index in slots.users(where: isEqual) {
@@ -94,14 +94,14 @@ struct LocalSessions {
         users.remove(index)
     }
 
-    /// The owner of a session has ended it: it is not registered again while its gateway has not heard of it.
+    /// Records that a session's owner has ended it. The session is not registered again before its gateway has ended it.
     mutating func end(_ session: SessionID, of user: UserID) {
         guard let index = users.index(of: user), let place = users[index].firstIndex(where: { $0.session == session })
         else { return }
         users[index][place].isEnding = true
     }
 
-    /// The sessions of the users of those of these slots for which `isWanted` holds, as a hash.
+    /// A hash of the sessions of the users of these slots for which `isWanted` holds.
     func hash(of range: ClosedRange<Slot>, where isWanted: (Slot) -> Bool) -> UInt64 {
         var hash: UInt64 = 0
         slots.forEach(in: range) { slot, index in
@@ -111,7 +111,7 @@ struct LocalSessions {
         return hash
     }
 
-    /// The same with the lists of their users, as it is compared after a reset.
+    /// The hash with the lists of the users, as nodes compare it after a new link.
     func fullHash(of range: ClosedRange<Slot>, where isWanted: (Slot) -> Bool) -> UInt64 {
         var hash: UInt64 = 0
         slots.forEach(in: range) { slot, index in
@@ -129,7 +129,7 @@ struct LocalSessions {
         return users[index].reduce(0) { $0 | 1 << UInt64($1.gateway) }
     }
 
-    /// The sessions of `user` that may be asking something: none when another node holds them.
+    /// The sessions of `user` on this node, one of which may be making the call; none if another node holds them.
     func askers(_ user: UserID) -> [SessionID] { users.index(of: user).map { users[$0].map(\.session) } ?? [] }
 
     /// The sessions of `user`.
@@ -137,12 +137,12 @@ struct LocalSessions {
         users.index(of: user).map { users[$0].filter { !$0.isEnding }.map { $0.attach(of: user) } } ?? []
     }
 
-    /// The users with sessions for whom `isWanted` holds, in a fixed order; their sessions are about to be registered again.
+    /// Marks the users for which `isWanted` holds as not registered. Returns those with sessions, in a fixed order.
     mutating func reregister(where isWanted: (UserID) -> Bool) -> [UserID] {
         users.places.filter { users.isLive($0) && isWanted(users.user(at: $0)) }.map { reregister($0) }
     }
 
-    /// The same for all users of the slots for which `isWanted` holds.
+    /// Marks all users of the slots for which `isWanted` holds as not registered. Returns those with sessions.
     @discardableResult mutating func reregister(slots isWanted: (Slot) -> Bool) -> [UserID] {
         slots.users(where: isWanted).map { reregister($0) }
     }
@@ -155,7 +155,7 @@ struct LocalSessions {
         return users.user(at: index)
     }
 
-    /// The same for one user. Returns whether the user has sessions.
+    /// Marks one user as not registered. Returns whether the user has sessions.
     mutating func reregister(_ user: UserID) -> Bool {
         guard let index = users.index(of: user) else { return false }
         _ = reregister(index)

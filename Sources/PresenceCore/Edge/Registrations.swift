@@ -1,34 +1,36 @@
 import DequeModule
 import PresenceWire
 
-/// Users about whom one peer is still to be told all that this node knows: as names, not as messages. What is said of a user is looked up
-/// when there is room for it on the link, so it is never old, and a register of any length fits through a queue of any length.
+/// The users that this node still has to register with one peer: names, not messages.
+///
+/// The node looks up the facts of a user when the link has room for the message. So they are never old, and a registration of any length
+/// fits through a queue of any length.
 struct Registrations {
     /// Users with sessions here, for their owner.
     private var sessions: Deque<UserID> = []
     /// Users watched here, for their owner.
     private var views: Deque<UserID> = []
-    /// Users with sessions there, whose lists are owed to the peer by this node, their owner.
+    /// Users with sessions at the peer, whose subscription lists this node, their owner, still has to send.
     private var lists: Deque<UserID> = []
-    /// The registration round to end when all has been said.
+    /// The ID of the registration to end when all has been sent.
     private var epoch: UInt64?
-    /// The last question what the peer knows, until it is answered, and the ring by which it was asked.
+    /// The last comparison that the peer has not answered, and its ring.
     private var comparison: (epoch: UInt64, ring: UInt64)?
 
-    /// Nothing is owed.
+    /// Whether nothing is left to send.
     var isEmpty: Bool { count == 0 && epoch == nil }
 
-    /// Users waiting.
+    /// The number of users left to send.
     var count: Int { sessions.count + views.count + lists.count }
 
-    /// All that was waiting is void, the lists owed to the peer apart: the peer is told from the beginning.
+    /// Starts a new registration, and drops what was left of the last one except the lists.
     mutating func begin(epoch: UInt64) {
         sessions.removeAll()
         views.removeAll()
         self.epoch = epoch
     }
 
-    /// The peer is asked what it knows: the answer says what is to be said, of all that was waiting too.
+    /// Starts a comparison with the peer. Its answer decides what is registered, also of what was left before.
     mutating func compare(epoch: UInt64, ring: UInt64) {
         sessions.removeAll()
         views.removeAll()
@@ -36,24 +38,24 @@ struct Registrations {
         comparison = (epoch, ring)
     }
 
-    /// The answer to the question of this number has come; returns the ring by which it was asked, or nil if it is not the last one.
+    /// Ends the comparison with this ID; returns its ring, or nil if it is not the last one.
     mutating func compared(epoch: UInt64) -> UInt64? {
         guard let comparison, comparison.epoch == epoch else { return nil }
         self.comparison = nil
         return comparison.ring
     }
 
-    /// What the peer knows is not known yet.
+    /// Whether a comparison has no answer yet.
     var isComparing: Bool { comparison != nil }
 
-    /// The connection is new or gone.
+    /// Drops everything, because the connection is new or gone.
     mutating func reset() { self = Registrations() }
 
     mutating func append(sessionsOf user: UserID) { sessions.append(user) }
     mutating func append(viewOf user: UserID) { views.append(user) }
     mutating func append(listOf user: UserID) { if lists.last != user { lists.append(user) } }
 
-    /// The next thing to say.
+    /// The next message to send.
     enum Next {
         case sessions(UserID)
         case view(UserID)
@@ -61,7 +63,7 @@ struct Registrations {
         case end(epoch: UInt64)
     }
 
-    /// Takes the next thing to say; the end of a round comes after the sessions and the views.
+    /// Takes the next message. The end of a registration follows the sessions and the views.
     mutating func next() -> Next? {
         if let user = lists.popFirst() { return .list(user) }
         if let user = sessions.popFirst() { return .sessions(user) }

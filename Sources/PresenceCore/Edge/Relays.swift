@@ -1,19 +1,19 @@
 import PresenceWire
 
-/// What others pass on between this node and one peer, in both directions, and how far it is known to have arrived.
+/// The records that other nodes forward between this node and one peer, in both directions, and the position up to which they have arrived.
 ///
-/// An owner does not claim that a node has all its records while it has not named to it those that others were to pass on; the node does
-/// not believe the claim while it misses one of those named. So a relay that dies costs time, never the truth of a position.
+/// An owner claims a complete position to a node only after it has listed the records that relays should have forwarded. The node does not
+/// believe the claim while a listed record is missing. So a relay that dies costs time, but no position becomes wrong.
 struct Relays {
     /// This node's users whose records others were to pass on to the peer, and that have not been named to it since.
     private var users: [Owner.Index] = []
     /// Before the first change of those users the peer has been told everything; nil when all have been named.
     private(set) var namedFrom: Version?
-    /// Records of the peer that others were to pass on to this node, and that have not come.
+    /// The peer's records that relays should have forwarded to this node, and that have not arrived.
     var missing: [SlotHash] = []
-    /// Until then `missing` is waited for.
+    /// The time until which this node waits for `missing`.
     private(set) var deadline = Instant.farFuture
-    /// What the peer says is complete, once nothing is missing.
+    /// The complete position that the peer claims, valid once no record is missing.
     var claimedUpTo: Milliseconds = 0
 
     private static let compactAbove = 4_096
@@ -32,25 +32,25 @@ struct Relays {
         return users.sortedSet
     }
 
-    /// The link to the peer is new: it asks for all that it watches.
+    /// Drops the users to list, because the link to the peer is new: the peer requests all that it watches.
     mutating func forgetNames() { (users, namedFrom) = ([], nil) }
 
-    /// Others were to pass on these, and have not yet.
+    /// Adds records that relays should have forwarded and have not yet.
     mutating func miss(_ slots: [SlotHash], until deadline: Instant) {
         if missing.isEmpty { self.deadline = deadline }
         missing += slots
     }
 }
 
-/// What a node counts of relays.
+/// The relay counts of a node.
 struct RelayCounters: Equatable, Sendable {
-    /// Records sent with a share of other nodes to pass them on to.
+    /// Records sent together with targets to which the receiver forwards them.
     var sent: UInt64 = 0
-    /// Records passed on for another node.
+    /// Records forwarded for another node.
     var passedOn: UInt64 = 0
-    /// Nodes that a record could not be passed on to.
+    /// Targets to which a record could not be forwarded.
     var dropped: UInt64 = 0
-    /// Records asked of their owner because nobody had passed them on.
+    /// Records requested from their owner because no relay had forwarded them.
     var missed: UInt64 = 0
 }
 

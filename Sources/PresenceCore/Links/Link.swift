@@ -1,17 +1,18 @@
 import DequeModule
 import PresenceWire
 
-/// What waits for one other node: deltas in a map keyed by user, so that a newer one replaces an older one, and
-/// control messages in their order. Both leave in batches, few at a time: no added latency when idle, large batches under load.
+/// The queue of one other node: deltas by user, of which a newer one replaces an older one, and control messages in their order.
+///
+/// Both leave in batches, few at a time. That adds no latency when idle, and makes large batches under load.
 struct Link {
-    /// Batches in flight. Four keep the wire busy over a round trip of a millisecond and bound what is lost when the link breaks.
+    /// Most batches in flight. Four keep the wire busy over a round trip of a millisecond, and bound the loss when the link breaks.
     static let batchesInFlightMax = 4
-    /// A batch is closed at this size.
+    /// The size in bytes at which a batch is closed.
     static let batchBytesTarget = 64 << 10
-    /// Reserved for each: most are a proof of life and a few words, and the allocator is quick with what is small.
+    /// The bytes reserved for a batch. Most hold a sign of life and a few messages, and the allocator is fast for small sizes.
     static let batchBytesExpected = 480
 
-    /// What can wait elsewhere fills the queue up to here: a few batches' worth.
+    /// The depth up to which messages that can wait elsewhere fill the queue: a few batches.
     static let fillMessages = 1_024
 
     /// Counts for the metrics.
@@ -26,34 +27,34 @@ struct Link {
     private let messagesMax: Int
     private var control: Deque<Message> = []
     private var newest: [UserID: Record] = [:]
-    /// To whom the peer is to pass on which of `newest`.
+    /// The targets to which the peer forwards each of `newest`.
     private var shares: [UserID: [UInt32]] = [:]
     /// The users of `newest`, the longest waiting first.
     private var order: Deque<UserID> = []
     private var batchesInFlight = 0
     private var needsBeat = false
     private(set) var counters = Counters()
-    /// The queue overflowed and was dropped: the peer must be told everything anew.
+    /// Whether the queue overflowed and was dropped. The peer then needs everything again.
     private(set) var hasOverflowed = false
 
     init(messagesMax: Int) { self.messagesMax = messagesMax }
 
-    /// Messages and records that wait.
+    /// The number of waiting messages and records.
     var depth: Int { control.count + order.count }
 
-    /// Whether what can wait elsewhere may be queued: half of the queue is kept for what cannot.
+    /// Whether a message that can wait elsewhere may be queued. Half of the queue is kept for the others.
     var hasRoom: Bool { control.count < min(messagesMax / 2, Self.fillMessages) }
 
-    /// Everything has been taken by the peer.
+    /// Whether the peer has acknowledged everything.
     var isIdle: Bool { depth == 0 && batchesInFlight == 0 }
 
-    /// Whether ``nextBatch(clock:)`` would return one.
+    /// Whether ``nextBatch(clock:)`` would return a batch.
     var isReady: Bool { batchesInFlight < Self.batchesInFlightMax && (depth > 0 || needsBeat) }
 
-    /// Makes the next batch go out even when nothing waits: a proof of life that carries the clock.
+    /// Makes the next batch leave even if nothing waits: a sign of life with the clock.
     mutating func beat() { needsBeat = true }
 
-    /// Queues a message; a record replaces an older one of its user. Returns whether there was room; otherwise the queue is dropped.
+    /// Queues a message. A record replaces an older one of its user. Returns whether there was room; otherwise the queue is dropped.
     @discardableResult mutating func append(_ message: Message) -> Bool {
         if case .delta(let record) = message {
             append(record)
@@ -79,7 +80,7 @@ struct Link {
         counters.deltasCoalesced += 1
     }
 
-    /// A newer record goes to all that an older one was to go to.
+    /// Queues a record. A newer record goes also to all targets of the older one.
     private mutating func append(_ record: Record, _ targets: [UInt32]) {
         append(record)
         guard let waiting = shares[record.user] else { return shares[record.user] = targets }
@@ -87,8 +88,10 @@ struct Link {
         shares[record.user] = waiting + targets.filter { !known.contains($0) }
     }
 
-    /// The next batch, encoded: deltas first, so that an answer never overtakes what it stands on; nil when there is nothing to send
-    /// or enough in flight. `clock` is told along when the batch empties the queue.
+    /// The next batch, encoded; nil if there is nothing to send or enough in flight.
+    ///
+    /// Deltas come first, so that an answer never overtakes the records that it relies on. If the batch empties the queue, it also sends
+    /// `clock`.
     mutating func nextBatch(clock: @autoclosure () -> Version) -> [UInt8]? {
         guard isReady else { return nil }
         var writer = WireWriter(reserving: Self.batchBytesExpected)
@@ -99,7 +102,7 @@ struct Link {
             counters.deltasSent += 1
         }
         while writer.bytes.count < Self.batchBytesTarget, let message = control.popFirst() { writer.message(message) }
-        // What an overflow dropped is not complete.
+        // After an overflow the records are not complete.
         if depth == 0, !hasOverflowed { writer.message(.complete(upTo: clock())) }
         needsBeat = false
         batchesInFlight += 1
@@ -108,17 +111,17 @@ struct Link {
         return writer.bytes
     }
 
-    /// The peer has taken a batch.
+    /// Records that the peer has taken a batch.
     mutating func acknowledge() { batchesInFlight = max(batchesInFlight - 1, 0) }
 
-    /// The connection is new or gone: what waited is void, because both sides tell one another everything anew.
+    /// Drops the queue, because the connection is new or gone: both sides send everything again.
     mutating func reset() {
         drop()
         batchesInFlight = 0
         hasOverflowed = false
     }
 
-    /// The peer is about to be told everything anew.
+    /// Clears the overflow, because the peer receives everything again.
     mutating func clearOverflow() { hasOverflowed = false }
 
     private mutating func drop() {

@@ -1,30 +1,32 @@
 import PresenceWire
 
-/// What gateways and owners compare: of each range of slots one hash over the users watched, with their versions, and the sessions hosted.
+/// The hashes that gateways and owners compare: for each range of slots one hash over the watched users, their versions, and the sessions.
 enum ViewDigest {
     static let slotsInRange = Ring.slotsCount / Message.viewRangesCount
 
-    /// A version of a user.
+    /// The hash of a version of a user.
     static func hash(of user: UserID, _ version: Version) -> UInt64 {
         hash(user.withBytes { StableHash.hash64($0) }, version)
     }
 
-    /// The same, by the hash of the user's ID.
+    /// The hash of a version of a user, from the hash of the user's ID.
     static func hash(_ name: UInt64, _ version: Version) -> UInt64 {
         StableHash.mix(StableHash.mix(name, version.stamp), UInt64(version.node))
     }
 
     static func hash(of session: SessionID) -> UInt64 { StableHash.mix(session.stamp, UInt64(session.node)) }
 
-    /// What no other list was ever named (``PresenceWire/Interest/mark``).
+    /// A new list hash that no earlier list has (``PresenceWire/Interest/mark``).
     static func mark(_ version: Version) -> UInt64 { StableHash.mix(version.stamp, UInt64(version.node)) }
 
-    /// A version of a user and since when it is known, which is told on, too (``PresenceWire/Record/knownSince``): what two nodes must agree
-    /// about after a reset.
+    /// The hash of a version and the time from which it is known (``PresenceWire/Record/knownSince``). Two nodes compare it after a new
+    /// link.
     static func hash(_ version: UInt64, knownSince: Milliseconds) -> UInt64 { StableHash.mix(version, UInt64(bitPattern: knownSince)) }
 
-    /// A session and the list of whom its user follows (``PresenceWire/Interest/mark``). Where its owner has not told all of the list yet there is
-    /// no mark, nor where the gateway has none: no two of these are equal, nor are two of each to be taken together.
+    /// The owner's hash of a session with its user's list hash (``PresenceWire/Interest/mark``).
+    ///
+    /// The owner has no list hash while a change of the list waits for a disk, and the gateway has none while changes are missing. Neither
+    /// equals the other, nor do two of the same session cancel out.
     static func ownerHash(of session: SessionID, mark: UInt64?) -> UInt64 { StableHash.mix(hash(of: session), mark ?? 0) }
 
     static func gatewayHash(of session: SessionID, mark: UInt64?) -> UInt64 { StableHash.mix(hash(of: session), mark ?? 1) }
@@ -33,7 +35,7 @@ enum ViewDigest {
         Slot(range * slotsInRange)...Slot((range + 1) * slotsInRange - 1)
     }
 
-    /// The finer ranges of one of those.
+    /// The finer ranges inside a range.
     static func fineRanges(of range: Int) -> Range<Int> {
         SlotRanges.range(of: slots(of: range).lowerBound)..<SlotRanges.range(of: slots(of: range).upperBound) + 1
     }
