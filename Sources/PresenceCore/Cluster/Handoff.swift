@@ -8,87 +8,90 @@ import PresenceWire
 struct Handoff {
     /// Slots requested from one node at a time. The other answers about as many of them as ``rowsSentMax`` allows, and about one at least.
     static let slotsAskedMax = 256
-    /// The ticks over which slots are requested that are not urgent, unless that is fewer than ``slotsPacedMin`` a tick: some seconds.
+    /// The number of ticks over which slots that are not urgent are requested, if that is at least ``slotsPacedMin`` a tick: some seconds.
     static let pacedTicks = 100
-    /// Some hundred rows: a millisecond or two of work.
+    /// The fewest slots requested at a tick: some hundred rows, a millisecond or two of work.
     static let slotsPacedMin = 16
-    /// Rows sent in answer to one question: a page of some hundred kilobytes.
+    /// The rows sent in answer to one request: a page of some hundred kilobytes.
     static let rowsSentMax = 2_048
 
-    /// The offer of one other node: what it holds of this node's slots.
+    /// The offer of one other node: the hashes of this node's slots there.
     private struct Offer {
         var ring: UInt64 = 0
         var round: UInt64 = 0
         var slots: [SlotHash] = []
         var isWhole = false
-        /// The next of `slots` to look at: first for those that this node owns, then for the others.
+        /// The next of `slots` to check: first for those that this node owns, then for the others.
         var next = (owned: 0, kept: 0)
-        /// Slots that were requested and have not come, in the order of the question: those that this node owns are in front.
+        /// The slots that were requested and have not arrived, in the order of the request. Those that this node owns come first.
         var requested: [Slot] = []
-        /// How many of `requested` this node owns.
+        /// The number of `requested` slots that this node owns.
         var ownedRequestedCount = 0
 
-        /// Everything about the slots that this node owns is here.
+        /// Whether all rows of the slots that this node owns have arrived.
         var isOwnedReceived: Bool { isWhole && next.owned == slots.count && ownedRequestedCount == 0 }
         var isReceived: Bool { isOwnedReceived && next.kept == slots.count && requested.isEmpty }
 
         mutating func restart() { (next, requested, ownedRequestedCount) = ((0, 0), [], 0) }
     }
 
-    /// Received rows are on disk before the other nodes are sent the completion: they delete their rows then.
+    /// The progress of writing the received rows.
+    ///
+    /// The rows must be on disk before this node sends the completion, because the other nodes delete theirs then.
     enum Writing: Equatable {
         /// The next bulk write is the last one to wait for.
         case due
-        /// It has this ticket.
+        /// The last write to wait for has this ticket.
         case underWay(ticket: UInt64)
-        /// The disk took nothing: due again when it does.
+        /// The disk has failed. The write is due again when the disk works.
         case failed
         case done
     }
 
-    /// Of whom a slot was requested, and what was offered.
+    /// The peer from which a slot was requested, and the hash that it offered.
     private struct Question {
         let peer: PeerIndex
         let hash: UInt64
         var isAnswered = false
     }
 
-    /// The hash of the present members: nodes with the same view have the same.
+    /// A hash of the present members. Nodes with the same members have the same hash.
     private(set) var ring: UInt64 = 0
     private(set) var activeSlots = SlotSet()
     /// Slots of this node that are acquiring.
     private(set) var acquiringCount = 0
-    /// Until then the others are waited for.
+    /// The time until which this node waits for the others.
     private(set) var deadline = Instant.farFuture
-    /// Everything that this node is to keep has come.
+    /// Whether all rows that this node keeps have arrived.
     private(set) var isComplete = true
     private(set) var writing = Writing.done
-    /// Since when slots of this node have been acquiring; nil while none is.
+    /// The time since when slots of this node have been acquiring; nil if none is.
     private var acquiringSince: Instant?
-    /// How long slots of this node have been acquiring; while none is, how long the last ones were.
+    /// How long slots of this node have been acquiring. If none is, how long the last ones were.
     private(set) var duration = Duration.zero
-    /// Bytes of the rows that others have sent because they were requested slots.
+    /// The bytes of the rows that others have sent for requested slots.
     private(set) var bytesReceived: UInt64 = 0
     private var offers: [Offer] = []
     /// The requests by this ring. A slot with the same hash is requested from one peer only.
     private var questions: [Slot: Question] = [:]
-    /// Numbers the times that this node has offered all of it to all: for every ring, and for strays. It goes on from process to process: 65,536
-    /// for each millisecond between their generations.
+    /// The number of the current offer of this node to all others. Each ring and each return of misplaced rows starts a new one.
+    ///
+    /// It increases across processes too: there are 65,536 numbers for each millisecond between their generations.
     private(set) var round: UInt64 = 0
-    /// This node has received misplaced rows since; the completions of the other nodes do not cover them.
+    /// Whether this node has received misplaced rows since. The completions of the other nodes do not cover them.
     private(set) var hasStrays = false
-    /// For each peer the round of which it has said that everything has come; 0 for none.
+    /// For each peer the number of the offer whose rows it has received; 0 for none.
     private var completedRounds: [UInt64] = []
 
-    /// - Parameter generation: that of this process: what it offers counts as later than all that those before it have offered.
+    /// - Parameter generation: that of this process. Its offers count as later than those of earlier processes.
     init(generation: UInt64) { round = generation &<< 16 }
 
     /// Whether this node may decide about a slot that it owns.
     func isActive(_ slot: Slot) -> Bool { activeSlots.contains(slot) }
 
-    /// Begins the transfer by a new ring: slots that are new to this node are acquiring.
+    /// Starts the transfer of a new ring. Slots that are new to this node are acquiring.
     ///
-    /// - Parameter isDemoted: nothing that this node has decided about counts: it was the smaller side of a split, or has just begun.
+    /// - Parameter isDemoted: whether no decision of this node counts, because it was the smaller side of a split or has just started.
     mutating func begin(ring: UInt64, isDemoted: Bool, deadline: Instant, isOwned: SlotSet) {
         self.ring = ring
         beginRound()
@@ -100,17 +103,18 @@ struct Handoff {
         for peer in offers.indices where offers[peer].ring == ring { offers[peer].restart() }
     }
 
-    /// Begins a new sequence of offers: from now on this node offers more than the others have received. The ring may be the same, which they have
-    /// completed: it comes back when a node was declared dead, and the other one wrote rows meanwhile.
+    /// Starts a new offer, because this node has more rows than the others have received.
+    ///
+    /// The ring may be one that they have completed: it returns after a node was declared dead, and the other node wrote rows meanwhile.
     mutating func beginRound() {
         round += 1
         hasStrays = false
     }
 
-    /// Something has come that this node is not to keep.
+    /// Records that this node has received misplaced rows.
     mutating func noteStrays() { hasStrays = true }
 
-    /// No member is alive. Waits for former members up to `deadline`, unless it waits already.
+    /// Waits for former members up to `deadline`, because no member is alive. A running wait keeps its deadline.
     mutating func wait(until deadline: Instant) { if self.deadline == .farFuture { self.deadline = deadline } }
 
     /// Extends the wait for the others, if there is one.
@@ -118,15 +122,16 @@ struct Handoff {
         if acquiringCount > 0, deadline != .farFuture { deadline = max(deadline, instant + timeout) }
     }
 
-    /// This node may decide about all its slots.
+    /// Activates all slots of this node.
     mutating func activate(isOwned: SlotSet) {
         acquiringCount = 0
         deadline = .farFuture
         activeSlots = isOwned
     }
 
-    /// Brings ``duration`` up to date. Called at every tick, and when the acquiring slots become active. It goes on when the members
-    /// change again meanwhile: users have waited since.
+    /// Brings ``duration`` up to date. Called at every tick, and when the acquiring slots become active.
+    ///
+    /// A later change of the members does not reset it, because users have waited since the first.
     mutating func measure(at instant: Instant) {
         guard acquiringCount > 0 || acquiringSince != nil else { return }
         let start = acquiringSince ?? instant
@@ -134,34 +139,35 @@ struct Handoff {
         acquiringSince = acquiringCount > 0 ? start : nil
     }
 
-    /// Whether a peer has still to send slots that were requested from it.
+    /// Whether a peer has still to send requested slots.
     func awaits(_ peer: PeerIndex) -> Bool { peer < offers.count && !offers[peer].requested.isEmpty }
 
-    /// Whether a slot was requested from a peer, which has not said yet that all of it has been sent.
+    /// Whether a slot was requested from a peer that has not sent all of it.
     func awaits(_ slot: Slot, from peer: PeerIndex) -> Bool {
         guard let question = questions[slot] else { return false }
         return question.peer == peer && !question.isAnswered
     }
 
-    /// A row has come of a slot that was requested.
+    /// Counts a row of a requested slot.
     mutating func count(_ row: Row) { bytesReceived += UInt64(row.key.utf8.count + (row.value?.count ?? 0)) }
 
-    /// A peer says what it holds, page by page. What it, or the process before it, has said on a link of before may come
-    /// after what it says on the next one.
+    /// Receives one page of a peer's offer.
+    ///
+    /// A page from an earlier link, of this process or an earlier one, may arrive after a page from the next link.
     mutating func offered(_ slots: [SlotHash], ring: UInt64, round: UInt64, isFirst: Bool, isLast: Bool, by peer: PeerIndex) {
         while offers.count <= peer { offers.append(Offer()) }
         guard round >= offers[peer].round else { return }
         if isFirst { offers[peer] = Offer(ring: ring, round: round) }
-        // It may have gone by another ring meanwhile: it is told again that everything has come, when what it offers now has.
+        // The peer may have used another ring meanwhile. It receives the completion again when the rows of this offer have arrived.
         if isFirst, ring == self.ring { (isComplete, writing) = (false, .done) }
         guard offers[peer].ring == ring, offers[peer].round == round, !offers[peer].isWhole else { return }
         offers[peer].slots += slots
         offers[peer].isWhole = isLast
     }
 
-    /// The slots to request next from a peer without open requests: they differ from what is here, and no other peer is sending them.
+    /// The slots to request next from a peer without open requests: their hashes differ from those here, and no other peer sends them.
     ///
-    /// - Parameter isPaced: what is requested is a share of the whole: the rest is requested at the next ticks.
+    /// - Parameter isPaced: whether to request only a share now, and the rest at the next ticks.
     mutating func next(from peer: PeerIndex, isPaced: Bool, isOwned: (Slot) -> Bool, isWanted: (SlotHash) -> Bool) -> [Slot] {
         guard peer < offers.count, offers[peer].ring == ring, offers[peer].requested.isEmpty else { return [] }
         var offer = offers[peer]
@@ -173,7 +179,7 @@ struct Handoff {
             if isOwned(offered.slot), isNew(offered, from: peer), isWanted(offered) { question(offered, of: peer, in: &offer) }
         }
         offer.ownedRequestedCount = offer.requested.count
-        // A later page may hold more that this node owns: those come first.
+        // A later page may hold more slots that this node owns. Those come first.
         let isPast = offer.isWhole && offer.next.owned == offer.slots.count
         while isPast, offer.requested.count < Self.slotsAskedMax, offer.next.kept < offer.slots.count {
             let offered = offer.slots[offer.next.kept]
@@ -184,7 +190,7 @@ struct Handoff {
         return offer.requested
     }
 
-    /// Whether nobody else was requested the same.
+    /// Whether the same slot was not requested from another peer.
     private func isNew(_ offered: SlotHash, from peer: PeerIndex) -> Bool {
         guard let question = questions[offered.slot] else { return true }
         return question.peer == peer || question.hash != offered.hash
@@ -195,9 +201,9 @@ struct Handoff {
         questions[offered.slot] = Question(peer: peer, hash: offered.hash)
     }
 
-    /// A peer has sent all that it holds of the first `count` slots that were requested from it.
+    /// Records that a peer has sent all rows of the first `count` requested slots.
     ///
-    /// - Returns: the slots to ask for again, because there was no room for them.
+    /// - Returns: the slots to request again, because there was no room for them.
     mutating func sent(_ count: Int, ring: UInt64, by peer: PeerIndex) -> [Slot] {
         guard ring == self.ring, peer < offers.count, offers[peer].ring == ring else { return [] }
         for slot in offers[peer].requested.prefix(count) where questions[slot]?.peer == peer { questions[slot]?.isAnswered = true }
@@ -206,44 +212,44 @@ struct Handoff {
         return offers[peer].requested
     }
 
-    /// Whether everything that a peer holds of the slots that this node owns is here, or on its way from another one.
+    /// Whether all rows that a peer has of the slots that this node owns have arrived, or are on their way from another peer.
     func isOwnedReceived(from peer: PeerIndex) -> Bool { peer < offers.count && offers[peer].ring == ring && offers[peer].isOwnedReceived }
 
-    /// Whether everything that a peer holds of this node's slots is here.
+    /// Whether all rows that a peer has of this node's slots have arrived.
     func isReceived(from peer: PeerIndex) -> Bool { peer < offers.count && offers[peer].ring == ring && offers[peer].isReceived }
 
-    /// Whether a peer has begun to offer by a ring, and by none since.
+    /// Whether a peer's current offer is for this ring.
     func isOffered(_ ring: UInt64, by peer: PeerIndex) -> Bool { peer < offers.count && offers[peer].ring == ring }
 
-    /// A request to a peer, or its answer, may be lost.
+    /// Starts the requests to a peer again, because a request or its answer may be lost.
     mutating func restart(_ peer: PeerIndex) {
         if peer < offers.count { offers[peer].restart() }
     }
 
-    /// A peer is gone, or was restarted: what it said is void.
+    /// Drops the offer of a peer that is gone or was restarted.
     mutating func lose(_ peer: PeerIndex) {
         if peer < completedRounds.count { completedRounds[peer] = 0 }
         guard peer < offers.count else { return }
         offers[peer] = Offer()
-        // Slots that other peers offered, too, were not requested from them.
+        // Slots that other peers offered too were not requested from them.
         let requested = questions.count
         questions = questions.filter { $0.value.peer != peer || $0.value.isAnswered }
         if questions.count < requested { for other in offers.indices { offers[other].next = (0, 0) } }
     }
 
-    /// All that the peers have said is void.
+    /// Drops the offers of all peers.
     mutating func loseAll() { for peer in 0..<max(offers.count, completedRounds.count) { lose(peer) } }
 
-    /// All has come.
+    /// Records that all rows have arrived.
     mutating func complete() { (isComplete, writing) = (true, .due) }
 
-    /// Everything that this node is to keep is on its disk.
+    /// Whether all rows that this node keeps are on its disk.
     var isWritten: Bool { isComplete && writing == .done }
 
-    /// The bulk write with this ticket has all that has come so far.
+    /// Records that the bulk write with this ticket has all rows that have arrived until now.
     mutating func write(with ticket: UInt64) { writing = .underWay(ticket: ticket) }
 
-    /// A write has ended. Returns whether now everything that has come is on disk.
+    /// Records the end of a write. Returns whether all arrived rows are now on disk.
     mutating func written(_ ticket: UInt64, isDurable: Bool) -> Bool {
         if isDurable, writing == .failed { writing = .due }
         guard writing == .underWay(ticket: ticket) else { return false }
@@ -251,19 +257,19 @@ struct Handoff {
         return isDurable
     }
 
-    /// The message that this node has received all that this peer and all others have offered.
+    /// The message to a peer that this node has received all rows that the peer and all others have offered.
     func transferComplete(to peer: PeerIndex) -> Message {
         let isOffered = peer < offers.count && offers[peer].ring == ring
         return .settled(ring: ring, round: isOffered ? offers[peer].round : 0)
     }
 
-    /// A peer has received all. This counts if the peer has received what this node offered last.
+    /// Records that a peer has received all rows, if they include those of this node's last offer.
     mutating func completed(_ ring: UInt64, round: UInt64, peer: PeerIndex) {
         guard ring == self.ring, round == self.round else { return }
         while completedRounds.count <= peer { completedRounds.append(0) }
         completedRounds[peer] = round
     }
 
-    /// Whether a peer has all that it is to keep by the present ring, also of what this node has offered.
+    /// Whether a peer has all rows that it keeps by the present ring, also those that this node has offered.
     func isComplete(at peer: PeerIndex) -> Bool { peer < completedRounds.count && round > 0 && completedRounds[peer] == round }
 }

@@ -1,10 +1,11 @@
 import PresenceWire
 
-/// Which slots this node may decide about: by the present ring, the next one, and what this node still has to receive.
+/// The slots that this node may decide about: by the present ring, by the next one, and by the rows that it still has to receive.
 ///
-/// The only place that knows that a ring is changing. Each node offers each other one what it holds of the slots that the other keeps (``Handoff``).
-/// A slot that is new to its owner is ``Slot/acquiring`` until all members have been asked: what was acknowledged may be where nobody has asked yet.
-/// The Architecture page has the table of the transitions; `OwnershipTests` has a test for each.
+/// Only this type knows that a ring is changing. Each node offers every other node the slots that the other keeps (``Handoff``). A slot
+/// that is new to its owner is ``Slot/acquiring`` until all members have answered, because any of them may have an acknowledged change.
+///
+/// The Architecture page has the table of the transitions. `OwnershipTests` has a test for each.
 struct Ownership {
     /// The state of a slot at this node.
     enum Slot: Equatable {
@@ -12,16 +13,18 @@ struct Ownership {
         case none
         /// Another node owns it; this one keeps its rows.
         case replica
-        /// This node owns it, and has not received yet what the others hold: nothing is said or written about its users.
+        /// This node owns it, and has not yet received the rows of the others. It neither answers nor writes for its users.
         case acquiring
         /// This node owns it and decides.
         case active
     }
 
-    /// A ring that is prepared while the present one holds: each node fetches what it is to keep, and all change when all have it.
+    /// A ring that is prepared while the present one holds.
+    ///
+    /// Each node fetches the rows that it keeps by it, and all change when all have them.
     struct Preparation {
         let placement: Placement
-        /// Then the ring holds, whoever is missing.
+        /// The time from which the ring holds, whichever nodes are missing.
         fileprivate(set) var deadline: Instant
     }
 
@@ -59,14 +62,14 @@ struct Ownership {
         }
     }
 
-    /// Why the present ring cannot hold until the next one is prepared. A later case includes those before it.
+    /// A reason why the present ring cannot hold until the next one is prepared. A later case includes those before it.
     enum Demotion: Int, Comparable {
         case none
         /// A member has died, restarted, or come back.
         case abruptChange
-        /// This node was on the smaller side of a split: what it decided gives way at the next change of the ring.
+        /// This node was on the smaller side of a split. Its decisions give way at the next change of the ring.
         case smallerSide
-        /// The other members declared this node dead: what it knows of its slots may be old, also where the ring stays the same.
+        /// The other members declared this node dead. Its rows may be old, even if the ring stays the same.
         case declaredDead
 
         static func < (left: Demotion, right: Demotion) -> Bool { left.rawValue < right.rawValue }
@@ -75,10 +78,11 @@ struct Ownership {
     /// Whether this node may claim that its views are complete.
     enum Completeness: Equatable {
         case complete
-        /// Since then this node may decide without having received what the others hold.
+        /// Since this version the node may decide without the rows of the others.
         case incomplete(since: Version)
-        /// A member has come back to this node while it was alone. Other nodes may have gone on together: all are asked again, also where the
-        /// ring stays the same.
+        /// A member has come back to this node while it was alone.
+        ///
+        /// Other nodes may have gone on together. This node asks all of them again, even if the ring stays the same.
         case contacted(incompleteSince: Version?)
 
         var incompleteSince: Version? {
@@ -92,49 +96,49 @@ struct Ownership {
 
     /// The progress of this process with the slots that it loaded from its disk.
     private enum Start {
-        /// Nothing yet; there are no contact points.
+        /// It owns no slots yet, and has no contact points.
         case alone
-        /// Nothing yet; another node may be found through a contact point.
+        /// It owns no slots yet, and may find another node through a contact point.
         case joining
-        /// It has owned them once.
+        /// It has owned its slots once.
         case finished
     }
 
-    /// An action for the node, to be carried out in order.
+    /// An action that the node carries out, in order.
     enum Output {
         /// Compute the ring of the members.
         case computeRing
-        /// The present ring is another one from now on: begin its transfer with ``change(to:at:)``.
+        /// Change the present ring, and start its transfer with ``change(to:at:)``.
         case change(to: Placement)
         /// The present ring has changed: users have another owner.
         case changed(from: Placement, to: Placement)
         /// All members are asked again by the present ring: ``beginTransfer(isDemoted:at:)``.
         case beginTransfer
-        /// Offer each linked peer what it is to keep by the ring that is prepared.
+        /// Offer each linked peer the slots that it keeps by the prepared ring.
         case offerPrepared
-        /// Tell each member that this node has all that it is to keep by the ring that is prepared.
+        /// Send each member the completion of the prepared ring.
         case announcePrepared
-        /// A subscription list may lack entries: members are gone that may have known more.
+        /// Assume that subscription lists may lack entries: members are gone that may have known more.
         case listsMayLackEntries
-        /// All that the members hold has been received.
+        /// Assume that subscription lists are complete: all rows of the members have arrived.
         case listsAreComplete
         /// The acquiring slots are active. `isFirst` the first time in this process.
         case activated(isFirst: Bool)
     }
 
-    /// The present ring, as this node sees it.
+    /// The present ring as a placement on this node's peers.
     private(set) var placement: Placement
     private(set) var ring = RingState.stable(joined: nil)
     private(set) var demotion = Demotion.none
     private(set) var completeness = Completeness.complete
     /// The transfer by the present ring.
     private(set) var transfer: Handoff
-    /// The transfer by the ring that is prepared.
+    /// The transfer by the prepared ring.
     private(set) var prefetch: Handoff
     private var start: Start
     private let settings: CoreSettings
 
-    /// A node before its first input: it owns all slots, and has yet to join others if `joins` holds.
+    /// Makes the state before the first input: the node owns all slots, and has yet to join others if `joins` is true.
     init(own: Peer, joins: Bool, settings: CoreSettings) {
         self.init(
             placement: Placement([(Ring.Member(id: own.id, weight: Int(own.weight)), 0)]), generation: own.generation, joins: joins,
@@ -159,7 +163,7 @@ struct Ownership {
     /// Whether this node decides about a slot now.
     func decides(_ slot: PresenceWire.Slot) -> Bool { placement.owner(of: slot) == 0 && transfer.isActive(slot) }
 
-    /// The present state of a slot at this node.
+    /// The current state of a slot at this node.
     func state(of slot: PresenceWire.Slot) -> Slot {
         if placement.owner(of: slot) == 0 { return transfer.isActive(slot) ? .active : .acquiring }
         return placement.isKept(slot, by: 0) ? .replica : .none
@@ -179,24 +183,24 @@ struct Ownership {
     /// Slots of this node that are acquiring.
     var acquiringCount: Int { transfer.acquiringCount }
 
-    /// Since when this node may decide without having received what the others hold; nil when its views are complete.
+    /// The version since which this node may decide without the rows of the others; nil if its views are complete.
     var incompleteSince: Version? { completeness.incompleteSince }
 
     /// The ring that holds next, while the present one still does.
     var next: Placement? { isPreparing ? ring.preparation?.placement : nil }
 
-    /// Whether this node does not decide about a user yet, and will soon.
+    /// Whether this node will soon decide about a user, but does not yet.
     func decidesSoon(_ user: UserID) -> Bool {
         guard owner(of: user) != 0 else { return !transfer.isActive(user.slot) }
         return next?.owner(of: user) == 0
     }
 
-    /// Whether a peer is a member of the present ring or of the one that is prepared.
+    /// Whether a peer is a member of the present ring or of the prepared one.
     func isMember(_ peer: PeerIndex) -> Bool {
         placement.members.contains(peer) || ring.preparation?.placement.members.contains(peer) == true
     }
 
-    /// Which slots this node is to keep neither by the present ring nor by the one that is prepared.
+    /// A test for slots that this node keeps neither by the present ring nor by the prepared one.
     var isNotKept: (PresenceWire.Slot) -> Bool {
         let (placement, next) = (placement, ring.preparation?.placement)
         return { !placement.isKept($0, by: 0) && next?.isKept($0, by: 0) != true }
@@ -204,13 +208,13 @@ struct Ownership {
 
     // MARK: Members
 
-    /// A reason why the present ring cannot hold until the next one is prepared.
+    /// Records a reason why the present ring cannot hold until the next one is prepared.
     mutating func demote(_ reason: Demotion) { demotion = max(demotion, reason) }
 
-    /// A former member has come back to this node, which was alone.
+    /// Records that a former member has come back to this node, which was alone.
     mutating func metWhileAlone() { completeness = .contacted(incompleteSince: completeness.incompleteSince) }
 
-    /// The ring of the members has this ID. Called after every input, so also where nothing has changed.
+    /// Records the ID of the ring of the members. Called after every input, even if nothing has changed.
     mutating func membersChanged(to id: UInt64, clock: Version) -> Output? {
         guard id == placement.id else {
             if completeness == .contacted(incompleteSince: nil) { completeness = .contacted(incompleteSince: clock) }
@@ -226,10 +230,10 @@ struct Ownership {
         return .beginTransfer
     }
 
-    /// Whether the ring with this ID is the one that is awaited.
+    /// Whether the ring with this ID is awaited.
     func awaits(_ id: UInt64) -> Bool { ring.awaitedID == id }
 
-    /// The awaited ring is known: it is prepared where the present one is at rest, and holds at once otherwise.
+    /// Receives the awaited ring. It is prepared if the present one is at rest, and holds at once otherwise.
     mutating func ringComputed(_ next: Placement, peersCount: Int, isAlive: (PeerIndex) -> Bool, at now: Now) -> Output {
         guard canPrepare(next, peersCount: peersCount, isAlive: isAlive) else {
             ring = .stable(joined: nil)
@@ -239,7 +243,7 @@ struct Ownership {
         return .offerPrepared
     }
 
-    /// Begins the present ring anew, or another one. Returns whether what the peers have offered before is void.
+    /// Starts the present ring again, or another one. Returns whether the earlier offers of the peers are void.
     mutating func change(to new: Placement, clock: Version, at now: Now) -> Bool {
         let wasDeclaredDead = demotion == .declaredDead
         placement = new
@@ -249,7 +253,7 @@ struct Ownership {
         return wasDeclaredDead
     }
 
-    /// Asks the members again by the present ring; with `isDemoted` nothing that this node has decided counts.
+    /// Asks the members again by the present ring. With `isDemoted` no decision of this node counts.
     mutating func beginTransfer(isDemoted: Bool, clock: Version, at now: Now) {
         let deadline = now.instant + settings.takeoverTimeout
         transfer.begin(ring: placement.id, isDemoted: isDemoted, deadline: deadline, isOwned: placement.isOwn)
@@ -258,7 +262,7 @@ struct Ownership {
 
     // MARK: Receiving
 
-    /// No contact point leads to another node. This node knows all that there is, unless a former member is missing.
+    /// Records that no contact point leads to another node. This node has all rows, unless a former member is missing.
     mutating func foundNobody(missingCount: Int, at now: Now) -> Output? {
         guard missingCount == 0 else {
             transfer.wait(until: now.instant + settings.takeoverTimeout)
@@ -267,17 +271,19 @@ struct Ownership {
         return activate(at: now)
     }
 
-    /// Completes what can be completed: called when something was received, and at every tick.
+    /// Completes what can be completed. Called after each received message, and at every tick.
     ///
     /// - Parameters:
+    ///
     ///   - alive: the other members.
     ///   - missingCount: former members that are dead.
     mutating func advance(alive: some Sequence<PeerIndex>, hasAlive: Bool, missingCount: Int, at now: Now) -> [Output] {
         transfer.measure(at: now.instant)
         var outputs: [Output] = []
         let isReceived = alive.allSatisfy { transfer.isOwnedReceived(from: $0) }
-        // With two of three replicas elsewhere nobody here may know what was acknowledged, also where this node has decided before: both may
-        // have died before any other node received it.
+        // With two of three replicas missing, no node here may have an acknowledged change, even if this node has decided before.
+        //
+        // Both may have died before any other node received it.
         let isMissingMuch = missingCount >= PresenceCore.Ring.replicasMax - 1
         if isMissingMuch { outputs.append(.listsMayLackEntries) } else if isReceived { outputs.append(.listsAreComplete) }
         if isReceived, acquiringCount > 0, mayActivate(hasAlive: hasAlive), isFinished || !isMissingMuch {
@@ -293,8 +299,10 @@ struct Ownership {
         return outputs
     }
 
-    /// Not a process that has just begun and does not know yet whether there are others. Nor one whose only others are gone again before it
-    /// has received what they hold: members that it has not met yet may have that.
+    /// Whether this node may activate its slots.
+    ///
+    /// A process that has just started may not, because it does not know yet whether there are others. If its only peers are gone again
+    /// without having sent their rows, it may not either: members that it has not met may have them.
     private func mayActivate(hasAlive: Bool) -> Bool { start != .joining || hasAlive }
 
     private var isFinished: Bool { start == .finished }
@@ -309,8 +317,10 @@ struct Ownership {
 
     // MARK: Preparing
 
-    /// Whether the present ring is at rest: all that keep anything by it are alive, have said that they have it, and have not changed already.
-    /// Then nobody decides by an older ring, and all follow the first one that changes.
+    /// Whether the present ring is at rest.
+    ///
+    /// All nodes that keep a slot by it are alive, have completed it, and have not changed yet. Then no node decides by an older ring, and
+    /// all follow the first one that changes.
     private func canPrepare(_ next: Placement, peersCount: Int, isAlive: (PeerIndex) -> Bool) -> Bool {
         guard settings.preparationTimeout > .zero, demotion == .none, acquiringCount == 0, transfer.isComplete, peersCount > 1 else {
             return false
@@ -326,8 +336,10 @@ struct Ownership {
         ring = RingState(awaitedID: ring.awaitedID, preparation)
     }
 
-    /// Takes part where others still prepare the present ring: this node could not wait for it, because it has just begun. Meanwhile others may
-    /// decide about its slots, also if this node has used another ring in between.
+    /// Takes part in a preparation of the present ring that others have not finished.
+    ///
+    /// This node has just started and could not wait for it. Others may decide about its slots meanwhile, even if this node has used
+    /// another ring in between.
     mutating func joinPreparation(peers: some Sequence<PeerIndex>, at now: Now) -> Output? {
         let id = placement.preparedID
         guard ring.preparation == nil,
@@ -339,21 +351,21 @@ struct Ownership {
         return .offerPrepared
     }
 
-    /// A peer that keeps something by the present ring has changed to the next one already: this node changes as soon as it has handled
-    /// what it has received.
+    /// Records that a peer of the present ring has changed to the next one. This node changes as soon as it has handled the received
+    /// messages.
     mutating func changed(_ peer: PeerIndex, to id: UInt64, at now: Now) {
         guard case .preparing(var preparation) = ring, preparation.placement.id == id, placement.members.contains(peer) else { return }
         preparation.deadline = now.instant
         ring = .preparing(preparation)
     }
 
-    /// Says that this node is prepared when it has received all, and changes when all are prepared.
+    /// Announces that this node is prepared when it has received all rows, and changes when all nodes are prepared.
     mutating func advancePreparation(alive: some Sequence<PeerIndex>, at now: Now) -> [Output] {
         guard let preparation = ring.preparation else { return [] }
         var outputs: [Output] = []
         if alive.allSatisfy({ prefetch.isReceived(from: $0) }) { completePrefetch(&outputs) }
         let isPrepared = prefetch.isComplete && alive.allSatisfy { prefetch.isComplete(at: $0) }
-        // One that has changed already still takes part: others wait for it.
+        // A peer that has changed already still takes part, because others wait for it.
         let cannotWait = demotion > .none && ring.awaitedID == preparation.placement.id
         guard isPrepared || cannotWait || now.instant >= preparation.deadline else { return outputs }
         completePrefetch(&outputs)
@@ -366,7 +378,7 @@ struct Ownership {
         return outputs
     }
 
-    /// The others need not wait for this node.
+    /// Releases the others from waiting for this node.
     private mutating func completePrefetch(_ outputs: inout [Output]) {
         guard !prefetch.isComplete else { return }
         prefetch.complete()
@@ -375,10 +387,10 @@ struct Ownership {
 
     // MARK: Transfers
 
-    /// Which of the two transfers is meant: by the present ring, or by the one that is prepared.
+    /// Names one of the two transfers: by the present ring, or by the prepared one.
     enum Transfer { case present, prepared }
 
-    /// The transfer that a ring ID of a message names: those of rings that are prepared are odd.
+    /// The transfer that the ring ID of a message names. IDs of prepared rings are odd.
     static func transfer(of ring: UInt64) -> Transfer { ring & 1 == 0 ? .present : .prepared }
 
     /// Changes one of the transfers.
@@ -389,14 +401,15 @@ struct Ownership {
         }
     }
 
-    /// A peer is gone or was restarted: what it has said is void.
+    /// Drops the offers of a peer that is gone or was restarted.
     mutating func lose(_ peer: PeerIndex) {
         transfer.lose(peer)
         prefetch.lose(peer)
     }
 
-    /// The ring by which a peer is offered what it is to keep of the prepared one, also where this node has changed and the peer has not; nil
-    /// for none.
+    /// The ring by which this node offers a peer the slots of a preparation; nil for none.
+    ///
+    /// It stays after this node has changed, until the peer has too.
     func preparedPlacement(for peer: PeerIndex) -> Placement? {
         let isAwaited = placement.preparedID == prefetch.ring && !transfer.isComplete(at: peer)
         return ring.preparation?.placement ?? (isAwaited ? placement : nil)
@@ -407,12 +420,12 @@ struct Ownership {
         transfer.awaits(slot, from: peer) || prefetch.awaits(slot, from: peer)
     }
 
-    /// Whether anything was requested from a peer that has not come.
+    /// Whether a peer has still to send requested rows.
     func awaits(_ peer: PeerIndex) -> Bool { transfer.awaits(peer) || prefetch.awaits(peer) }
 
     // MARK: Checking
 
-    /// Traps when a state is one that cannot be: for the simulation and the tests.
+    /// Stops the process at a state that cannot occur. For simulations and tests.
     func checkInvariants() {
         let owned = placement.isOwn
         precondition(transfer.activeSlots.isSubset(of: owned), "a slot is active that another node owns")
@@ -431,6 +444,6 @@ struct Ownership {
 }
 
 extension Placement {
-    /// The ID under which this ring is prepared: those of rings that hold are even.
+    /// The ID under which this ring is prepared. IDs of rings that hold are even.
     var preparedID: UInt64 { id | 1 }
 }

@@ -1,16 +1,18 @@
 /// Arithmetic that gives the same bits on every platform.
 enum FixedPoint {
-    /// 1 as a result of ``negativeLog2(_:)``: 41 bits behind the point, so that the largest, 64, takes 47 bits.
+    /// The number 1 as a result of ``negativeLog2(_:)``, with 41 bits behind the point. The largest result, 64, takes 47 bits.
     static let one: UInt64 = 1 << 41
 
-    /// 1 − log2(1 + index / 4096), by repeated squaring; the last is 0.
+    /// The values of 1 − log2(1 + index / 4096), by repeated squaring. The last is 0.
     static let table: [UInt64] = (0..<4096).map { squaredNegativeLog2(UInt64(4096 + $0) << 51) } + [0]
 
-    /// −log2(hash / 2⁶⁴), at most 64; within 2⁻²⁶ of the truth, which is the curve between two entries of the table, and never rising.
+    /// −log2(hash / 2⁶⁴), at most 64.
+    ///
+    /// It interpolates between two entries of the table, so it never rises, and its error is below 2⁻²⁶.
     @inline(__always)
     static func negativeLog2(_ hash: UInt64) -> UInt64 { table.withUnsafeBufferPointer { negativeLog2(hash, by: $0) } }
 
-    /// - Parameter table: ``table``, looked up once for many.
+    /// - Parameter table: ``table``, which a caller reads once for many hashes.
     @inline(__always)
     static func negativeLog2(_ hash: UInt64, by table: UnsafeBufferPointer<UInt64>) -> UInt64 {
         let hash = hash | 1
@@ -40,7 +42,7 @@ enum FixedPoint {
         return one - logarithm
     }
 
-    /// The root, rounded down, bit by bit.
+    /// The square root, rounded down, computed bit by bit.
     static func squareRoot(_ value: UInt64) -> UInt64 {
         var root: UInt64 = 0
         for bit in (0..<32).reversed() {

@@ -2,26 +2,29 @@ import PresenceWire
 
 /// The order in which each slot prefers the nodes: a rendezvous hash, whose scores are costs here (the lowest is the best).
 ///
-/// A cost is −log2(u) / weight with u in (0, 1] as good as random, so that a node comes first in a share of slots that is in proportion
-/// to its weight (Schindelhauer and Schomaker, "Weighted distributed hash tables", 2005). It is a pure function of slot and node: who
-/// else is there only decides who comes between.
+/// A cost is −log2(u) / weight with a pseudorandom u in (0, 1]. A node comes first in a share of slots proportional to its weight
+/// (Schindelhauer and Schomaker, "Weighted distributed hash tables", 2005). The cost depends only on slot and node. Other nodes decide only
+/// which nodes come between.
 ///
-/// Only the best few nodes of each slot are listed, found from the nodes' side (``NodePreferences``): the work hardly grows with them.
+/// Only the best few nodes of each slot are listed. Each node finds its slots itself (``NodePreferences``), so the work hardly grows with
+/// the number of nodes.
 struct Preferences {
-    /// Nodes listed per slot on average. Three are needed at least, of a number that is about Poisson distributed: at 12, one
-    /// slot in 2,000 needs more (measured with 100 and with 1,000 nodes), which costs it one look at every node.
+    /// Nodes listed per slot on average.
+    ///
+    /// At least three are needed of a number that is about Poisson distributed. At 12, one slot in 2,000 needs more (measured with 100 and
+    /// with 1,000 nodes), and reads every node once.
     private static let listedCount = 12
 
-    /// One node in the list of one slot: its cost in the upper 48 bits, its index in the lower 16, so that entries compare by cost.
+    /// One node in the list of one slot: its cost in the upper 48 bits, its index in the lower 16. Entries compare by cost.
     typealias Entry = UInt64
 
     private let nodes: [NodePreferences]
-    /// The lists, slot by slot: a list is complete up to some cost, and sorted as far as it was asked for.
+    /// The lists, slot by slot. A list is complete up to some cost, and sorted as far as it was read.
     private var entries: [Entry] = []
     private var begins: [Int] = []
     private var ends: [Int] = []
     private var sortedCounts: [UInt16] = []
-    /// Few nodes are all listed, and sorted: so many for each slot. Otherwise 0.
+    /// The entries of each slot if all nodes are listed and sorted, because they are few; otherwise 0.
     private let wholeCount: Int
 
     init(_ ids: [NodeID], weights: [UInt64]) {
@@ -46,7 +49,7 @@ struct Preferences {
         fill(slots, ranksCounts, costMax)
     }
 
-    /// For each slot all nodes in its order.
+    /// All nodes of each slot, in the slot's order.
     private static func allEntries(of nodes: [NodePreferences]) -> [Entry] {
         let functions = nodes.flatMap(\.functions)
         let scales = nodes.map { (seed: $0.seed, weightInverse: $0.weightInverse) }
@@ -91,9 +94,9 @@ struct Preferences {
         }
     }
 
-    /// A cost up to which lists have ``listedCount`` entries on average, and how many ranks of each node may cost no more.
+    /// A cost up to which lists have ``listedCount`` entries on average, and the number of ranks of each node that may cost no more.
     private static func depth(_ nodes: [NodePreferences], weightsTotal: UInt64) -> (costMax: UInt64, ranksCounts: [Int]) {
-        // Right if no node has much of the total, as −log2(1 − x) ≈ 1.44 x for a small x; otherwise the first of a few steps.
+        // Right if no node has much of the total, as −log2(1 − x) ≈ 1.44 x for a small x. Otherwise it is the first of a few steps.
         var costMax = FixedPoint.one * UInt64(listedCount) / weightsTotal * 23 / 16
         while true {
             let ranksCounts = nodes.map { $0.ranksCount(upTo: costMax) }
@@ -102,10 +105,10 @@ struct Preferences {
         }
     }
 
-    /// The member that an entry is about.
+    /// The member of an entry.
     static func member(_ entry: Entry) -> Int { Int(entry & 0xFFFF) }
 
-    /// What it costs the slot.
+    /// The cost of an entry.
     static func cost(_ entry: Entry) -> UInt64 { entry >> 16 }
 
     /// The node at `position` in the order of a slot; `position` is less than the number of nodes.
@@ -133,7 +136,7 @@ struct Preferences {
         }
     }
 
-    /// Replaces the list of a slot by one of all nodes; it begins as the old one did.
+    /// Replaces the list of a slot by one of all nodes. It starts as the old one did.
     private mutating func listAll(for slot: Int) {
         begins[slot] = entries.count
         nodes.withUnsafeBufferPointer { nodes in
@@ -146,12 +149,13 @@ struct Preferences {
     }
 }
 
-/// What one node costs each slot.
+/// The cost of one node for each slot.
 ///
-/// Where plain rendezvous hashing draws u at random for each slot, a node here *ranks* the slots, in an order as good as random, and u
-/// falls evenly with the rank. Each pair still is as good as random, but the number of slots for which u lies in some range hardly is.
-/// By calculation that halves the variance of the number that a node owns (of 65 out of 65,536: from 65 to 33), and a node can list the
-/// slots that it costs least without a look at the others.
+/// Plain rendezvous hashing draws u at random for each slot. Here a node *ranks* the slots in a pseudorandom order, and u falls evenly with
+/// the rank. Each pair is still as good as random, but the number of slots with u in some range hardly varies.
+///
+/// By calculation that halves the variance of the number that a node owns (of 65 out of 65,536: from 65 to 33). A node can also list its
+/// cheapest slots without reading the others.
 struct NodePreferences {
     fileprivate let seed: UInt64
     fileprivate let weightInverse: UInt64
@@ -172,9 +176,10 @@ struct NodePreferences {
         }
     }
 
-    /// Appends the slots of the ranks from 0 on, in this order: a Feistel network of four rounds turns a rank into a slot.
+    /// Appends the slots of the ranks from 0 on, in this order.
     ///
-    /// Four rounds of random functions are a permutation that is as good as random (Luby and Rackoff, 1988).
+    /// A Feistel network of four rounds turns a rank into a slot. Four rounds of random functions are a permutation that is as good as
+    /// random (Luby and Rackoff, 1988).
     func appendSlots(ofRanksBelow ranksCount: Int, to slots: inout [UInt16]) {
         functions.withUnsafeBufferPointer { functions in
             for rank in 0..<ranksCount {
@@ -186,7 +191,7 @@ struct NodePreferences {
         }
     }
 
-    /// The rank of a slot: the same network backwards.
+    /// The rank of a slot, by the same network backwards.
     func rank(of slot: Int) -> Int { functions.withUnsafeBufferPointer { Self.rank(of: slot, functions: $0, from: 0) } }
 
     @inline(__always)
@@ -212,7 +217,7 @@ struct NodePreferences {
     @inline(__always)
     private func cost(_ hash: UInt64) -> UInt64 { FixedPoint.negativeLog2(hash).multipliedFullWidth(by: weightInverse).high }
 
-    /// How many ranks can cost `costMax` at most.
+    /// The number of ranks that cost at most `costMax`.
     func ranksCount(upTo costMax: UInt64) -> Int {
         var low = 0
         var high = Ring.slotsCount

@@ -1,21 +1,22 @@
 import HeapModule
 import PresenceWire
 
-/// Which nodes hold each slot: a pure function of the members and their weights, so the same on every node with the same view.
+/// The nodes that hold each slot. It is a pure function of the members and their weights, so nodes with the same members agree.
 ///
-/// Rendezvous hashing with a cap on each node's load, solved by deferred acceptance (Gale and Shapley, 1962): every slot proposes to
-/// nodes in the order of their ``Preferences``; a node over its cap lets the slot that it likes least go on to the next. The result does
-/// not depend on the order of proposals, so neither on that of the members.
+/// The ring is rendezvous hashing with a cap on each node's load, solved by deferred acceptance (Gale and Shapley, 1962). Every slot
+/// proposes to nodes in the order of its ``Preferences``. A node over its cap passes on the slots that it likes least.
+///
+/// The result depends neither on the order of proposals nor on that of the members (<doc:SlotRing>).
 public struct Ring: Sendable {
-    /// Slots; a user's is the top 16 bits of its hash.
+    /// The number of slots. A user's slot is the top 16 bits of its hash.
     public static let slotsCount = 65_536
-    /// Nodes that hold a slot: its owner and two more (durable once two of three have it).
+    /// The nodes that hold a slot: its owner and two more. A change is durable once two of the three have it.
     public static let replicasMax = 3
 
-    /// A node with its share.
+    /// A node and its weight.
     public struct Member: Hashable, Sendable {
         public var id: NodeID
-        /// Its share of the slots, relative to the others'; 1–1000, others count as the nearest of these.
+        /// The node's share of the slots, relative to the others'; 1–1000. Other values count as the nearest of these.
         public var weight: Int
 
         public init(id: NodeID, weight: Int = 100) {
@@ -26,11 +27,11 @@ public struct Ring: Sendable {
 
     /// The nodes, by ID.
     public let members: [Member]
-    /// Replicas of each slot: ``replicasMax``, or all members where they are fewer.
+    /// The replicas of each slot: ``replicasMax``, or all members if they are fewer.
     public let replicasCount: Int
-    /// For each slot ``replicasCount`` indices into ``members``, its owner first.
+    /// For each slot ``replicasCount`` indices into ``members``, the owner first.
     private let replicas: [UInt16]
-    /// The slots of each member, while these are few: every node of a cluster asks for its own whenever the members change.
+    /// The slots of each member, if the members are few. Every node reads its own whenever the members change.
     private let ownedSlots: [SlotSet]
     private static let ownedSlotsMax = 16
 
@@ -56,21 +57,21 @@ public struct Ring: Sendable {
     @inline(__always)
     public func owner(of slot: Slot) -> Int? { replica(0, of: slot) }
 
-    /// The node of this rank among those that hold a slot, as an index into ``members``; nil from ``replicasCount`` on.
+    /// The replica of this rank, as an index into ``members``; nil from ``replicasCount`` on.
     ///
-    /// Rank 0 is the owner. Rank 1 is the node that owns the slot once the owner is gone: measured with equal weights, in all slots of 3 or
-    /// 10 nodes, in 99.9 % with 100 and in 99.8 % with 1,000.
+    /// Rank 0 is the owner. Rank 1 owns the slot once the owner is gone. With equal weights that holds in all slots of 3 or 10 nodes, in
+    /// 99.9 % with 100 and in 99.8 % with 1,000 (measured).
     @inline(__always)
     public func replica(_ rank: Int, of slot: Slot) -> Int? {
         rank < replicasCount ? Int(replicas[Int(slot) * replicasCount + rank]) : nil
     }
 
-    /// Whether this member, an index into ``members``, holds the slot, as its owner or as another replica.
+    /// Whether this member, an index into ``members``, is a replica of the slot.
     public func isReplica(_ member: Int, of slot: Slot) -> Bool {
         (0..<replicasCount).contains { replicas[Int(slot) * replicasCount + $0] == member }
     }
 
-    /// The slots that this member, an index into ``members``, owns; without members all slots.
+    /// The slots that this member, an index into ``members``, owns; all slots without members.
     func isOwned(by member: Int?) -> SlotSet {
         guard !members.isEmpty else { return .all }
         guard let member else { return SlotSet() }
@@ -79,7 +80,7 @@ public struct Ring: Sendable {
         return replicas.withUnsafeBufferPointer { replicas in SlotSet { replicas[$0 &* count] == member } }
     }
 
-    /// How many slots each member owns.
+    /// The number of slots that each member owns.
     public var slotsCounts: [Int] {
         var counts = Array(repeating: 0, count: members.count)
         let count = replicasCount
@@ -93,9 +94,11 @@ public struct Ring: Sendable {
 
     /// The most slots that a node may own whose fair share of them is `weight` of `weightsTotal`.
     ///
-    /// The fair share f and 5 % or 0.89 √f more, whichever is more (from f = 317 down the latter: 11 % at 65), rounded down, never below f.
+    /// It is the fair share f and 5 % or 0.89 √f more, whichever is more, rounded down, never below f. From f = 317 down the latter is
+    /// more: 11 % at 65.
+    ///
     /// A tighter cap moves more at a change: a node at its cap that loses a slot to a newcomer takes back another. Without a cap the number
-    /// would deviate by about 0.71 √f, so few nodes are at it: measured, 5 % of 100 and 16 % of 1,000.
+    /// would deviate by about 0.71 √f, so few nodes reach it: measured, 5 % of 100 and 16 % of 1,000.
     static func cap(weight: UInt64, weightsTotal: UInt64) -> Int {
         let fair = UInt64(slotsCount) * weight << 16 / weightsTotal  // 16 bits behind the point, as in all three.
         let slack = max(fair / 20, FixedPoint.squareRoot(fair << 16) * 89 / 100)
@@ -104,17 +107,17 @@ public struct Ring: Sendable {
     }
 }
 
-/// Deferred acceptance at work: who has accepted which slots so far.
+/// The state of the deferred acceptance: the slots that each member has accepted.
 private struct SlotPlacement {
     private var preferences: Preferences
     /// The member that holds each slot now.
     private var holders: [UInt16] = []
-    /// How many members have refused each slot: its position in its list.
+    /// The number of members that have refused each slot: its position in its list.
     private var positions: [UInt16] = Array(repeating: 0, count: Ring.slotsCount)
-    /// How many slots each member may hold, and how many it does.
+    /// The number of slots that each member may hold, and that it holds.
     private let countsMax: [Int]
     private var counts: [Int]
-    /// The slots of each member that has refused one, each as its cost and its number. Few members get that far; the others need no order.
+    /// The slots of each member that has refused one, each as its cost and its number. Few members refuse; the others need no order.
     private var ordered: [Heap<UInt64>]
 
     init(_ members: [Ring.Member]) {
@@ -126,18 +129,19 @@ private struct SlotPlacement {
         ordered = weights.map { _ in [] }
     }
 
-    /// Finds the owner of every slot. Ends, because the caps add up to all slots at least.
+    /// Finds the owner of every slot. It ends, because the caps add up to at least all slots.
     ///
-    /// All slots propose at once to the member that they like best; whom too many like refuses the dearest, which go on one by one.
+    /// All slots propose at once to the member that they prefer. A member with too many refuses the most expensive ones, which propose one
+    /// by one.
     mutating func settle() {
         holders = (0..<Ring.slotsCount).map { UInt16(Preferences.member(preferences.choice(0, of: $0))) }
         for holder in holders { counts[Int(holder)] += 1 }
         for refused in refuse() { propose(refused) }
     }
 
-    /// Each member that holds too much keeps the slots that cost it least.
+    /// Has each member with too many slots keep the cheapest.
     ///
-    /// - Returns: the others, by their numbers.
+    /// - Returns: the refused slots.
     private mutating func refuse() -> [Int] {
         let isOver = zip(counts, countsMax).map { $0 > $1 }
         guard isOver.contains(true) else { return [] }
@@ -153,7 +157,7 @@ private struct SlotPlacement {
         return refused.sorted()
     }
 
-    /// A slot that was refused proposes to the next, and so does whom it displaces.
+    /// Has a refused slot propose to its next member, and then the slot that it displaces.
     private mutating func propose(_ first: Int) {
         var slot = first
         while true {
@@ -173,16 +177,18 @@ private struct SlotPlacement {
         }
     }
 
-    /// What a slot costs its holder, and its number.
+    /// The cost of a slot for its holder, and its number.
     private mutating func entry(_ slot: Int) -> UInt64 {
         Preferences.cost(preferences.choice(Int(positions[slot]), of: slot)) << 16 | UInt64(slot)
     }
 
     private static func slot(_ entry: UInt64) -> Int { Int(entry & 0xFFFF) }
 
-    /// Slot by slot the owner; the next that would accept the slot, as far as can be told from what each accepts now; and of the others
-    /// those that the slot likes best, whether they would or not, because that changes least with the members: as measured with
-    /// 1,000, a leave makes 1.05 copies for each that the leaver held, but 1.6 if the third has to accept the slot, too.
+    /// The replicas of each slot.
+    ///
+    /// The second replica is the next member that would accept the slot, judged by its current slots. The third is the member that the slot
+    /// likes best of the rest, whether or not it would accept. That changes least with the members: measured with 1,000, a leave makes 1.05
+    /// copies for each that the leaver held. It would make 1.6 if the third had to accept the slot.
     mutating func replicas(count: Int) -> [UInt16] {
         let costsMax = ordered.map { $0.max.map { $0 >> 16 } ?? .max }
         return [UInt16](unsafeUninitializedCapacity: count * Ring.slotsCount) { replicas, initializedCount in

@@ -1,21 +1,21 @@
 import PresenceWire
 
-/// Some of the ``Ring/slotsCount`` slots, a bit each: 8 KB, so that a change of the ring touches little memory.
+/// A set of the ``Ring/slotsCount`` slots. A bit each, 8 KB in total, so that a change of the ring touches little memory.
 struct SlotSet: Equatable, Sendable {
     private static let wordsCount = Ring.slotsCount / UInt64.bitWidth
     private var words: [UInt64]
 
-    /// Nothing.
+    /// Makes an empty set.
     init() { words = Array(repeating: 0, count: Self.wordsCount) }
 
-    /// Every slot.
+    /// The set of all slots.
     static let all: SlotSet = {
         var set = SlotSet()
         set.words = Array(repeating: .max, count: wordsCount)
         return set
     }()
 
-    /// The slots for which `isMember` holds.
+    /// Makes the set of the slots for which `isMember` holds.
     init(where isMember: (Int) -> Bool) {
         words = [UInt64](unsafeUninitializedCapacity: Self.wordsCount) { words, count in
             for word in 0..<Self.wordsCount {
@@ -27,7 +27,7 @@ struct SlotSet: Equatable, Sendable {
         }
     }
 
-    /// All slots, each in one of `count` sets, the one that `part` says.
+    /// All slots in `count` sets: `part` gives the set of each.
     static func partition(count: Int, by part: (Int) -> Int) -> [SlotSet] {
         var words = [UInt64](repeating: 0, count: count * wordsCount)
         for slot in 0..<Ring.slotsCount {
@@ -61,6 +61,6 @@ struct SlotSet: Equatable, Sendable {
 
     func isSubset(of other: SlotSet) -> Bool { words.indices.allSatisfy { words[$0] & ~other.words[$0] == 0 } }
 
-    /// Keeps only what is in `other` too.
+    /// Keeps only the slots that are in `other` too.
     mutating func formIntersection(_ other: SlotSet) { for word in words.indices { words[word] &= other.words[word] } }
 }

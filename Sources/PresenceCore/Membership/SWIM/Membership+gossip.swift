@@ -1,8 +1,8 @@
 import PresenceWire
 
-/// How rumours travel: with every message, by gossip while there is something to tell, and in full now and then.
+/// The spread of membership updates: with every message, by gossip while there are new ones, and in full from time to time.
 extension Membership {
-    /// Another node has sent this on its link.
+    /// Receives a message from another node's link.
     public mutating func receive(_ message: MembershipMessage, from sender: NodeID, at now: Now) {
         var isFromPage = false
         if case .page = message.kind { isFromPage = true }
@@ -11,13 +11,13 @@ extension Membership {
             let hearing = hear(rumour, isFromPage: isFromPage, at: now)
             if hearing == .stale, let place = places[rumour.member.id] { outdated.append(place) }
         }
-        // What was told of this node for as long as rumours are told may have been lost on every link to the one that does not know it.
+        // This node's update may have been lost in every retransmission to the sender, which does not know it.
         var isProbe = false
         if case .probe = message.kind { isProbe = true }
         if !isProbe, outdated.contains(Self.ownPlace) { send(.gossip, to: sender, first: [Self.ownPlace]) }
         switch message.kind {
         case .probe(let sequence):
-            // Whom we doubt is told so; and an old rumour is answered with what is known instead, a death as a suspicion only (see `hear`).
+            // A suspect learns that it is one. An outdated update is answered with the newer one, a death only as a suspicion (see `hear`).
             if let place = places[sender], isDoubted(place) { outdated.insert(place, at: 0) }
             send(.ack(sequence), to: sender, first: outdated, isDeathCertain: false)
         case .ack(let sequence): receiveAck(sequence, from: sender)
@@ -34,14 +34,17 @@ extension Membership {
         return state != .alive
     }
 
-    /// Sends with as many rumours as fit; a suspect is told first that it is one (Lifeguard's buddy system, §IV.C).
+    /// Sends a message with as many updates as fit. A suspect first learns that it is one (Lifeguard's buddy system, §IV.C).
     mutating func sendToMember(_ kind: MembershipMessage.Kind, at place: Int) {
         send(kind, to: table[place].card.id, first: isDoubted(place) ? [place] : [])
     }
 
+    /// Sends a message with as many updates as fit.
+    ///
     /// - Parameters:
-    ///   - first: the members whose news comes before all other, and does not count as told.
-    ///   - isDeathCertain: whether the deaths among these are told as such, or only as suspicions.
+    ///
+    ///   - first: the members whose updates come first, without counting as a retransmission.
+    ///   - isDeathCertain: whether deaths among these are sent as such, or only as suspicions.
     mutating func send(_ kind: MembershipMessage.Kind, to id: NodeID, first: [Int] = [], isDeathCertain: Bool = true) {
         var rumours: [Rumour] = []
         var bytesLeft = settings.rumourBytesMax
@@ -74,12 +77,12 @@ extension Membership {
         for place in randomLive(settings.gossipFanOut) where queue.count > 0 { sendToMember(.gossip, at: place) }
     }
 
-    /// Tells something to some members at once.
+    /// Sends a member's update to some members at once.
     mutating func announce(_ place: Int, to count: Int) {
         for receiver in randomLive(count, except: place) { send(.gossip, to: table[receiver].card.id, first: [place]) }
     }
 
-    /// Different live members in random order: `count`, or all there are.
+    /// Different live members in random order: `count`, or all if there are fewer.
     mutating func randomLive(_ count: Int, except: Int = -1) -> [Int] {
         var chosen: [Int] = []
         let available = live.count - (except > 0 && table[except].livePlace >= 0 ? 1 : 0)
@@ -103,7 +106,7 @@ extension Membership {
         send(.digest(digest), to: table[place].card.id)
     }
 
-    /// Everything that is known, this node first; only the last page may ask for an answer.
+    /// Sends all updates, this node's first. Only the last page may ask for an answer.
     private mutating func sendPages(to id: NodeID, wantsAnswer: Bool) {
         var page: [Rumour] = []
         var bytesLeft = settings.pageBytesMax
@@ -120,7 +123,7 @@ extension Membership {
         effects.append(.send(MembershipMessage(.page(wantsAnswer: wantsAnswer), rumours: page), to: id))
     }
 
-    /// Tries one of the dead, or a contact point that never answered: the other half of a split is found again this way.
+    /// Tries to connect to one of the dead, or to a contact point that never answered. So the two sides of a split find each other again.
     mutating func reconnect(at now: Now) {
         nextReconnectAt = now.instant + settings.reconnectInterval
         guard table[Self.ownPlace].state != .left else { return }

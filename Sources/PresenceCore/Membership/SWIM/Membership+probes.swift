@@ -1,34 +1,35 @@
 import PresenceWire
 
-/// A question that a member has not answered yet.
+/// A probe that a member has not answered yet.
 struct Probe {
     let place: Int
     let sequence: UInt64
     let startedAt: Instant
-    /// When others are asked; far in the future once they are.
+    /// The time at which other members probe; far in the future once they do.
     var indirectAt: Instant
     var deadline: Instant
     var nacksExpected = 0
     var nacked: [NodeID] = []
 }
 
-/// A question asked in another node's place.
+/// An indirect probe that this node carries out for another node.
 struct Relay {
     let place: Int
     let sequence: UInt64
     let origin: NodeID
     let originSequence: UInt64
-    /// When the origin is told that we are well though the target is silent; far in the future once it is.
+    /// The time of the nack to the origin, which says that this node is well though the target is silent; far in the future once it is
+    /// sent.
     var nackAt: Instant
     var deadline: Instant
 }
 
-/// Probing (SWIM §3.1, §4.3) with Lifeguard's LHA-Probe (§IV.A): whose probes fail all the time doubts itself.
+/// Probing (SWIM §3.1, §4.3) with Lifeguard's LHA-Probe (§IV.A): a node whose probes keep failing doubts its own health.
 extension Membership {
-    /// Indirect probes under way for others, at most; more are not carried out.
+    /// Most indirect probes under way for other nodes. Further ones are not carried out.
     static let relaysMax = 1_024
 
-    /// Local health + 1, if it counts.
+    /// Local health + 1, if local health is on.
     private var patience: Int { settings.isLocalHealthOn ? localHealth + 1 : 1 }
 
     mutating func worsenHealth(by amount: Int) { localHealth = min(settings.localHealthMax, localHealth + amount) }
@@ -37,7 +38,10 @@ extension Membership {
 
     // MARK: Time
 
-    /// A late tick means that this node slept: what it waited for may lie unread at its door, so everybody gets that time again.
+    /// Extends the deadlines after a late tick.
+    ///
+    /// A late tick means that this process was paused. Replies may be waiting in socket buffers, so every deadline is extended by the
+    /// pause.
     mutating func noticeSleep(at now: Now) {
         guard let last = lastTick else { return start(at: now) }
         lastTick = now.instant
@@ -53,7 +57,7 @@ extension Membership {
         for index in suspicions.indices { suspicions[index].deadline = max(suspicions[index].deadline + gap, earliest) }
     }
 
-    /// Nothing is in step with other nodes: every first time is drawn.
+    /// Draws the first time of every periodic task, so that nodes do not act in step.
     private mutating func start(at now: Now) {
         lastTick = now.instant
         nextProbeAt = now.instant + draw(settings.probeInterval)
@@ -88,7 +92,7 @@ extension Membership {
         roundPosition = 0
     }
 
-    /// Probes a member now, and through others at the same time: the way to it may be what is broken.
+    /// Probes a member now, and through others at the same time, because only the direct path may be broken.
     mutating func probeUrgently(_ place: Int, at now: Now) {
         if let index = probes.firstIndex(where: { $0.place == place }) {
             probes[index].indirectAt = min(probes[index].indirectAt, now.instant)
@@ -109,7 +113,7 @@ extension Membership {
         sendToMember(.probe(sequence), at: place)
     }
 
-    /// Asks others about the silent, and suspects who has had all its time.
+    /// Has others probe members that have not answered, and suspects members whose time is up.
     mutating func endProbes(at now: Now) {
         guard probes.contains(where: { min($0.indirectAt, $0.deadline) <= now.instant }) else { return }
         probes.removeAll { table[$0.place].livePlace < 0 }
@@ -118,7 +122,7 @@ extension Membership {
         probes.removeAll { $0.deadline <= now.instant }
         for probe in failed where table[probe.place].heardAt <= probe.startedAt {
             counters.probesFailed += 1
-            // With k nacks expected, only missing ones are held against ourselves.
+            // If nacks are expected, only missing ones count against this node's health.
             if settings.isLocalHealthOn { worsenHealth(by: probe.nacksExpected > 0 ? probe.nacksExpected - probe.nacked.count : 1) }
             accuse(probe.place, at: now)
         }
@@ -132,7 +136,7 @@ extension Membership {
         for place in asked { sendToMember(.indirectProbe(probe.sequence, target: table[probe.place].card.id), at: place) }
     }
 
-    /// An answer to a probe of ours, or to one that we carry out for another node.
+    /// Receives the answer to a probe of this node, or to one that it carries out for another node.
     mutating func receiveAck(_ sequence: UInt64, from sender: NodeID) {
         if let index = probes.firstIndex(where: { $0.sequence == sequence }) {
             probes.remove(at: index)
@@ -152,7 +156,7 @@ extension Membership {
 
     // MARK: Probes for others
 
-    /// Carries out a probe for `origin`, and says after 80 % of the time if there was no answer (Lifeguard §IV.A).
+    /// Carries out a probe for `origin`, and sends a nack after 80 % of the time without an answer (Lifeguard §IV.A).
     mutating func relay(_ originSequence: UInt64, target: NodeID, for origin: NodeID, at now: Now) {
         if target == own.id { return send(.ack(originSequence), to: origin) }
         guard let place = places[target], table[place].state != nil, relays.count < Self.relaysMax else { return }

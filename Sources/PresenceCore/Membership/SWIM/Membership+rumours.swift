@@ -1,22 +1,21 @@
 import PresenceWire
 
-/// What becomes of a rumour.
+/// The handling of membership updates.
 extension Membership {
-    /// Whether a rumour told this node something.
+    /// The outcome of a received update.
     enum Hearing {
         case news
-        /// As known, or beyond belief.
+        /// The update is known, or not plausible.
         case nothing
-        /// We know better.
+        /// This node knows a newer update.
         case stale
     }
 
-    /// Takes in a rumour that came with a message.
+    /// Receives an update that came with a message.
     ///
-    /// - Parameter isFromPage: rumours of a full exchange may be old, and after a split they are: who is called dead there, but lives as
-    /// far as
-    ///   we know, is only suspected, so that it can refute before anybody drops it (as memberlist does). Nobody in particular accuses it: a
-    ///   thousand pages that repeat the news of one split are no independent confirmations.
+    /// - Parameter isFromPage: whether it is part of a full exchange. Such updates may be old, and after a split they are. A member that is
+    /// dead there but alive here is only suspected, so that it can refute before a node drops it (as memberlist does). The suspicion has no
+    /// suspecter: a thousand pages that repeat the news of one split are no independent confirmations.
     @discardableResult
     mutating func hear(_ rumour: Rumour, isFromPage: Bool = false, at now: Now) -> Hearing {
         if rumour.member.id == own.id { return hearOfOwn(rumour, at: now) }
@@ -39,8 +38,10 @@ extension Membership {
         return .nothing
     }
 
-    /// Only the living are worth knowing: who has forgotten a member that is gone must not learn of it again. One whose address is known, as
-    /// from this node's disk, may be missed here: that it has left is worth knowing too.
+    /// Receives an update about an unknown member.
+    ///
+    /// Only live members are added: a node that has removed a dead member must not learn of it again. If the address is known, as from this
+    /// node's disk, the member may count towards the quorum here. Then this node also needs to know that it has left.
     private mutating func hearOfStranger(_ rumour: Rumour, at now: Now) -> Hearing {
         let known = places[rumour.member.id]
         guard rumour.state.isLive || (rumour.state == .left && known != nil), isPlausible(rumour.incarnation, after: 0),
@@ -50,7 +51,7 @@ extension Membership {
         return .news
     }
 
-    /// Refutes whatever is said of this node that it has not said itself (SWIM §4.2).
+    /// Receives an update about this node, and refutes any that this node has not sent itself (SWIM §4.2).
     private mutating func hearOfOwn(_ rumour: Rumour, at now: Now) -> Hearing {
         let known = self.rumour(Self.ownPlace)
         if rumour.member.generation > own.generation {
@@ -60,7 +61,7 @@ extension Membership {
             return .nothing
         }
         guard rumour.isNewer(than: known) else {
-            // Its word against a suspicion may have passed the news of its death on the way: that is refuted before it is heard of.
+            // The refutation of a suspicion may have passed the news of the death on the way. The death is then refuted before it arrives.
             if rumour.state == .dead, rumour.incarnation < known.incarnation, rumour.member.generation == own.generation {
                 noteDeath(rumour)
             }
@@ -79,14 +80,14 @@ extension Membership {
         return .stale
     }
 
-    /// Others have gone on without this node. Each death counts once, however many repeat it.
+    /// Records that others have declared this node dead and gone on without it. Each death counts once, however many members repeat it.
     private mutating func noteDeath(_ rumour: Rumour) {
         guard rumour.incarnation >= deathsHeard else { return }
         deathsHeard = rumour.incarnation + 1
         effects.append(.wasMissed)
     }
 
-    /// Says something new about this node.
+    /// Publishes a new state of this node, with a higher incarnation.
     mutating func restate(_ state: MemberState, isDraining: Bool, at now: Now) {
         if table[Self.ownPlace].incarnation < .max { table[Self.ownPlace].incarnation += 1 }
         table[Self.ownPlace].state = state
@@ -96,10 +97,10 @@ extension Membership {
         nextGossipAt = min(nextGossipAt, now.instant)
     }
 
-    /// Takes over a newer rumour, and passes it on.
+    /// Stores a newer update, and passes it on.
     mutating func adopt(_ rumour: Rumour, at place: Int, _ now: Now) {
         let old = table[place]
-        // Who lives after all is told that it was taken for dead: it may never have heard of it.
+        // A live member that was declared dead may never have received that update. It needs to know.
         if old.state == .dead, rumour.state.isLive, rumour.member.generation == old.card.generation {
             table[place].deathRefuted = old.rumour
             effects.append(.send(MembershipMessage(.gossip, rumours: [old.rumour]), to: old.card.id))
@@ -121,7 +122,7 @@ extension Membership {
         if isOtherProcess, rumour.state.isLive { effects.append(.connect(table[place].card)) }
     }
 
-    /// All that is known of a member whose state is known.
+    /// The update of a member whose state is known.
     func rumour(_ place: Int) -> Rumour { table[place].rumour }
 
     mutating func isPlausible(_ card: Peer, at now: Now) -> Bool {

@@ -1,19 +1,19 @@
 import PresenceWire
 
-/// A member that did not answer somebody, and has until ``deadline`` to refute.
+/// The suspicion of a member that did not answer a probe. The member has until ``deadline`` to refute.
 struct Suspicion {
     let place: Int
-    /// Later, if it was heard of since.
+    /// The start of the suspicion, or the last message from the member if that is later.
     var startedAt: Instant
     var deadline: Instant
-    /// Who suspects it: at most one more than confirmations are wanted.
+    /// The members that suspect it: at most one more than the confirmations that count.
     var accusers: [NodeID]
     let confirmationsMax: Int
 }
 
-/// Suspicion with Lifeguard's LHA-Suspicion (§IV.B): patient while one node is alone with it, quick once others agree.
+/// Suspicion with Lifeguard's LHA-Suspicion (§IV.B): long while one node alone suspects the member, short once others agree.
 extension Membership {
-    /// A probe of ours failed.
+    /// Suspects a member after a failed probe of this node.
     mutating func accuse(_ place: Int, at now: Now) {
         switch table[place].state {
         case .alive:
@@ -26,10 +26,10 @@ extension Membership {
         }
     }
 
-    /// Starts the clock of a member that has just become suspect.
+    /// Starts the suspicion of a member.
     mutating func suspect(_ place: Int, by accuser: NodeID?, at now: Now) {
         counters.suspicions += 1
-        let others = live.count - 1  // Neither the member nor its first accuser; this node is not among `live`.
+        let others = live.count - 1  // Neither the member nor its first suspecter counts.
         let confirmations = settings.isSuspicionAdaptive ? max(0, min(settings.confirmationsMax, others)) : 0
         var suspicion = Suspicion(
             place: place, startedAt: now.instant, deadline: now.instant, accusers: accuser.map { [$0] } ?? [],
@@ -38,7 +38,7 @@ extension Membership {
         suspicions.append(suspicion)
     }
 
-    /// Another node says the same, independently.
+    /// Records that another node suspects the member independently.
     mutating func confirm(_ place: Int, by accuser: NodeID, at now: Now) {
         guard let index = suspicions.firstIndex(where: { $0.place == place }),
             suspicions[index].accusers.count <= suspicions[index].confirmationsMax, !suspicions[index].accusers.contains(accuser),
@@ -50,7 +50,7 @@ extension Membership {
         queue.insert(place)
     }
 
-    /// max(min, max − (max − min) · log(C + 1) / log(K + 1)) with C of K confirmations.
+    /// The timeout: max(min, max − (max − min) · log(C + 1) / log(K + 1)) with C of K confirmations.
     func suspicionTimeout(_ suspicion: Suspicion) -> Duration {
         let decades = Self.log2(UInt64(liveCount)) / Self.log2(10)
         let min = settings.suspicionMin + settings.suspicionPerDecade * decades
@@ -61,12 +61,12 @@ extension Membership {
         return max - (max - min) * shortened
     }
 
-    /// The same bits on every platform; exact at powers of two.
+    /// The binary logarithm: the same bits on every platform, exact at powers of two.
     static func log2(_ value: UInt64) -> Double {
         32 - Double(FixedPoint.negativeLog2(value << 32)) / Double(FixedPoint.one)
     }
 
-    /// ⌈log10(n + 1)⌉.
+    /// ⌈log10(n + 1)⌉ for n live members.
     var decadesRoundedUp: Int {
         var decades = 0
         var power = 1
@@ -80,19 +80,19 @@ extension Membership {
     mutating func endSuspicions(at now: Now) {
         guard suspicions.contains(where: { $0.deadline <= now.instant }) else { return }
         for index in suspicions.indices where suspicions[index].deadline <= now.instant {
-            // Whom we hear is not declared dead by us: its refutation is under way.
+            // A member that sends messages is not declared dead: its refutation is under way.
             suspicions[index].startedAt = max(suspicions[index].startedAt, table[suspicions[index].place].heardAt)
             suspicions[index].deadline = max(
                 suspicions[index].deadline, suspicions[index].startedAt + suspicionTimeout(suspicions[index]))
         }
         for place in suspicions.filter({ $0.deadline <= now.instant }).map(\.place) {
             declareDead(place, at: now)
-            // If it lives after all, it hears of it at once.
+            // If the member is alive after all, it learns of its death at once.
             send(.gossip, to: table[place].card.id, first: [place])
         }
     }
 
-    /// This node is sure.
+    /// Declares a member dead, because this node is sure.
     mutating func declareDead(_ place: Int, at now: Now) {
         counters.deathsDeclared += 1
         var rumour = rumour(place)

@@ -1,33 +1,33 @@
 import PresenceWire
 
-/// Who is known.
+/// The table of members.
 extension Membership {
-    /// This node's card.
+    /// This node.
     public var own: Peer { table[Self.ownPlace].card }
 
-    /// Whether this node gives its slots away.
+    /// Whether this node drains.
     public var isDraining: Bool { table[Self.ownPlace].isDraining }
 
-    /// All that are known, this node and the dead included, by ID.
+    /// The updates of all known members, this node and the dead included, by ID.
     public var members: [Rumour] {
         table.indices.filter { table[$0].state != nil }.map(rumour).sorted { $0.member.id < $1.member.id }
     }
 
-    /// The members that the ring is made of: alive or suspect and not draining, this node included, by ID.
+    /// The members of the ring: alive or suspect and not draining, this node included, by ID.
     public var ringMembers: [Peer] {
         table.filter { $0.state?.isLive == true && !$0.isDraining }.map(\.card).sorted { $0.id < $1.id }
     }
 
-    /// The newest about a member; nil for one that is not known, or only by address.
+    /// The newest update about a member; nil if it is unknown, or known only by address.
     public func rumour(about id: NodeID) -> Rumour? {
         guard let place = places[id], table[place].state != nil else { return nil }
         return rumour(place)
     }
 
-    /// n: the live members, this node included.
+    /// The number of live members, this node included (n).
     public var liveCount: Int { live.count + 1 }
 
-    /// Makes a place for somebody who is not a member yet; nil if there are too many.
+    /// Adds an entry for a node that is not a member yet. Returns its index, or nil if there are too many.
     mutating func add(_ card: Peer, at now: Now) -> Int? {
         if table.count - vacant.count >= settings.membersMax { forgetLongestDead() }
         guard table.count - vacant.count < settings.membersMax else {
@@ -41,13 +41,13 @@ extension Membership {
         return place
     }
 
-    /// Keeps ``live`` and the round of probes in step with a state.
+    /// Keeps ``live`` and the probe round in step with a state.
     mutating func setLive(_ place: Int, _ isLive: Bool) {
         guard isLive != (table[place].livePlace >= 0) else { return }
         if isLive {
             table[place].livePlace = live.count
             live.append(place)
-            // A newcomer is probed at a random time of this round (SWIM §4.3).
+            // A new member is probed at a random time of this round (SWIM §4.3).
             round.insert(place, at: Int.random(in: roundPosition...round.count, using: &random))
         } else {
             let hole = table[place].livePlace
@@ -70,7 +70,7 @@ extension Membership {
         digest ^= hash
     }
 
-    /// Forgets who left so long ago that no rumour about it is on its way any more. Who is dead is missed, and remembered: a split may last.
+    /// Removes members that left so long ago that no update about them is on its way. Dead members stay, because a split may last.
     mutating func forgetLongGone(at now: Now) {
         nextSweepAt = now.instant + .seconds(10)
         for place in table.indices where table[place].state == .left && table[place].changedAt + settings.leftRetention <= now.instant {

@@ -1,38 +1,40 @@
 import PresenceWire
 
-/// Who is in the cluster, as one node sees it: SWIM (Das, Gupta, Motivala, 2002) with Lifeguard (arXiv 1707.00788).
+/// The members of the cluster, as one node sees them: SWIM (Das, Gupta, Motivala, 2002) with Lifeguard (arXiv 1707.00788).
 ///
-/// Does no I/O, reads no clock and draws no unseeded number: messages and the time come in, effects go out, in order. What is known of a
-/// member is its greatest ``PresenceWire/Rumour``, so nodes that have heard the same agree, in whatever order they heard it. Unlike in
-/// SWIM's paper, `dead` is refuted like `suspect`, by a higher incarnation: a healed split has to be able to undo its deaths.
+/// It does no I/O, reads no clock and draws no unseeded number. Messages and the time come in; effects go out, in order.
 ///
-/// Lies: an incarnation beyond ``Settings/incarnationJumpMax`` is ignored and counted. One within is believed, and harms only the member
-/// that it names, which goes one higher if it lives. A member whose incarnation is used up cannot refute any more until its process
-/// restarts.
+/// The state of a member is its greatest ``PresenceWire/Rumour``. Nodes that have received the same updates agree, whatever their order.
+/// Unlike in SWIM's paper, a member refutes `dead` like `suspect`, by a higher incarnation: a healed split has to undo its deaths.
+///
+/// An incarnation beyond ``Settings/incarnationJumpMax`` is ignored and counted. A false one within it harms only the member that it names,
+/// which refutes with a higher one. A member whose incarnation is used up cannot refute until its process restarts.
 public struct Membership: Sendable {
-    /// What the caller is to do, in order.
+    /// An action of the caller, to be carried out in order.
     public enum Effect: Hashable, Sendable {
-        /// Send it on the link to this node; without a link it is lost, and need not be kept.
+        /// Send the message on the link to this node. Without a link it is lost, and need not be kept.
         case send(MembershipMessage, to: NodeID)
-        /// A member is new, or its generation, its state or whether it drains has changed. A larger generation means that the process known
-        /// before is gone.
+        /// A member is new, or its generation, its state or its draining has changed. A larger generation means that the earlier process is
+        /// gone.
         case changed(Peer, MemberState, isDraining: Bool)
-        /// Try to open a link, unless there is one.
+        /// Open a link, unless there is one.
         case connect(Peer)
-        /// This node was taken for dead, and has refuted it: others may have decided about its slots meanwhile.
+        /// This node was declared dead, and has refuted it. Others may have decided about its slots meanwhile.
         case wasMissed
-        /// Another process runs under this node's ID, started later: this one is not a member any more.
+        /// A later process runs under this node's ID. This process is not a member any more.
         case superseded(by: Peer)
     }
 
-    /// How a link ended.
+    /// The way in which a link ended.
     public enum LinkLoss: Sendable {
-        /// The connection broke: its process may be gone.
+        /// The connection broke. The peer's process may be gone.
         case reset
-        /// The member's host answered that nothing listens there, to an attempt that began when this generation was the newest known: a
-        /// process listens before it has a generation, so that one is gone. A newer one is not meant: it may have begun meanwhile.
+        /// The member's host refused the connection, because no process listens there.
+        ///
+        /// The attempt started when this generation was the newest known. A process listens before it has a generation, so the process of
+        /// that generation is gone. A newer process may have started meanwhile.
         case refused(generation: UInt64)
-        /// No answer in time.
+        /// The peer did not answer in time.
         case silent
     }
 
@@ -40,15 +42,15 @@ public struct Membership: Sendable {
     public struct Counters: Equatable, Sendable {
         public var probes: UInt64 = 0
         public var probesFailed: UInt64 = 0
-        /// Suspicions of others that began here or were heard of.
+        /// Suspicions of other members that started here or arrived from others.
         public var suspicions: UInt64 = 0
         /// Deaths that this node declared itself.
         public var deathsDeclared: UInt64 = 0
-        /// Rumours of its suspicion or death that this node refuted.
+        /// Updates about its own suspicion or death that this node refuted.
         public var refutations: UInt64 = 0
-        /// Rumours ignored because their incarnation or generation was beyond belief, or there were too many members.
+        /// Updates ignored because their incarnation or generation was not plausible, or there were too many members.
         public var rumoursRefused: UInt64 = 0
-        /// Rumours that could not be refuted, because the incarnation is used up.
+        /// Updates that this node could not refute, because its incarnation is used up.
         public var incarnationsExhausted: UInt64 = 0
         /// Ticks that came too late.
         public var sleeps: UInt64 = 0
@@ -56,51 +58,55 @@ public struct Membership: Sendable {
 
     struct Member {
         var card: Peer
-        /// Nil as long as only the address is known.
+        /// The state; nil as long as only the address is known.
         var state: MemberState?
         var incarnation: UInt64 = 0
         var isDraining = false
         var accuser: NodeID?
-        /// The generation that was dead because its address refused. If it lives after all, something else refuses in its place, and it
-        /// is not believed again before a link to it was up.
+        /// The generation that was dead because its address refused connections.
+        ///
+        /// If it is alive after all, another program refuses in its place. Then a refusal does not count again before a link to the member
+        /// was up.
         var refusedGeneration: UInt64 = 0
-        /// The last rumor that this process is dead, if a newer one says that it lives. Until the process hears of it, it goes on as the owner of
-        /// what others have decided about since.
+        /// The last update that this process is dead, if a newer one says that it is alive.
+        ///
+        /// Until the process learns of it, it goes on as the owner of slots that others have decided about since.
         var deathRefuted: Rumour?
         var changedAt: Instant
-        /// When something that it sent itself last arrived.
+        /// The time of the last message that the member itself sent.
         var heardAt = Instant(nanoseconds: .min)
-        /// Its index in ``Membership/live``, if it is there.
+        /// The member's index in ``Membership/live``; -1 if it is not live.
         var livePlace = -1
-        /// Its part of ``Membership/digest``.
+        /// The member's part of ``Membership/digest``.
         var fingerprint: UInt64 = 0
-        /// Its place may be used again.
+        /// Whether the entry is free for another member.
         var isVacant = false
 
-        /// All that is known of a member whose state is known.
+        /// The update of a member whose state is known.
         var rumour: Rumour {
             Rumour(member: card, incarnation: incarnation, state: state ?? .alive, isDraining: isDraining, accuser: accuser)
         }
     }
 
-    /// This node's place in ``table``.
+    /// This node's index in ``table``.
     static let ownPlace = 0
 
     let settings: Settings
     public internal(set) var counters = Counters()
-    /// Lifeguard's local health multiplier: 0 is well, ``Settings/localHealthMax`` the worst; timeouts and intervals are this + 1 as long.
+    /// Lifeguard's local health multiplier, from 0 (well) to ``Settings/localHealthMax``. Timeouts and intervals are multiplied by this +
+    /// 1.
     public internal(set) var localHealth = 0
-    /// Not yet taken; the order counts.
+    /// The effects that the caller has not taken yet, in order.
     var effects: [Effect] = []
 
     var random: SplitMix64
-    /// Everybody known, this node first; the rest in order of arrival, with vacant places used again.
+    /// All known members: this node first, the others in the order of arrival. Free entries are used again.
     var table: [Member] = []
     var vacant: [Int] = []
     var places: [NodeID: Int] = [:]
-    /// The others that are alive or suspect, in no order that means anything.
+    /// The indices of the other members that are alive or suspect, in no particular order.
     var live: [Int] = []
-    /// XOR of the fingerprints of all live members.
+    /// The XOR of the fingerprints of all live members.
     var digest: UInt64 = 0
     var queue = RumourQueue()
 
@@ -108,13 +114,13 @@ public struct Membership: Sendable {
     var relays: [Relay] = []
     var suspicions: [Suspicion] = []
     var sequence: UInt64
-    /// This round of probes, and how far it has come.
+    /// The members of this probe round, in the order of the probes.
     var round: [Int] = []
     var roundPosition = 0
 
-    /// The largest generation of this node's ID that was heard of, beyond its own.
+    /// The largest generation of this node's ID in any update, beyond its own.
     var generationMax: UInt64 = 0
-    /// It is known that others took this node for dead in incarnations below this one.
+    /// The others have declared this node dead in incarnations below this one, and this node knows it.
     var deathsHeard: UInt64 = 0
 
     var lastTick: Instant?
@@ -123,12 +129,13 @@ public struct Membership: Sendable {
     var nextExchangeAt: Instant = .farFuture
     var nextReconnectAt: Instant = .farFuture
     var nextSweepAt: Instant = .farFuture
-    /// Exchanges because of a new link are at least a second apart.
+    /// The time of the next exchange because of a new link. Such exchanges are at least a second apart.
     var nextLinkExchangeAt = Instant(nanoseconds: .min)
 
     /// - Parameters:
-    ///   - own: this node's card, as the others are to know it.
-    ///   - seed: starts all that is drawn; nodes must have different ones.
+    ///
+    ///   - own: this node, as the others see it.
+    ///   - seed: the seed of all random numbers. Each node must have another one.
     public init(own: Peer, settings: Settings, seed: UInt64) {
         self.settings = settings
         random = SplitMix64(seed: seed)
@@ -139,14 +146,14 @@ public struct Membership: Sendable {
         queue.insert(Self.ownPlace)
     }
 
-    /// The effects since the last call, in order.
+    /// Returns the effects since the last call, in order.
     public mutating func takeEffects() -> [Effect] {
         effects.takeAll()
     }
 
-    // MARK: What happens
+    // MARK: Inputs
 
-    /// A card from a hello, or a contact point's (with generation 0 if unknown): somebody to link to, no member before that.
+    /// Records a node from a hello or a contact point (generation 0 if unknown). It is a node to link to, not yet a member.
     public mutating func learn(_ card: Peer, at now: Now) {
         guard card.id != own.id, isPlausible(card, at: now) else { return }
         guard let place = places[card.id] else {
@@ -158,7 +165,7 @@ public struct Membership: Sendable {
         effects.append(.connect(card))
     }
 
-    /// A link is up and the node at its end said who it is: proof of life.
+    /// Records that a link is up and that the peer has sent its identity: a sign of life.
     public mutating func linked(_ card: Peer, at now: Now) {
         guard card.id != own.id, isPlausible(card, at: now) else { return }
         guard let place = places[card.id] ?? add(card, at: now) else { return }
@@ -173,27 +180,29 @@ public struct Membership: Sendable {
         }
     }
 
-    /// Something has arrived on the member's own link: it lives, also while its answers to us, or our questions, are held up by lost packets.
+    /// Records a message on the member's own link. The member is alive, even if packet loss delays its acks or our probes.
     mutating func heard(from id: NodeID, at now: Now) {
         if let place = places[id] { table[place].heardAt = now.instant }
     }
 
-    /// Tells a member that it was taken for dead; nil if its present process never came back from that. The member counts each death once.
+    /// The notice to a member that it was declared dead; nil if its present process never came back from that. The member counts each death
+    /// once.
     func deathNotice(to id: NodeID) -> MembershipMessage? {
         places[id].flatMap { table[$0].deathRefuted }.map { MembershipMessage(.gossip, rumours: [$0]) }
     }
 
-    /// The member's address has answered: that it refuses is worth believing again.
+    /// Records that the member's address has answered. A refusal counts again from now on.
     mutating func reached(_ id: NodeID) {
         if let place = places[id] { table[place].refusedGeneration = 0 }
-        // A notice that was sent on the link before may be lost.
+        // A notice on an earlier link may be lost.
         if let notice = deathNotice(to: id) { effects.append(.send(notice, to: id)) }
-        // A node that has just begun must not count on this one.
+        // A node that has just started must not count on a node that drains.
         if table[Self.ownPlace].isDraining { send(.gossip, to: id, first: [Self.ownPlace]) }
     }
 
-    /// A link is down, or could not be opened. `.refused` is direct evidence: dead at once, and told at once; the others are reasons to
-    /// probe now.
+    /// Records that a link is down, or could not be opened.
+    ///
+    /// `.refused` is direct evidence: the member is dead at once, and this node announces it. The other reasons start a probe.
     public mutating func unlinked(_ id: NodeID, evidence: LinkLoss, at now: Now) {
         guard let place = places[id], place != Self.ownPlace, table[place].state?.isLive == true else { return }
         switch evidence {
@@ -207,7 +216,7 @@ public struct Membership: Sendable {
         }
     }
 
-    /// Passes time: call every 20–50 ms.
+    /// Advances the time. Call it every 20–50 ms.
     public mutating func tick(at now: Now) {
         noticeSleep(at: now)
         endProbes(at: now)
@@ -220,15 +229,16 @@ public struct Membership: Sendable {
         if nextSweepAt <= now.instant { forgetLongGone(at: now) }
     }
 
-    /// This node gives its slots away; it stays a member.
+    /// Starts to drain: this node gives its slots to others, and stays a member.
     public mutating func drain(at now: Now) {
         guard !table[Self.ownPlace].isDraining else { return }
         restate(.alive, isDraining: true, at: now)
         announce(Self.ownPlace, to: settings.announceFanOut)
     }
 
-    /// An operator says that a member that is dead will not come back: it is missed no longer, as if it had left. If it lives after all, it
-    /// refutes. Has no effect on one that is not dead.
+    /// Removes a dead member for good, because an operator says that it will not come back. It then counts as left.
+    ///
+    /// If it is alive after all, it refutes. A member that is not dead is not changed.
     mutating func forget(_ card: Peer, at now: Now) {
         guard let place = places[card.id] ?? add(card, at: now), table[place].state?.isLive != true, table[place].state != .left else {
             return
@@ -237,7 +247,7 @@ public struct Membership: Sendable {
         announce(place, to: 4 * settings.announceFanOut)
     }
 
-    /// This node ends on purpose: it is not missed. Send the effects, then end.
+    /// Leaves the cluster. The others do not count this node towards the quorum any more. Send the effects, then end.
     public mutating func leave(at now: Now) {
         guard table[Self.ownPlace].state != .left else { return }
         restate(.left, isDraining: table[Self.ownPlace].isDraining, at: now)

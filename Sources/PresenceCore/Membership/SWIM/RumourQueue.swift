@@ -1,27 +1,27 @@
 import DequeModule
 
-/// The members whose news is still to be told, least told first (SWIM §4.1).
+/// The members whose updates are still to be sent, the least sent first (SWIM §4.1).
 ///
-/// It keeps no rumours: what is told is the newest at the time of sending, so a newer rumour replaces an older one by itself.
-/// At most ``tellingsMax`` entries a member.
+/// It keeps no updates. The newest update at the time of sending leaves, so a newer one replaces an older one by itself. There are at most
+/// ``tellingsMax`` entries for each member.
 struct RumourQueue {
     private struct Entry {
         let member: Int
         let stamp: UInt32
     }
 
-    /// Most times that anything is ever told: λ · ⌈log10(n + 1)⌉ is cut here.
+    /// Most transmissions of one update. λ · ⌈log10(n + 1)⌉ is cut here.
     static let tellingsMax = 64
 
-    /// `told[k]` was told k times.
+    /// `told[k]` has been sent k times.
     private var told: [Deque<Entry>] = []
     /// The stamp of each member's valid entry; 0 for none.
     private var stamps: [UInt32] = []
     private var lastStamp: UInt32 = 0
-    /// How many members have news.
+    /// The number of members with an update to send.
     private(set) var count = 0
 
-    /// Has the member's news told from the start.
+    /// Starts the transmissions of a member's update from zero.
     mutating func insert(_ member: Int) {
         while stamps.count <= member { stamps.append(0) }
         if told.isEmpty { told.append([]) }
@@ -32,14 +32,14 @@ struct RumourQueue {
         if told[0].count > 4 * stamps.count + 64 { removeStale() }
     }
 
-    /// The member is not told of any more.
+    /// Ends the transmissions of a member's update.
     mutating func remove(_ member: Int) {
         guard member < stamps.count, stamps[member] != 0 else { return }
         stamps[member] = 0
         count -= 1
     }
 
-    /// Takes the least told members as long as they fit; each is told at most `tellingsMax` times.
+    /// Takes the least sent members as long as they fit. Each is sent at most `tellingsMax` times.
     mutating func take(tellingsMax: Int, while fits: (Int) -> Bool) -> [Int] {
         guard count > 0 else { return [] }
         var taken: [(entry: Entry, tellings: Int)] = []
