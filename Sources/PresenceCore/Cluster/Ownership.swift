@@ -274,7 +274,6 @@ struct Ownership {
     /// Completes what can be completed. Called after each received message, and at every tick.
     ///
     /// - Parameters:
-    ///
     ///   - alive: the other members.
     ///   - missingCount: former members that are dead.
     mutating func advance(alive: some Sequence<PeerIndex>, hasAlive: Bool, missingCount: Int, at now: Now) -> [Output] {

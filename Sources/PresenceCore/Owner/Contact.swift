@@ -1,12 +1,12 @@
-/// Whether a node can reach another node that keeps the same users, where there is one.
+/// Whether a node can reach another replica of its users, if there is one.
 enum Contact {
-    /// A node can be reached.
+    /// It can reach one.
     case made
-    /// No node can be reached, though there are some.
+    /// It can reach none, though there are some.
     case lost
-    /// A node can be reached again: users who went OFFLINE meanwhile are to be reviewed.
+    /// It can reach one again. Users who went OFFLINE meanwhile must be reviewed.
     case regained
-    /// No node can be reached, and the users have not been reviewed since the last time.
+    /// It can reach none again, and the users have not been reviewed since the last time.
     case lostAgain
 
     var isLost: Bool { self == .lost || self == .lostAgain }
@@ -20,7 +20,7 @@ enum Contact {
         }
     }
 
-    /// Whether users are to be reviewed because contact was regained. Called when the caller reviews them.
+    /// Whether users must be reviewed, because a replica was reachable again. The caller then reviews them.
     mutating func takeReview() -> Bool {
         switch self {
         case .made, .lost: return false

@@ -1,8 +1,8 @@
-/// When each of many entries is due: the earliest first, of those that are due together the lowest index.
+/// The deadlines of many entries: the earliest first, and the lowest index first among equal ones.
 ///
-/// Each index is in it at most once. A deadline that is put off, moved forward or removed leaves nothing behind.
+/// Each index occurs at most once. A deadline that is moved or removed leaves nothing behind.
 ///
-/// A binary heap that knows each one's place.
+/// It is a binary heap that knows the position of each index.
 struct Deadlines<Time: Comparable> {
     typealias Index = UInt32
 
@@ -14,18 +14,18 @@ struct Deadlines<Time: Comparable> {
     }
 
     private var heap: [Entry] = []
-    /// By index: the place in the heap, counted from 1; 0 for none.
+    /// For each index its position in the heap, counted from 1; 0 if it has no deadline.
     private var places: [UInt32] = []
 
     var count: Int { heap.count }
 
-    /// The entry that is due first.
+    /// The entry with the earliest deadline.
     var first: (at: Time, index: Index)? { heap.first.map { ($0.at, $0.index) } }
 
-    /// When `index` is due; nil for never.
+    /// The deadline of `index`; nil for none.
     func deadline(of index: Index) -> Time? { place(of: index).map { heap[$0].at } }
 
-    /// `index` is due at `time`, and not at what was set before.
+    /// Sets the deadline of `index`, and drops an earlier one.
     mutating func set(_ index: Index, at time: Time) {
         if let place = place(of: index) {
             let isEarlier = time < heap[place].at
@@ -39,7 +39,7 @@ struct Deadlines<Time: Comparable> {
         rise(from: heap.count - 1)
     }
 
-    /// `index` is not due any more.
+    /// Removes the deadline of `index`.
     mutating func remove(_ index: Index) {
         guard let place = place(of: index) else { return }
         places[Int(index)] = 0

@@ -1,12 +1,13 @@
 import PresenceWire
 
-/// How many of the users that this node owns follow each user: this node's part of what `subscription.maxPerTarget` bounds (R6).
+/// The number of followers of each user among the users that this node owns: this node's part of the limit `subscription.maxPerTarget`
+/// (R6).
 ///
-/// While every node has at most its share of the followers that a user may have, a node accepts one more without asking. A node with more
-/// than its share asks all others first. From then on those nodes ask, too, and the sum stays right. The article Architecture says when the
-/// bound may be exceeded.
+/// While every node has at most its share of a user's allowed followers, a node accepts one more without asking. A node with more than its
+/// share asks all others first. From then on those nodes ask too, and the sum stays right. The Architecture page says when the limit may be
+/// exceeded.
 struct FollowerCounts {
-    /// Targets without a follower here whose count another node has read; beyond it they are dropped. 16,384.
+    /// Most targets without a follower here whose count another node has read. Beyond it they are dropped. 16,384.
     static let sharedMax = 1 << 14
 
     private struct Entry {
@@ -15,12 +16,12 @@ struct FollowerCounts {
     }
 
     private var entries = UserTable<Entry>()
-    /// Entries that are here only because another node has read the count.
+    /// The number of entries that exist only because another node has read the count.
     private var emptyCount = 0
 
     func count(of target: UserID) -> Int { entries.index(of: target).map { entries[$0].count } ?? 0 }
 
-    /// Whether one more may be taken without asking anybody.
+    /// Whether this node may accept one more follower without asking.
     func hasRoom(for target: UserID, share: Int) -> Bool {
         guard let index = entries.index(of: target) else { return share > 0 }
         return !entries[index].isShared && entries[index].count < share
@@ -47,7 +48,7 @@ struct FollowerCounts {
         return entries[index].count
     }
 
-    /// The first count that is not the one of `follows`, in words; nil for none. For simulations and tests.
+    /// The first count that differs from `follows`, in words; nil for none. For simulations and tests.
     func brokenInvariant(_ follows: [UserID: Int]) -> String? {
         var (countedCount, emptyCount) = (0, 0)
         for index in entries.places where entries.isLive(index) {

@@ -4,36 +4,37 @@ import PresenceWire
 struct OwnedUser {
     var record: Record
     let slot: Slot
-    // Small fields stand side by side, because every user pays for the gaps between them.
-    /// Another node owns the user; this node keeps its facts and decides nothing.
+    // Small fields stand next to each other, because the gaps between them cost memory for every user.
+    /// Whether another node owns the user. This node then keeps the facts and decides nothing.
     var isReplica = false
-    /// Changes of the list that wait for a disk before they are sent to the nodes with sessions.
+    /// The number of list changes that wait for a disk before they go to the nodes with sessions.
     var unpublishedCount: Int32 = 0
     /// A hash of the user's ID.
     let nameHash: UInt64
-    /// What ``SlotHashes`` holds of the user. Set by ``UserStore`` alone.
+    /// The user's part of ``SlotHashes``. Only ``UserStore`` sets it.
     var factsHash: UInt64 = 0
-    /// Sorted by session ID.
+    /// The sessions, sorted by ID.
     var sessions: [OwnedSession] = []
-    /// The nodes that watch the user; sorted, because the order reaches the wire.
+    /// The nodes that watch the user, sorted, because the order reaches the wire.
     var watchers: [PeerIndex] = []
     var subscriptions = Subscriptions()
-    /// Names the list as it was sent to the nodes with sessions. It changes with each change that they are sent.
+    /// The hash of the list as it was sent to the nodes with sessions. It changes with each change that they receive.
     var listMark: UInt64 = 0
-    /// Until then the user stays ONLINE without a session: gateways may still have sessions to report. Nil once the status is confirmed.
+    /// The time until which the user stays ONLINE without a session, because gateways may still register sessions. Nil once the status is
+    /// confirmed.
     var confirmationDeadline: Instant?
-    /// The last proof of life. The record shows it from its next visible change on: under one version it says one thing.
+    /// The time of the last sign of life. The record shows it from its next visible change on, because one version has one content.
     var lastSeenTime: Milliseconds = 0
-    /// The status of the user when no session is left: by how the last one ended (T2, T7).
+    /// The user's status after the last session, by the way in which that one ended (T2, T7).
     var statusAfterLast = StatusType.offline
-    /// When the user is reviewed because its facts may break a rule; nil when they break none.
+    /// The time at which the user is reviewed because its facts may break a rule; nil if they break none.
     ///
-    /// The rules: the quota of the list, subscriptions of type 3 to friends alone, no custom status that outlives its OFFLINE. They
-    /// break when the facts of two sides of a split come together, and when the policy changes.
+    /// The rules: the quota of the list, subscriptions of type 3 only to friends, and no custom status that outlives its OFFLINE. They
+    /// break when the facts of two sides of a split are merged, and when the policy changes.
     var repairDueAt: Instant?
-    /// The record that was kept before one whose writer knew a newer rule, which is on its way. A viewer may have been shown it.
+    /// The record before one whose writer knew a newer visibility, which has not arrived yet. A viewer may have received it.
     ///
-    /// A list, which takes no room where it is empty.
+    /// It is a list, which takes no room when it is empty.
     var keptBeforeRule: [Record] = []
 
     init(record: Record) {
@@ -42,7 +43,9 @@ struct OwnedUser {
         slot = record.user.slot
     }
 
-    /// A hash of the user's facts; 0 for none. Changes nothing, and is `mutating` because another method is called on a copy of the user.
+    /// A hash of the user's facts; 0 for none.
+    ///
+    /// It changes nothing. It is `mutating` because a nonmutating method would be called on a copy of the user.
     mutating func currentFactsHash() -> UInt64 {
         var hash = subscriptions.isEmpty ? 0 : StableHash.mix(nameHash, subscriptions.hash)
         guard record.version > .zero || record.customStatusVersion > .zero else { return hash }
@@ -55,7 +58,7 @@ struct OwnedUser {
         return hash
     }
 
-    /// The first part of the user that contradicts another, in words; nil for none. For simulations and tests.
+    /// The first contradiction between parts of the user, in words; nil for none. For simulations and tests.
     func brokenInvariant() -> String? {
         let id = record.user
         guard zip(sessions, sessions.dropFirst()).allSatisfy({ $0.id < $1.id }) else { return "\(id): unsorted sessions: \(sessions)" }
@@ -66,12 +69,12 @@ struct OwnedUser {
         return isIdle ? nil : "\(id) is a replica and has what only an owner has: \(self)"
     }
 
-    /// Whether nothing is lost when the user is removed.
+    /// Whether the user can be removed without a loss.
     var isBlank: Bool {
         record.version == .zero && sessions.isEmpty && watchers.isEmpty && subscriptions.isEmpty && confirmationDeadline == nil
     }
 
-    /// See ``listMark``; nil while a change of the list waits for a disk.
+    /// The hash ``listMark``; nil while a change of the list waits for a disk.
     var publishedListMark: UInt64? { unpublishedCount == 0 ? listMark : nil }
 
     /// The nodes that hold a session of the user, sorted.
@@ -81,9 +84,10 @@ struct OwnedUser {
         return peers.sorted()
     }
 
-    /// The status by the sessions: ONLINE while one is open or missed for less than its grace, or while push reaches one of `devices`.
+    /// The status that follows from the sessions and `devices`.
     ///
-    /// While the status is unconfirmed, nothing is taken away, because other gateways may still have sessions to report.
+    /// The user is ONLINE while a session is open or in its grace, or while push reaches a device. While the status is unconfirmed it does
+    /// not get lower, because other gateways may still register sessions.
     func status(with devices: [PushDevice]) -> (status: StatusType, platforms: [String]) {
         var platforms = sessions.map(\.platform) + devices.map(\.platform)
         if confirmationDeadline != nil { platforms += record.onlinePlatforms }
@@ -92,7 +96,7 @@ struct OwnedUser {
         return (record.statusType == .online ? statusAfterLast : record.statusType, [])
     }
 
-    /// Adds or removes a watching node. Returns whether it was a change.
+    /// Adds or removes a watching node. Returns whether that changed anything.
     mutating func setWatcher(_ peer: PeerIndex, _ isWatching: Bool) {
         let place = watchers.firstIndex { $0 >= peer } ?? watchers.count
         let isThere = place < watchers.count && watchers[place] == peer
@@ -100,7 +104,7 @@ struct OwnedUser {
         if !isWatching, isThere { watchers.remove(at: place) }
     }
 
-    /// The earliest instant at which something about this user ends by itself. Changes nothing, as ``currentFactsHash()``.
+    /// The earliest instant at which a part of the user ends by itself. It changes nothing, like ``currentFactsHash()``.
     @inline(__always)
     mutating func nextInstant() -> Instant {
         var next = min(confirmationDeadline ?? .farFuture, repairDueAt ?? .farFuture)
@@ -108,7 +112,7 @@ struct OwnedUser {
         return next
     }
 
-    /// The same, with what ends at a time of the wall clock.
+    /// The earliest instant, including the parts that end at a time of the wall clock.
     mutating func nextDeadline(at now: Now) -> Instant {
         var next = min(nextInstant(), nextPushDeadline(at: now))
         if record.customStatusExpiresAt > 0 { next = min(next, now.instant(of: record.customStatusExpiresAt)) }
@@ -119,21 +123,23 @@ struct OwnedUser {
     }
 }
 
-/// A session as its user's owner knows it.
+/// A session, as its user's owner knows it.
 struct OwnedSession {
     let id: SessionID
-    /// Beside ``id``, which leaves room for four bytes.
+    /// The node of the session's gateway. It follows ``id``, which leaves room for four bytes.
     private let peerNumber: Int32
     let openedAt: Milliseconds
     let platform: String
     let deviceID: String
-    /// The last registration of its gateway's node that named it.
+    /// The ID of the last registration that named the session.
     var epoch: UInt64
-    /// Set when it was disconnected, or when its gateway's node is dead: until then the user stays ONLINE.
+    /// The end of the grace of a session that was disconnected or whose gateway's node is dead. Until then the user stays ONLINE.
     var graceDeadline: Instant?
     /// See ``PresenceWire/Attach/isPushReachable``.
     var isPushReachable: Bool
-    /// It was counted as disconnected. A session whose node is dead may come back: it is counted when it is retired.
+    /// Whether the session was counted as disconnected.
+    ///
+    /// A session of a dead node may come back. It is counted when it is retired.
     var isCounted = false
 
     init(
@@ -148,42 +154,42 @@ struct OwnedSession {
         self.epoch = epoch
     }
 
-    /// The node of its gateway.
+    /// The node of the session's gateway.
     var peer: PeerIndex { PeerIndex(peerNumber) }
 
-    /// Whether a login from this device and platform takes the place of this session, which is in its grace.
+    /// Whether a login from this device and platform replaces this session, which is in its grace.
     func isReplaced(by attach: Attach) -> Bool {
         graceDeadline != nil && platform == attach.platform && deviceID == attach.deviceID
     }
 }
 
 extension Record {
-    /// The user went away after the custom status was set, and the status is still there.
+    /// Whether the custom status is still set although the user went away after setting it.
     var hasOutlivedStatus: Bool {
         statusType != .online && !customStatus.isEmpty && customStatusVersion.milliseconds < lastOnlineStatusUpdateTime
     }
 }
 
 extension OwnedUser {
-    /// Adds a session, or takes the place of the one with its ID.
+    /// Adds a session, or replaces the one with its ID.
     mutating func open(_ session: OwnedSession) {
         let place = sessions.firstIndex { $0.id >= session.id } ?? sessions.count
         if place < sessions.count, sessions[place].id == session.id { return sessions[place] = session }
         sessions.insert(session, at: place)
     }
 
-    /// Ends the sessions that the app's policy no longer allows beside a newer login (T34). Returns them.
+    /// Ends the sessions that the app's policy does not allow together with a newer login (T34). Returns them.
     mutating func endReplaced(by session: OwnedSession, isLogin: Bool, scope: Policy.MultiClient) -> [OwnedSession] {
         guard scope != .all else { return [] }
         let rivals = sessions.filter { scope == .single || $0.platform == session.platform }
-        // A session that is registered again, though a login has ended it, was opened before that login: the message was lost.
+        // A session that is registered again although a login has ended it was opened before that login: the message was lost.
         let newest = isLogin ? session : rivals.max { ($0.openedAt, $0.id) < ($1.openedAt, $1.id) }
         let ended = rivals.filter { $0.id != newest?.id }
         sessions.removeAll { session in ended.contains { $0.id == session.id } }
         return ended
     }
 
-    /// Ends the sessions that are more than a user may have. Returns them.
+    /// Ends the oldest sessions beyond the limit. Returns them.
     mutating func endBeyondLimit() -> [OwnedSession] {
         guard sessions.count > Limits.sessionsPerUserMax else { return [] }
         let ended = sessions.prefix(sessions.count - Limits.sessionsPerUserMax)
@@ -202,17 +208,17 @@ extension OwnedUser {
         return disconnectedCount
     }
 
-    /// What ``endWhatIsDue(at:offlineGrace:)`` has found.
+    /// The result of ``endWhatIsDue(at:offlineGrace:)``.
     struct Ended {
-        /// Sessions that were not counted as disconnected.
+        /// The number of sessions that were not counted as disconnected yet.
         var disconnectedCount: UInt64 = 0
-        /// The list of subscriptions is to be repaired.
+        /// Whether the subscription list must be repaired.
         var isRepairDue = false
     }
 
-    /// Ends what has ended by itself at an instant: graces of sessions, an unconfirmed status, devices.
+    /// Ends the parts that end by themselves at an instant: graces of sessions, an unconfirmed status, devices.
     ///
-    /// - Parameter offlineGrace: how long a disconnected session may come back, by the policy.
+    /// - Parameter offlineGrace: the policy's grace of a disconnected session.
     mutating func endWhatIsDue(at now: Now, offlineGrace: Duration) -> Ended {
         var ended = Ended()
         if sessions.contains(where: { ($0.graceDeadline ?? .farFuture) <= now.instant }) {
@@ -227,15 +233,17 @@ extension OwnedUser {
         return ended
     }
 
-    /// A user whose connection was alive until it closed was last seen one grace before the OFFLINE, to the millisecond.
+    /// Dates the last sign of life one grace before the OFFLINE, to the millisecond, if the connection was alive until it closed.
     ///
-    /// The tick that ends a grace comes some milliseconds late. By them a viewer could tell a disconnected user from one who hides.
+    /// The tick that ends a grace comes some milliseconds late. Otherwise a viewer could tell by them a disconnected user from one who
+    /// hides.
     private mutating func dateLoss(lateness: Duration, graceBegan: Milliseconds) {
         let wasHeard = lastSeenTime + lateness.wholeMilliseconds + 1 >= graceBegan
         if sessions.isEmpty, wasHeard { lastSeenTime = max(lastSeenTime, graceBegan) }
     }
 
-    /// The session at `place` is disconnected: it may come back until the deadline. Returns whether it was not counted as disconnected.
+    /// Records that the session at `place` is disconnected and may come back until the deadline. Returns whether it was not counted as
+    /// disconnected yet.
     mutating func disconnect(_ place: Int, until deadline: Instant) -> Bool {
         sessions[place].graceDeadline = deadline
         guard !sessions[place].isCounted else { return false }
@@ -243,7 +251,7 @@ extension OwnedUser {
         return true
     }
 
-    /// Sessions of dead nodes may come back until the deadline. Returns whether there is any.
+    /// Records that sessions of dead nodes may come back until the deadline. Returns whether there is any.
     mutating func awaitReturn(ofSessionsOn peers: Set<PeerIndex>, until deadline: Instant) -> Bool {
         var isChanged = false
         for place in sessions.indices where peers.contains(sessions[place].peer) {
@@ -262,7 +270,7 @@ extension Now {
 }
 
 extension [String] {
-    /// Sorted by bytes, each once.
+    /// The elements, sorted by bytes, each once.
     fileprivate var sortedSet: [String] {
         var result: [String] = []
         for text in sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) where result.last != text { result.append(text) }

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// Friends whose status a user is sent without a subscription (T28, `friends.autoNotify`).
+/// Friends whose status a user receives without a subscription (T28, `friends.autoNotify`).
 ///
 /// The relationship chain says who they are (``PresenceWire/Visibility/Change``). They take no place in the user's list. A subscription to
 /// a friend is another matter (T27). A subscription of type 3 ends with the friendship (R3).
@@ -11,7 +11,7 @@ extension Owner {
         return users[user].friends
     }
 
-    /// Everybody whose status a user is sent, as far as this node knows.
+    /// All users whose status a user receives, as far as this node knows.
     func list(of id: UserID) -> Interest {
         let user = index(ofKnown: id)
         var interest = Interest(whole: user.map { users[$0].subscriptions } ?? Subscriptions(), of: id)
@@ -20,8 +20,8 @@ extension Owner {
         interest.mark = users[user].listMark
         if isUnheard { interest.removed = forgotten(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user) }
         guard let privacy = users[user].record.privacy else { return interest }
-        // Not the version of the rule: another side of a split may have raised it for its hidden views. The list with the newer rule would
-        // then count as the older one.
+        // The version of the visibility does not serve: another side of a split may have raised it for its hidden views. The list with the
+        // newer visibility would then count as the older one.
         interest.version = max(interest.version, privacy.writtenAt)
         let allowedAt = policies.entry(String(id.app))?.version ?? .zero
         let since = max(privacy.version, allowedAt).milliseconds
@@ -31,13 +31,13 @@ extension Owner {
         return interest
     }
 
-    /// Of targets whose subscription has ended, those whose status the user is no longer sent.
+    /// The targets of ended subscriptions whose status the user does not receive any more.
     func forgotten(_ removed: [UserID], by user: Index) -> [UserID] {
         let friends = friends(toldTo: user)
         return friends.isEmpty ? removed : removed.filter { !friends.contains($0) }
     }
 
-    /// Subscriptions to friends end with the friendship (R3).
+    /// Ends subscriptions to users who are not friends any more (R3).
     mutating func endFriendships(of user: Index, at now: Now, into outbox: inout Outbox) {
         let ended = users[user].subscriptionsToNonFriends
         guard !ended.isEmpty else { return }
@@ -45,14 +45,15 @@ extension Owner {
         drop(users.modify(user) { $0.subscriptions.remove(ended, version: version) }, of: user, into: &outbox)
     }
 
-    /// Subscriptions to users who are not friends end a while later, as in ``repairQuotaLater(_:at:)``: a replica may know the friendship.
+    /// Schedules the end of subscriptions to users who are not friends, as in ``repairQuotaLater(_:at:)``: a replica may know the
+    /// friendship.
     mutating func repairFriendsLater(_ user: Index, at now: Now) {
         guard !users[user].subscriptionsToNonFriends.isEmpty else { return }
         let due = now.instant + settings.takeoverTimeout
         users.modify(user) { $0.repairDueAt = min($0.repairDueAt ?? .farFuture, due) }
     }
 
-    /// Another node knows newer friends of the user.
+    /// Handles newer friends of the user that another node knew.
     mutating func friendsChanged(of user: Index, at now: Now, into outbox: inout Outbox) {
         repairFriendsLater(user, at: now)
         queueList(of: user, into: &outbox)
@@ -64,7 +65,7 @@ extension Owner {
         for peer in users[user].sessionPeers { outbox.lists.append((peer, users.user(at: user))) }
     }
 
-    /// This node has the facts of all other replicas after all. The lists that were sent until now may have lacked subscriptions.
+    /// Records that this node has the facts of all other replicas. The lists that it sent until now may have lacked subscriptions.
     mutating func noteHeard(into outbox: inout Outbox) {
         guard isUnheard else { return }
         isUnheard = false
@@ -76,7 +77,7 @@ extension OwnedUser {
     /// The user's friends by the relationship chain, sorted.
     var friends: [UserID] { record.privacy?.visibility.friends ?? [] }
 
-    /// Targets of subscriptions of type 3 that are not friends of the user.
+    /// The targets of subscriptions of type 3 that are not friends of the user.
     fileprivate var subscriptionsToNonFriends: [UserID] {
         let friends = friends
         return subscriptions.entries.filter {

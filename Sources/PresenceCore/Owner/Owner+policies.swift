@@ -5,7 +5,7 @@ extension Owner {
     /// Users that one user may follow.
     func subscriptionsMax(of user: Index) -> Int { Int(policies.policy(of: users.user(at: user)).subscriptionsMax) }
 
-    /// A policy has changed: a smaller quota holds for lists that are there already, a shorter time for users who are gone already.
+    /// Applies a new policy. A smaller quota applies to existing lists, and a shorter time to users who are already away.
     mutating func policyChanged(of app: String, from old: Policy, at now: Now, into outbox: inout Outbox) {
         let new = policies.policy(of: .policyKeeper(of: app))
         let tellsOthers = new.autoNotifiesFriends != old.autoNotifiesFriends
@@ -18,7 +18,7 @@ extension Owner {
         }
     }
 
-    /// When the subscriptions of a user end who does not come back (T35).
+    /// The time at which the subscriptions of a user end if the user does not come back (T35).
     func dropDeadline(of user: Index, at now: Now) -> Instant { dropTime(of: user).map(now.instant(of:)) ?? .farFuture }
 
     private func dropTime(of user: Index) -> Milliseconds? {
@@ -27,8 +27,9 @@ extension Owner {
         return seconds > 0 ? users[user].awaySince + seconds * 1_000 : nil
     }
 
-    /// Other replicas can be reached again: users whose custom status has outlived its OFFLINE (T11) are reviewed when the replicas have
-    /// sent their facts.
+    /// Schedules a review of users whose custom status has outlived its OFFLINE (T11), because other replicas are reachable again.
+    ///
+    /// The review follows after the replicas have sent their facts.
     mutating func reviewCustomStatuses(at now: Now) {
         guard contact.takeReview() else { return }
         for index in users.places where users.isLive(index) && !users[index].isReplica {
@@ -51,10 +52,10 @@ extension Owner {
 }
 
 extension OwnedUser {
-    /// The user has subscriptions, and neither a session nor a device that push reaches.
+    /// Whether the user has subscriptions, but neither a session nor a device that push reaches.
     fileprivate var isAwayWithSubscriptions: Bool { sessions.isEmpty && subscriptions.liveCount > 0 && record.statusType != .online }
 
-    /// When the user went away, or a subscription was made for the user since.
+    /// The time since when the user is away, or of the last subscription made for the user since.
     fileprivate var awaySince: Milliseconds {
         max(record.lastOnlineStatusUpdateTime, record.lastSeenTime, subscriptions.entries.lazy.map(\.subscribedAt).max() ?? 0)
     }

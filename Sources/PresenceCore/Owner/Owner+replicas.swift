@@ -9,17 +9,17 @@ extension Owner {
         try ReceivedRows(rows: rows, isAwaited: isAwaited, now: now).merge(into: &self, isOwned: isOwned, &outbox)
     }
 
-    /// Gives every user the role that a new ring says: see ``Reassignment``.
+    /// Gives every user the role of a new ring: see ``Reassignment``.
     mutating func reassign(_ role: (Slot) -> Reassignment.Role, at now: Now, into outbox: inout Outbox) {
         Reassignment(now: now).apply(role, to: &self, &outbox)
     }
 
-    /// Removes users that this node is not to keep any more.
+    /// Removes users that this node does not keep any more.
     mutating func forget(where isMoved: (Slot) -> Bool) {
         for index in users.places where users.isLive(index) && users[index].isReplica && isMoved(users[index].slot) { users.remove(index) }
     }
 
-    /// A client that was sent the list by another side of a split may not have been sent all that is in the list here.
+    /// Records that every list became known at `now`, because a client of another side of a split may not have received all of it.
     mutating func relearn(at now: Now) {
         let time = knownSince(at: now)
         for index in users.places where users.isLive(index) && !users[index].isReplica {
@@ -27,7 +27,7 @@ extension Owner {
         }
     }
 
-    /// Gives a record a new version, and the rule of who may see the user.
+    /// Gives a record and its visibility a new version.
     mutating func renewVersion(of user: Index, at now: Now) {
         let version = clock.next(at: now.wall)
         let knownSince = knownSince(at: now)
@@ -38,27 +38,27 @@ extension Owner {
         }
     }
 
-    /// Gives all records a new version: what was published of them before a crash may have been newer than what is here.
+    /// Gives all records a new version, because newer versions may have been published before a crash.
     mutating func renew(at now: Now) {
         for index in users.places where users.isLive(index) && users[index].record.version > .zero { renewVersion(of: index, at: now) }
         renewal = .writing(from: 0)
     }
 
-    /// Writes some of the records that were given new versions.
+    /// Writes some of the renewed records.
     mutating func writeRenewed(into outbox: inout Outbox) { renewal.write(some: users, into: &outbox) }
 
-    /// Other nodes went on while this node was down, and have left or are dead. Their clocks may have been ahead of this node's clock.
+    /// Doubts the complete positions of other nodes until this clock has certainly passed them.
     ///
-    /// Positions that they claimed do not count until this clock is past them for certain.
+    /// The nodes went on while this node was down, and have left or are dead. Their clocks may have been ahead of this one.
     mutating func doubtPositions(at now: Now) { claimedByOthers = clock.milliseconds(at: now.wall) + clock.driftMax.wholeMilliseconds }
 
-    /// Since when this node answers for what it did not write.
+    /// The time from which this node answers for records that it did not write.
     func knownSince(at now: Now) -> Milliseconds { max(clock.milliseconds(at: now.wall), claimedByOthers) }
 
-    /// The same of what it writes now.
+    /// The time from which this node answers for a record that it writes now.
     func knownSince(ofNew record: Record) -> Milliseconds { Presence.knownSince(ofNew: record, claimedByOthers: claimedByOthers) }
 
-    /// Begins the grace of every unconfirmed user now, because reading the disk may have taken longer than the grace.
+    /// Starts the grace of every unconfirmed user now, because reading the disk may have taken longer than the grace.
     mutating func doubtAll(at now: Now) {
         let deadline = now.instant + settings.reconnectGrace
         for index in users.places where users.isLive(index) && users[index].confirmationDeadline != nil {
@@ -67,7 +67,7 @@ extension Owner {
         }
     }
 
-    /// Gives a version to a user of whom nothing was written: something may have been published all the same.
+    /// Gives a version to a user without any write, because another node may have published a record.
     mutating func renew(_ user: Index, at now: Now, into outbox: inout Outbox) {
         let version = clock.next(at: now.wall)
         let knownSince = knownSince(at: now)

@@ -19,8 +19,9 @@ extension Owner {
         }
     }
 
-    /// A change that was held back until it was on disk is sent to the gateways now. Returns the part of it that still holds: the list may
-    /// have changed meanwhile, and that was sent.
+    /// Prepares a change that waited for the disk for the gateways. Returns the part that still holds.
+    ///
+    /// The list may have changed meanwhile, and the later change was sent.
     mutating func noteTold(_ interest: Interest) -> Interest {
         guard let user = index(ofKnown: interest.user) else { return interest }
         var interest = interest
@@ -35,7 +36,7 @@ extension Owner {
         return interest
     }
 
-    /// Ends the subscriptions whose time is up (N6); nobody is notified (R12), unless the policy wants it.
+    /// Ends the subscriptions that have expired (N6). Sessions receive no notice (R12), unless the policy wants it.
     mutating func expireSubscriptions(_ user: Index, at now: Now, into outbox: inout Outbox) {
         guard let expiry = users[user].subscriptions.nextExpiry, expiry <= now.wall else { return }
         let version = clock.next(at: now.wall)
@@ -44,7 +45,7 @@ extension Owner {
         drop(expired, of: user, hasExpired: notifies, into: &outbox)
     }
 
-    /// Merges subscriptions that another owner knew, and sends the list to the gateways if one was newer. Returns whether one was.
+    /// Merges subscriptions of another owner, and sends the list to the gateways if one was newer. Returns whether one was.
     mutating func merge(_ entries: [Subscription], at user: Index, now: Now, into outbox: inout Outbox) -> Bool {
         let id = users.user(at: user)
         let learntAt = knownSince(at: now)
@@ -59,16 +60,16 @@ extension Owner {
         return true
     }
 
-    /// A list that is longer than its quota is cut a while later. Two replicas may each have known a part of it.
+    /// Schedules the cut of a list beyond its quota.
     ///
-    /// Another part may still come, and remove some of the list.
+    /// Two replicas may each have known a part of it. Another part may still arrive, and remove some of the list.
     mutating func repairQuotaLater(_ user: Index, at now: Now) {
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
         let due = now.instant + settings.takeoverTimeout
         users.modify(user) { $0.repairDueAt = due }
     }
 
-    /// Cuts a list to what may be in it, a while after its last part has come.
+    /// Removes the subscriptions that may not be in a list, a while after its last part has arrived.
     mutating func repairList(of user: Index, at now: Now, into outbox: inout Outbox) {
         endFriendships(of: user, at: now, into: &outbox)
         guard users[user].subscriptions.liveCount > subscriptionsMax(of: user) else { return }
@@ -83,11 +84,11 @@ extension Owner {
         return evicted
     }
 
-    /// Sends the sessions what of the list has ended, and writes the tombstones.
+    /// Sends the ended subscriptions to the sessions, and writes the tombstones.
     ///
     /// - Parameters:
-    ///   - session: the session that asked; nil for a change that no session asked for.
-    ///   - hasExpired: their time was up, and the sessions are notified.
+    ///   - session: the calling session; nil for a change that no session made.
+    ///   - hasExpired: whether they have expired and the sessions receive a notice.
     mutating func drop(
         _ removed: [Subscription], of user: Index, by session: SessionID?? = nil, hasExpired: Bool = false, into outbox: inout Outbox
     ) {
@@ -99,7 +100,8 @@ extension Owner {
         outbox.rows += removed.map { Row($0, of: users.user(at: user)) }
     }
 
-    /// The user's other devices are notified of the call (R14). If the session that asked is not known, the only session did.
+    /// Names the calling session, so that the user's other devices receive the change (R14). If it is unknown, the only session made the
+    /// call.
     private func name(_ session: SessionID?, in interest: inout Interest, of user: Index) {
         let sessions = users[user].sessions
         let session = session ?? (sessions.count == 1 ? sessions[0].id : nil)
@@ -107,9 +109,9 @@ extension Owner {
         interest.isNews = !(interest.added.isEmpty && interest.unfollowed.isEmpty) && sessions.contains { $0.id != session }
     }
 
-    /// A change of the list, as the gateways are sent it.
+    /// A change of the list for the gateways.
     ///
-    /// - Parameter session: the session that asked; nil for a change that no session asked for.
+    /// - Parameter session: the calling session; nil for a change that no session made.
     func change(of user: Index, added: [Interest.Followed], removed: [Subscription], by session: SessionID??) -> Interest {
         var interest = Interest(
             user: users.user(at: user), version: users[user].subscriptions.version, isWhole: false, added: added,
@@ -121,7 +123,8 @@ extension Owner {
 }
 
 extension Subscription {
-    /// The same, learnt of when the node's version clock showed `time`. A client that resumes from an earlier time was not sent the target.
+    /// The subscription with the time at which this node learned of it. A client that resumes from an earlier position has not received the
+    /// target.
     func learnt(at time: Milliseconds) -> Subscription {
         var learnt = self
         learnt.learntAt = time

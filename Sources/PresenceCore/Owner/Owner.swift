@@ -1,15 +1,16 @@
 import PresenceWire
 
-/// The one writer of every record whose user's slot this node owns.
+/// The one writer of every record whose user's slot this node owns (<doc:OneWriter>).
 ///
-/// It decides ONLINE, OFFLINE and UNLOGINED, stamps the version, publishes to each node that watches, and writes the durable rows.
-/// One value serves all slots of the node: a slot is a range of hashes, and a user's state does not depend on its slot.
+/// It decides ONLINE, OFFLINE and UNLOGINED, stamps the version, publishes to each node that watches, and writes the durable rows. One
+/// value serves all slots of the node, because a user's state does not depend on its slot.
+///
 /// It does no I/O and reads no clock: `now` comes in, messages and rows go out.
 package struct Owner {
     /// A registration that a peer is in, or the last one.
     struct Round {
         let epoch: UInt64
-        /// The ranges of slots that it is about.
+        /// The ranges of slots of the registration.
         let ranges: SlotRanges
     }
 
@@ -19,19 +20,19 @@ package struct Owner {
     var counters = OwnerCounters()
     var clock: VersionClock
     var users: UserStore
-    /// The registration that each peer is in.
+    /// The registration of each peer.
     var rounds: [PeerIndex: Round] = [:]
-    /// The records have new versions since this node has begun: see ``renew(at:)``.
+    /// Whether the records have new versions since the start of this node: see ``renew(at:)``.
     var renewal = Renewal.none
-    /// Nodes that have left or are dead may have claimed to clients that everything is complete up to here: see ``doubtPositions(at:)``.
+    /// The largest complete position that nodes that have left or are dead may have claimed: see ``doubtPositions(at:)``.
     var claimedByOthers: Milliseconds = 0
     var contact = Contact.made
-    /// This node decides without the facts of all other replicas: it has waited for them long enough, or two of three are dead.
+    /// Whether this node decides without the facts of all other replicas: the wait for them has ended, or two of three are dead.
     ///
     /// A list may lack subscriptions, and an unsubscribe of an unknown target leaves a tombstone.
     package internal(set) var isUnheard = false
     var policies: Policies
-    /// Members of the ring.
+    /// The number of members of the ring.
     var nodesCount = 1
     private var removal = UserRemoval()
 
@@ -42,35 +43,35 @@ package struct Owner {
         self.settings = settings
     }
 
-    /// Whether no other node that keeps the same users can be reached, though there are some.
+    /// Whether no other replica of these users is reachable, though there are some.
     var isCutOff: Bool {
         get { contact.isLost }
         set { contact.note(isLost: newValue) }
     }
 
-    /// Performs an operation of a client of which this node is the owner: see ``OwnerRequest``.
+    /// Performs an operation on a user that this node owns: see ``OwnerRequest``.
     mutating func perform(_ request: Request, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
         OwnerRequest(request: request, peer: peer, now: now).perform(on: &self, into: &outbox)
     }
 
     // MARK: Sessions
 
-    /// A gateway's node says that a session is open: see ``PeerReport``.
+    /// Handles a node's report of an open session: see ``PeerReport``.
     mutating func attach(_ attach: Attach, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
         PeerReport(peer: peer, now: now).attach(attach, to: &self, &outbox)
     }
 
-    /// A gateway's node says that a session has ended: see ``PeerReport``.
+    /// Handles a node's report of an ended session: see ``PeerReport``.
     mutating func detach(_ detach: Detach, from peer: PeerIndex, isMoving: Bool, at now: Now, into outbox: inout Outbox) {
         PeerReport(peer: peer, now: now).detach(detach, isMoving: isMoving, from: &self, &outbox)
     }
 
-    /// A node watches users from now on: see ``PeerReport``.
+    /// Handles a node's watches of users: see ``PeerReport``.
     mutating func watch(_ watches: [Watch], from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
         PeerReport(peer: peer, now: now).watch(watches, of: &self, &outbox)
     }
 
-    /// A node does not watch users any more.
+    /// Handles the end of a node's watches of users.
     mutating func unwatch(_ unwatched: [UserID], from peer: PeerIndex) {
         for id in unwatched {
             guard let user = users.index(of: id) else { continue }
@@ -79,19 +80,19 @@ package struct Owner {
         }
     }
 
-    /// `peer` begins to register the views and sessions of some ranges of slots.
+    /// Starts a registration of `peer`'s views and sessions in some ranges of slots.
     mutating func beginSync(from peer: PeerIndex, _ round: Round) {
         rounds[peer] = round
         for user in users.users(of: round.ranges) { users.modify(user) { $0.setWatcher(peer, false) } }
     }
 
-    /// `peer` has registered all: a session that it did not name is disconnected.
+    /// Ends a registration of `peer`: the sessions that it did not name are disconnected.
     mutating func endSync(from peer: PeerIndex, epoch: UInt64, at now: Now, into outbox: inout Outbox) {
         guard let round = rounds[peer], round.epoch == epoch else { return }
         PeerReport(peer: peer, now: now).end(round, of: &self, &outbox)
     }
 
-    /// Nodes are dead: their sessions may come back within ``CoreSettings/reconnectGrace``. Nothing is published to the nodes any more.
+    /// Handles dead nodes. Their sessions may come back within ``CoreSettings/reconnectGrace``, and the nodes receive no more records.
     mutating func peersLost(_ peers: Set<PeerIndex>, at now: Now, into outbox: inout Outbox) {
         let deadline = now.instant + settings.reconnectGrace
         for user in users.places where users.isLive(user) {
@@ -105,7 +106,7 @@ package struct Owner {
 
     // MARK: Writing
 
-    /// Decides the record of a user anew after a change, and publishes it if that writes it. Returns whether it was published.
+    /// Decides the record of a user after a change, and publishes it if that writes it. Returns whether it was published.
     @discardableResult
     mutating func refresh(_ user: Index, _ change: StatusChange = StatusChange(), at now: Now, into outbox: inout Outbox) -> Bool {
         var advanced = clock
@@ -124,16 +125,16 @@ package struct Owner {
         return isWritten || change.isNews
     }
 
-    /// One delta to each node that watches, this one like any other, and one durable row.
+    /// Publishes a record: one delta to each watching node, this one included, and one durable row.
     func publish(_ user: Index, into outbox: inout Outbox) {
         let record = users[user].record
         outbox.changes.append((record, users[user].watchers))
         outbox.rows.append(Row(record))
-        // A rule that was changed with the record is written with it.
+        // A visibility that was changed with the record is written with it.
         if record.changesPrivacy, let privacy = record.privacy { outbox.rows.append(Row(privacy, of: record.user)) }
     }
 
-    /// Takes over what a node holds of the user, if that is newer, and publishes it. Returns whether anything was newer.
+    /// Stores what a node holds of the user, if it is newer, and publishes it. Returns whether anything was newer.
     ///
     /// An ONLINE without a session is unconfirmed for the grace.
     @discardableResult
@@ -147,8 +148,8 @@ package struct Owner {
         refresh(user, StatusChange(isNews: true), at: now, into: &outbox)
         let kept = users[user].record
         if let privacy = kept.privacy, privacy.version != old, !kept.changesPrivacy { outbox.rows.append(Row(privacy, of: kept.user)) }
-        // An answer may have shown what no stream has been sent yet. Its replacement is not a change of the rule alone: a stream is sent
-        // such a change only where it was sent another view of the hidden user.
+        // An answer may have shown a record that no stream has received. Its replacement does not count as a change of the visibility
+        // alone. A stream receives such a change only if it had another view of the hidden user.
         guard kept.changesPrivacy, before.version > .zero, !kept.looksLike(before) else { return true }
         let version = clock.next(at: now.wall)
         users.modify(user) { $0.record.version = version }
@@ -156,12 +157,12 @@ package struct Owner {
         return true
     }
 
-    /// Keeps what is newer: the record, and by versions of their own the custom status, the events and who may see the user.
+    /// Stores the newer parts: the record, and by their own versions the custom status, the events and the visibility.
     ///
-    /// Two sides of a split may each have written some of them. All together are then a new fact with a version of its own. Returns whether
+    /// Two sides of a split may each have written some of them. The result is then a new fact with its own version. Returns whether
     /// anything was newer.
     ///
-    /// - Parameter isOwn: the record comes from this node's own disk, whose clock is not questioned.
+    /// - Parameter isOwn: whether the record comes from this node's disk, whose clock is trusted.
     mutating func keep(_ record: Record, at index: Index, isOwn: Bool = false, now: Now) -> Bool {
         let merge = RecordMerge(of: record, into: users[index].record)
         guard merge.hasNews else { return false }
@@ -176,7 +177,7 @@ package struct Owner {
         return true
     }
 
-    /// Whether a version from elsewhere is not too far in the future. The next version that is drawn here is newer than it.
+    /// Whether a version from another node is not too far in the future. The next version of this node is newer than it.
     mutating func accepts(_ version: Version, at now: Now) -> Bool {
         guard clock.accepts(version, at: now.wall) else {
             counters.clocksRefused += 1
@@ -188,18 +189,18 @@ package struct Owner {
 
     // MARK: Time
 
-    /// Ends what ends by itself: graces, unconfirmed statuses, custom statuses, subscriptions.
+    /// Ends the parts that end by themselves: graces, unconfirmed statuses, custom statuses, subscriptions.
     mutating func tick(at now: Now, into outbox: inout Outbox) {
         reviewCustomStatuses(at: now)
         while let user = users.takeReview(at: now.instant) { review(user, at: now, into: &outbox) }
     }
 
-    /// Users of whom something expires in one tick: after a long stop that may be very many.
+    /// Most users with an expiry in one tick. After a long stop there may be very many.
     static let expiriesMax = 1_000
 
-    /// Expires tombstones whose time is up, of subscriptions and of whole users.
+    /// Removes expired tombstones, of subscriptions and of whole users.
     ///
-    /// All replicas of a user do so at the same time, and their hashes stay equal.
+    /// All replicas of a user do so at the same time, so that their hashes stay equal.
     mutating func expireTombstones(at now: Now, into outbox: inout Outbox) {
         for _ in 0..<Self.expiriesMax {
             guard let user = users.takeExpiry(at: now.wall) else { return }
@@ -212,7 +213,7 @@ package struct Owner {
 
     /// Removes a user whose blank record has been kept for long enough.
     ///
-    /// A node that watches the user knows the record. Its owner then writes the record again.
+    /// A node that watches the user holds the record, and registers it. The owner then writes the record again.
     private mutating func expireBlank(_ user: Index, at now: Now, into outbox: inout Outbox) {
         guard users[user].blankEnd(horizon: settings.blankHorizon.wholeMilliseconds) <= now.wall else { return }
         guard users[user].watchers.isEmpty, users[user].sessions.isEmpty else {
@@ -227,17 +228,17 @@ package struct Owner {
         users.remove(user)
     }
 
-    /// The users among the next `countMax` places that may be removed if nobody follows them.
+    /// The users among the next `countMax` indices that may be removed if nobody follows them.
     mutating func usersToRemove(countMax: Int, at now: Now) -> [UserID] {
         removal.next(of: users, policies, countMax: countMax, at: now)
     }
 
-    /// Removes a user who has no followers, as all nodes have said, unless something has changed meanwhile.
+    /// Removes a user without followers on any node, unless something has changed meanwhile.
     mutating func removeUnfollowed(_ id: UserID, at now: Now, into outbox: inout Outbox) {
         UserRemoval.remove(id, from: &self, at: now, into: &outbox)
     }
 
-    /// When ``tick(at:into:)`` has something to do next.
+    /// The next time at which ``tick(at:into:)`` has work.
     var nextDeadline: Instant { users.nextReview }
 
     private mutating func review(_ user: Index, at now: Now, into outbox: inout Outbox) {
@@ -245,7 +246,7 @@ package struct Owner {
         endReview(of: user, users.modify(user) { $0.endWhatIsDue(at: now, offlineGrace: offlineGrace) }, at: now, into: &outbox)
     }
 
-    /// Ends what has ended at a time of the wall clock, and refreshes the status.
+    /// Ends the parts that end at a time of the wall clock, and decides the status.
     mutating func endReview(of user: Index, _ ended: OwnedUser.Ended, at now: Now, into outbox: inout Outbox) {
         counters.sessionsLost += ended.disconnectedCount
         let expiry = users[user].record.customStatusExpiresAt
@@ -259,26 +260,26 @@ package struct Owner {
         if users[user].isBlank { users.remove(user) }
     }
 
-    /// Makes sure that the user is reviewed when its next deadline comes.
+    /// Schedules the user's review for its next deadline.
     mutating func schedule(_ user: Index, at now: Now) {
         users.scheduleReview(of: user, notAfter: dropDeadline(of: user, at: now), at: now)
     }
 
     // MARK: Moving
 
-    /// Takes a durable row back at the start: see ``ReceivedRows/load(_:into:at:)``.
+    /// Loads a durable row: see ``ReceivedRows/load(_:into:at:)``.
     mutating func load(_ row: Row, at now: Now) throws(RowError) { try ReceivedRows.load(row, into: &self, at: now) }
 
     func index(ofKnown user: UserID) -> Index? { users.index(of: user) }
 
-    /// The record of a user; blank for a user of whom nothing is known.
+    /// The record of a user; blank for a user without any write.
     func record(of user: UserID) -> Record {
         users.index(of: user).map { users[$0].record } ?? Record(blank: user)
     }
 
     mutating func index(of user: UserID) -> Index { users.insert(user).index }
 
-    /// Removes a user of whom there is nothing to remember, as after a call that changed nothing.
+    /// Removes a user without any facts, for example after a call that changed nothing.
     mutating func removeBlank(_ id: UserID) {
         if let user = users.index(of: id), users[user].isBlank, !users[user].isReplica { users.remove(user) }
     }

@@ -3,7 +3,7 @@ struct OwnerCounters: Equatable, Sendable {
     var logouts: UInt64 = 0
     var sessionsLost: UInt64 = 0
     var sessionsKicked: UInt64 = 0
-    /// Ended to make room for a newer one of the same user.
+    /// Sessions that ended to make room for a newer one of the same user.
     var sessionsSurplus: UInt64 = 0
     var evictions: UInt64 = 0
     var tombstonesForgotten: UInt64 = 0

@@ -1,9 +1,11 @@
 import PresenceWire
 
-/// An operation that the owner of a user decides. Validated where it entered; every answer to a change waits for the disk.
+/// An operation that a user's owner decides.
+///
+/// The node that received the call has validated it. Every answer to a change waits for the disk.
 struct OwnerRequest {
     let request: Request
-    /// The node that asks, and is answered.
+    /// The node that sent the request and receives the answer.
     let peer: PeerIndex
     let now: Now
 
@@ -106,7 +108,7 @@ struct OwnerRequest {
     private func register(on owner: inout Owner, into outbox: inout Outbox) {
         let user = owner.index(of: id)
         var record = owner.users[user].record
-        // The fact may be on this disk alone, because an earlier attempt failed.
+        // An earlier attempt may have failed, so that the fact is only on this disk.
         guard !record.isRegistered else { return outbox.rows.append(Row(record)) }
         (record.isRegistered, record.version) = (true, owner.clock.next(at: now.wall))
         record.knownSince = owner.knownSince(ofNew: record)
@@ -127,7 +129,7 @@ struct OwnerRequest {
         let (ended, others) = owner.users.modify(user) {
             $0.subscriptions.unsubscribe(targets, of: type, version: version, unknownAt: unknownAt)
         }
-        // The gateways may follow targets that this node does not know: nodes that were not heard may have sent them.
+        // Gateways may follow targets that this node does not know, because nodes that have not answered may have sent them.
         let isDoubtful = owner.isUnheard && targets != nil
         owner.drop(isDoubtful ? ended + others : ended, of: user, by: .some(session), into: &outbox)
         guard !isDoubtful, !others.isEmpty else { return }
@@ -147,7 +149,7 @@ struct OwnerRequest {
 
     // MARK: Visibility
 
-    /// Answered when no node shows any more what may not be seen: see ``Outbox/needsWitnesses``.
+    /// Changes the visibility. The answer waits until no node shows hidden fields any more: see ``Outbox/needsWitnesses``.
     ///
     /// - Returns: false for a call that began before the call that wrote the rule: it comes late, and does not undo that rule. False also
     ///   for a call from a clock that is far ahead. The caller tries again.
@@ -156,7 +158,7 @@ struct OwnerRequest {
         let user = owner.index(of: id)
         let privacy = owner.users[user].record.privacy ?? Privacy()
         let new = privacy.visibility.changed(by: change)
-        // A rule that is set already is dated anew: an older call that another side of a split took does not undo it.
+        // An unchanged visibility gets a new date, so that an older call that another side of a split stored does not undo it.
         if new != privacy.visibility || request.begunAt > privacy.writtenAt {
             guard request.begunAt.milliseconds >= privacy.writtenAt.milliseconds else { return false }
             let writtenAt = request.begunAt > privacy.writtenAt ? request.begunAt : owner.clock.next(at: now.wall)

@@ -1,4 +1,4 @@
-/// Which pages of 64 slots hold something: a walk passes over the others, 64 at a time.
+/// The set of pages of 64 slots that are in use. A walk skips the others, 64 at a time.
 struct PageSet {
     private var words = [UInt64](repeating: 0, count: Ring.slotsCount / 64 / 64)
 
@@ -6,7 +6,7 @@ struct PageSet {
 
     mutating func remove(_ page: Int) { words[page / 64] &= ~(1 << UInt64(page % 64)) }
 
-    /// Calls `body` with each page that is in the set, from the lowest on.
+    /// Calls `body` with each page of the set, from the lowest up.
     func forEach(in pages: ClosedRange<Int> = 0...(Ring.slotsCount / 64 - 1), _ body: (Int) -> Void) {
         for number in pages.lowerBound / 64...pages.upperBound / 64 {
             var word = words[number]

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// A report of a node: sessions that it hosts, and users that it watches.
+/// A report of a node: the sessions that it hosts, and the users that it watches.
 struct PeerReport {
     let peer: PeerIndex
     let now: Now
@@ -9,7 +9,7 @@ struct PeerReport {
     func attach(_ attach: Attach, to owner: inout Owner, _ outbox: inout Outbox) {
         let user = owner.index(of: attach.user)
         if let record = attach.record { owner.adopt(record, at: user, now: now, into: &outbox) }
-        // The wishes of a login were fulfilled when the session was first reported.
+        // The owner applied the settings of the login when the session was first reported.
         let known = owner.users[user].sessions.first { $0.id == attach.session }
         let isLogin = attach.isLogin && known == nil
         var session = OwnedSession(
@@ -17,7 +17,7 @@ struct PeerReport {
             isPushReachable: attach.isPushReachable, epoch: owner.rounds[peer]?.epoch ?? 0)
         session.isCounted = known?.isCounted ?? false
         let policy = owner.policies.policy(of: attach.user)
-        // No gateway holds this list yet. A previous owner's mark must not match it.
+        // No gateway holds this list yet. A previous owner's hash must not match it.
         let mark = owner.users[user].sessions.isEmpty ? ViewDigest.mark(owner.clock.next(at: now.wall)) : nil
         let (disconnectedCount, ended) = owner.users.modify(user) { user in
             if let mark { user.listMark = mark }
@@ -48,7 +48,7 @@ struct PeerReport {
         outbox.send(.end(session.id, user: user, reason: SessionEnd.replaced), to: session.peer)
     }
 
-    /// A session has ended. Only that one: a late end never ends a newer session.
+    /// Handles the end of a session. A late end never ends a newer session.
     ///
     /// With `isMoving` its client was asked to go elsewhere.
     func detach(_ detach: Detach, isMoving: Bool, from owner: inout Owner, _ outbox: inout Outbox) {

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// Something that may change the status of a user. An empty change decides the status anew from the sessions.
+/// A change that may affect the status of a user. An empty change decides the status again from the sessions.
 struct StatusChange {
     /// A change of a user's events.
     enum Event {
@@ -19,48 +19,48 @@ struct StatusChange {
         }
     }
 
-    /// A rule about who may see the user, and when the call began that asks for it.
+    /// A new visibility, and the start of the call that sets it.
     struct Visibility {
         let visibility: PresenceWire.Visibility
         let writtenAt: Version
     }
 
-    /// The new custom status; nil for the one that is set.
+    /// The new custom status; nil to keep the current one.
     var customStatus: String?
-    /// When the new custom status ends by itself; 0 for never.
+    /// The end of the new custom status; 0 for never.
     var customStatusExpiresAt: Milliseconds = 0
     var events: Event?
     var visibility: Visibility?
-    /// The user has ended all sessions.
+    /// Whether the user has ended all sessions.
     var isLogout = false
-    /// Sessions whose devices were logged out.
+    /// The sessions whose devices were logged out.
     var departed: [OwnedSession] = []
-    /// Another node has brought the record: it is published also when the change writes nothing.
+    /// Whether another node has sent the record. It is then published even if the change writes nothing.
     var isNews = false
 }
 
-/// Decides what a user's record says: ONLINE, OFFLINE or UNLOGINED, the custom status, the times, and who is shown what.
+/// Decides a user's record: ONLINE, OFFLINE or UNLOGINED, the custom status, the times, and the hidden views.
 enum Presence {
-    /// Everything that a decision depends on beside the user and the change.
+    /// The circumstances of a decision, besides the user and the change.
     struct Circumstances {
         let now: Now
         let policy: Policy
-        /// The version of the record, if the decision writes it.
+        /// The version of the record if the decision writes it.
         let version: Version
         /// See ``Owner/claimedByOthers``.
         let claimedByOthers: Milliseconds
-        /// No other node that keeps the user can be reached, though there are some.
+        /// Whether no other replica of the user is reachable, though there are some.
         let isCutOff: Bool
     }
 
-    /// The outcome: the record as it is from now on.
+    /// The outcome: the user's record from now on.
     struct Decision {
         var record: Record
-        /// The record has changed, and has the version of the circumstances.
+        /// Whether the record has changed, and has the version of the circumstances.
         var isWritten = false
     }
 
-    /// Brings the record in line with the sessions and the change.
+    /// Makes the record match the sessions and the change.
     @inline(__always)
     static func decide(_ user: borrowing OwnedUser, _ change: StatusChange, _ circumstances: Circumstances) -> Decision {
         let (now, policy) = (circumstances.now, circumstances.policy)
@@ -73,7 +73,7 @@ enum Presence {
             record.customStatus = customStatus
             record.customStatusExpiresAt = customStatus.isEmpty ? 0 : change.customStatusExpiresAt
         }
-        // Not where only one disk can be reached: the user may be well on the other side of a split.
+        // Not if only one disk is reachable: the user may be ONLINE on the other side of a split.
         let wentAway = record.statusType != .online && (old.statusType == .online || old.hasOutlivedStatus) && !circumstances.isCutOff
         if wentAway, change.customStatus == nil, policy.clearsCustomStatus(of: record.statusType) {
             (record.customStatus, record.customStatusExpiresAt) = ("", 0)
@@ -82,14 +82,14 @@ enum Presence {
         let platformsChanged = record.onlinePlatforms != old.onlinePlatforms
         let textChanged = record.customStatus != old.customStatus
         let customChanged = textChanged || record.customStatusExpiresAt != old.customStatusExpiresAt
-        // T8, Z14: what others are not shown moves no time that they are shown.
+        // T8, Z14: a change that others do not see moves no time that they see.
         let isShown = statusChanged || textChanged || change.events != nil || (platformsChanged && policy.exposesPlatforms)
         if statusChanged { record.lastOnlineStatusUpdateTime = now.wall }
         if textChanged { record.lastCustomStatusUpdateTime = now.wall }
         let isChanged = isShown || platformsChanged || customChanged || record.pushDevices != old.pushDevices
         guard isChanged || change.visibility != nil || record.hasExpiredFace(at: now.wall) else { return Decision(record: record) }
         if isShown {
-            // A viewer that was sent nothing between two changes sees by it that there were two.
+            // The time increases with each change, so that a viewer who missed one in between notices it.
             record.lastUpdateTime = max(now.wall, old.lastUpdateTime + 1)
             record.lastSeenTime = max(record.lastSeenTime, user.lastSeenTime)
         }
@@ -101,9 +101,9 @@ enum Presence {
         return Decision(record: record, isWritten: true)
     }
 
-    /// Since when this node answers for a record that it writes now: since it is written.
+    /// The time from which this node answers for a record that it writes now: since the write.
     ///
-    /// The view of a hidden user is as old as before, whatever changes beside it.
+    /// The view of a hidden user keeps its time, whatever else changes.
     static func knownSince(ofNew record: Record, claimedByOthers: Milliseconds) -> Milliseconds {
         let isClaimed = record.version.milliseconds <= claimedByOthers
         return max(isClaimed ? claimedByOthers : 0, record.hasPrivacy ? record.knownSince : 0)

@@ -1,10 +1,10 @@
 import PresenceWire
 
-/// Devices that vendor push reaches: their users stay ONLINE without a session (N19).
+/// Devices that vendor push reaches. Their users stay ONLINE without a session (N19).
 ///
-/// The devices are a part of the record from the login on: gateway and owner may die together, and no other node knows of the session.
+/// The devices are a part of the record from the login on. Gateway and owner may die together, and no other node knows the session.
 extension OwnedUser {
-    /// The devices that count now: those before, without those of `departed` sessions, and those of open sessions that say so.
+    /// The devices that count now: the earlier ones without those of `departed` sessions, and the reachable ones of open sessions.
     func pushDevices(without departed: [OwnedSession], by policy: Policy, at now: Now) -> [PushDevice] {
         let old = record.pushDevices
         let reachable = sessions.filter { $0.isPushReachable }
@@ -26,19 +26,19 @@ extension OwnedUser {
         return devices.sorted { ($0.platform, $0.deviceID) < ($1.platform, $1.deviceID) }
     }
 
-    /// The last login of a device says for all its sessions whether push reaches it.
+    /// Records whether push reaches the device of a login. The last login of a device decides for all its sessions.
     mutating func notePush(_ attach: Attach) {
         for place in sessions.indices where sessions[place].platform == attach.platform && sessions[place].deviceID == attach.deviceID {
             sessions[place].isPushReachable = attach.isPushReachable
         }
     }
 
-    /// A user whose last device has counted for long enough is OFFLINE, however the last session ended.
+    /// Makes a user OFFLINE whose last device does not count any more, however the last session ended.
     mutating func noteUnreachable(at now: Now) {
         if record.pushDevices.contains(where: { $0.until <= now.wall }) { statusAfterLast = .offline }
     }
 
-    /// When a device is to be written again, or counts no more.
+    /// The next time at which a device must be written again, or does not count any more.
     func nextPushDeadline(at now: Now) -> Instant {
         var next = Instant.farFuture
         for device in record.pushDevices {

@@ -1,14 +1,14 @@
 import PresenceWire
 
-/// Gives every user the role that a new ring says.
+/// Gives every user the role of a new ring.
 ///
-/// Users whom this node kept for another owner, and owns now, are served from what it kept.
+/// Users whom this node kept for another owner, and owns now, are served from the kept facts.
 struct Reassignment {
-    /// The role of this node for a user, by a new ring.
+    /// This node's role for a user, by a new ring.
     struct Role {
-        /// 0 is this node.
+        /// The owner; 0 is this node.
         let owner: PeerIndex
-        /// This node owns the slot and has the facts of all other replicas.
+        /// Whether this node owns the slot and has the facts of all other replicas.
         let decides: Bool
     }
 
@@ -29,7 +29,7 @@ struct Reassignment {
             }
             owner.users.modify(index) { $0.becomeReplica() }
         }
-        // Nodes that had registered here for users of other owners register there.
+        // Nodes that had registered here for users of other owners register with those owners.
         for (peer, users) in misrouted.enumerated() where !users.isEmpty { outbox.send(.misrouted(users), to: peer) }
     }
 
@@ -39,18 +39,18 @@ struct Reassignment {
         let time = owner.knownSince(at: now)
         owner.users.modify(index) { user in
             user.isReplica = false
-            // From now on it is shown by the rule that is known here.
+            // From now on the record is shown under the visibility that is known here.
             user.keptBeforeRule = []
             user.record.knownSince = time
         }
-        // The rule must be newer than anything that was shown before.
+        // The visibility must be newer than all that was shown before.
         if let privacy = owner.users[index].record.privacy, privacy.version > owner.users[index].record.version {
             owner.renewVersion(of: index, at: now)
             owner.publish(index, into: &outbox)
         }
         let confirmationDeadline = now.instant + owner.settings.reconnectGrace
         owner.users.modify(index) { user in
-            // The gateways may lack targets: the previous owner held them back until they were on disk, or never knew them.
+            // The gateways may lack targets. The previous owner held them back until they were on disk, or never knew them.
             user.subscriptions.relearn(at: time)
             if user.record.statusType == .online { user.confirmationDeadline = confirmationDeadline }
         }
@@ -62,7 +62,7 @@ struct Reassignment {
 }
 
 extension OwnedUser {
-    /// Another node owns the user: this one keeps its facts, and nothing that only an owner has.
+    /// Makes another node the owner: this node keeps the facts, and drops what only an owner has.
     fileprivate mutating func becomeReplica() {
         isReplica = true
         sessions = []

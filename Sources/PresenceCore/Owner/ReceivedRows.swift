@@ -1,9 +1,10 @@
 import PresenceWire
 
-/// Rows that another node sends, because this node keeps their users too. Newer facts replace those that are here, and go to disk.
+/// Rows from another replica of their users. Newer facts replace the facts here, and go to disk.
 struct ReceivedRows {
     let rows: [Row]
-    /// The sender waits until the rows are on disk. A fact that is known here is written again, because its first write may be queued.
+    /// Whether the sender waits until the rows are on disk. A known fact is then written again, because its first write may still be
+    /// queued.
     let isAwaited: Bool
     let now: Now
 
@@ -48,9 +49,9 @@ struct ReceivedRows {
         return isBelieved
     }
 
-    /// The rule of the same user that follows a record: the two were written together, and are taken together.
+    /// The visibility of the same user that follows a record. The two were written together, and are stored together.
     ///
-    /// If the record were taken alone, it would be shown by an older rule, and need another version once the rule is there.
+    /// The record alone would be shown under an older visibility, and would need another version once the newer one arrives.
     private func rule(after place: Int) throws(RowError) -> Privacy? {
         guard place + 1 < rows.count, rows[place + 1].kind == .visibility, rows[place + 1].user == rows[place].user else { return nil }
         return try Privacy(rows[place + 1])
@@ -65,19 +66,19 @@ struct ReceivedRows {
         }
     }
 
-    // Each returns whether it has written a row.
+    // Each function returns whether it has written a row.
 
     private func merge(
         _ row: Row, with rule: Privacy?, of user: Owner.Index, into owner: inout Owner, _ outbox: inout Outbox
     ) throws(RowError) -> Bool {
         let old = owner.users[user].keptBeforeRule.first ?? owner.users[user].record
-        // A viewer may have been shown the old record, and the owner, who has hidden the user since, may never have heard of it.
+        // A viewer may have received the old record. The owner, who has hidden the user since, may never have received it.
         if owner.users[user].isReplica, old.privacy == nil, old.version > .zero, row.version > old.version, row.namesRule {
             outbox.rowsForOwners.append(Row(old))
         }
         let facts = try RecordFacts(row)
         let isWritten = merge(try owner.users[user].record(in: row, facts, with: rule), of: user, into: &owner, &outbox)
-        // An owner shows at once what it takes, by the rule that it has: sending it again later does not undo that.
+        // An owner shows a received record at once, under its current visibility. A later copy of the record does not undo that.
         if owner.users[user].record.version == row.version {
             owner.users.modify(user) { user in
                 let isKept = user.isReplica && user.awaitsRule(facts) && old.version < row.version
@@ -112,24 +113,24 @@ struct ReceivedRows {
         return true
     }
 
-    /// Another node knows a newer rule. With what is known here of the user it is a new fact.
+    /// Stores a newer visibility from another node. With the facts here it is a new fact.
     private func merge(
         _ privacy: Privacy, of user: Owner.Index, into owner: inout Owner, _ outbox: inout Outbox
     ) -> Bool {
         let record = owner.users[user].record
         guard privacy.isNewer(than: record.privacy), owner.accepts(privacy.version, at: now) else { return false }
         let old = record.privacy?.version ?? .zero
-        // A viewer may have been shown the record by another rule under the version that it has, whichever of them shows more.
+        // Under the current version a viewer may have received the record by another visibility, whichever of them shows more.
         let isRuleNewer = privacy.writtenAt > record.privacy?.writtenAt ?? .zero && privacy.version <= record.version
         let before = owner.users.modify(user) { user in
             user.record.privacy = privacy
             return user.keptBeforeRule.takeAll().first
         }
         guard !owner.users[user].isReplica else {
-            // The owner, who has hidden the user since, may never have heard of what was kept here before.
+            // The owner, who has hidden the user since, may never have received the facts kept here before.
             let isUnaware = before.map(owner.users[user].record.isBehind) ?? (isRuleNewer || privacy.isUnknown(to: record))
             var kept = privacy
-            // The newer rule may be in an older row.
+            // The newer visibility may be in an older row.
             if privacy.version < old || isUnaware {
                 kept.raise(to: owner.clock.next(at: now.wall))
                 owner.users.modify(user) { $0.record.privacy = kept }
@@ -140,7 +141,7 @@ struct ReceivedRows {
         }
         owner.renewVersion(of: user, at: now)
         owner.refresh(user, StatusChange(isNews: true), at: now, into: &outbox)
-        // If the status has changed with it, the record has a newer version, and is written without the rule.
+        // If the status has changed with it, the record has a newer version, and is written without the visibility.
         let renewed = owner.users[user].record
         if let privacy = renewed.privacy, !renewed.changesPrivacy { outbox.rows.append(Row(privacy, of: record.user)) }
         if privacy.visibility.friends != record.privacy?.visibility.friends ?? [] { owner.friendsChanged(of: user, at: now, into: &outbox) }
@@ -149,14 +150,13 @@ struct ReceivedRows {
 }
 
 extension OwnedUser {
-    /// A record that a row of the disk or of another node says.
+    /// The record of a row from disk or from another node.
     ///
-    /// The rule about who may see the user has a row of its own. A record whose writer did not know the newest rule, or the newest hidden
-    /// views, has none.
+    /// The visibility has a row of its own. A record whose writer did not know the newest visibility, or the newest hidden views, has none.
     ///
     /// - Parameters:
-    ///   - facts: what the row says.
-    ///   - rule: what came with it.
+    ///   - facts: the content of the row.
+    ///   - rule: the visibility that came with it.
     func record(in row: Row, _ facts: RecordFacts, with rule: Privacy? = nil) throws(RowError) -> Record {
         var record = try facts.record(in: row)
         let known = facts.ruleNamed
@@ -171,7 +171,7 @@ extension OwnedUser {
         return record
     }
 
-    /// The writer of a record knew a newer rule than this node.
+    /// Whether the record's writer knew a newer visibility than this node.
     fileprivate func awaitsRule(_ facts: RecordFacts) -> Bool {
         let privacy = record.privacy ?? Privacy()
         return facts.ruleNamed > (privacy.writtenAt, privacy.version)

@@ -1,16 +1,16 @@
 import PresenceWire
 
-/// The rule about who may see a user: decided by the owner, kept in the record, and obeyed wherever a record is shown
+/// The visibility of a user. The owner decides it, the record carries it, and every path that shows a record applies it
 /// (``PresenceWire/Record/shown(to:)-(UserID)``).
 extension Record {
-    /// Brings the hidden views of a changed record in line with a new rule, and with the time.
+    /// Updates the hidden views of a changed record after a new visibility, and over time.
     ///
-    /// - Parameter face: the record with what has changed beside the rule.
+    /// - Parameter face: the record with all changes except the visibility.
     mutating func changePrivacy(to change: StatusChange.Visibility?, face: Record, by policy: Policy, at now: Now) {
         guard hasPrivacy || change != nil else { return }
         var privacy = privacy ?? Privacy()
         if let change {
-            // A viewer who may see the user again sees the user come: nothing is dated before the user was shown as gone.
+            // A viewer who may see the user again sees the user come online. No time is before the user was shown as gone.
             if privacy.isOpened(by: change.visibility), statusType == .online {
                 let isNewText = privacy.faces.contains { $0.customStatus != customStatus }
                 if isNewText { lastCustomStatusUpdateTime = now.wall }
@@ -31,6 +31,6 @@ extension Record {
         return expiry <= wall
     }
 
-    /// Whether this record is the first with a new rule about who may see the user, or with new hidden views.
+    /// Whether this record is the first with a new visibility, or with new hidden views.
     var changesPrivacy: Bool { hasPrivacy && privacy?.version == version }
 }

@@ -1,31 +1,32 @@
 import PresenceWire
 
-/// The records that two sides hold of one user, put together: of each part the newer one.
+/// Merges the records that two sides hold of one user: the newer one of each part.
 ///
-/// The custom status, the events and the rule of who may see the user have versions of their own.
+/// The custom status, the events and the visibility have their own versions.
 struct RecordMerge {
-    /// The newer record as it is kept, but for the parts of ``other``.
+    /// The newer record without the parts of ``other`` that win.
     private let base: Record
     /// The older record.
     let other: Record
-    /// The record that came is newer than the one that was here.
+    /// Whether the received record is newer than the one here.
     let isNewer: Bool
-    /// One of the two was written without knowing the rule of the other.
+    /// Whether one of the two was written without knowledge of the other's visibility.
     private let isUnaware: Bool
     private let oldPrivacyVersion: Version
-    /// Anything that came is newer than what was here.
+    /// Whether any received part is newer than the one here.
     let hasNews: Bool
-    /// The newest version of all that came.
+    /// The newest version among the received parts.
     let newestVersion: Version
 
     /// - Parameters:
-    ///   - record: what came.
-    ///   - old: what is here.
+    ///   - record: the received record.
+    ///   - old: the record here.
     init(of record: Record, into old: Record) {
         isNewer = record.version > old.version
         let isCustomNewer = record.customStatusVersion > old.customStatusVersion
         let isPrivacyNewer = record.privacy.map { $0.isNewer(than: old.privacy) } ?? false
-        // One of them was written without the other's rule. A viewer may have been shown it who is shown something older by that rule.
+        // One of them was written without the other's visibility. A viewer may have received it for whom that visibility has an older
+        // hidden view.
         isUnaware =
             isNewer && isPrivacyNewer
             ? record.isBehind(old) : old.privacy?.isUnknown(to: record) ?? false || record.privacy?.isUnknown(to: old) ?? false
@@ -37,9 +38,9 @@ struct RecordMerge {
         oldPrivacyVersion = old.privacy?.version ?? .zero
     }
 
-    /// The record that is kept.
+    /// The record to keep.
     ///
-    /// - Parameter nextVersion: draws a version: for a record that neither side has written.
+    /// - Parameter nextVersion: draws a version, for a record that neither side has written.
     func result(_ nextVersion: () -> Version) -> Record {
         var kept = base
         let takesCustomStatus = other.customStatusVersion > kept.customStatusVersion
@@ -48,7 +49,7 @@ struct RecordMerge {
         let takesEvents = other.hasPublished && kept.events.isBehind(other.events)
         if takesEvents { kept.events.merge(other.events) }
         if takesPrivacy { kept.privacy = other.privacy }
-        // The newer rule may be in an older row. The record that was shown without it would then be newer than the one that is shown by it.
+        // The newer visibility may be in an older row. The record shown without it would then be newer than the one shown under it.
         let raisesPrivacy = takesPrivacy || isUnaware || kept.privacy?.version ?? .zero < oldPrivacyVersion
         if takesCustomStatus || takesEvents || raisesPrivacy {
             let version = nextVersion()

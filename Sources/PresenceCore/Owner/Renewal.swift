@@ -1,16 +1,16 @@
 import PresenceWire
 
-/// Whether all records were given new versions since this node has begun, and which of them are not written.
+/// Whether all records have new versions since this node started, and which of them are still to be written.
 enum Renewal: Equatable {
     case none
-    /// The records from this place on are not written.
+    /// The records from this index on are not written yet.
     case writing(from: Int)
     case written
 
-    /// Rows written at a time.
+    /// Most rows written at a time.
     private static let rowsMax = 2_000
 
-    /// Writes some of the records that were given new versions.
+    /// Writes some of the renewed records.
     mutating func write(some users: UserStore, into outbox: inout Outbox) {
         guard case .writing(let start) = self else { return }
         let places = users.places

@@ -1,30 +1,30 @@
 import PresenceWire
 
-/// The users of each slot, and a hash of what is kept of them. Equal facts have equal hashes, in whatever order they came.
+/// The users of each slot, and a hash of their facts. Equal facts have equal hashes, in whatever order they arrived.
 ///
-/// Two nodes compare slots by these hashes and exchange only what differs. Pages of 64 slots are made when they are needed.
+/// Two nodes compare slots by these hashes and exchange only the differences. Pages of 64 slots are made when they are needed.
 struct SlotHashes {
     typealias Index = UserTable<OwnedUser>.Index
 
     private struct Page {
         var hashes = [UInt64](repeating: 0, count: SlotHashes.pageSlotsCount)
-        /// The slots with a hash other than 0, a bit each.
+        /// The slots with a hash other than 0, one bit each.
         var known: UInt64 = 0
     }
 
     private static let pageSlotsCount = 64
     private var pages = [Page?](repeating: nil, count: Ring.slotsCount / SlotHashes.pageSlotsCount)
-    /// Those that were made.
+    /// The pages that exist.
     private var madePages = PageSet()
     private var users = SlotIndex()
 
-    /// The hash of a slot; 0 for one of which nothing is known.
+    /// The hash of a slot; 0 for one without facts.
     func hash(of slot: Slot) -> UInt64 { page(of: slot)?.hashes[Self.place(slot)] ?? 0 }
 
-    /// The users of a slot, in no particular but a reproducible order.
+    /// The users of a slot, in a reproducible order.
     func users(of slot: Slot) -> [Index] { users[slot] }
 
-    /// Calls `body` with each slot of which something is known, in order.
+    /// Calls `body` with each slot that has facts, in order.
     func forEachSlot(_ body: (Slot, UInt64) -> Void) {
         madePages.forEach { number in
             guard let page = pages[number], page.known != 0 else { return }
@@ -32,14 +32,14 @@ struct SlotHashes {
         }
     }
 
-    /// Calls `body` with each user of these slots, in their order; empty ones cost nothing.
+    /// Calls `body` with each user of these slots, in the order of the slots. Empty slots cost nothing.
     func forEachUser(in slots: ClosedRange<Slot>, _ body: (Index) -> Void) { users.forEach(in: slots) { body($1) } }
 
     mutating func insert(_ user: Index, slot: Slot) { users.insert(user, slot: slot) }
 
     mutating func remove(_ user: Index, slot: Slot) { users.remove(user, slot: slot) }
 
-    /// The facts of a user of the slot have changed.
+    /// Replaces a user's part of a slot's hash.
     mutating func replace(_ old: UInt64, by new: UInt64, slot: Slot) {
         change(slot) { page in
             page.hashes[Self.place(slot)] ^= old ^ new

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// Which places of a ``UserTable`` hold the users of a slot; so that a range of slots is walked without a walk of the table.
+/// The indices of a ``UserTable`` that hold the users of each slot, so that a range of slots is walked without a walk of the table.
 ///
 /// The users of a slot are a chain: each names the next one. Most slots of a small node have one user, and an array for each would take
 /// twelve times the memory.
@@ -8,21 +8,21 @@ struct SlotIndex {
     typealias Index = UserTable<Int>.Index
 
     private struct Page {
-        /// The slots with users, a bit each.
+        /// The slots with users, one bit each.
         var occupied: UInt64 = 0
         /// The first user of each slot.
         var first = [Index](repeating: SlotIndex.none, count: SlotIndex.pageSlotsCount)
     }
 
-    /// In place of a user: there is none. A table never has so many places.
+    /// Stands for no user. A table never has so many entries.
     private static let none = Index.max
     private static let pageSlotsCount = 64
     private var pages = [Page?](repeating: nil, count: Ring.slotsCount / SlotIndex.pageSlotsCount)
     private var occupiedPages = PageSet()
-    /// By the place of a user, the next one of its slot.
+    /// For each index the next user of its slot.
     private var next: [Index] = []
 
-    /// The places of a slot's users, in no particular but a reproducible order.
+    /// The indices of a slot's users, in a reproducible order.
     subscript(slot: Slot) -> [Index] {
         var found: [Index] = []
         guard let page = pages[Int(slot) / Self.pageSlotsCount] else { return [] }
@@ -30,7 +30,7 @@ struct SlotIndex {
         return found
     }
 
-    /// Calls `body` with each user of these slots, in their order; empty ones cost nothing.
+    /// Calls `body` with each user of these slots, in the order of the slots. Empty slots cost nothing.
     func forEach(in slots: ClosedRange<Slot>, _ body: (Slot, Index) -> Void) {
         let numbers = Int(slots.lowerBound) / Self.pageSlotsCount...Int(slots.upperBound) / Self.pageSlotsCount
         occupiedPages.forEach(in: numbers) { number in
@@ -43,7 +43,7 @@ struct SlotIndex {
         }
     }
 
-    /// The places of the users of the slots for which `isWanted` holds, in the order of the slots.
+    /// The indices of the users of the slots for which `isWanted` holds, in the order of the slots.
     func users(where isWanted: (Slot) -> Bool) -> [Index] {
         var found: [Index] = []
         occupiedPages.forEach { number in
@@ -95,7 +95,7 @@ struct SlotIndex {
 }
 
 extension UInt64 {
-    /// Calls `body` with the place of each bit that is set, from the lowest on.
+    /// Calls `body` with the position of each set bit, from the lowest up.
     func forEachBit(_ body: (Int) -> Void) {
         var rest = self
         while rest != 0 {

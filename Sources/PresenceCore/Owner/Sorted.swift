@@ -1,7 +1,7 @@
 extension RandomAccessCollection where Index == Int {
-    /// The first place whose element does not come before what is looked for, found by halving; the end if all come before it.
+    /// The index of the first element for which `isBefore` is false, by binary search; the end if there is none.
     ///
-    /// - Parameter isBefore: true for a beginning of the collection, and false for the rest.
+    /// - Parameter isBefore: true for a prefix of the collection, and false for the rest.
     func firstPlace(after isBefore: (Element) -> Bool) -> Int {
         var (low, high) = (startIndex, endIndex)
         while low < high {
@@ -13,7 +13,7 @@ extension RandomAccessCollection where Index == Int {
 }
 
 extension [UInt32] {
-    /// Where `element` stands, or would stand, in a sorted array.
+    /// The index at which `element` is, or would be, in a sorted array.
     func firstPlace(of element: UInt32) -> Int { firstPlace { $0 < element } }
 
     func containsSorted(_ element: UInt32) -> Bool {

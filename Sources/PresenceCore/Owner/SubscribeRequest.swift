@@ -1,25 +1,25 @@
 import PresenceWire
 
-/// A `subscribe` at the owner of the user who calls.
+/// A `subscribe` call at the owner of the caller.
 struct SubscribeRequest {
     enum Outcome {
-        /// Nothing has changed.
+        /// The call has changed nothing.
         case refused(Answer)
         /// The answer waits for the disk.
         case done(Answer)
     }
 
     let request: Request
-    /// How long the subscriptions last; nil for ever.
+    /// The validity of the subscriptions; nil for unlimited.
     let seconds: Int64?
     let type: UInt8
-    /// The session that asks, if it is known.
+    /// The calling session, if it is known.
     let session: SessionID?
     let now: Now
 
     private var id: UserID { request.user }
 
-    /// - Parameter isCounted: all nodes have said how many of their users follow the targets.
+    /// - Parameter isCounted: whether all nodes have counted the followers of the targets.
     func perform(
         _ asked: [OwnerOperation.Target], isCounted: Bool, on owner: inout Owner, into outbox: inout Outbox
     ) -> Outcome {
@@ -38,7 +38,8 @@ struct SubscribeRequest {
         return .done(.subscribed(evicted: evicted, refused: surplus, strangers: nonFriends))
     }
 
-    /// Returns the evicted targets, also of an earlier attempt of the same call whose answer was lost. For `refused` there is no room.
+    /// Adds the subscriptions. Returns the evicted targets, also those of an earlier attempt whose answer was lost. There is no room for
+    /// `refused`.
     private func subscribe(
         _ targets: [OwnerOperation.Target], _ refused: [UserID], on owner: inout Owner, into outbox: inout Outbox
     ) -> [UserID] {
@@ -60,7 +61,7 @@ struct SubscribeRequest {
         }
         let evictionVersion = owner.clock.next(at: now.wall)
         let evicted = owner.evict(downTo: owner.subscriptionsMax(of: user), from: user, version: evictionVersion)
-        // If only one of several sessions has made the call, or one that is not known here, all are notified by their streams.
+        // If several sessions exist, or the calling one is not known here, all receive the change by their streams.
         let sessions = owner.users[user].sessions
         let isAlone = sessions.count == 1 && (session ?? sessions[0].id) == sessions[0].id
         let kept = targets.filter { owner.users[user].subscriptions.entry(for: $0.user) != nil }
@@ -102,7 +103,9 @@ struct SubscribeRequest {
         return targets.map(\.user).filter { !friends.contains($0) }
     }
 
-    /// A subscription of its own right stays so when the target is followed as a friend: the end of the friendship does not end it.
+    /// The type of a subscription to a target.
+    ///
+    /// A subscription of the usual type keeps it if the target is also followed as a friend. The end of the friendship does not end it.
     private func type(of target: UserID, for user: OwnedUser) -> UInt8 {
         min(user.subscriptions.entry(for: target)?.subscribeType ?? type, type)
     }

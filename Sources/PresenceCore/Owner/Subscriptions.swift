@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// The durable list of the subscriptions of one user, which the user's owner keeps (T19–T27, Z9–Z12, Z19, Z20).
+/// The durable subscription list of one user, which the user's owner keeps (T19–T27, Z9–Z12, Z19, Z20).
 ///
 /// Sorted by target, so that pages are stable and a change is found by halving. Tombstones stay for ``CoreSettings/tombstoneHorizon``, at most
 /// ``tombstonesMax``.
@@ -9,18 +9,18 @@ struct Subscriptions {
     static let tombstonesMax = 4_096
 
     private(set) var entries: [Subscription] = []
-    /// The newest change of the list.
+    /// The version of the newest change.
     private(set) var version = Version.zero
-    /// Entries that are no tombstones.
+    /// The number of entries that are not tombstones.
     private(set) var liveCount = 0
 
-    /// When ``expireTombstones(at:)`` has something to do next, by the wall clock, or earlier; `.max` for never.
+    /// A time, by the wall clock, before which ``expireTombstones(at:)`` has no work; `.max` for never.
     private(set) var expiresNext = Milliseconds.max
 
-    /// A hash of all entries, in whatever order they came.
+    /// A hash of all entries, in whatever order they arrived.
     private(set) var hash: UInt64 = 0
 
-    /// Targets that began or ceased to be followed since this was last taken.
+    /// The targets that began or ceased to be followed since the last ``takeChangedFollows()``.
     private var changedFollows: [(target: UserID, isFollowed: Bool)] = []
 
     var isEmpty: Bool { entries.isEmpty }
@@ -45,7 +45,7 @@ struct Subscriptions {
         Array(entries.lazy.filter { !$0.isRemoved && $0.isOf(type) }.dropFirst(max(offset, 0)).prefix(max(limit, 0)))
     }
 
-    /// Takes over `entry` if it is newer than what is known of its target. Returns whether it was.
+    /// Stores `entry` if it is newer than the one for its target. Returns whether it was.
     mutating func merge(_ entry: Subscription) -> Bool {
         let place = place(of: entry.target)
         if place < entries.count, entries[place].target == entry.target {
@@ -65,7 +65,7 @@ struct Subscriptions {
 
     private mutating func noteForgetting(with entry: Subscription) {
         let tombstonesCount = entries.count - liveCount
-        // A tombstone that stayed as the newest change is that no more.
+        // A tombstone that stayed because it was the newest change may expire now.
         if entry.version > version, expiresNext == .max, tombstonesCount > (entry.isRemoved ? 1 : 0) {
             expiresNext = version.milliseconds + CoreSettings.tombstoneHorizon
         }
@@ -78,30 +78,29 @@ struct Subscriptions {
         changedFollows.append((entry.target, !entry.isRemoved))
     }
 
-    /// A new entry was sent to the gateways when the version clock showed `time`.
+    /// Records that a new entry was sent to the gateways when the version clock showed `time`.
     mutating func learn(_ target: UserID, at time: Milliseconds) {
         let place = place(of: target)
         guard place < entries.count, entries[place].target == target, entries[place].learntAt == .max else { return }
         entries[place].learntAt = time
     }
 
-    /// All entries were learnt of when the version clock showed `time`, but for those that are yet to be sent.
+    /// Records that all entries became known when the version clock showed `time`, except those not sent yet.
     mutating func relearn(at time: Milliseconds) {
         for place in entries.indices { entries[place].learntAt = max(entries[place].learntAt, time) }
     }
 
-    /// Removes the earliest subscribed until `countMax` are left; those just added count as the latest. Returns the new tombstones.
+    /// Evicts the earliest subscriptions until `countMax` are left. Those just added count as the latest. Returns the new tombstones.
     mutating func evict(downTo countMax: Int, version: Version) -> [Subscription] {
         guard liveCount > countMax else { return [] }
         let order = live.sorted { ($0.version, $0.target) < ($1.version, $1.target) }  // Not by the time of a wall clock, which may jump.
         return order.prefix(liveCount - countMax).map { remove($0, version: version) }
     }
 
-    /// The outcome of an earlier attempt of a call that began at `start`: the targets that it added, and those that it evicted for them.
+    /// The outcome of an earlier attempt of a call that started at `start`: the targets that it added, and those that it evicted for them.
     ///
-    /// Both have versions that follow one another, by the same node.
-    ///
-    /// The clock of the node that was called may be behind, so that an older call has later versions, too: but not for just these targets.
+    /// Both have consecutive versions of the same node. The clock of the called node may be behind, so that an older call has later
+    /// versions too. But such a call does not have the same targets.
     func done(_ targets: [UserID], since start: Version?) -> (added: [Subscription], evicted: [Subscription]) {
         guard let start else { return ([], []) }
         let added = targets.compactMap { entry(for: $0) }.filter { $0.version > start }
@@ -110,7 +109,7 @@ struct Subscriptions {
         return (added.filter { $0.version >= version }, entries.filter { $0.isRemoved && $0.version == eviction })
     }
 
-    /// Whether a call whose entries have this version can have been about exactly `targets`; they may have been changed since.
+    /// Whether a call whose entries have this version can have had exactly `targets`. They may have changed since.
     private func wroteJust(_ targets: [UserID], _ version: Version) -> Bool {
         let written = targets.allSatisfy { target in
             let place = place(of: target)
@@ -119,7 +118,7 @@ struct Subscriptions {
         return written && entries.allSatisfy { $0.version != version || targets.contains($0.target) }
     }
 
-    /// Removes those whose time is up. Returns the new tombstones.
+    /// Removes the expired entries. Returns the new tombstones.
     mutating func expire(at wall: Milliseconds, version: @autoclosure () -> Version) -> [Subscription] {
         let ended = entries.filter { !$0.isRemoved && ($0.expiresAt ?? .max) <= wall }
         guard !ended.isEmpty else { return [] }
@@ -127,19 +126,20 @@ struct Subscriptions {
         return ended.map { remove($0, version: version) }
     }
 
-    /// Removes `targets`, or everybody with nil; of a type, or with nil of any. Returns the new tombstones.
+    /// Removes `targets`, or all with nil; of one type, or with nil of any. Returns the new tombstones.
     mutating func remove(_ targets: [UserID]?, of type: UInt8? = nil, version: Version) -> [Subscription] {
         let found = targets.map { $0.compactMap { entry(for: $0) } } ?? live
         return found.filter { $0.isOf(type) }.map { remove($0, version: version) }
     }
 
-    /// Ends the subscriptions to `targets`, or to everybody with nil, and renews earlier tombstones. Of a type, or with nil of any.
+    /// Ends the subscriptions to `targets`, or to all with nil, and renews earlier tombstones; of one type, or with nil of any.
     ///
     /// Dead nodes may hold a newer subscription.
     ///
-    /// - Parameter unknownAt: the wall clock if other nodes may hold subscriptions that are not known here, else nil. Unknown targets then
-    ///   get tombstones, too.
-    /// - Returns: the new tombstones: `ended` of the subscriptions that were known here, `others` of the rest.
+    /// - Parameter unknownAt: the wall clock if other nodes may hold subscriptions that are unknown here, otherwise nil. Unknown targets
+    /// then get tombstones, too.
+    ///
+    /// - Returns: the new tombstones: `ended` of the subscriptions known here, `others` of the rest.
     mutating func unsubscribe(
         _ targets: [UserID]?, of type: UInt8?, version: Version, unknownAt: Milliseconds?
     ) -> (ended: [Subscription], others: [Subscription]) {
@@ -156,7 +156,7 @@ struct Subscriptions {
         return (ended, others)
     }
 
-    /// The tombstones of `targets` or, with nil, of everybody.
+    /// The tombstones of `targets`, or all with nil.
     func tombstones(of targets: [UserID]?) -> [Subscription] {
         guard let targets else { return entries.filter(\.isRemoved) }
         return targets.compactMap { target in
@@ -165,14 +165,14 @@ struct Subscriptions {
         }
     }
 
-    /// When the next live entry ends.
+    /// The time at which the next live entry ends.
     var nextExpiry: Milliseconds? {
         entries.lazy.filter { !$0.isRemoved }.compactMap(\.expiresAt).min()
     }
 
-    /// Removes the tombstones whose time is up, and the oldest of too many. Nodes with equal lists remove the same. Returns them.
+    /// Removes expired tombstones, and the oldest beyond the limit. Nodes with equal lists remove the same. Returns them.
     ///
-    /// A tombstone that is the newest change of the list stays: by it the gateways recognize a list that is older than theirs.
+    /// A tombstone that is the newest change of the list stays. By it the gateways recognize a list that is older than theirs.
     mutating func expireTombstones(at wall: Milliseconds) -> [Subscription] {
         let tombstones = entries.filter(\.isRemoved).sorted { ($0.version, $0.target) < ($1.version, $1.target) }
         let dueCount = tombstones.prefix { Self.end(of: $0) <= wall }.count
@@ -188,7 +188,7 @@ struct Subscriptions {
         return forgotten
     }
 
-    /// The first value that does not follow from the entries, in words; nil for none. For simulations and tests.
+    /// The first derived value that does not match the entries, in words; nil for none. For simulations and tests.
     func brokenInvariant() -> String? {
         guard zip(entries, entries.dropFirst()).allSatisfy({ $0.target < $1.target }) else { return "an unsorted list: \(entries)" }
         let live = entries.count { !$0.isRemoved }
@@ -196,7 +196,7 @@ struct Subscriptions {
         let hash = entries.reduce(UInt64(0)) { $0 ^ Self.hash($1) }
         guard self.hash == hash else { return "the hash of the list is \(self.hash), not \(hash): \(entries)" }
         guard entries.allSatisfy({ $0.version <= version }) else { return "the list is older than an entry: \(version), \(entries)" }
-        // The newest change of the list stays, also when it is a tombstone.
+        // The newest change of the list stays, even if it is a tombstone.
         let ends = entries.lazy.filter { $0.isRemoved && $0.version < version }.map(Self.end).min() ?? .max
         guard expiresNext <= ends else { return "the list expires at \(expiresNext), after \(ends): \(entries)" }
         return hasChangedFollows ? "changed follows are not counted: \(changedFollows)" : nil
@@ -222,12 +222,12 @@ struct Subscriptions {
 }
 
 extension Subscription {
-    /// A tombstone of a target that is not known.
+    /// A tombstone of an unknown target.
     fileprivate init(of target: UserID, _ type: UInt8?, removedAt wall: Milliseconds, version: Version) {
         self.init(
             target: target, subscribeType: type ?? Self.onlineStatus, subscribedAt: wall, expiresAt: nil, version: version, isRemoved: true)
     }
 
-    /// Whether it is of a type; with nil, of any.
+    /// Whether the entry is of a type; with nil, of any.
     func isOf(_ type: UInt8?) -> Bool { type == nil || type == subscribeType }
 }

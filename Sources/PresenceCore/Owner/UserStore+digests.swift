@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// Rows and hashes of slots and ranges of slots, for nodes that compare.
+/// Rows and hashes of slots and ranges of slots, which nodes compare.
 extension UserStore {
     /// All rows of a slot's users, in a fixed order.
     func rows(of slot: Slot) -> [Row] {
@@ -14,12 +14,12 @@ extension UserStore {
         return rows
     }
 
-    /// Whether this node is to keep by a ring what a peer offers, and knows something else of it.
+    /// Whether this node keeps an offered slot by a ring, and has other facts of it.
     func wants(_ offered: SlotHash, by placement: Placement) -> Bool {
         placement.isKept(offered.slot, by: 0) && hash(of: offered.slot) != offered.hash
     }
 
-    /// One hash for each range of slots over the slots for which `isWanted` holds.
+    /// One hash for each range of slots, over the slots for which `isWanted` holds.
     func digest(where isWanted: (Slot) -> Bool) -> [UInt64] {
         var hashes = Array(repeating: UInt64(0), count: Message.digestRangesCount)
         let slotsInRange = Ring.slotsCount / Message.digestRangesCount
@@ -29,7 +29,7 @@ extension UserStore {
         return hashes
     }
 
-    /// For each peer in turn, one hash for each of `ranges`: of the users that it watches and the sessions that it hosts, as known here.
+    /// For each peer in turn, one hash for each of `ranges`: over the users that it watches and the sessions that it hosts, as known here.
     func viewHashes(of ranges: Range<Int>, peersCount: Int) -> [UInt64] {
         var hashes = [UInt64](repeating: 0, count: peersCount * ranges.count)
         for range in ranges {
@@ -46,7 +46,7 @@ extension UserStore {
         return hashes
     }
 
-    /// One hash for each of the smaller ranges: of the users that a peer watches, its sessions, and the lists that it was sent.
+    /// One hash for each of the smaller ranges: over the users that a peer watches, its sessions, and the lists that it received.
     func registeredHashes(of peer: PeerIndex) -> [UInt64] {
         var hashes = [UInt64](repeating: 0, count: Message.digestRangesCount)
         for range in hashes.indices {
@@ -64,7 +64,7 @@ extension UserStore {
         return hashes
     }
 
-    /// The version held of a user, whoever owns it now; nil for no user.
+    /// The version held of a user, whichever node owns it; nil for no user.
     func version(of user: Index) -> SlotHash? {
         guard isLive(user) else { return nil }
         return SlotHash(slot: self[user].slot, hash: ViewDigest.hash(self[user].nameHash, self[user].record.version))

@@ -1,40 +1,40 @@
 import PresenceWire
 
-/// The users that this node owns or keeps for another owner, and everything that is derived from them.
+/// The users that this node owns or keeps for another owner, and all values derived from them.
 ///
-/// Only ``modify(_:_:)`` changes a user. It then brings the derived values in line:
-/// - the hash of the user's slot, by which nodes compare what they keep;
-/// - how many users are ONLINE, are replicas, and follow each target;
-/// - when the user is reviewed and when a part of it expires.
+/// Only ``modify(_:_:)`` changes a user. It then updates the derived values:
+/// - the hash of the user's slot, by which nodes compare their facts;
+/// - the number of users who are ONLINE, who are replicas, and who follow each target;
+/// - the deadlines of the user's review and of the expiry of a part of it.
 ///
 /// The store does no I/O and reads no clock.
 struct UserStore {
     typealias Index = UserTable<OwnedUser>.Index
 
     private var table = UserTable<OwnedUser>()
-    /// By slot: the users, and a hash of what is kept of them.
+    /// The users of each slot, and a hash of their facts.
     private var slots = SlotHashes()
-    /// When each user is reviewed next, because something ends by itself. Only users that this node owns have one.
+    /// The next review of each user, because a part of it ends by itself. Only users that this node owns have one.
     private var reviews = Deadlines<Instant>()
-    /// When a tombstone of each user expires next, by the wall clock, whoever owns the user.
+    /// The next expiry of a tombstone of each user, by the wall clock, whichever node owns the user.
     private var expiries = Deadlines<Milliseconds>()
-    /// How many of the users that this node owns follow each user.
+    /// The followers of each user among the users that this node owns.
     private var followers = FollowerCounts()
-    /// Users that this node owns and that are ONLINE.
+    /// The number of ONLINE users that this node owns.
     private(set) var onlineCount = 0
-    /// Users that this node keeps for another owner.
+    /// The number of users that this node keeps for another owner.
     private(set) var replicaCount = 0
-    /// How long a blank record is kept: ``CoreSettings/blankHorizon``.
+    /// The time that a blank record is kept: ``CoreSettings/blankHorizon``.
     private let blankHorizon: Milliseconds
 
     init(blankHorizon: Duration) { self.blankHorizon = blankHorizon.wholeMilliseconds }
 
     // MARK: Reading
 
-    /// Users in the store.
+    /// The number of users in the store.
     var count: Int { table.count }
 
-    /// Every place, live or free, in order; to be walked with ``isLive(_:)``, so that users may change on the way.
+    /// All indices, live or free, in order. Check each with ``isLive(_:)``, so that users may change during the walk.
     var places: Range<Index> { table.places }
 
     /// Whether a user lives at `index`.
@@ -53,7 +53,7 @@ struct UserStore {
 
     // MARK: Changing
 
-    /// Changes the user at a live index, and brings everything that is derived from it in line.
+    /// Changes the user at a live index, and updates all derived values.
     @inline(__always) @discardableResult
     mutating func modify<Result>(_ index: Index, _ body: (inout OwnedUser) -> Result) -> Result {
         let (result, before, after) = Self.change(&table[index], blankHorizon, body)
@@ -77,7 +77,7 @@ struct UserStore {
         return found
     }
 
-    /// Removes a user, with all that is derived from it.
+    /// Removes a user and its derived values.
     mutating func remove(_ index: Index) {
         let user = table[index]
         if user.isReplica { replicaCount -= 1 } else { count(user, -1) }
@@ -90,10 +90,10 @@ struct UserStore {
 
     // MARK: Slots
 
-    /// The hash of what is kept of the users of a slot; 0 for nothing.
+    /// The hash of the facts of a slot's users; 0 for none.
     func hash(of slot: Slot) -> UInt64 { slots.hash(of: slot) }
 
-    /// The users of a slot, in no particular but a reproducible order.
+    /// The users of a slot, in a reproducible order.
     func users(of slot: Slot) -> [Index] { slots.users(of: slot) }
 
     /// The users of ranges of slots, in a reproducible order.
@@ -106,18 +106,18 @@ struct UserStore {
         return found
     }
 
-    /// Calls `body` with each slot of which something is known, in order, and its hash.
+    /// Calls `body` with each slot that has facts, in order, and its hash.
     func forEachSlot(_ body: (Slot, UInt64) -> Void) { slots.forEachSlot(body) }
 
-    /// Calls `body` with each user of these slots, in their order; empty slots cost nothing.
+    /// Calls `body` with each user of these slots, in the order of the slots. Empty slots cost nothing.
     func forEachUser(in slots: ClosedRange<Slot>, _ body: (Index) -> Void) { self.slots.forEachUser(in: slots, body) }
 
     // MARK: Followers
 
-    /// How many of the users that this node owns follow `target`.
+    /// The number of users that this node owns who follow `target`.
     func followersCount(of target: UserID) -> Int { followers.count(of: target) }
 
-    /// Whether one more of the users of this node may follow `target` before another node is asked.
+    /// Whether this node may accept one more follower of `target` without asking another node.
     func hasRoom(for target: UserID, share: Int) -> Bool { followers.hasRoom(for: target, share: share) }
 
     /// The count of a target's followers for another node. From then on this node must ask before it accepts a follower of `target`.
@@ -125,10 +125,10 @@ struct UserStore {
 
     // MARK: Deadlines
 
-    /// When the next user is to be reviewed.
+    /// The time of the next review.
     var nextReview: Instant { reviews.first?.at ?? .farFuture }
 
-    /// Users that are to be reviewed some time.
+    /// The number of users with a scheduled review.
     var reviewsCount: Int { reviews.count }
 
     /// Takes the next user whose review is due.
@@ -138,14 +138,14 @@ struct UserStore {
         return next.index
     }
 
-    /// Makes sure that the user is reviewed when something of it ends, and not after `latest`.
+    /// Schedules the user's review for when a part of it ends, and not after `latest`.
     ///
-    /// ``modify(_:_:)`` does so for what ends at an instant. What ends at a time of the wall clock needs `now`.
+    /// ``modify(_:_:)`` does so for parts that end at an instant. Parts that end at a time of the wall clock need `now`.
     mutating func scheduleReview(of index: Index, notAfter latest: Instant, at now: Now) {
         review(index, notAfter: min(table[index].nextDeadline(at: now), latest))
     }
 
-    /// Takes the next user of which something expires.
+    /// Takes the next user with a due expiry.
     mutating func takeExpiry(at wall: Milliseconds) -> Index? {
         guard let next = expiries.first, next.at <= wall else { return nil }
         expiries.remove(next.index)
@@ -154,7 +154,7 @@ struct UserStore {
 
     // MARK: Derived values
 
-    /// The values that the derived values follow from.
+    /// The values from which the derived values follow.
     private struct Inputs: Equatable {
         let version: Version
         let customStatusVersion: Version
@@ -179,7 +179,7 @@ struct UserStore {
             expiry = user.nextExpiry(blankHorizon: blankHorizon)
         }
 
-        /// Something ends by itself: a deadline that was taken has to be set again, also when nothing has changed.
+        /// Whether a part ends by itself. A deadline that was taken must be set again, even if nothing has changed.
         @inline(__always) var isDue: Bool { review < .farFuture || expiry < .max }
 
         func hasOtherFacts(than other: Inputs) -> Bool {
@@ -212,7 +212,7 @@ struct UserStore {
         if after.isReplica { reviews.remove(index) }
     }
 
-    /// Counts a user whom this node begins (1) or ends (-1) to own.
+    /// Counts a user whom this node starts (1) or ceases (-1) to own.
     private mutating func count(_ user: OwnedUser, _ step: Int) {
         for entry in user.subscriptions.entries where !entry.isRemoved { followers.change(entry.target, by: step) }
         if user.record.statusType == .online { onlineCount += step }
@@ -226,10 +226,10 @@ struct UserStore {
 // MARK: Invariants
 
 extension UserStore {
-    /// Recomputes every derived value, and stops the process at the first that differs. For simulations and tests.
+    /// Recomputes every derived value, and stops the process at the first difference. For simulations and tests.
     func checkInvariants() { if let broken = brokenInvariant() { preconditionFailure(broken) } }
 
-    /// The first derived value that is not what it follows from, in words; nil for none.
+    /// The first derived value that does not match its inputs, in words; nil for none.
     func brokenInvariant() -> String? {
         var hashes: [Slot: UInt64] = [:]
         var follows: [UserID: Int] = [:]
@@ -278,7 +278,7 @@ extension UserStore {
     }
 
     #if DEBUG
-        /// Changes a user and leaves every derived value as it was: what ``brokenInvariant()`` must find. For tests.
+        /// Changes a user without updating the derived values, which ``brokenInvariant()`` must find. For tests.
         mutating func changeWithoutDeriving(_ index: Index, _ body: (inout OwnedUser) -> Void) { body(&table[index]) }
     #endif
 }

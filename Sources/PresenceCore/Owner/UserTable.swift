@@ -1,8 +1,9 @@
 import PresenceWire
 
-/// State by user in a dense array: a user's ID is looked up once, where a message enters; inside, an index is an array read.
+/// State by user in a dense array.
 ///
-/// A place is used again after ``remove(_:)``. Indices, and so the order of a walk, depend only on the order of the calls.
+/// A message's user ID is looked up once, where the message enters. Inside, an index is an array read. An index is used again after
+/// ``remove(_:)``. Indices, and so the order of a walk, depend only on the order of the calls.
 struct UserTable<Value> {
     typealias Index = UInt32
 
@@ -15,13 +16,13 @@ struct UserTable<Value> {
         var value: Value?
     }
 
-    /// Users in the table.
+    /// The number of users in the table.
     var count: Int { indices.count }
 
     /// The index of `user`, if it is here.
     func index(of user: UserID) -> Index? { indices[user] }
 
-    /// The index of `user`; `value` is stored for one that is new.
+    /// The index of `user`. If it is new, `value` is stored.
     mutating func index(of user: UserID, orInsert value: @autoclosure () -> Value) -> (index: Index, isNew: Bool) {
         if let index = indices[user] { return (index, false) }
         let place = Place(user: user, value: value())
@@ -62,6 +63,6 @@ struct UserTable<Value> {
         free.append(index)
     }
 
-    /// Every place, live or free, in order; to be walked with ``isLive(_:)``, so that values may change on the way.
+    /// All indices, live or free, in order. Check each with ``isLive(_:)``, so that values may change during the walk.
     var places: Range<Index> { 0..<Index(slots.count) }
 }

@@ -42,7 +42,6 @@ extension Membership {
     /// Sends a message with as many updates as fit.
     ///
     /// - Parameters:
-    ///
     ///   - first: the members whose updates come first, without counting as a retransmission.
     ///   - isDeathCertain: whether deaths among these are sent as such, or only as suspicions.
     mutating func send(_ kind: MembershipMessage.Kind, to id: NodeID, first: [Int] = [], isDeathCertain: Bool = true) {

@@ -133,7 +133,6 @@ public struct Membership: Sendable {
     var nextLinkExchangeAt = Instant(nanoseconds: .min)
 
     /// - Parameters:
-    ///
     ///   - own: this node, as the others see it.
     ///   - seed: the seed of all random numbers. Each node must have another one.
     public init(own: Peer, settings: Settings, seed: UInt64) {
