@@ -2,7 +2,7 @@ import PresenceCore
 import PresenceWire
 
 extension Message {
-    /// What a person who reads a log wants to know of it; nil for proofs of life and probes, which come all the time.
+    /// A description for the reader of a log; nil for frequent messages without news: signs of life and probes.
     var words: String? {
         switch self {
         case .complete, .membership, .viewDigest: nil
@@ -45,10 +45,10 @@ extension Message {
 
     private static func names(_ users: [UserID]) -> String { users.map(\.id).joined(separator: " ") }
 
-    /// What a batch says, a line each.
+    /// The descriptions of a batch's messages, one on each line.
     static func words(of batch: [UInt8]) -> String { all(in: batch).compactMap(\.words).map { "\n      " + $0 }.joined() }
 
-    /// What a batch says, as far as it can be read.
+    /// The messages of a batch, as far as it can be read.
     static func all(in batch: [UInt8]) -> [Message] {
         batch.withUnsafeBytes { bytes in
             var reader = WireReader(bytes)

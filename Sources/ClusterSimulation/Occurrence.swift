@@ -10,30 +10,32 @@ extension Nanoseconds {
     var milliseconds: Int { Int(self / 1_000_000) }
 }
 
-/// Something that will happen at a moment of virtual time. What happens at the same moment happens in the order in which it was planned.
+/// An event of the simulation at a moment of virtual time.
+///
+/// Events of the same moment happen in the order in which they were scheduled.
 struct Occurrence {
     enum What {
         case step(Int)
         case tick(node: Int, run: Int)
-        /// A caller's hello has reached its target, or found nobody.
+        /// A caller's hello arrives at its target, or the target is down.
         case connect(link: Int, attempt: Int)
-        /// The caller has learnt that the target took its proof.
+        /// The caller learns that the target has accepted its proof.
         indirect case linked(link: Int, attempt: Int, hello: Hello)
-        /// The pause before another attempt is over.
+        /// The pause before the next attempt is over.
         case retry(link: Int, attempt: Int)
         case refused(link: Int, attempt: Int)
         case broken(link: Int, attempt: Int)
-        /// Nothing has been heard for too long.
+        /// The link was silent for too long.
         case silent(link: Int, attempt: Int)
         case arrive(link: Int, attempt: Int, run: Int, connection: ConnectionID, batch: [UInt8])
         case acknowledge(link: Int, attempt: Int)
         case commit(node: Int, run: Int)
-        /// Messages of a gateway on another loop than the core's, on their way.
+        /// Messages arrive from a gateway that runs on another event loop than the core.
         case fromGateway(node: Int, run: Int, gateway: Int, [GatewayMessage])
         case toGateway(node: Int, run: Int, gateway: Int, [NodeMessage])
         /// A node has computed the ring of its members.
         case placed(node: Int, run: Int, [Ring.Member])
-        /// A node begins, or begins again.
+        /// A node starts, for the first time or again.
         case start(node: Int)
         case leave(node: Int, run: Int)
         /// A node that has left ends.
@@ -41,14 +43,14 @@ struct Occurrence {
         case resume(node: Int)
         case emptyDisk(node: Int)
         case connectClient(client: Int, attempt: Int)
-        /// Pushes have reached a client.
+        /// Pushes arrive at a client.
         case read(client: Int, attempt: Int)
         case streamEnded(client: Int, attempt: Int)
-        /// A gateway has noticed that a device is gone.
+        /// A gateway notices that a device is gone.
         case missed(client: Int, attempt: Int)
-        /// A session should have been told an event by now, see ``Truth/expectations``.
+        /// A session should have received an event by now: see ``Truth/expectations``.
         case expectEvent(Int)
-        /// All nodes should follow a kick by now, see ``Truth/kicks``.
+        /// All nodes should apply a kick by now: see ``Truth/kicks``.
         case expectKick(Int)
     }
 
@@ -57,15 +59,15 @@ struct Occurrence {
     let what: What
 }
 
-/// What will happen, in order. The heap holds small keys only, because it moves them often.
+/// The scheduled events of the simulation, in order. The heap holds only small keys, because it moves them often.
 struct Agenda {
-    /// In one number, which compares fast: 44 bits of nanoseconds (4.9 h), 56 of the order, 28 of the place.
+    /// The key in one number, which compares fast: 44 bits of nanoseconds (4.9 h), 56 of the order, 28 of the index.
     private struct Key: Comparable {
         private let bits: UInt128
 
         init(at: Nanoseconds, order: UInt64, place: Int) {
             precondition(at >= 0 && order < 1 << 56 && place < 1 << 28)
-            // What is planned for later, or for never, comes after every history.
+            // An event that is scheduled for later, or for never, comes after every history.
             bits = UInt128(min(at, 1 << 44 - 1)) << 84 | UInt128(order) << 28 | UInt128(place)
         }
 
@@ -79,7 +81,7 @@ struct Agenda {
     private var occurrences: [Occurrence?] = []
     private var free: [Int] = []
 
-    /// When the next one is; nil when nothing will happen.
+    /// The time of the next event; nil if there is none.
     var nextAt: Nanoseconds? { keys.min?.at }
 
     mutating func insert(_ occurrence: Occurrence) {
@@ -88,7 +90,7 @@ struct Agenda {
         keys.insert(Key(at: occurrence.at, order: occurrence.order, place: place))
     }
 
-    /// Takes the next one out.
+    /// Removes and returns the next event.
     mutating func popFirst() -> Occurrence? {
         guard let key = keys.popMin() else { return nil }
         free.append(key.place)

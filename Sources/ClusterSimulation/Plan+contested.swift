@@ -2,8 +2,9 @@ import PresenceCore
 import PresenceWire
 
 extension Plan {
-    /// Users say who may see them, and a moment later, from somewhere else, the contrary or what was so before. From one node everything is
-    /// slow, so what was said first may be carried out last.
+    /// Users set their visibility, and a moment later, from another node, the opposite or the earlier one.
+    ///
+    /// All messages of one node are slow, so the earlier call may be carried out last.
     static func contested(_ options: SimulationOptions) -> [Step] {
         guard options.isContested else { return [] }
         var random = SplitMix64(seed: options.seed).split(17)
@@ -23,7 +24,7 @@ extension Plan {
                     steps.append(Step(at: at + delay, action: action))
                 }
                 modes[user] = second
-                // Seen by who may not, it would be by a change.
+                // A viewer who may not see the user would notice a change.
                 for _ in 0...1 { steps.append(Step(at: at + random.number(in: 400...2_300), action: setStatus(of: user, &random))) }
             }
         }

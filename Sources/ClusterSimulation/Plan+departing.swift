@@ -1,9 +1,10 @@
 import PresenceCore
 import PresenceWire
 
-/// In some histories nothing goes wrong but that one node ends, when all have been there for long: then what is seen is certain.
+/// Histories in which the only fault is that one node ends, after all users have been online for long. The expected view is then certain.
 extension Plan {
-    /// Everybody follows some, then the node ends. Just before it other devices come: some have not been told all when they must go on.
+    /// All users follow some others, then the node ends. Just before it new devices log in, and must move on before they have received
+    /// everything.
     static func departing(_ options: SimulationOptions) -> [Step] {
         guard options.isDeparture, !options.faults.isDisjoint(with: [.drains, .kills]) else { return [] }
         var random = SplitMix64(seed: options.seed).split(9)
@@ -11,7 +12,7 @@ extension Plan {
         let end = random.number(in: 9_000...options.activeMilliseconds - 1_000)
         let node = random.number(in: 0...options.nodesCount - 1)
         var apart = SplitMix64(seed: options.seed).split(14)
-        // In some the next process is there before anybody has found nobody.
+        // In some histories the next process starts before the others notice that the node is down.
         let downMilliseconds = random.number(in: 10...9_000) * (options.faults.contains(.kills) && apart.isOnce(in: 2) ? 0 : 1)
         steps.append(
             Step(

@@ -2,8 +2,9 @@ import PresenceCore
 import PresenceWire
 
 extension Plan {
-    /// Each half of a cluster takes what the other one does not hear of: together a user's lists are longer than the quota. Both devices of a
-    /// user are there, and what one of them is told in an answer the other one is told by its stream.
+    /// Each half of a cluster accepts calls that the other half does not receive. Together a user's lists exceed the quota.
+    ///
+    /// Both devices of a user are online. One receives a change in an answer, the other by its stream.
     static func halved(_ options: SimulationOptions) -> [Step] {
         guard options.isHalved else { return [] }
         var random = SplitMix64(seed: options.seed).split(18)

@@ -2,8 +2,9 @@ import PresenceCore
 import PresenceWire
 
 extension Plan {
-    /// A process ends while what its clients asked for waits for slow disks; the next one is there at once, and asked for other things; so
-    /// is the one after it, soon after, which has asked for as much as it did.
+    /// A process ends while its clients' calls wait for slow disks. The next one starts at once and receives other calls.
+    ///
+    /// The one after it follows soon, and sends as many requests as that one did.
     static func hurrying(_ options: SimulationOptions) -> [Step] {
         guard options.isHurry else { return [] }
         var random = SplitMix64(seed: options.seed).split(20)

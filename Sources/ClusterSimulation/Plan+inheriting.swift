@@ -2,9 +2,11 @@ import PresenceCore
 import PresenceWire
 
 extension Plan {
-    /// A node ends for good, and the others hear of it one after the other: who hears of it first tells the new owners of its users of sessions
-    /// and views before they know that they own them. In some of these histories one node is slow to say what it holds, so what is said to the
-    /// new owners waits there; then all that was said is over, and the word of that is lost with the links on which it would go.
+    /// A node ends for good, and the others learn of it one after the other.
+    ///
+    /// The first node registers sessions and views with the new owners before these know that they own the users. In some histories one
+    /// node sends its rows slowly, so that the registrations wait at the new owners. Then the registrations end, and the message of the end
+    /// is lost with the link that carries it.
     static func inheriting(_ options: SimulationOptions) -> [Step] {
         guard options.isInheritance else { return [] }
         var random = SplitMix64(seed: options.seed).split(41)
@@ -23,7 +25,7 @@ extension Plan {
         return steps
     }
 
-    /// The links are made anew within some milliseconds: a millisecond after they have broken none of them is there.
+    /// Breaks the links so that each reconnects within some milliseconds. A millisecond after the break no link is up.
     private static func unsaying(_ at: Int, _ ended: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         let slow = (ended + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount

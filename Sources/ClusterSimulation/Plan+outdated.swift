@@ -2,11 +2,12 @@ import PresenceCore
 import PresenceWire
 
 extension Plan {
-    /// A node is asked on new links what it knows of the others' registrations, and its answers are slow. Before they come the links on which
-    /// they are on their way break, and those after them, with what has changed since: the nodes ask anew, and are slow to ask, so the next
-    /// that comes is what was answered first. One of them hears of everything, so that what has changed is acknowledged.
+    /// A node asks on new links for the view digests of the others, and their answers are slow.
     ///
-    /// It begins when everybody has been there for long: what is asked of a view is certain then.
+    /// The links break before the answers arrive, and so do the next links, with the changes made since. The nodes ask again, slowly, so
+    /// that the first answer arrives next. One node receives everything, so that the changes are acknowledged.
+    ///
+    /// The plan starts when all users have been online for long. The answer about a view is then certain.
     static func outdated(_ options: SimulationOptions) -> [Step] {
         guard options.isOutdated else { return [] }
         var random = SplitMix64(seed: options.seed).split(31)
@@ -26,7 +27,7 @@ extension Plan {
         return steps
     }
 
-    /// `to` is linked anew and asks; its link from `from`, with the answer on it, breaks; so does the next one, with what has changed.
+    /// Reconnects `to`, which asks. Then its link from `from` breaks with the answer on it, and so does the next one, with the changes.
     private static func twice(_ at: Int, _ from: Int, _ to: Int) -> [Step] {
         [
             Step(at: at, action: .delay(from: from, to: to, milliseconds: 800, duration: 15)),

@@ -2,8 +2,10 @@ import PresenceCore
 import PresenceWire
 
 extension Plan {
-    /// What has changed is lost with a link, and whoever was to be told of it is slow to ask. Its clients read of others meanwhile, and go on
-    /// elsewhere from the position that they have read. They are so few that a node has views of the other's users, and no sessions.
+    /// A change is lost with a link, and the receiver is slow to ask for it.
+    ///
+    /// Its clients receive other records meanwhile, and resume elsewhere from the later position. The clients are so few that a node has
+    /// views of the other's users, but no sessions.
     static func overtaken(_ options: SimulationOptions) -> [Step] {
         guard options.isOvertaken else { return [] }
         var random = SplitMix64(seed: options.seed).split(32)
@@ -16,7 +18,7 @@ extension Plan {
             steps.append(Step(at: random.number(in: 0...200), action: .login(client: client, node: 0, resumes: false)))
             steps.append(Step(at: 500 + user, action: .subscribe(user: user, targets: targets, seconds: nil, sync: false)))
             for at in rounds {
-                // Told to its own stream, too.
+                // The user's own stream receives it, too.
                 steps.append(Step(at: at + random.number(in: 260...400), action: setStatus(of: user, &random)))
                 let drop = Step.Action.drop(client: client, comesBackAfter: random.number(in: 1...20))
                 steps.append(Step(at: at + random.number(in: 410...600), action: drop))
@@ -30,7 +32,7 @@ extension Plan {
                 steps.append(Step(at: at + 6, action: .reset(from: from, to: to)))
                 steps.append(Step(at: at + 8, action: .delay(from: to, to: from, milliseconds: 800, duration: 900)))
             }
-            // In each round others change: no later change makes good what is lost.
+            // In each round other users change, so that no later change repairs the loss.
             for (place, user) in targets.enumerated() where place % rounds.count == round {
                 steps.append(Step(at: at + random.number(in: 0...4), action: setStatus(of: user, &random)))
             }

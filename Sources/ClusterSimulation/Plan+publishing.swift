@@ -1,9 +1,9 @@
 import PresenceCore
 import PresenceWire
 
-/// In some histories users publish events, devices declare that vendor push reaches them, the app's policy changes, and users are kicked.
+/// Histories in which users publish events, devices report that vendor push reaches them, the app's policy changes, and users are kicked.
 extension Plan {
-    /// Settings that each change of the policy keeps: the checkers know the rules of lists and of logins by them. A preset would replace them.
+    /// The settings that each change of the policy keeps, because the checks of lists and logins rely on them. A preset would replace them.
     private static func keptSettings(_ options: SimulationOptions) -> String {
         "\"subscription.maxPerSubscriber\":\(options.settings.subscriptionsMax),\"subscription.overflow\":\"evictOldest\""
             + ",\"subscription.initialSnapshot\":\"always\",\"subscription.replayOnLogin\":\"all\",\"errors.shape\":\"perUser\""
@@ -11,16 +11,16 @@ extension Plan {
             + ",\"login.multiClient\":\"all\",\"rate.setStatus\":false"
     }
 
-    /// Settings that a change of the policy may name.
+    /// The settings that a change of the policy may name.
     private static let changes = [
         "\"userStatus.enabled\":false", "\"device.exposePlatforms\":false", "\"customStatus.clearOnOffline\":false",
         "\"self.reportStatus\":\"unknown\"", "\"customStatus.needsSession\":true",
     ]
 
-    /// A separate generator draws these steps: the other steps stay what they are, and so do the histories without these.
+    /// The steps. A separate generator draws them, so that all other steps and histories stay the same.
     static func publishing(_ options: SimulationOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(50)
-        // A policy that is set would switch the removal of users off.
+        // Setting a policy would switch the removal of users off.
         guard random.isOnce(in: 3), !options.isRemoval else { return [] }
         let count = max(options.stepsCount / 4, 12)
         var steps = viewers(options, &random) + events(count, options, &random)
@@ -31,7 +31,7 @@ extension Plan {
         return steps
     }
 
-    /// Some users are there from the beginning, and follow those who publish.
+    /// Logs in some users at the start, who follow the publishers.
     private static func viewers(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         (0..<min(options.usersCount, 8)).flatMap { user -> [Step] in
             let targets = (0...2).map { _ in random.number(in: 0...min(options.usersCount, publishersMax) - 1) }
@@ -44,10 +44,10 @@ extension Plan {
         }
     }
 
-    /// Few users publish: events meet at one user.
+    /// Most users who publish. They are few, so that several events meet at one user.
     private static let publishersMax = 6
 
-    /// Users publish, some of them together with a custom status or a second event.
+    /// Has users publish, some of them together with a custom status or a second event.
     private static func events(_ count: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         var (steps, value): ([Step], Int64) = ([], PresenceWire.Limits.eventValueMin)
         let usersCount = min(options.usersCount, publishersMax)
@@ -84,14 +84,14 @@ extension Plan {
             let body = "{\"preset\":\"\(preset)\",\"settings\":{\(kept)\(hasPush),\(change)}}"
             steps.append(Step(at: at, action: .setPolicy(body)))
             at += random.number(in: 1_000...5_000)
-            // Half of the changes are taken back, also shortly before the end.
+            // Half of the changes are taken back, some shortly before the end.
             if random.isOnce(in: 2) { steps.append(Step(at: at, action: .setPolicy(begin))) }
             at += random.number(in: 1_000...5_000)
         }
         return steps
     }
 
-    /// Devices that vendor push reaches come, and most of them are lost.
+    /// Logs in devices that vendor push reaches, and loses most of their sessions.
     private static func reachableLogins(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         for _ in 0..<min(options.usersCount, 8) {

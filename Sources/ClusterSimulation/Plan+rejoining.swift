@@ -2,9 +2,11 @@ import PresenceCore
 import PresenceWire
 
 extension Plan {
-    /// A node is cut off until the others have what was its own, and another process begins there meanwhile, alone: nobody ever takes that one
-    /// for dead. It is asked as soon as the others are there again: it goes by the common ring before they do, or after. In some of these
-    /// histories they are slow to say what has changed.
+    /// A node is cut off until the others have its slots. Meanwhile another process starts there, alone, which the others never declare
+    /// dead.
+    ///
+    /// It receives calls as soon as the others are reachable: it uses the common ring before them, or after. In some histories their
+    /// changes arrive slowly.
     static func rejoining(_ options: SimulationOptions) -> [Step] {
         guard options.isRejoining else { return [] }
         var random = SplitMix64(seed: options.seed).split(43)
@@ -24,7 +26,7 @@ extension Plan {
             Step(at: at + random.number(in: 50...300), action: .kill(node: apart, downMilliseconds: down)),
         ]
         if random.isOnce(in: 2) {
-            // By turns, so that links are made anew at once, and what is said on them is late.
+            // The links break in turns, so that some reconnect at once and their messages are late.
             for begin in stride(from: end, to: end + 2_000, by: 50) {
                 for node in 0..<options.nodesCount where node != apart {
                     steps.append(Step(at: begin, action: .delay(from: node, to: apart, milliseconds: 250, duration: 25)))

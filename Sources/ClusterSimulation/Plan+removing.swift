@@ -2,8 +2,10 @@ import PresenceCore
 import PresenceWire
 
 extension Plan {
-    /// Users come, are followed for a while, go, and come back about when they are removed (`users.forgetAfter`), or when their blank records
-    /// are forgotten. Nodes are killed for less than these are kept, links break, and disks are slow.
+    /// Users log in, are followed for a while, go, and come back around their removal (`users.forgetAfter`) or the removal of their blank
+    /// records.
+    ///
+    /// Nodes are killed for less than these times, links break, and disks are slow.
     static func removing(_ options: SimulationOptions) -> [Step] {
         guard options.isRemoval else { return [] }
         var random = SplitMix64(seed: options.seed).split(340)
@@ -29,7 +31,7 @@ extension Plan {
                 let isLogout = random.isOnce(in: 3)
                 steps.append(Step(at: end, action: isLogout ? .logout(client: client) : .drop(client: client, comesBackAfter: nil)))
             }
-            // Most come back about when they are removed, or about when their blank records are forgotten.
+            // Most come back around their removal, or around the removal of their blank records.
             let keptMilliseconds = random.isOnce(in: 2) ? 0 : Int(options.settings.blankHorizon.wholeMilliseconds)
             let removedAt = at + removalMilliseconds
             at =
@@ -43,7 +45,7 @@ extension Plan {
         return steps
     }
 
-    /// Somebody follows the user, with a session or without, and mostly not for long.
+    /// Subscribes a user to the target, with a session or without, mostly for a short time.
     private static func follow(_ user: Int, at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         let follower = random.number(in: 0...options.usersCount - 1)
         var steps = [Step(at: at, action: .subscribe(user: follower, targets: [user], seconds: nil, sync: random.isOnce(in: 2)))]
@@ -52,7 +54,8 @@ extension Plan {
         return steps
     }
 
-    /// Somebody with a session follows the user, of whom only a blank record is kept, and may still do so when it comes back.
+    /// Subscribes a user with a session to a target of whom only a blank record is kept. The subscription may last until the target comes
+    /// back.
     private static func watch(
         _ user: Int, at: Int, until end: Int, _ options: SimulationOptions, _ random: inout SplitMix64
     ) -> [Step] {

@@ -1,13 +1,14 @@
 import PresenceCore
 import PresenceWire
 
-/// In some histories many change and many come back: what a stream tells again, and what it leaves out, is decided then.
+/// Histories with many changes and many reconnections, in which a stream decides what it sends again and what it leaves out.
 extension Plan {
-    /// Drawn apart, so that the other steps are what they were. The two devices of a user come and go, and take one another's news.
-    /// Where few are to be there nobody does.
+    /// The steps, from a separate generator, so that the other steps stay the same.
+    ///
+    /// The two devices of a user come and go, and replace each other's news. Histories with few users have no such steps.
     static func returning(_ options: SimulationOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(6)
-        // Where links are slow up to the end, what was asked for last is seen later than it is looked after.
+        // If links are slow up to the end, the last changes arrive after the checks.
         guard !options.isInheritance, !options.isOvertaken, !options.isRemoval, random.isOnce(in: 3) || options.isReturn else { return [] }
         var steps: [Step] = []
         for user in 0..<options.stagedUsersCount {
@@ -28,7 +29,7 @@ extension Plan {
         random.number(in: 0...options.usersCount - 1) * SimulatedClient.devicesPerUser
     }
 
-    /// Something changes, on a link that is slow or breaks; something else, which comes by another, tells a position; and a stream breaks.
+    /// A change travels on a link that is slow or breaks. Another change, on another link, sends a later position. Then a stream breaks.
     private static func missedChange(_ at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         let user = { (random: inout SplitMix64) in random.number(in: 0...options.usersCount - 1) }
         let from = random.number(in: 0...options.nodesCount - 1)
@@ -37,7 +38,7 @@ extension Plan {
         var steps: [Step] = []
         if options.faults.contains(.delays), !random.isOnce(in: 3) {
             var ways = isBroken ? [(from, to), (to, from)] : [(from, to)]
-            // Who is told late by one asks the others, and is slow to ask.
+            // The receiver of a late message asks the others, and those questions are slow.
             if random.isOnce(in: 2) { ways += (0..<options.nodesCount).filter { $0 != to }.map { (to, $0) } }
             for (from, to) in ways {
                 let action = Step.Action.delay(from: from, to: to, milliseconds: random.number(in: 100...800), duration: 1_000)
@@ -59,7 +60,7 @@ extension Plan {
         return steps
     }
 
-    /// A user follows somebody, and its stream breaks and is there again before that is on disk.
+    /// A user subscribes, and its stream breaks and reconnects before the subscription is on disk.
     private static func missedWrite(_ at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         guard options.faults.contains(.disks) else { return missedChange(at, options, &random) }
         let client = client(options, &random)

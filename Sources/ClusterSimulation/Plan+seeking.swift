@@ -1,9 +1,9 @@
 import PresenceCore
 import PresenceWire
 
-/// In some histories few hide and show themselves again and again, by rules that they have had before, and many look at them just then.
+/// Histories in which a few users hide and show themselves again and again, by visibilities that they had before, while many others look.
 extension Plan {
-    /// Drawn apart, so that the other steps are what they were.
+    /// The steps, from a separate generator, so that the other steps stay the same.
     static func seeking(_ options: SimulationOptions) -> [Step] {
         guard options.isSeeking else { return [] }
         var random = SplitMix64(seed: options.seed).split(7)
@@ -25,7 +25,7 @@ extension Plan {
         return steps
     }
 
-    /// One node drains and another one dies, when many say who may see them: few are left that can keep it.
+    /// One node drains and another one dies while many users set their visibility. Few replicas are left.
     private static func lastKeeper(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         let at = random.number(in: 1_000...max(options.activeMilliseconds - 4_000, 1_000))
         let first = random.number(in: 0...options.nodesCount - 1)
@@ -43,10 +43,11 @@ extension Plan {
         return steps
     }
 
-    /// A node is cut off, and takes what a star wants then with it; the others are asked for what was so before, or for nothing more. What
-    /// the star does meanwhile is told to some who come to the other side.
+    /// Cuts a node off, with a visibility that a user sets there. The other side receives the earlier visibility, or none.
+    ///
+    /// Some clients of the other side receive the user's changes meanwhile.
     private static func split(_ stars: [Int], _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
-        // Somebody of whom nothing is asked later.
+        // A user without later calls.
         let star = (stars.max()! + 1) % options.usersCount
         let at = max(options.activeMilliseconds - random.number(in: 2_500...8_000), 1_500)
         let asks = { (at: Int, mode: Visibility.Mode) in
@@ -73,7 +74,7 @@ extension Plan {
         return steps
     }
 
-    /// A node ends, and one is slow to hear of the others, when users hide whose new owners have just begun to decide.
+    /// A node ends, and another is slow to receive the others' messages, while users hide whose new owners have just become active.
     private static func takeover(from stars: [Int], _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         let at = random.number(in: 1_000...max(options.activeMilliseconds - 3_000, 1_000))
         let slow = random.number(in: 0...options.nodesCount - 1)
@@ -100,7 +101,7 @@ extension Plan {
         return steps
     }
 
-    /// A device comes that knows nothing, and goes.
+    /// Logs in a device that knows nothing, and logs it out.
     private static func glance(_ at: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         let client = random.number(in: 0...options.usersCount - 1) * SimulatedClient.devicesPerUser + 1
         return [

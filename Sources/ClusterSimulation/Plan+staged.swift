@@ -1,9 +1,9 @@
 import PresenceCore
 import PresenceWire
 
-/// In some histories what goes wrong is staged, step by step: drawn, it would go wrong at the right moment once in many thousands.
+/// Histories whose faults are staged step by step. Random faults would hit the right moment once in many thousands of histories.
 extension Plan {
-    /// Everybody is there, and follows some.
+    /// Logs in all users, who follow some others.
     static func audience(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         for user in 0..<options.stagedUsersCount {
@@ -20,8 +20,7 @@ extension Plan {
         .setStatus(user: user, text: "text \(random.number(in: 0...999_999))", seconds: nil)
     }
 
-    /// Two nodes die while many changes wait for their disks, which are slow: others are to keep what these two were to keep. Both come back at
-    /// once.
+    /// Two nodes die while many changes wait for their slow disks, so that other nodes become replicas. Both come back at once.
     static func losing(_ options: SimulationOptions) -> [Step] {
         guard options.isLoss else { return [] }
         var random = SplitMix64(seed: options.seed).split(11)
@@ -32,7 +31,7 @@ extension Plan {
             let first = random.number(in: 0...options.nodesCount - 1)
             let second = (first + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
             for node in [first, second] { steps.append(Step(at: at, action: .slowDisk(node: node, milliseconds: 2_500))) }
-            // Those that are left hear of one another late.
+            // The remaining nodes receive each other's messages late.
             let left = (0..<options.nodesCount).filter { $0 != first && $0 != second }
             for from in left {
                 for to in left where to != from {
@@ -54,8 +53,8 @@ extension Plan {
         return steps
     }
 
-    /// A node is cut off, or stands still, until the others have what was its own. What changes then is asked for when it is there again, and
-    /// slow to hear of it.
+    /// A node is cut off, or paused, until the others have its slots. The changes made meanwhile are repeated when it is back, and reach it
+    /// slowly.
     static func splitting(_ options: SimulationOptions) -> [Step] {
         guard options.isSplit else { return [] }
         var random = SplitMix64(seed: options.seed).split(12)
@@ -84,7 +83,7 @@ extension Plan {
         return steps
     }
 
-    /// Nodes leave for good, and the last one begins anew, alone: nobody is missed.
+    /// Nodes leave for good, and the last one restarts alone, without former members to wait for.
     static func shrinking(_ options: SimulationOptions) -> [Step] {
         guard options.isShrinking else { return [] }
         var random = SplitMix64(seed: options.seed).split(13)
@@ -103,7 +102,7 @@ extension Plan {
         return steps
     }
 
-    /// A link breaks when all that there is to be told is on its way.
+    /// A link breaks while all last messages are on their way.
     static func late(_ options: SimulationOptions) -> [Step] {
         guard options.isLate else { return [] }
         var random = SplitMix64(seed: options.seed).split(15)
@@ -113,8 +112,8 @@ extension Plan {
         return steps + (random.isOnce(in: 2) ? lateList(at, from, options, &random) : latePosition(at, from, options, &random))
     }
 
-    /// Streams begin again, and the lists that are told to them are slow; they break off, are told anew, and what has been added since is
-    /// told, before the old lists come.
+    /// Streams restart, and their slow subscription lists are on the way. The streams break, receive newer lists and additions, and then
+    /// the old lists arrive.
     private static func lateList(_ at: Int, _ from: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         var steps: [Step] = []
         for to in 0..<options.nodesCount where to != from {
@@ -131,8 +130,8 @@ extension Plan {
         return steps
     }
 
-    /// What some change is lost with a link, and whoever was to be told of it is slow to ask. Its clients read of others meanwhile, and go on
-    /// elsewhere from the position that they have read.
+    /// A change is lost with a link, and the receiver is slow to ask for it. Its clients receive other records meanwhile, and resume
+    /// elsewhere from the later position.
     private static func latePosition(_ at: Int, _ from: Int, _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         let to = (from + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
         var steps = [

@@ -2,13 +2,15 @@ import PresenceCore
 import PresenceWire
 
 extension Plan {
-    /// Two nodes of four leave, and then everybody follows some. One more node leaves, and the last one is told to stop. A second node starts, and is
-    /// told to stop before it can have heard what the last one holds. The last one ends; a third node starts, and all lists are emptied there.
+    /// Two nodes of four leave, and then all users follow some others.
+    ///
+    /// One more node leaves, and the last one is told to stop. A second node starts, and is told to stop before it can have received the
+    /// rows of the last one. The last one ends. A third node starts, and all lists are emptied there.
     static func stopping(_ options: SimulationOptions) -> [Step] {
         guard options.isStopping else { return [] }
         var random = SplitMix64(seed: options.seed).split(32)
         var steps: [Step] = []
-        // A node ends so long after it was told to stop, at the earliest.
+        // The earliest time at which a node ends after it was told to stop.
         let stop = 1_500
         let (secondStops, secondStarts) = (1_000, 5_000)
         let lastStops = secondStarts - random.number(in: 300...1_200)

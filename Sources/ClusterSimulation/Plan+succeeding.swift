@@ -2,8 +2,9 @@ import PresenceCore
 import PresenceWire
 
 extension Plan {
-    /// A node ends, and what the others say to the new owners of its users waits there, because one is slow to say what it holds. Meanwhile
-    /// another one that has said something ends, or says all anew; nobody comes back.
+    /// A node ends, and the registrations at the new owners of its users wait, because one node sends its rows slowly.
+    ///
+    /// Meanwhile another node with a registration ends, or registers again. No node comes back.
     static func succeeding(_ options: SimulationOptions) -> [Step] {
         guard options.isSuccession else { return [] }
         var random = SplitMix64(seed: options.seed).split(19)

@@ -1,17 +1,18 @@
 import PresenceCore
 import PresenceWire
 
-/// One thing that happens at a moment, whatever the nodes do. A step that makes no sense when its time comes is left out: so any part
-/// of a plan is a plan, and a failing one can be made smaller.
+/// One step of a plan at a moment, whatever the nodes do.
+///
+/// A step that is impossible when its time comes is skipped. So any part of a plan is a plan, and a failing plan can be reduced.
 public struct Step: Sendable, CustomStringConvertible {
-    /// What happens; numbers name users, clients and nodes in the order in which they were made.
+    /// The action of a step. Numbers name users, clients and nodes in the order of their creation.
     public enum Action: Sendable {
         case login(client: Int, node: Int, resumes: Bool)
         /// The client logs out, and stays away.
         case logout(client: Int)
-        /// The stream breaks with a FIN; the client comes back after so many milliseconds, or never.
+        /// The stream breaks with a FIN. The client comes back after so many milliseconds, or never.
         case drop(client: Int, comesBackAfter: Int?)
-        /// The device is gone without a word: its gateway notices after the heartbeat's time-out.
+        /// The device disappears without a FIN. Its gateway notices after the heartbeat's timeout.
         case vanish(client: Int)
         /// The client does not read for so many milliseconds.
         case stall(client: Int, milliseconds: Int)
@@ -32,17 +33,17 @@ public struct Step: Sendable, CustomStringConvertible {
         case fillDisk(node: Int, milliseconds: Int)
         case slowDisk(node: Int, milliseconds: Int)
         case jumpClock(node: Int, milliseconds: Int)
-        /// Each event of a history has a value of its own.
+        /// A user publishes an event. Each event of a history has another value.
         case publish(user: Int, value: Int64, seconds: Int64, onlineOnly: Bool, synced: Bool)
-        /// A login that declares that vendor push can reach the device.
+        /// A login that reports that vendor push reaches the device.
         case loginReachable(client: Int, node: Int)
         /// A change of the app's policy, as an administrator writes it.
         case setPolicy(String)
-        /// The app ends all sessions of a user; tokens from before are void.
+        /// The app ends all sessions of a user. Earlier tokens are void.
         case kick(user: Int)
     }
 
-    /// Virtual milliseconds after the start.
+    /// The time of the step, in virtual milliseconds after the start.
     public let at: Int
     public let action: Action
 
@@ -78,12 +79,12 @@ public struct Plan: Sendable {
         apart += Self.succeeding(options) + Self.hurrying(options) + Self.inheriting(options) + Self.rejoining(options)
         apart += Self.outdated(options) + Self.overtaken(options) + Self.publishing(options) + Self.stopping(options)
         apart += Self.removing(options)
-        // After the end everything is healed, and nothing is disturbed any more.
+        // After the end everything is healed, and no more faults follow.
         steps += apart.filter { (0...options.activeMilliseconds).contains($0.at) }
         self.steps = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
     }
 
-    /// In some histories users hide: drawn apart, so that the others are what they were before users could.
+    /// The steps by which users hide, in some histories. They come from a separate generator, so that the other steps stay the same.
     private static func hiding(_ options: SimulationOptions) -> [Step] {
         var random = SplitMix64(seed: options.seed).split(5)
         guard random.isOnce(in: 3) else { return [] }

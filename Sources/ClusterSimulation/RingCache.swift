@@ -1,8 +1,8 @@
 import PresenceCore
 
-/// Rings that were computed before: in a simulation many nodes compute the same, which depends on nothing but the members.
+/// Rings that were computed before. In a simulation many nodes compute the same ring, which depends only on the members.
 public final class RingCache {
-    /// Rings kept, each of some 400 KB; when they are full all are dropped.
+    /// Most rings kept, each of some 400 KB. When they are full all are dropped.
     private static let ringsMax = 256
 
     private var rings: [[Ring.Member]: Ring] = [:]

@@ -1,13 +1,13 @@
-/// Finds a smaller plan that breaks the same promise: whoever reads it has less to read.
+/// Finds a smaller plan that breaks the same guarantee, so that a person has less to read.
 public enum Shrinking {
-    /// What is left of a plan.
+    /// The reduced plan.
     public struct Result {
         public let plan: Plan
         public let violation: Violation
         public let log: [String]
     }
 
-    /// The smallest plan that was found to break `promise`, what it does, and its log.
+    /// The smallest plan found that breaks `promise`, with its violation and its log.
     public static func shortest(_ options: SimulationOptions, promise: Violation.Promise) -> Result {
         let rings = RingCache()
         let plan = smallest(Plan(options)) { run(options, $0, isLogging: false, rings).violation?.promise == promise }
@@ -17,7 +17,9 @@ public enum Shrinking {
     }
 
     /// Leaves out steps, first many at once and then one by one, as long as `isBroken` holds (Zeller, "Simplifying and Isolating
-    /// Failure-Inducing Input", 2002). Asks at most a few hundred times.
+    /// Failure-Inducing Input", 2002).
+    ///
+    /// It calls `isBroken` at most a few hundred times.
     static func smallest(_ plan: Plan, isBroken: (Plan) -> Bool) -> Plan {
         var plan = plan
         var size = max(plan.steps.count / 2, 1)

@@ -1,26 +1,26 @@
 import PresenceCore
 import PresenceWire
 
-/// Who may see a user, as far as that is certain, and what those have been shown since who may not.
+/// The visibility of a user as far as it is certain, and the statuses that hidden viewers have received since.
 struct Sight {
-    /// Changes of the rule that are under way.
+    /// The number of changes of the visibility that are under way.
     private var busyCount = 0
-    /// When the last of them was asked for.
+    /// The time of the last call that changes it.
     private(set) var askedAt: Nanoseconds = .min / 2
-    /// The user has hidden from somebody at some time.
+    /// Whether the user has ever hidden from another user.
     private(set) var hasHidden = false
-    /// What was acknowledged; nil while nobody can know which rule holds.
+    /// The acknowledged visibility; nil while it is uncertain.
     private(set) var rule: Visibility? = Visibility()
-    /// When it was acknowledged.
+    /// The time of the acknowledgement.
     private(set) var since: Nanoseconds = 0
-    /// What each user who may not see this one was shown first since then.
+    /// The first status that each hidden viewer has received since then.
     private var shown: [Int: JSONValue] = [:]
-    /// Its version, by user.
+    /// The version of that status, by viewer.
     private var versions: [Int: String] = [:]
-    /// What each of them was shown before a text in it ended by itself.
+    /// The status that each of them received before a text in it ended by itself.
     private var ended: [Int: JSONValue] = [:]
 
-    /// A change of the rule is under way.
+    /// Whether a change of the visibility is under way.
     var isBusy: Bool { busyCount > 0 }
 
     mutating func ask(at now: Nanoseconds) {
@@ -28,19 +28,19 @@ struct Sight {
         (askedAt, hasHidden, rule, shown, ended) = (now, true, nil, [:], [:])
     }
 
-    /// What was asked for so long ago has been done or not.
+    /// Ends a change: an old call has been carried out or has failed.
     mutating func end() { busyCount -= 1 }
 
-    /// What was asked for later counts, whichever is done first.
+    /// Records an acknowledged change. A later call wins, whichever is carried out first.
     mutating func acknowledge(_ rule: Visibility, askedAt: Nanoseconds, at now: Nanoseconds) {
         end()
         if askedAt == self.askedAt { (self.rule, since) = (rule, now) }
     }
 
-    /// What was acknowledged may be gone.
+    /// Records that the acknowledged visibility may be lost.
     mutating func doubt() { if hasHidden { (rule, shown, ended) = (nil, [:], [:]) } }
 
-    /// What is wrong with showing somebody, who may not see the user, a status; nil for nothing. `mayEnd` says that a text may end by itself.
+    /// The error in showing a status to a hidden viewer; nil for none. `mayEnd` says that a text may end by itself.
     mutating func problem(with status: JSONValue, shownTo viewer: Int, mayEnd: Bool) -> String? {
         let seen = status.without("version")
         if case .string("ONLINE") = status["statusType"] { return "she is shown as ONLINE" }
@@ -54,8 +54,8 @@ struct Sight {
             (shown[viewer], versions[viewer]) = (seen, version)
             return nil
         }
-        // Another device of the viewer is on a node to which the link is slow: it hears of the end later, and may be the first one that tells
-        // what was before it.
+        // Another device of the viewer is on a node with a slow link. It learns of the end later, and may be the first to receive the
+        // status before it.
         let isOlder = version < versions[viewer] ?? ""
         if mayEnd, isOlder, before["customStatus"]?.text == "", ended[viewer] == nil { ended[viewer] = seen }
         if ended[viewer] == seen { return nil }
@@ -63,18 +63,18 @@ struct Sight {
     }
 }
 
-/// Nobody sees whom it may not.
+/// Checks that hidden viewers see nothing of a user.
 extension SimulatedCluster {
-    /// Every node that is alive is reached in time, and what was acknowledged is not lost.
+    /// Whether every live node is reached in time, and no acknowledged change is lost.
     private var isSightCertain: Bool { options.faults.isDisjoint(with: [.partitions, .pauses]) }
 
-    /// Bytes that a gateway hands to a client's stream now.
+    /// Checks bytes that a gateway sends to a client's stream now.
     mutating func checkSights(of payload: [UInt8], for client: Int) {
         guard hidesUsers, isSightCertain, let event = SimulatedClient.Event(payload), event.name == "onUserStatusChanged" else { return }
         for status in event.data["userStatusList"]?.elements ?? [] { checkSight(of: status, by: clients[client].user, askedAt: time) }
     }
 
-    /// Records that an answer tells now.
+    /// Checks records that an answer sends now.
     mutating func checkSights(of records: [Record?], inAnswerTo call: SimulatedCall) {
         guard hidesUsers, isSightCertain else { return }
         let event = SimulatedClient.Event(EventText.statusChanged(records.compactMap(\.self), id: 1))
@@ -96,16 +96,16 @@ extension SimulatedCluster {
         violate(.nobodySeesWhomItMayNot, "user-\(viewer) is shown \(status), though user-\(user) hides from it: \(problem)")
     }
 
-    /// A change of the rule, or the wish that it stays what it is, has just been acknowledged.
+    /// Checks the disks after a change of the visibility, or its confirmation, was acknowledged.
     mutating func checkDisks(of rule: Visibility, askedBy call: SimulatedCall) {
         let user = call.user
         let key = SimulatedDisk.Key(user: userID(user), kind: .visibility, key: "")
         let askedAt = Self.epoch + call.at / 1_000_000
-        // Where clocks jump, that which was asked before may count more.
+        // If clocks jump, an earlier call may win.
         let rows = options.faults.contains(.clocks) ? nodes.compactMap { $0.disk.rows[key] } : []
         let written = rows.filter { $0.says(rule) }.map(\.writtenAt).max()
         let isOverruled = { (row: Row) in written.map { row.writtenAt > $0 } ?? false }
-        // Of whom nothing was said, everybody may see. What the other side of a split was asked later counts more.
+        // Without any visibility everybody may see the user. A later call on the other side of a split wins.
         let copies = nodes.count { node in
             node.disk.rows[key].map { $0.says(rule) || $0.isWritten(after: askedAt) || isOverruled($0) } ?? (rule == Visibility())
         }
@@ -114,8 +114,9 @@ extension SimulatedCluster {
         }
     }
 
-    /// Whether a node that is away has taken a rule with it which will count more, because a clock has jumped: none of those that are there
-    /// knows of it. One that has just come back has not told it yet.
+    /// Whether an absent node has a visibility that will win, because a clock has jumped, and no present node knows of it.
+    ///
+    /// A node that has just come back has not sent it yet.
     func isOverruled(_ user: Int) -> Bool {
         guard options.faults.contains(.clocks) else { return false }
         let key = SimulatedDisk.Key(user: userID(user), kind: .visibility, key: "")
@@ -125,8 +126,9 @@ extension SimulatedCluster {
         return newest(false) > newest(true)
     }
 
-    /// Whether a node that goes on seems to be gone to another one, because links that are slow and break hold up what it says: who waits for
-    /// all that are alive does not wait for it, and it shows what it knew until it is a member again.
+    /// Whether a live node seems dead to another, because slow and breaking links delay its messages.
+    ///
+    /// A barrier over all live nodes does not include it. It shows what it knew until it is a member again.
     var isSomebodyTakenForDead: Bool {
         nodes.contains { node in
             node.isUp && time - node.startedAt > .milliseconds(4_000)
@@ -134,7 +136,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// After quiet the owner knows the rule.
+    /// Checks that the owner knows the visibility when the cluster is at rest.
     mutating func checkRule(_ user: Int, _ record: Record) {
         guard let rule = truth.sights[user].rule, !truth.sights[user].isBusy, !options.faults.contains(.clocks) else { return }
         let known = record.privacy?.visibility ?? Visibility()
@@ -143,9 +145,9 @@ extension SimulatedCluster {
 }
 
 extension SimulatedClient.Told {
-    /// A change that a viewer is not shown is not told to it, though the version is another one.
+    /// Whether a viewer sees no change, although the version is another one.
     ///
-    /// - Parameter policy: what the viewer's app says about what is shown.
+    /// - Parameter policy: the visible fields, by the viewer's app.
     func looksLike(_ record: Record, to viewer: UserID, _ policy: Policy, without hidden: [String]) -> Bool {
         let shown = record.shown(by: policy)
         let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(shown), to: viewer, policy, id: 1))
@@ -155,16 +157,16 @@ extension SimulatedClient.Told {
 }
 
 extension Row {
-    /// Whether the call by which a rule was written began later.
+    /// Whether the call that wrote a visibility started later.
     fileprivate func isWritten(after time: Milliseconds) -> Bool { writtenAt.milliseconds > time + 1_000 }
 
-    /// When the call began by which a rule was written.
+    /// The start of the call that wrote a visibility.
     fileprivate var writtenAt: Version {
         guard let value, let text = (try? JSONReader.read(value))?["writtenAt"]?.text else { return .zero }
         return Version(text: text) ?? .zero
     }
 
-    /// Whether a row of who may see a user names this rule.
+    /// Whether a row has this visibility.
     fileprivate func says(_ rule: Visibility) -> Bool {
         guard let value, let json = try? JSONReader.read(value) else { return false }
         let names = { (name: String) in json[name]?.elements.compactMap(\.text) ?? [] }

@@ -1,7 +1,7 @@
 import PresenceCore
 import PresenceWire
 
-/// One device of a user: what it was told, and what it does when its stream ends.
+/// One device of a user: the statuses that it has received, and its behavior when its stream ends.
 struct SimulatedClient {
     static let devicesPerUser = 2
     static let platforms = ["ios", "web"]
@@ -19,47 +19,47 @@ struct SimulatedClient {
     let user: Int
     let device: Int
     var isWanted = false
-    /// Its logins declare that vendor push reaches the device.
+    /// Whether its logins report that vendor push reaches the device.
     var isPushReachable = false
-    /// When the token was issued that it logs in with, by the true time.
+    /// The true time at which its token was issued.
     var tokenIssuedAt: Milliseconds = 0
     var stream: Stream?
-    /// Counts the streams: what belongs to an earlier one is void.
+    /// The number of its streams. An event of an earlier stream is ignored.
     var attempt = 0
-    /// The newest that it was told of each user.
+    /// The newest status that it has received of each user.
     var view: [Int: Told] = [:]
-    /// The newest that the present stream told of each user.
+    /// The newest version that the current stream has sent of each user.
     var streamed: [Int: String] = [:]
     var isSynced = false
     var syncedAt: Nanoseconds = 0
     var lastEventID: Milliseconds?
-    /// Pushed and not read yet.
+    /// Pushes that the client has not read yet.
     var pipe: [[UInt8]] = []
     var pipeBytes = 0
     var isReading = false
     var isBlocked = false
     var stalledUntil: Nanoseconds = 0
 
-    /// A stream whose client has so much to read is full.
+    /// The number of unread bytes at which a stream is full.
     static let pipeBytesMax = 2_000
 
-    /// The process of which a client has heard something.
+    /// The process that sent something to a client.
     struct Source: Equatable {
         let node: Int
         let run: Int
-        /// By ``SimulatedNode/worked(at:)``.
+        /// The time by ``SimulatedNode/worked(at:)``.
         let at: Nanoseconds
-        /// What it told then may never have been written.
+        /// Whether the process sent it while its disk was full, so that it may never have been written.
         let hasFullDisk: Bool
-        /// It is written later.
+        /// Whether its disk is slow, so that it is written later.
         let hasSlowDisk: Bool
     }
 
-    /// A user's status as a client shows it.
+    /// The status of a user as a client shows it.
     struct Told: Equatable, CustomStringConvertible {
         let version: String
         let status: JSONValue
-        /// Who told it, and when.
+        /// The process that sent it, and the time.
         var source: Source?
 
         var lastUpdateTime: Milliseconds { if case .integer(let time) = status["lastUpdateTime"] { time } else { 0 } }
@@ -73,13 +73,13 @@ struct SimulatedClient {
         self.device = device
     }
 
-    /// One event as it stands in the stream.
+    /// One event as it is in the stream.
     struct Event {
         let name: Substring
         let id: Milliseconds
         let data: JSONValue
 
-        /// Nil for bytes that are no event.
+        /// Reads an event; nil if the bytes are not an event.
         init?(_ bytes: [UInt8]) {
             var rest = bytes[...]
             func line(after name: StaticString) -> ArraySlice<UInt8>? {
@@ -99,7 +99,7 @@ struct SimulatedClient {
 }
 
 extension JSONValue {
-    /// The elements of an array; of anything else none.
+    /// The elements of an array; empty for any other value.
     var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
     var text: String? { if case .string(let text) = self { text } else { nil } }
 }

@@ -1,7 +1,7 @@
 import PresenceCore
 import PresenceWire
 
-/// What clients do: open streams, read them, lose them, come back.
+/// The behavior of clients: they open streams, read them, lose them and come back.
 extension SimulatedCluster {
     mutating func login(_ client: Int, node: Int, resumes: Bool, isPushReachable: Bool = false) {
         guard !clients[client].isWanted, clients[client].stream == nil else { return }
@@ -13,7 +13,7 @@ extension SimulatedCluster {
         plan(.connectClient(client: client, attempt: clients[client].attempt), after: random.microseconds(100...2_000))
     }
 
-    /// The app starts anew: it knows nothing. Some have kept a position of another cluster, whose clocks were ahead of this one's.
+    /// Restarts the app: it knows nothing. Some clients have kept a position of another cluster with clocks ahead of this one's.
     private mutating func forget(_ client: Int) {
         var random = SplitMix64(seed: options.seed).split(UInt64(client + 200)).split(UInt64(clients[client].attempt))
         clients[client].lastEventID =
@@ -29,7 +29,7 @@ extension SimulatedCluster {
         _ = open(client, on: node)
     }
 
-    /// Returns whether the gateway has taken the client's token.
+    /// Opens a stream. Returns whether the gateway has accepted the client's token.
     private mutating func open(_ client: Int, on node: Int) -> Bool {
         let user = clients[client].user
         let gateway = random.number(in: 0...nodes[node].gatewaysCount - 1)
@@ -85,7 +85,7 @@ extension SimulatedCluster {
         plan(.connectClient(client: client, attempt: clients[client].attempt), after: .milliseconds(milliseconds))
     }
 
-    /// No FIN: the gateway believes in the session until its heartbeat has gone unanswered for long.
+    /// Loses a device without a FIN. The gateway keeps the session until its heartbeat has been unanswered for long.
     mutating func vanish(_ client: Int) {
         guard clients[client].isWanted, clients[client].stream != nil else { return }
         clients[client].isWanted = false
@@ -100,10 +100,10 @@ extension SimulatedCluster {
         close(client, .lost, tolerance: 0)
     }
 
-    /// The stream ends, and its gateway sees it at once; unless it stands still.
+    /// Ends a stream. Its gateway notices at once, unless it is paused.
     private mutating func close(_ client: Int, _ cause: Detach.Cause, tolerance: Nanoseconds, isKicked: Bool = false) {
         guard let stream = clients[client].stream else { return }
-        // Before its owner has answered, a session is no login yet.
+        // A session whose owner has not answered is not a login yet.
         let isKnown = clients[client].isSynced && !isKicked
         truth.noteEnd(of: clients[client].user, byLogout: isKnown ? cause == .loggedOut : nil, at: time)
         if cause == .loggedOut { noteReachLoggedOut(client) }
@@ -119,9 +119,10 @@ extension SimulatedCluster {
         obey(stream.node)
     }
 
-    /// A logout that is said with the end of a session, unlike one that is asked for, is acknowledged to nobody: it is lost with the link on
-    /// which it was said, and then its session was lost. An owner that doubts whether there are others may hand the user to another one, to
-    /// whom those are what was lost last.
+    /// Records a logout that is sent with the end of a session.
+    ///
+    /// Unlike the call, this logout has no acknowledgement. It is lost with its link, and its session then counts as disconnected. An owner
+    /// that restarted alone may hand the user to another one, for which the disconnected sessions ended last.
     private mutating func noteWord(of stream: SimulatedClient.Stream, user: Int) {
         guard checksHowSessionsEnd else { return }
         let isHeard = nodes[stream.node].look {
@@ -130,7 +131,7 @@ extension SimulatedCluster {
         if !isHeard { truth.unheardLogouts[user, default: []].append(stream.session) }
     }
 
-    /// A batch has come on a link that has held since it was sent.
+    /// Records a batch that arrived on a link that has stayed up since the batch was sent.
     mutating func noteWords(in batch: [UInt8], to node: Int) {
         guard !truth.unheardLogouts.isEmpty else { return }
         for case .detach(let detach) in Message.all(in: batch) where !nodes[node].look({ $0.owner.doubts(detach.user) }) {
@@ -140,14 +141,14 @@ extension SimulatedCluster {
         }
     }
 
-    /// The session exists no more.
+    /// Records that the session does not exist any more.
     mutating func lostSession(of client: Int, _ stream: SimulatedClient.Stream, tolerance: Nanoseconds?) {
         clients[client].stream = nil
         clients[client].pipe = []
         truth.closed(clients[client].user, device: clients[client].device, tolerance: tolerance, at: time)
     }
 
-    /// The gateway ends a stream by itself.
+    /// Ends a stream from the gateway's side.
     mutating func endStream(of client: Int, isKicked: Bool) {
         clients[client].attempt += 1
         if isKicked {
@@ -158,10 +159,10 @@ extension SimulatedCluster {
         if clients[client].isWanted { comeBack(client) }
     }
 
-    /// The client has noticed that its node is gone. Some take their time to come back, and some never do: only they may be shown as gone.
+    /// Handles a client's notice that its node is gone. Some clients come back late, and some never do. Only those may be shown as gone.
     mutating func streamEnded(_ client: Int, _ attempt: Int) {
         guard clients[client].attempt == attempt, clients[client].isWanted, clients[client].stream == nil else { return }
-        // Drawn apart, so that the others do what they did before some of them took their time.
+        // A separate generator, so that other clients behave as before some of them came back late.
         var random = SplitMix64(seed: options.seed).split(UInt64(client + 100)).split(UInt64(attempt))
         switch options.isHarder ? random.number(in: 0...5) : 5 {
         case 0: clients[client].isWanted = false
@@ -173,7 +174,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Whoever comes back by then has not been away, to those who watch: within ``graceAfterDeath``.
+    /// The delay within which a client that comes back has not been away for its watchers: within ``graceAfterDeath``.
     private static let lateMicroseconds = 6_000_000
 
     private mutating func comeBack(_ client: Int) {
@@ -257,7 +258,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// A client reads a record in an answer; it keeps the newest.
+    /// Reads a record of an answer. The client keeps the newest.
     mutating func take(_ record: Record, by client: Int) {
         let own = userID(clients[client].user)
         guard let event = SimulatedClient.Event(EventText.statusChanged(CollectionOfOne(record), to: own, id: 1)),
@@ -275,7 +276,7 @@ extension SimulatedCluster {
         checkContent(status, version, of: user)
         let told = SimulatedClient.Told(version: version, status: status)
         let last = clients[client].streamed[user] ?? ""
-        // Who is followed anew is told anew; by a clock that has jumped a subscription ends at any time.
+        // A new subscription sends the target again. With a clock that has jumped, a subscription may end at any time.
         let isFollowedAnew = truth.books[clients[client].user].mayHaveRemoved(at: time)
         let mayBeRepeated = isFollowedAnew || options.faults.contains(.clocks) || version == Version.zero.text || truth.policy.hasBeenOff
         if last > version || (last == version && !mayBeRepeated) {

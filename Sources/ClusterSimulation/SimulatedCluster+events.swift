@@ -1,12 +1,12 @@
 import PresenceCore
 import PresenceWire
 
-/// Events that users publish, what is told of them, and devices that vendor push reaches.
+/// Published events, the streams that receive them, and devices that vendor push reaches.
 extension SimulatedCluster {
-    /// The wall time of a clock that is right.
+    /// The wall time of a correct clock.
     var trueWall: Milliseconds { Self.epoch + time / 1_000_000 }
 
-    /// Nothing delays what nodes say to one another, and for some time before a moment and since no node has started or ended.
+    /// Whether nothing delays messages between nodes, and no node has started or ended since some time before `moment`.
     func isQuiet(since moment: Nanoseconds) -> Bool { options.isCalm && disturbedAt < moment - .milliseconds(3_000) }
 
     mutating func performApart(_ action: Step.Action) {
@@ -24,7 +24,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// A call is about to be made.
+    /// Records that a call is about to be made.
     mutating func noteAsked(_ call: Call, by user: Int) {
         switch call {
         case .publishEvent(let value, _, let seconds, let isForOnlineOnly, let isSynced):
@@ -37,7 +37,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// As the HTTP API answers it, 72001.
+    /// Whether the HTTP API would answer the call with 72001.
     func isSwitchedOff(_ call: Call, at node: Int) -> Bool {
         guard truth.policy.hasBeenOff, !nodes[node].look({ $0.owner.policy(of: userIDs[0]).tellsOfOthers }) else { return false }
         switch call {
@@ -48,7 +48,7 @@ extension SimulatedCluster {
 
     // MARK: Events
 
-    /// An event was acknowledged with this record.
+    /// Records an acknowledged event and its record.
     mutating func published(_ call: SimulatedCall, _ record: Record, isAlone: Bool) {
         guard case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced) = call.call else { return }
         checkDisks(of: record)
@@ -69,7 +69,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Whether a session is to be told of a user for certain, since a moment.
+    /// Whether a session certainly receives a user's changes since `moment`.
     private func follows(_ user: Int, _ client: Int, since moment: Nanoseconds) -> Bool {
         if clients[client].user == user { return true }
         let book = truth.books[clients[client].user]
@@ -77,7 +77,7 @@ extension SimulatedCluster {
             && book.settledTargets(since: moment - .milliseconds(2_000), until: time + .milliseconds(1_000)).contains(user)
     }
 
-    /// A session that was synced when an event was acknowledged has been told it by now, or a newer one.
+    /// Checks that a session that was synced when an event was acknowledged has received it by now, or a newer one.
     mutating func checkExpectation(_ index: Int) {
         let expected = truth.expectations[index]
         let client = expected.client
@@ -102,7 +102,7 @@ extension SimulatedCluster {
         if !mayHaveEnded, told < expected.event.id.text { violate(.eventsAreTold, words) }
     }
 
-    /// The record has the events in force.
+    /// Checks that the record has the events in force.
     mutating func checkEvents(_ user: Int, _ record: Record, owner: Int) {
         guard !truth.events[user].isEmpty || record.hasEvents else { return }
         let mayLag: Milliseconds = options.faults.contains(.clocks) ? 45_000 : 1_000
@@ -112,13 +112,13 @@ extension SimulatedCluster {
 
     // MARK: Contents
 
-    /// Somebody is told a status.
+    /// Checks a status that a client receives.
     mutating func checkContent(_ status: JSONValue, _ version: String, of user: Int) {
         guard !truth.sights[user].hasHidden, let before = truth.contents[user].problem(with: status, version) else { return }
         violate(.oneVersionHasOneContent, "of user-\(user) \(status) is told, under this version \(before) was told before")
     }
 
-    /// An answer tells records.
+    /// Checks the records of an answer.
     mutating func checkContents(of answer: CallAnswer) {
         switch answer {
         case .userStatus(let record): checkContents(of: [record])
@@ -154,7 +154,7 @@ extension SimulatedCluster {
         truth.reaches[user].set(device, clients[client].isPushReachable ? wordOfPolicy : isQuiet(since: time) ? .no : .unknown, at: time)
     }
 
-    /// Follows an open session's device that push reaches.
+    /// The certainty that an open session's device counts as reachable, by the policy.
     private var wordOfPolicy: Reach.Word {
         guard isQuiet(since: time), !truth.policy.isBusy else { return .unknown }
         let words = truth.policy.policies.map(\.pushReachableStaysOnline)
@@ -168,7 +168,7 @@ extension SimulatedCluster {
         truth.reaches[user].set(device, isCertain ? .no : .unknown, at: time)
     }
 
-    /// All sessions of a user were ended by a call that was acknowledged just now.
+    /// Records that an acknowledged call has just ended all sessions of a user.
     mutating func noteReachEnded(_ user: Int) {
         guard isQuiet(since: time) else { return }
         let first = user * SimulatedClient.devicesPerUser
@@ -177,7 +177,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// The policy of devices that push reaches was changed for certain.
+    /// Records a certain change of the policy of devices that push reaches.
     mutating func noteReachPolicy(_ isOn: Bool) {
         for client in clients.indices where clients[client].isPushReachable || !truth.reaches[clients[client].user].isEmpty {
             let (user, device) = (clients[client].user, clients[client].device)
@@ -190,14 +190,14 @@ extension SimulatedCluster {
         }
     }
 
-    /// Says what is certain at the end about a device whose user has no session.
+    /// The final certainty about a device whose user has no session.
     private func reach(_ user: Int, _ device: Int) -> Reach.Word {
         let word = truth.reaches[user].word(device, killsAt: truth.killsAt)
         return word == .no && truth.unheardLogouts[user] != nil && clients[user * SimulatedClient.devicesPerUser + device].isPushReachable
             ? .unknown : word
     }
 
-    /// Devices by which the user is ONLINE for certain, and those by which the user may be so.
+    /// The devices that certainly keep the user ONLINE, and those that possibly do.
     func reachedDevices(of user: Int) -> (certain: [Int], possible: [Int]) {
         guard !truth.reaches[user].isEmpty else { return ([], []) }
         let devices = Array(0..<SimulatedClient.devicesPerUser)

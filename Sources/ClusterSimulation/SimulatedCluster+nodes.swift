@@ -1,7 +1,7 @@
 import PresenceCore
 import PresenceWire
 
-/// What the shell does: tells the cores what happens, and obeys what they want.
+/// The simulated shell: it gives the cores their inputs and carries out their effects.
 extension SimulatedCluster {
     mutating func happen(_ what: Occurrence.What) {
         if let node = place(of: what), isDeferred(what, by: node) { return }
@@ -49,7 +49,7 @@ extension SimulatedCluster {
 
     func isRunning(_ node: Int, _ run: Int) -> Bool { nodes[node].isUp && nodes[node].run == run }
 
-    /// The node at which something happens, if that may stand still.
+    /// The node of an event, if the event waits while the node is paused.
     private mutating func place(of what: Occurrence.What) -> Int? {
         switch what {
         case .tick(let node, _), .commit(let node, _), .fromGateway(let node, _, _, _), .toGateway(let node, _, _, _), .leave(let node, _),
@@ -64,7 +64,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// A node that stands still gets everything when it goes on.
+    /// Whether an event waits. A paused node receives all waiting events when it resumes.
     private mutating func isDeferred(_ what: Occurrence.What, by node: Int) -> Bool {
         guard nodes[node].isUp, time < nodes[node].pausedUntil else { return false }
         nodes[node].deferred.append(what)
@@ -82,7 +82,7 @@ extension SimulatedCluster {
 
     mutating func start(_ node: Int) {
         guard !nodes[node].isUp else { return }
-        // Who has nothing but a full disk makes room before it starts: it could not remember what it tells.
+        // A sole node with a full disk gets room before it starts. Otherwise it could not remember what it sends.
         if nodes.count == 1 { nodes[node].disk.isFull = false }
         do {
             try nodes[node].start(at: nodes[node].now(time)) { row in note(.firstRow, node, 0) { $0.row(row) } }
@@ -96,7 +96,7 @@ extension SimulatedCluster {
         obey(node)
     }
 
-    /// A node whose contact points have all been tried in vain is the first.
+    /// Records that a node has tried all its contact points in vain, and is the first node.
     private mutating func noticeSolitude(of node: Int) {
         guard nodes.indices.allSatisfy({ $0 == node || links[link(node, $0)].failuresCount > 0 }) else { return }
         nodes[node].core.joinedNobody(at: nodes[node].now(time))
@@ -120,7 +120,7 @@ extension SimulatedCluster {
         plan(.tick(node: node, run: run), after: Self.tickInterval)
     }
 
-    /// SIGKILL: everything but the disk is gone, and its host says so to whoever has a connection.
+    /// Kills a node by SIGKILL: only the disk remains, and its host resets all connections.
     mutating func kill(_ node: Int) {
         guard nodes[node].isUp else { return }
         counts.kills += 1
@@ -131,14 +131,14 @@ extension SimulatedCluster {
             cripple()
         }
         note(2, node, 0, "\(nodes[node].id) is killed")
-        // Not what was left to do when it went on, if it dies then.
+        // Work that was left when it resumes does not count if it dies then.
         let worked = nodes[node].worked(at: time)
         nodes[node].deaths[nodes[node].run] = nodes[node].disk.isFull ? min(worked, nodes[node].filledAt) : worked
         for call in nodes[node].die(keepsGroup: random.isOnce(in: 2)) { unanswered(call) }
         for client in clients.indices where clients[client].stream?.node == node {
             guard let stream = clients[client].stream else { continue }
-            // The node may have told nobody of a session whose client it had not told all: what is known only there dies with it. So does what
-            // the only node has not written yet.
+            // The node may not have reported a session whose client has not received everything. Such knowledge dies with the node. So do
+            // rows that the only node has not written yet.
             let isKnown = clients[client].isSynced && (nodes.count > 1 || !isUnwritten(stream, of: clients[client].user))
             lostSession(of: client, stream, tolerance: isKnown ? graceAfterDeath : nil)
             plan(.streamEnded(client: client, attempt: clients[client].attempt), after: random.microseconds(100...5_000))
@@ -152,7 +152,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// A node goes by another ring, or has gone: others own these users, or will in a moment.
+    /// Records that a node uses another ring or is gone, so that these users have other owners now or soon.
     private mutating func ownersChanged(of users: [Int]) {
         let settings = options.settings
         truth.ownersChanged(
@@ -160,15 +160,16 @@ extension SimulatedCluster {
             reconnectGrace: settings.reconnectGrace.wholeNanoseconds, at: time)
     }
 
-    /// Several nodes are down at once.
+    /// Records that several nodes are down at once.
     private mutating func cripple() {
         crippledAt = time
         truth.doubtSights()
     }
 
-    /// Somebody's record is written that says OFFLINE: that ends the custom status (T11). Not by a node that reaches none of the others, to
-    /// which the user may have been there all the time: a change that is on one disk alone is none. Whoever met another one and
-    /// lost it again in the same turn was not cut off when it decided.
+    /// Records a write of OFFLINE, which ends the custom status (T11).
+    ///
+    /// A node that reaches none of the others does not count: on their side the user may have been online, and a change on one disk alone
+    /// is not durable. A node that met another one and lost it in the same turn was not cut off when it decided.
     private mutating func noteOffline(_ rows: [Row], by node: Int, in turn: [Node.Effect]) {
         lazy var hasMet = turn.contains { if case .membership(_, let isAlive) = $0 { isAlive } else { false } }
         for row in rows where row.kind == .status && endsCustomStatus(row) {
@@ -183,7 +184,7 @@ extension SimulatedCluster {
         return value.starts(with: Self.offlineBegin) || (truth.policy.hasNeededSession && value.starts(with: Self.unloginedBegin))
     }
 
-    /// Whether the only node has not written yet that a user whom it had written down as OFFLINE is there.
+    /// Whether the only node has not written yet that a user is online whom its disk has as OFFLINE.
     private func isUnwritten(_ stream: SimulatedClient.Stream, of user: Int) -> Bool {
         let disk = nodes[stream.node].disk
         // The slowest disk takes less.
@@ -192,11 +193,11 @@ extension SimulatedCluster {
         return row?.value?.starts(with: Self.offlineBegin) == true
     }
 
-    /// How the row of a user who is OFFLINE begins: to read each would take as long as all else that is done with it.
+    /// The start of the row of an OFFLINE user. Parsing each row would take as long as the rest of the work with it.
     private static let offlineBegin = Array("{\"statusType\":\"\(StatusType.offline.name)\"".utf8)
     private static let unloginedBegin = Array("{\"statusType\":\"\(StatusType.unlogined.name)\"".utf8)
 
-    /// The process whose link it was has gone.
+    /// Drops a link whose own process is gone.
     private mutating func dropOwnLink(_ index: Int) {
         links[index].attempt += 1
         links[index].state = .idle
@@ -204,7 +205,7 @@ extension SimulatedCluster {
         links[index].failuresCount = 0
     }
 
-    /// Nobody has what it tells, and it cannot write it down: an operator makes room before ending it.
+    /// Whether a node is the only one and its disk is full. An operator makes room before ending it.
     func isFullAndAlone(_ node: Int) -> Bool { nodes[node].disk.isFull && nodes.count(where: \.isUp) == 1 }
 
     mutating func drain(_ node: Int, downMilliseconds: Int) {
@@ -233,7 +234,7 @@ extension SimulatedCluster {
         note(4, node, 0, "\(nodes[node].id) leaves")
         nodes[node].core.leave(at: nodes[node].now(time))
         obey(node)
-        // A process ends when its last word was taken (`Links.whenSent`); without faults of the network that is certain.
+        // A process ends when its last messages were taken (`Links.whenSent`). Without network faults that is certain.
         guard options.isShrinking else { return end(node, run) }
         plan(.end(node: node, run: run), after: .milliseconds(20))
     }
@@ -242,7 +243,7 @@ extension SimulatedCluster {
         guard isRunning(node, run) else { return }
         kill(node)
         nodes[node].hasLeft = options.isShrinking
-        // Whoever begins first may not know what the others have taken with them, and nobody is missed: "all" is then less than all.
+        // The first node to start may not know what the others have taken with them, and waits for nobody. Its "all" then covers less.
         if !nodes.contains(where: \.isUp) { for user in truth.books.indices { truth.books[user].doubt() } }
         plan(.start(node: node), after: .milliseconds(isHealed ? 100 : nodes[node].downMilliseconds))
     }
@@ -305,7 +306,7 @@ extension SimulatedCluster {
         obey(from)
     }
 
-    /// The connection of a link is gone at once; its caller learns of it a moment later.
+    /// Breaks the connection of a link at once. Its caller learns of it a moment later.
     mutating func breakLink(_ index: Int) {
         guard links[index].state != .idle else { return }
         counts.resets += 1
@@ -336,7 +337,7 @@ extension SimulatedCluster {
             nodes[from].core.refused(by: tried, at: nodes[from].now(time))
             obey(from)
         }
-        // What has begun meanwhile was not asked.
+        // A process that has started meanwhile was not asked.
         if wasLive || links[index].tried != links[index].expected { return self.attempt(index) }
         links[index].failuresCount += 1
         noticeSolitude(of: from)
@@ -352,7 +353,7 @@ extension SimulatedCluster {
         let (from, to) = (links[index].from, links[index].to)
         guard isRunning(to, run) else { return }
         let isCurrent = links[index].attempt == attempt
-        // What was on the way when a connection broke is lost, or is read later than the next connection's greeting.
+        // What was on its way when a connection broke is lost, or arrives after the next connection's hello.
         guard isCurrent || StableHash.mix(UInt64(attempt), options.seed) % 2 == 0 else { return }
         counts.batches += 1
         var isTaken = true
@@ -426,7 +427,7 @@ extension SimulatedCluster {
 
     // MARK: Effects
 
-    /// Carries out what a node's core and gateways want, until they want nothing more.
+    /// Carries out the effects of a node's core and gateways until there are none.
     mutating func obey(_ node: Int) {
         let process = nodes[node]
         if nodes.count > 1, process.core.cluster.isAlone { process.aloneAt = time }
@@ -469,7 +470,7 @@ extension SimulatedCluster {
     }
 
     private mutating func obeyCore(_ node: Int) {
-        // As in the shell, the memory of what was carried out is used again.
+        // As in the shell, the memory of the effects is used again.
         var effects: [Node.Effect] = []
         swap(&effects, &nodes[node].spareEffects)
         swap(&effects, &nodes[node].core.effects)

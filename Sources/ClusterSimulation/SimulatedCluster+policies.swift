@@ -1,14 +1,14 @@
 import PresenceCore
 import PresenceWire
 
-/// Kicks and policies: what every node is to know, and to follow.
+/// Kicks and policies, which every node stores and applies.
 extension SimulatedCluster {
-    /// How soon after its answer every node follows what all nodes keep.
+    /// The time after its answer within which every node applies a kick or a policy.
     private static let everywhereMilliseconds = 1_000
 
     // MARK: Kicks
 
-    /// A user has been asked to go, or has been made to: who is not there is in order for some time.
+    /// Excuses a user's absence for some time, because the user was asked to go, or was kicked.
     mutating func excuseAbsence(of user: Int) {
         truth.presences[user].excusedUntil = time + .milliseconds(8_000)
         (truth.presences[user].endedByLogout, truth.presences[user].lastEndAt) = (nil, time)
@@ -19,20 +19,20 @@ extension SimulatedCluster {
         excuseAbsence(of: call.user)
         noteReachEnded(call.user)
         let wall = Self.epoch + call.at / 1_000_000
-        // The owner names the time by its own clock.
+        // The owner dates the kick by its own clock.
         let offset: Milliseconds = options.faults.contains(.clocks) ? 45_000 : 100
         truth.kicks.append(Kick(user: call.user, askedAt: call.at, acknowledgedAt: time, voidBefore: wall - offset))
         guard isQuiet(since: time) else { return }
         plan(.expectKick(truth.kicks.count - 1), after: .milliseconds(Self.everywhereMilliseconds))
     }
 
-    /// Whether a gateway lets a client in.
+    /// Whether a gateway accepts a client's token.
     mutating func isTokenTaken(of client: Int, _ node: Int, _ gateway: Int) -> Bool {
         let user = clients[client].user
         return !nodes[node].gateways[gateway].value.isVoid(userID(user), issuedAt: clients[client].tokenIssuedAt)
     }
 
-    /// The app issues another token, and the client tries with that.
+    /// Issues another token to the client.
     mutating func renewToken(of client: Int) {
         counts.tokensRefused += 1
         note(40, client, 0, "the token of user-\(clients[client].user) device \(clients[client].device) is void")
@@ -44,7 +44,7 @@ extension SimulatedCluster {
         plan(.connectClient(client: client, attempt: clients[client].attempt), after: random.microseconds(200_000...800_000))
     }
 
-    /// Some time after a kick was acknowledged: on healthy links its sessions are gone, and every node refuses its tokens.
+    /// Checks a kick some time after its acknowledgement. On healthy links its sessions are gone, and every node refuses its tokens.
     mutating func checkKick(_ kick: Kick) {
         guard isQuiet(since: kick.acknowledgedAt) else { return }
         checkKickHolds(kick)
@@ -57,7 +57,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Every node that is up refuses what was issued before a kick, and has no session that was opened with it.
+    /// Checks that every live node refuses tokens from before a kick, and has no session that was opened with one.
     private mutating func checkKickHolds(_ kick: Kick) {
         let id = userID(kick.user)
         for node in nodes where node.isUp {
@@ -76,7 +76,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// A gateway ends a stream: the client is told why, and nothing after it. Returns the name of that event.
+    /// Checks the end of a stream by its gateway: the client receives the reason, and nothing after it. Returns the name of that event.
     mutating func checkFarewell(of session: Gateway.SessionIndex, in output: Gateway.Output) -> Substring? {
         let last = output.pushes.last { $0.session == session }.map { output.payloads[Int($0.payload)] }
         let name = last.flatMap { SimulatedClient.Event($0) }?.name
@@ -110,7 +110,7 @@ extension SimulatedCluster {
         if isPushChanged { noteReachPolicy(policy.pushReachableStaysOnline) }
     }
 
-    /// Bytes that a gateway hands to a client's stream now: of others it tells nothing while the policy forbids it.
+    /// Checks bytes that a gateway sends to a client's stream now: nothing of other users while the policy forbids it.
     mutating func checkPolicy(of payload: [UInt8], for client: Int, on node: Int) {
         guard truth.policy.hasBeenOff, truth.policy.isOff(for: .milliseconds(Self.everywhereMilliseconds), at: time),
             isQuiet(since: time), let event = SimulatedClient.Event(payload),
@@ -125,7 +125,7 @@ extension SimulatedCluster {
     /// The policy that all nodes follow at the end.
     var policyAtRest: Policy { nodes[0].look { $0.owner.policy(of: userIDs[0]) } }
 
-    /// Every node, its gateways and its disk have the same policy, which is the one that was acknowledged, and every kick.
+    /// Checks that every node, its gateways and its disk have every kick and the acknowledged policy.
     mutating func checkWhatAllKeep() {
         for kick in truth.kicks { checkKickHolds(kick) }
         guard truth.policy.policies.count > 1 || truth.policy.acknowledgedAt > 0 else { return }

@@ -1,15 +1,16 @@
 import PresenceCore
 import PresenceWire
 
-/// A cluster at rest does all that it promises: what changes now is seen by everybody who follows, and by nobody else. Whatever a fault has
-/// left behind in a gateway or an owner, and no checker looks at, shows here.
+/// Probes a cluster at rest: every change reaches all followers, and nobody else.
+///
+/// The probe shows faults that remain in a gateway or an owner and that no other check reads.
 extension SimulatedCluster {
-    /// A change takes no longer, when nothing is wrong.
+    /// The longest time that a change takes if nothing is wrong.
     static let probeMilliseconds = 3_000
-    /// Between two changes: all at once would be too much for a link whose queue is short.
+    /// The time between two changes. All at once would be too much for a link with a short queue.
     static let probeInterval = 50
 
-    /// Every user changes its custom status; of many, those that somebody follows.
+    /// Changes the custom status of every user; of many users, only of those with followers.
     mutating func probe() {
         let lists = truth.isConcerned.indices.map { truth.isConcerned[$0] ? followed(by: $0) : [] }
         probed = lists
@@ -32,7 +33,7 @@ extension SimulatedCluster {
 
     private static func lastWord(of user: Int) -> String { "the last word of \(user)" }
 
-    /// A client is told of somebody while everything is at rest: only of those whom its user's list named.
+    /// Checks that a client at rest receives only users of its user's list.
     mutating func checkListed(_ told: SimulatedClient.Told, of target: Int, _ client: Int) {
         let user = clients[client].user
         guard let probed, !probed[user].contains(target) else { return }

@@ -5,16 +5,16 @@ import PresenceWire
 extension SimulatedCluster {
     private var forgetAfterMilliseconds: Milliseconds { options.settings.policy.forgetAfterSeconds * 1_000 }
 
-    /// Whether the user was removed, or never written about.
+    /// Whether the user was removed, or was never written.
     func isRemoved(_ record: Record) -> Bool { options.isRemoval && record.isBlank }
 
-    /// Whether the user was removed, and the newest custom status that was acknowledged had ended by then, or was none.
+    /// Whether the user was removed after the end of the newest acknowledged custom status, or without one.
     func endedWithRemoval(of user: Int, _ record: Record) -> Bool {
         guard isRemoved(record), let newest = truth.newestAcknowledged(user), let version = newest.version else { return false }
         return newest.text.isEmpty || truth.wishes[user].contains(where: \.expires) || truth.presences[user].offlineVersion > version
     }
 
-    /// A node has its disk forget rows.
+    /// Counts the rows that a node deletes from its disk.
     mutating func countForgotten(_ rows: [Row], by node: Int) {
         for row in rows where row.kind == .status {
             counts.removals += 1
@@ -26,7 +26,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// A node writes rows: a blank record in place of one that says something removes its user.
+    /// Checks the rows that a node writes. A blank record in place of another one removes its user.
     mutating func checkRemoval(in rows: [Row], by node: Int) {
         for row in rows where row.kind == .status && isBlank(row) {
             guard let user = userIndex(row.user.id), owner(of: user) == node,
@@ -49,7 +49,7 @@ extension SimulatedCluster {
         let presence = truth.presences[user]
         let words = "\(nodes[node].id) removes user-\(user)"
         let least = Nanoseconds.milliseconds(Int(forgetAfterMilliseconds) - 500)
-        // A change that has just begun has not reached every node that keeps the user.
+        // A change that has just started has not reached every replica of the user.
         let isSettled = time - presence.lastOpenedAt > .milliseconds(2_000)
         if presence.openCount > 0, isSettled {
             return violate(.nobodyIsRemovedEarly, "\(words), who has \(presence.openCount) sessions")
@@ -67,13 +67,13 @@ extension SimulatedCluster {
         }
     }
 
-    /// After quiet nothing is left of a user who is to be removed.
+    /// Checks that at rest nothing is left of a user who had to be removed.
     mutating func checkRemoved(_ user: Int, _ record: Record, follows: Bool, isFollowed: Bool, owner: Int) {
         guard options.isRemoval, record.version > .zero, truth.presences[user].openCount == 0, record.statusType != .online else { return }
         guard !follows, !isFollowed, record.customStatus.isEmpty, !record.hasEvents, !record.hasPrivacy, !record.isRegistered else {
             return
         }
-        // Subscriptions that have ended since, of this user or to this user, put it off.
+        // Subscriptions of this user or to this user that have ended since delay it.
         guard truth.books.allSatisfy({ time - $0.changedAt > .milliseconds(Int(forgetAfterMilliseconds)) }) else { return }
         let wall = nodes[owner].now(time).wall
         let since = record.isBlank ? record.version.milliseconds : max(record.lastUpdateTime, record.lastSeenTime)

@@ -1,12 +1,12 @@
 import PresenceCore
 import PresenceWire
 
-/// What a plan does to the cluster, and how it is healed.
+/// The steps of a plan, and the healing of the cluster.
 extension SimulatedCluster {
-    /// How long users whose gateway died may be away before somebody may see it.
+    /// The time that users whose gateway died may be away unseen.
     var graceAfterDeath: Nanoseconds { max(options.settings.reconnectGrace.wholeNanoseconds - .milliseconds(3_500), 0) }
 
-    /// How long users whose stream broke may be away before somebody may see it.
+    /// The time that users whose stream broke may be away unseen.
     var graceAfterLoss: Nanoseconds { max(options.settings.offlineGrace.wholeNanoseconds - .milliseconds(300), 0) }
 
     mutating func perform(_ action: Step.Action) {
@@ -70,7 +70,7 @@ extension SimulatedCluster {
         plan(.resume(node: node), at: nodes[node].pausedUntil)
     }
 
-    /// Ends all faults: what was blocked arrives, what stood still goes on, what was down starts.
+    /// Ends all faults: held messages arrive, paused nodes resume, and nodes that are down start.
     mutating func heal() {
         isHealed = true
         disturbedAt = time
@@ -93,7 +93,7 @@ extension SimulatedCluster {
 
     // MARK: Operations
 
-    /// Has a user ask the node of one of its sessions, or any other.
+    /// Makes a call of a user at the node of one of its sessions, or at any other.
     mutating func call(_ call: Call, by user: Int) {
         truth.concern(user)
         if case .subscribeUserStatus(let targets, _, _, _) = call {
@@ -121,7 +121,7 @@ extension SimulatedCluster {
         noteAsked(call, by: user)
         var call = call
         if client == nil, elsewhere == nil, case .subscribeUserStatus(let targets, let seconds, _, let type) = call {
-            // An answer would tell what the stream then leaves out: only who has the stream asks for that.
+            // The stream leaves out what an answer sends. Only the owner of the stream may request that.
             call = .subscribeUserStatus(targets, seconds: seconds, sync: false, subscribeType: type)
         }
         if case .setSelfStatus(let text, let seconds) = call {
@@ -134,10 +134,10 @@ extension SimulatedCluster {
         obey(node)
     }
 
-    /// Whether all clocks say so: of two changes of one rule at once the one that was asked for later counts.
+    /// Whether the call is later by all clocks. Of two concurrent changes of one visibility the later call wins.
     private func isLater(than other: Nanoseconds) -> Bool { options.isContested && time > other + .milliseconds(100) }
 
-    /// Where a user asks to be told in the answer whose devices, two of them, are all elsewhere: their streams leave nothing out.
+    /// A node for a call of a user whose two devices are both on other nodes. Their streams then leave nothing out.
     private func nodeElsewhere(_ call: Call, by user: Int) -> Int? {
         guard options.isHarder, case .subscribeUserStatus(_, _, true, _) = call else { return nil }
         let first = user * SimulatedClient.devicesPerUser
@@ -146,7 +146,7 @@ extension SimulatedCluster {
         return nodes.indices.first { node in nodes[node].isUp && streams.allSatisfy { $0.node != node } }
     }
 
-    /// One of a user's devices with a stream: its calls take the same way. Nil when there is none.
+    /// A device of the user with a stream, whose calls take the same path; nil if there is none.
     private mutating func caller(_ user: Int) -> Int? {
         let first = user * SimulatedClient.devicesPerUser
         let open = (first..<first + SimulatedClient.devicesPerUser).filter { client in
@@ -155,7 +155,7 @@ extension SimulatedCluster {
         return open.isEmpty ? nil : open[random.number(in: 0...open.count - 1)]
     }
 
-    /// A node that is up and goes on.
+    /// A node that is up and not paused.
     mutating func randomNode() -> Int? {
         let open = nodes.indices.filter { nodes[$0].isUp && time >= nodes[$0].pausedUntil && !nodes[$0].isLeaving }
         return open.isEmpty ? nil : open[random.number(in: 0...open.count - 1)]
@@ -170,7 +170,7 @@ extension SimulatedCluster {
         call(.logout(nil), by: user)
     }
 
-    /// Nobody will answer: what was asked for may have been done or not.
+    /// Records that a call gets no answer. It may have been carried out or not.
     mutating func unanswered(_ call: SimulatedCall) {
         if case .setVisibility = call.call { truth.sights[call.user].end() }
         if case .setAppPolicy = call.call { truth.policy.isBusy = false }
@@ -229,7 +229,7 @@ extension SimulatedCluster {
             checkSights(of: records, inAnswerTo: call)
             checkList(page, of: call)
         case (.setVisibility, .visibility(let rule)):
-            // What was asked for later may be on the disks by now.
+            // A later call may be on the disks by now.
             if call.at == truth.sights[call.user].askedAt { checkDisks(of: rule, askedBy: call) }
             truth.sights[call.user].acknowledge(rule, askedAt: call.at, at: time)
             if isAlone || isOverruled(call.user) || isSomebodyTakenForDead { truth.sights[call.user].doubt() }
@@ -245,7 +245,8 @@ extension SimulatedCluster {
         }
     }
 
-    /// With `sync` the answer tells the only session of its user what the stream then leaves out; more sessions than one are told there.
+    /// Records that an answer with `sync` sends records to the only session of its user, whose stream leaves them out. Several sessions
+    /// receive them by stream.
     private mutating func told(_ records: [Record?], inAnswerTo call: SimulatedCall) {
         guard let client = call.client else { return }
         for record in records.compactMap({ $0 }) { take(record, by: client) }
@@ -253,7 +254,7 @@ extension SimulatedCluster {
 
     private mutating func subscribed(_ call: SimulatedCall, _ targets: [UserID], _ seconds: Int64?, evicted: [UserID]) {
         truth.books[call.user].isBusy = false
-        // The expiry counts from when the owner took it: between the question and the answer.
+        // The expiry counts from when the owner stored it: between call and answer.
         let expiresAt = seconds.map { time + $0 * 1_000_000_000 }
         if seconds != nil { truth.books[call.user].doubt() }
         let wasCertain = truth.books[call.user].isCertain
@@ -270,7 +271,7 @@ extension SimulatedCluster {
 }
 
 extension Call {
-    /// Whether it changes whom its caller follows.
+    /// Whether the call changes the caller's subscription list.
     fileprivate var isOfBook: Bool {
         switch self {
         case .subscribeUserStatus, .unsubscribeUserStatus: true
@@ -278,7 +279,7 @@ extension Call {
         }
     }
 
-    /// For how long it adds somebody to them; nil for ever.
+    /// The validity of the subscriptions that it adds; nil for unlimited.
     fileprivate var subscriptionSeconds: Int64? {
         if case .subscribeUserStatus(_, let seconds, _, _) = self { seconds } else { nil }
     }

@@ -1,22 +1,23 @@
 import PresenceCore
 import PresenceWire
 
-/// A whole cluster in one thread and virtual time: the cores and gateways that ship, with a network, disks, clocks and clients that
-/// come from a seed, and checkers that look after everything that happens.
+/// A whole cluster in one thread and virtual time (<doc:SimulatorAsProof>).
 ///
-/// Faults run first, and what may not break then is checked all the time; then everything is healed and must come to rest.
+/// The cores and gateways are those that ship. Network, disks, clocks and clients come from a seed, and checks follow every event.
+///
+/// Faults come first, together with the guarantees that hold under faults. Then everything is healed, and the cluster must come to rest.
 public struct SimulatedCluster {
-    /// The wall time at which every history begins.
+    /// The wall time at which every history starts.
     static let epoch: Milliseconds = 1_790_000_000_000
-    /// So long the nodes find one another before anything happens.
+    /// The time that the nodes have to find one another before the first step.
     static let calmMilliseconds = 1_000
-    /// After healing the views must be right after so long (issue: 5 s), and everything must be at rest after ``restMilliseconds``.
+    /// The time after healing within which the views must be right. Everything must be at rest after ``restMilliseconds``.
     static let viewsMilliseconds = 6_000
     static let restMilliseconds = 19_000
-    /// What a node told so shortly before it was killed may be unknown to the others: links under faults are slow by up to 0.8 s, and
+    /// The time before a kill in which a node's last messages may not reach the others. Links under faults are slow by up to 0.8 s, and
     /// broken for some time.
     static let lastWordMilliseconds = 2_000
-    /// How often the cores are told the time; the shell does it every 20 ms.
+    /// The interval of ticks. The shell ticks every 20 ms.
     static let tickInterval: Nanoseconds = .milliseconds(50)
 
     public let options: SimulationOptions
@@ -31,44 +32,44 @@ public struct SimulatedCluster {
     var random: SplitMix64
     let rings: RingCache
     private let journal: Journal
-    /// The first promise that was broken.
+    /// The first broken guarantee.
     public var violation: Violation? { journal.violation }
     /// Whether there is a ``violation``, without a copy of it.
     var isBroken: Bool { journal.isBroken }
-    /// A hash of everything that happened, and of every byte that crossed the boundary of a node, in order: equal for equal runs.
+    /// A hash of all events, and of every byte that crossed the boundary of a node, in order. Equal runs have equal hashes.
     public var trace: UInt64 { journal.trace.hash }
     /// ``trace`` as 16 hexadecimal digits.
     public var traceText: String { journal.trace.text }
-    /// How much virtual time has passed.
+    /// The virtual time that has passed.
     public var elapsedMilliseconds: Int { time.milliseconds }
-    /// What happened, in words or by ``trace``; kept only when asked for.
+    /// The events, in words or as for ``trace``. Kept only on request.
     public var log: [String] { journal.log ?? [] }
-    /// Counts of what the history did, to see that faults really happen.
+    /// Counts of the history, which prove that faults really happen.
     public internal(set) var counts = Counts()
     var nextToken: UInt64 = 0
     var isHealed = false
-    /// Users hide from one another in this history.
+    /// Whether users hide from one another in this history.
     let hidesUsers: Bool
-    /// Users publish events in this history.
+    /// Whether users publish events in this history.
     let publishesEvents: Bool
-    /// When a node last started or ended, or everything was healed.
+    /// The time of the last start or end of a node, or of the healing.
     var disturbedAt: Nanoseconds = 0
-    /// When so many nodes were down at once that what was acknowledged may have been on none of the others.
+    /// The time at which so many nodes were down that the others may lack acknowledged changes.
     var crippledAt: Nanoseconds = .min / 2
-    /// When a node was last killed while another one was down.
+    /// The time of the last kill while another node was down.
     var manyKilledAt: Nanoseconds = .min / 2
-    /// Whom each user followed when the history was over and ``probe()`` began.
+    /// The subscriptions of each user when the history was over and ``probe()`` started.
     var probed: [[Int]]?
     private var agenda = Agenda()
     private var order: UInt64 = 0
 
-    /// What is written down, by whoever looks: apart from what it is written about.
+    /// The log and the trace, separate from the simulated state, so that nonmutating checks can write them.
     private final class Journal {
         var violation: Violation? { didSet { isBroken = violation != nil } }
         private(set) var isBroken = false
         var trace = Trace()
         var log: [String]?
-        /// The log has what the trace is made of, instead of words.
+        /// Whether the log has the content of the trace, instead of words.
         let isOfTrace: Bool
 
         init(isLogging: Bool, isOfTrace: Bool) {
@@ -77,7 +78,7 @@ public struct SimulatedCluster {
         }
     }
 
-    /// What a history did.
+    /// Counts of a history.
     public struct Counts: Equatable, Sendable {
         public var occurrences = 0
         public var batches = 0
@@ -89,12 +90,12 @@ public struct SimulatedCluster {
         public var drains = 0
         public var resets = 0
         public var logins = 0
-        /// Records passed on for their owners, and those asked of them because nobody had passed them on; of the processes at the end.
+        /// Records that relays forwarded, and those requested from their owners because no relay had; of the processes at the end.
         public var relayed = 0
         public var relaysMissed = 0
         /// Ranges in which a gateway and an owner differed.
         public var viewDifferences = 0
-        /// Events that were acknowledged, and how often a session was looked at that was to be told one.
+        /// Acknowledged events, and checks of sessions that had to receive one.
         public var published = 0
         public var eventsExpected = 0
         /// Acknowledged kicks, streams that they ended, and tokens that were refused because they are void.
@@ -103,9 +104,9 @@ public struct SimulatedCluster {
         public var tokensRefused = 0
         /// Acknowledged changes of the app's policy.
         public var policyChanges = 0
-        /// Users removed, by each node that kept them.
+        /// Removed users, counted at each node that kept them.
         public var removals = 0
-        /// Logins of devices that vendor push reaches, and users that were ONLINE by such a device alone at the end.
+        /// Logins of devices that vendor push reaches, and users that only such a device kept ONLINE at the end.
         public var reachableLogins = 0
         public var onlineByPush = 0
 
@@ -138,10 +139,10 @@ public struct SimulatedCluster {
     }
 
     /// - Parameters:
-    ///   - plan: what happens; drawn from the seed when it is not given.
+    ///   - plan: the steps; drawn from the seed if not given.
     ///   - isLogging: whether to keep a log in words, for a person to read.
-    ///   - isLoggingTrace: whether the log has what the trace is made of instead, to find where two builds differ.
-    ///   - rings: shared by histories of one thread, it saves most of the time of each.
+    ///   - isLoggingTrace: whether the log has the content of the trace instead, to find where two builds differ.
+    ///   - rings: a cache shared by the histories of one thread. It saves most of the time of each.
     public init(
         _ options: SimulationOptions, plan: Plan? = nil, isLogging: Bool = false, isLoggingTrace: Bool = false,
         rings: RingCache = RingCache()
@@ -162,12 +163,12 @@ public struct SimulatedCluster {
         hidesUsers = self.plan.steps.contains(where: \.hidesUser)
         publishesEvents = self.plan.steps.contains(where: \.publishesEvent)
         truth = Truth(usersCount: options.usersCount, settings: options.settings)
-        // Each side of a split of four nodes or more takes changes of lists; together they are merged, not exact.
+        // Each side of a split of four nodes or more accepts changes of lists. They are merged, so the lists are not exact.
         if !options.faults.isDisjoint(with: [.partitions, .pauses]) { for user in truth.books.indices { truth.books[user].doubt() } }
         journal = Journal(isLogging: isLogging || isLoggingTrace, isOfTrace: isLoggingTrace)
     }
 
-    /// Runs the whole history, or up to the first broken promise.
+    /// Runs the whole history, or up to the first broken guarantee.
     public mutating func run() {
         begin()
         let end = Self.calmMilliseconds + options.activeMilliseconds
@@ -189,7 +190,8 @@ public struct SimulatedCluster {
         }
     }
 
-    /// What is wrong at one moment and right soon after was a change under way: something ends by itself at any time.
+    /// Runs a check again before it counts: a change under way is wrong at one moment and right soon after, because something may end by
+    /// itself at any time.
     mutating func twice(_ check: (inout SimulatedCluster) -> Void) {
         check(&self)
         guard violation != nil else { return }
@@ -198,12 +200,12 @@ public struct SimulatedCluster {
         if violation == nil { check(&self) }
     }
 
-    /// Lets time pass until nothing was disturbed for so long.
+    /// Advances the time until nothing was disturbed for so long.
     private mutating func rest(_ milliseconds: Int) {
         while violation == nil, time < disturbedAt + .milliseconds(milliseconds) { advance(to: disturbedAt + .milliseconds(milliseconds)) }
     }
 
-    /// Starts the nodes and plans the steps.
+    /// Starts the nodes and schedules the steps.
     mutating func begin() {
         for node in nodes.indices {
             nodes[node].clockOffset = Milliseconds(random.number(in: -30...30))
@@ -212,7 +214,7 @@ public struct SimulatedCluster {
         for (index, step) in plan.steps.enumerated() { plan(.step(index), after: .milliseconds(Self.calmMilliseconds + step.at)) }
     }
 
-    /// Lets everything happen up to a moment, as long as no promise is broken.
+    /// Handles all events up to a moment, as long as no guarantee is broken.
     mutating func advance(to end: Nanoseconds) {
         while !isBroken, let at = agenda.nextAt, at <= end, let next = agenda.popFirst() {
             time = max(time, next.at)
@@ -223,11 +225,12 @@ public struct SimulatedCluster {
         time = max(time, end)
     }
 
-    /// Occurrences, for each node, between two checks of its machines. A wrong derived value stays wrong, so that a rare check finds it, too; a check
-    /// after each occurrence would take most of the time.
+    /// The events of each node between two checks of its machines.
+    ///
+    /// A wrong derived value stays wrong, so a rare check finds it, too. A check after each event would take most of the time.
     private static let checkInterval = 32
 
-    /// Checks the machines of one node, another one after each occurrence.
+    /// Checks the machines of one node, another one after each event.
     private func checkInvariants() {
         let node = nodes[counts.occurrences % nodes.count]
         guard node.isUp, counts.occurrences / nodes.count % Self.checkInterval == 0 else { return }
@@ -235,7 +238,7 @@ public struct SimulatedCluster {
         for gateway in node.gateways { gateway.value.checkInvariants() }
     }
 
-    /// What was held up on its way by a fault that has ended arrives now, in its order.
+    /// Delivers at once, in order, what a fault that has ended held up.
     mutating func hasten() {
         var kept = Agenda()
         while let next = agenda.popFirst() {
@@ -258,28 +261,28 @@ public struct SimulatedCluster {
         agenda.insert(Occurrence(at: max(moment, time), order: order, what: what))
     }
 
-    // MARK: Telling
+    // MARK: Journal
 
     func violate(_ promise: Violation.Promise, _ what: @autoclosure () -> String) {
         guard journal.violation == nil else { return }
         journal.violation = Violation(promise: promise, what: what(), at: time.milliseconds)
     }
 
-    /// Notes something for the trace, and in words if there is a log.
+    /// Adds an event to the trace, and in words to the log if there is one.
     func note(_ kind: UInt64, _ first: Int, _ second: Int, _ words: @autoclosure () -> String) {
         journal.trace.add(kind, first, second, at: time)
         guard journal.log != nil else { return }
         if journal.isOfTrace { logTrace("\(kind) \(first) \(second)") } else { journal.log?.append("\(time.milliseconds) ms  \(words())") }
     }
 
-    /// Notes bytes that cross the boundary of a node, for the trace.
+    /// Adds bytes that cross the boundary of a node to the trace.
     func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, _ bytes: [UInt8]) {
         journal.trace.add(boundary.rawValue, first, second, at: time)
         journal.trace.add(bytes)
         if journal.isOfTrace { logTrace("\(boundary) \(first) \(second) \(Self.readable(bytes))") }
     }
 
-    /// Notes what crosses the boundary of a node as the cluster's codec writes it, for the trace.
+    /// Adds the output of the cluster's codec that crosses the boundary of a node to the trace.
     func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, _ write: (inout WireWriter) -> Void) {
         journal.trace.add(boundary.rawValue, first, second, at: time)
         let bytes = journal.trace.add(write)
@@ -288,7 +291,7 @@ public struct SimulatedCluster {
 
     private func logTrace(_ what: String) { journal.log?.append("\(time) ns  \(journal.trace.text)  \(what)") }
 
-    /// Bytes on one line: those of printable ASCII as they are, the others in hexadecimal.
+    /// Bytes on one line: printable ASCII as it is, other bytes in hexadecimal.
     private static func readable(_ bytes: [UInt8]) -> String {
         bytes.map { (0x20..<0x7F).contains($0) && $0 != 0x5C ? String(UnicodeScalar($0)) : "\\" + String($0, radix: 16) + ";" }.joined()
     }
