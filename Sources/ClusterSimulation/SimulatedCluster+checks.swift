@@ -5,11 +5,11 @@ import PresenceWire
 extension SimulatedCluster {
     // MARK: While things happen
 
-    /// A client was told a newer status of somebody.
+    /// Checks a newer status that a client received.
     mutating func checkTold(_ told: SimulatedClient.Told, of user: Int, _ client: Int) {
         guard options.isCalm, isSound, !isHealed, !mayHide(user, from: clients[client].user), told.statusType != "UNKNOWN" else { return }
         let presence = truth.presences[user]
-        // Who reads late reads what was so.
+        // A client that reads late reads an earlier state.
         let toldOf = min(time, .milliseconds(Int(told.lastUpdateTime - Self.epoch)))
         if presence.openCount == 0, mayBeReached(user) { return }
         if presence.openCount == 0 { return checkAbsence(told, of: user, client, toldOf: toldOf) }
@@ -23,7 +23,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Somebody is told of a user who is not there: that it has gone is seen after its grace, not before and not much later.
+    /// Checks a status that shows a user as gone. It may arrive after the user's grace, neither before nor much later.
     private mutating func checkAbsence(_ told: SimulatedClient.Told, of user: Int, _ client: Int, toldOf: Nanoseconds) {
         let presence = truth.presences[user]
         let absence = toldOf - presence.absentSince
@@ -38,7 +38,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// A stream tells of a change; of users whom nobody follows any more it tells none.
+    /// Checks a change on a stream. The stream must not send users that nobody follows any more.
     mutating func checkFollowed(_ told: SimulatedClient.Told, of target: Int, _ client: Int) {
         let user = clients[client].user
         let book = truth.books[user]
@@ -49,17 +49,17 @@ extension SimulatedCluster {
         }
     }
 
-    /// Who hides from somebody is gone to that one.
+    /// Whether a user may hide from a viewer.
     private func mayHide(_ user: Int, from viewer: Int) -> Bool { truth.sights[user].hasHidden && user != viewer }
 
-    /// Of each user's keepers all but one at most were there lately: then somebody knows everything that was acknowledged.
+    /// Whether at most one replica of each user was down lately. Then a node knows every acknowledged change.
     var isSound: Bool { time - crippledAt > .milliseconds(12_000) }
 
-    /// A stream says that all which the user follows has been told.
+    /// Checks a stream's claim that it has sent everything that the user follows.
     ///
-    /// - Parameter position: up to when all that it tells is complete.
+    /// - Parameter position: the complete position of the stream.
     mutating func checkSync(_ client: Int, upTo position: Milliseconds) {
-        // A side of a split does not know all that is followed on the other.
+        // One side of a split does not know all subscriptions of the other.
         guard options.faults.isDisjoint(with: [.partitions, .pauses, .clocks]), isSound, let stream = clients[client].stream,
             truth.policy.hasTold(since: stream.openedAt - .milliseconds(1_000)),
             truth.books[clients[client].user].isCertain, !truth.books[clients[client].user].isBusy
@@ -73,36 +73,36 @@ extension SimulatedCluster {
         checkNothingIsMissed(client, stream)
     }
 
-    /// A stream that goes on from a position leaves nothing out that its client does not know.
+    /// Checks that a stream that resumes from a position leaves out only what its client knows.
     private mutating func checkNothingIsMissed(_ client: Int, _ stream: SimulatedClient.Stream) {
         let user = clients[client].user
-        // So long before it was acknowledged and had reached every node, over a link that had to be made anew, too.
+        // The change was acknowledged this long before, and had reached every node, even over a link that had to reconnect.
         let moment = stream.openedAt - .milliseconds(options.faults.contains(.delays) ? 8_000 : 3_000)
         for target in truth.books[user].settledTargets(since: stream.openedAt, until: time) + [user] where !mayHide(target, from: user) {
             guard let view = clients[client].view[target], let newest = truth.newestAcknowledged(target, before: moment),
                 let version = newest.version, view.version < version.text
             else { continue }
             if let owner = owner(of: target), endedWithRemoval(of: target, nodes[owner].kept(userID(target)).record) { continue }
-            // A user's own devices are not told of a rule alone.
+            // The user's own devices do not receive a change of the visibility alone.
             if truth.sights[target].hasHidden, view.lastUpdateTime >= newest.changedAt { continue }
             violate(
                 .syncCompletedIsTrue, "user-\(user) sees \(view) of user-\(target), \"\(newest.text)\" \(version.text) was acknowledged")
         }
     }
 
-    /// Whether anything was ever written about a user: of the others, clients know without being told that they are UNLOGINED.
+    /// Whether a user was ever written. Clients assume other users to be UNLOGINED.
     private func isKnown(_ user: Int, since moment: Nanoseconds, upTo position: Milliseconds) -> Bool {
         guard let record = owner(of: user).map({ nodes[$0].kept(userID(user)).record }) else { return false }
-        // Over a slow link that is made anew the first word of a user comes later; the position says so.
+        // Over a slow link that reconnects, the first record of a user comes later. The position covers that.
         if options.faults.contains(.delays), record.lastUpdateTime >= position { return false }
-        // A node that was alone gives versions to those, too, of whom nothing is written.
+        // A node that was alone also gives versions to users without a write.
         return record.version > .zero && record.lastUpdateTime > 0 && record.lastUpdateTime < Self.epoch + moment / 1_000_000 - 200
     }
 
-    /// What was acknowledged before `asOf` must be in the answer.
+    /// Checks that an answer has what was acknowledged before its `asOf`.
     mutating func checkAsOf(_ records: [Record?], asOf: Milliseconds, of call: SimulatedCall, by node: NodeID) {
-        // An answer says how old it may be, however slow the links are; each side of a split has owners of its own. Where one node alone was
-        // cut off it has taken no changes, and gives way before it decides again.
+        // An answer says how old it may be, however slow the links are. Each side of a split has its own owners. A single node that was cut
+        // off has accepted no changes, and gives way before it is active again.
         guard options.faults.isDisjoint(with: [.partitions, .pauses]) || call.isOfKnownMembers, isSound else { return }
         for record in records.compactMap({ $0 }) {
             guard let user = userIndex(record.user.id), !truth.sights[user].hasHidden, !isRemoved(record),
@@ -114,14 +114,14 @@ extension SimulatedCluster {
         }
     }
 
-    /// Every node knows all the others, and has heard what they hold.
+    /// Whether every node knows all others, and has received their rows.
     var isEverybodyKnown: Bool {
         nodes.allSatisfy { node in
             node.isUp && node.look { $0.cluster.isWarm && !$0.owner.isUnheard && $0.cluster.memberIDs.count == nodes.count }
         }
     }
 
-    /// A change was refused. Where all the others have left, nobody is missed: one disk is enough.
+    /// Checks a refused change. If all other nodes have left, one disk is enough.
     mutating func checkRefusal(_ refusal: Refusal, of call: SimulatedCall, by node: Int) {
         let isAlone = nodes.indices.allSatisfy { $0 == node || (!nodes[$0].isUp && nodes[$0].hasLeft) }
         guard refusal != .noSession, options.isShrinking, isAlone, call.at - disturbedAt > .milliseconds(4_000) else { return }
@@ -143,7 +143,7 @@ extension SimulatedCluster {
 
     // MARK: After healing
 
-    /// Some seconds after healing every view equals what the owner says.
+    /// Checks, some seconds after healing, that every view equals the owner's record.
     mutating func checkViews() {
         for client in clients.indices where clients[client].stream != nil {
             let user = clients[client].user
@@ -151,7 +151,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Whom a user follows by its owner's book, and itself.
+    /// The users that a user follows by its owner's list, and the user itself.
     func followed(by user: Int) -> [Int] {
         guard let owner = owner(of: user) else { return [] }
         return nodes[owner].kept(userID(user)).subscriptions.compactMap { userIndex($0.target.id) } + [user]
@@ -165,10 +165,10 @@ extension SimulatedCluster {
         let view = clients[client].view[target]
         let hasHidden = truth.sights[target].hasHidden
         if view == nil, record.version == .zero || (hasHidden && record.looksLike(Record(blank: record.user))) { return }
-        // A new rule is told only to those whom it shows something else than what the nodes know to have been told.
+        // A new visibility goes only to viewers who see something else than the nodes know to have been sent.
         let isUntold = kept.privacy?.version == kept.version || record.version < kept.version
         if let view, view.version > record.version.text || isUntold, isLastWord(view) { return }
-        // A change that nobody is shown moves the version, and no stream tells it: all else is the same.
+        // A change that nobody sees moves the version, and no stream sends it. Everything else is the same.
         let hidden = hiddenMembers(of: target, client)
         if view?.looksLike(record, to: userID(clients[client].user), policyAtRest, without: hidden) ?? false { return }
         violate(
@@ -177,16 +177,17 @@ extension SimulatedCluster {
         )
     }
 
-    /// Streams tell with the next change of a record what a change of the policy shows or hides.
+    /// The members that a change of the policy shows or hides, which a stream sends only with the next change of a record.
     private func hiddenMembers(of user: Int, _ client: Int) -> [String] {
         let isOwn = clients[client].user == user
         return (truth.policy.hasHiddenPlatforms ? ["onlinePlatforms"] : [])
             + (isOwn && truth.policy.hasHiddenOwnStatus ? ["statusType", "lastUpdateTime"] : [])
     }
 
-    /// Whether a client holds what a node told just before it ended, or while its disk took nothing or was slow, and none of the others has heard: the
-    /// next change is newer. A cluster of one is not excused, because it gives new versions to all that it finds: unless its clock went back
-    /// while it was down, and its disk had not been told how far ahead the clock was.
+    /// Whether a client holds the last message of a node that ended, or whose disk was full or slow, before any other node received it.
+    ///
+    /// The next change is newer. A cluster of one is not excused, because it gives new versions to all records that it finds. It is excused
+    /// if its clock went back while it was down, and its disk did not have the bound of the clock.
     private func isLastWord(_ told: SimulatedClient.Told) -> Bool {
         guard nodes.count > 1 || options.faults.isSuperset(of: [.clocks, .disks]), let source = told.source,
             let death = nodes[source.node].deaths[source.run]
@@ -195,21 +196,21 @@ extension SimulatedCluster {
         return death - source.at < .milliseconds(lasts) || source.hasFullDisk
     }
 
-    /// The node that owns a user, by the ring of the first one that is up.
+    /// The node that owns a user, by the ring of the first node that is up.
     func owner(of user: Int) -> Int? {
         guard let first = nodes.first(where: \.isUp) else { return nil }
         let id = first.look { $0.cluster.ownerID(of: userID(user)) }
         return nodes.firstIndex { $0.id == id }
     }
 
-    /// What the nodes hold of users when everything has come to rest: each node is asked once.
+    /// The users that the nodes hold at rest. Each node is read once.
     private struct Rest {
         let users: [Int]
-        /// The node that owns each user, see ``SimulatedCluster/owner(of:)``.
+        /// The node that owns each user: see ``SimulatedCluster/owner(of:)``.
         let owners: [Int?]
-        /// Those that keep each user, by the ring of the first node.
+        /// The replicas of each user, by the ring of the first node.
         let keepers: [[NodeID]]
-        /// For each node what it holds of each user.
+        /// For each node its facts of each user.
         let kept: [[(record: Record, subscriptions: [Subscription])]]
 
         init(_ nodes: [SimulatedNode], _ users: [Int], _ ids: [UserID]) {
@@ -222,7 +223,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// When nothing has happened for long, everything fits together.
+    /// Checks that everything matches after a long time without events.
     mutating func checkRest() {
         checkMembers()
         checkViews()
@@ -264,7 +265,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Nobody is ONLINE who has had no session for longer than a new owner waits, and two seconds.
+    /// Checks that no user is ONLINE who has had no session for two seconds longer than a new owner waits.
     mutating func checkGhosts() {
         let grace = max(options.settings.offlineGrace, options.settings.reconnectGrace)
         let tolerance = Nanoseconds(grace.wholeNanoseconds) + .milliseconds(2_000)
@@ -278,11 +279,12 @@ extension SimulatedCluster {
         }
     }
 
-    /// Some seconds after a node has ended for good everything is right, as after healing (5 s): that another ring comes then, because
-    /// the node begins anew, may hide what is not.
+    /// Checks the views some seconds after a node has ended for good, as after healing (5 s).
+    ///
+    /// The restart of the node, which brings another ring, might hide errors.
     mutating func checkInheritance() {
         checkGhosts()
-        // While the policy forbids it, nobody is told of others.
+        // While the policy forbids it, nobody receives other users.
         if truth.policy.hasTold(since: time - .milliseconds(2_000)) { checkViews() }
     }
 
@@ -303,13 +305,13 @@ extension SimulatedCluster {
 
     private func platforms(of devices: [Int]) -> [String] { Set(devices).sorted().map { SimulatedClient.platforms[$0] } }
 
-    /// On how many disks is what has just been acknowledged.
+    /// The number of disks with an acknowledged change.
     var disksExpected: Int {
         // One side of a split may have seen the other leave.
         let maySeemToHaveLeft = options.faults.contains(.drains) && !options.faults.isDisjoint(with: [.partitions, .pauses])
-        // A node that has just begun is no member yet. One that drains has its part as long as any other one knows that it is there: links
-        // that are slow and break may have made it seem to be gone, which is what it was about to be; if it is met again, what was written
-        // before that was written without it.
+        // A node that has just started is not a member yet. A node that drains counts as long as any other node knows that it is there.
+        // Slow and breaking links may make it seem gone, which it is about to be. What was written before it is met again was written
+        // without it.
         let membersCount = nodes.count { node in
             let isMet = time - node.metAt > .milliseconds(4_000)
             return node.isUp && time - node.startedAt > .milliseconds(4_000)
@@ -319,7 +321,7 @@ extension SimulatedCluster {
         return maySeemToHaveLeft ? 1 : max(min(membersCount, 2), 1)
     }
 
-    /// A change of a record has just been acknowledged.
+    /// Checks the disks after a change of a record was acknowledged.
     mutating func checkDisks(of record: Record) {
         let key = SimulatedDisk.Key(user: record.user, kind: .status, key: "")
         let copies = nodes.count { $0.disk.holds(key, record.version) }
@@ -328,7 +330,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// What was acknowledged last of each user, as far as a node's disk has it.
+    /// The last acknowledged record of each user that is on a node's disk.
     func acknowledgedOnDisk(of node: Int) -> [(user: Int, version: Version)] {
         (0..<options.usersCount).compactMap { user in
             guard let version = truth.newestAcknowledged(user)?.version else { return nil }
@@ -336,7 +338,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// A node has removed from its disk what has moved away: that is on the disks to which it moved.
+    /// Checks that rows that a node has deleted because their slots moved are on the new replicas' disks.
     mutating func checkDisks(after discarded: [(user: Int, version: Version)], at node: Int) {
         for (user, version) in discarded where !nodes[node].disk.holds(statusKey(of: user), version) {
             let copies = nodes.count { $0.disk.holds(statusKey(of: user), version) }
@@ -350,7 +352,7 @@ extension SimulatedCluster {
 
     private func statusKey(of user: Int) -> SimulatedDisk.Key { SimulatedDisk.Key(user: userID(user), kind: .status, key: "") }
 
-    /// Who went OFFLINE after the custom status was set has none; unless nobody could know: one side of a split, or a clock that jumped.
+    /// Checks that a user who went OFFLINE has no older custom status. Excused are splits and clock jumps, in which no node could know.
     private mutating func checkCustomStatus(_ user: Int, _ record: Record) {
         guard options.faults.isDisjoint(with: [.partitions, .pauses, .kills, .clocks]), !truth.policy.hasKeptStatus else { return }
         let wentAt = record.lastOnlineStatusUpdateTime
@@ -359,14 +361,14 @@ extension SimulatedCluster {
         }
     }
 
-    /// What may keep a custom status beyond its end.
+    /// The faults that may keep a custom status beyond its end.
     private static let faultsOfEnds: Set<SimulationOptions.Fault> = [.partitions, .pauses, .clocks]
     private static let faultsOfWords = faultsOfEnds.union([.kills, .drains, .clients])
 
-    /// Whether it is certain that the owner has heard how a session ended.
+    /// Whether the owner has certainly received how a session ended.
     var checksHowSessionsEnd: Bool { options.faults.isDisjoint(with: Self.faultsOfWords) }
 
-    /// A custom status ends when it was said to end, and who logged out is UNLOGINED (T7).
+    /// Checks that a custom status ends at its time, and that a user who logged out is UNLOGINED (T7).
     private mutating func checkEnd(_ user: Int, _ record: Record) {
         guard options.faults.isDisjoint(with: Self.faultsOfEnds) else { return }
         if let newest = truth.newestAcknowledged(user), let endsBy = newest.endsBy, endsBy < time, !newest.text.isEmpty,
@@ -392,7 +394,7 @@ extension SimulatedCluster {
                 .nothingAcknowledgedIsLost, "user-\(user) was told \(version.text) \"\(newest.text)\", its record is \(record.words)")
         }
         if record.customStatus == newest.text { return }
-        // Who is OFFLINE, or whose node seems to be dead, has none from then on (T11).
+        // A user who is OFFLINE, or whose node seems dead, has none from then on (T11).
         let hasEnded = truth.wishes[user].contains(where: \.expires) || truth.presences[user].offlineVersion > version
         if record.customStatus.isEmpty, hasEnded, record.version > version { return }
         let isWish = truth.wishes[user].contains { $0.text == record.customStatus && ($0.version == nil || $0.version! >= version) }
@@ -403,7 +405,7 @@ extension SimulatedCluster {
     private mutating func checkBook(_ user: Int, _ entries: [Subscription], owner: Int) {
         let listed = entries.compactMap { userIndex($0.target.id) }.sorted()
         let wall = nodes[owner].now(time).wall
-        // After a clock has jumped ahead an end is as late as the jump was long.
+        // After a clock has jumped ahead, an end is as late as the jump was long.
         if !options.faults.contains(.clocks), let ended = entries.first(where: { ($0.expiresAt ?? .max) < wall - 1_000 }) {
             violate(.listsAreExact, "user-\(user) follows \(ended.target), which ended \(wall - ended.expiresAt!) ms ago")
         }
@@ -417,7 +419,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// The nodes that keep a user hold the same, in memory and on disk.
+    /// Checks that the replicas of a user hold the same facts, in memory and on disk.
     private mutating func checkReplicas(_ place: Int, _ rest: Rest, owner: Int) {
         let user = rest.users[place]
         let id = userID(user)
@@ -456,7 +458,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Messages have the bound that the settings say; of each user there is one record at most.
+    /// Checks a queue: its messages are within the bound of the settings, and it has at most one record of each user.
     mutating func checkQueue(from node: Int, to peer: PeerIndex) {
         let depth = nodes[node].core.cluster.queueDepth(for: peer)
         let most = options.settings.linkMessagesMax + options.usersCount
@@ -487,7 +489,7 @@ extension SimulatedCluster {
 }
 
 extension Record {
-    /// Whether both have the same content, for whoever keeps them.
+    /// Whether both have the same content, whichever node keeps them.
     fileprivate func says(_ other: Record) -> Bool {
         version == other.version && customStatusVersion == other.customStatusVersion && statusType == other.statusType
             && customStatus == other.customStatus && customStatusExpiresAt == other.customStatusExpiresAt
@@ -495,7 +497,7 @@ extension Record {
             && lastSeenTime == other.lastSeenTime && lastUpdateTime == other.lastUpdateTime
     }
 
-    /// What a person wants to know of it.
+    /// The row in words, for a person.
     var words: String {
         let faces = privacy.map { ", who may see it \($0.writtenAt.text) \($0.version.text), faces \($0.faces.map(\.version.text))" }
         return "\(statusType) \"\(customStatus)\" \(onlinePlatforms) \(version.text), of the text \(customStatusVersion.text), "

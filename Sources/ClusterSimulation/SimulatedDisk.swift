@@ -1,10 +1,10 @@
 import PresenceCore
 import PresenceWire
 
-/// A disk that knows what it was told to sync: what was not is lost when the node dies.
+/// A simulated disk: a node's death loses the rows that were not synced.
 ///
-/// Like the store, it takes all that is urgent into one group and a little of the rest into every other one, keeps what could not be
-/// written, and never lets an older row replace a newer.
+/// Like the store, it takes all urgent writes into one group, and a few bulk writes into every other group. It retries failed writes, and
+/// never replaces a newer row by an older one.
 struct SimulatedDisk {
     struct Key: Hashable {
         let user: UserID
@@ -12,17 +12,17 @@ struct SimulatedDisk {
         let key: String
     }
 
-    /// What survives.
+    /// The rows that survive a crash.
     private(set) var rows: [Key: Row] = [:]
-    /// The keys of ``rows``, and some of rows that are gone: those that came before the last start are in order.
+    /// The keys of ``rows``, and some of removed rows. Those from before the last start are in order.
     private var keys: [Key] = []
     private struct Write {
         var rows: [Row]
         let ticket: UInt64
         let isUrgent: Bool
-        /// What was there of these before is removed.
+        /// The slots whose earlier rows are deleted.
         var discarded: Set<Slot> = []
-        /// What was there of these before, in just these versions, is removed.
+        /// The earlier rows that are deleted, in exactly these versions.
         var forgotten: [Row] = []
 
         var isEmpty: Bool { rows.isEmpty && discarded.isEmpty && forgotten.isEmpty }
@@ -32,17 +32,17 @@ struct SimulatedDisk {
     private var bulk: [Write] = []
     private var group: [Write] = []
     private var wasBulk = false
-    /// Rows that were refused because the disk was full: written with the next group that succeeds.
+    /// The writes that failed because the disk was full. They are repeated with the next group that succeeds.
     private var failed: [Write] = []
-    /// Few, so that what is urgent passes the rest now and then.
+    /// The bulk rows of a group. They are few, so that urgent writes overtake them now and then.
     private static let rowsInBulkOfGroup = 8
     var isFull = false
     var isSlow = false
 
-    /// The group under way removes what has moved away.
+    /// Whether the current group deletes rows whose slots have moved.
     var isDiscarding: Bool { group.contains { !$0.discarded.isEmpty } }
 
-    /// Nothing waits.
+    /// Whether nothing waits.
     var isIdle: Bool { group.isEmpty && urgent.isEmpty && bulk.isEmpty && failed.isEmpty }
 
     mutating func write(_ rows: [Row], ticket: UInt64, isUrgent: Bool) {
@@ -50,22 +50,22 @@ struct SimulatedDisk {
         if isUrgent { urgent.append(write) } else { bulk.append(write) }
     }
 
-    /// Removes what there is of the users of these slots, in its turn.
+    /// Deletes the rows of these slots, after the earlier writes.
     mutating func discard(_ slots: Set<Slot>) {
         for place in bulk.indices { bulk[place].rows.removeAll { $0.kind.isOfUser && slots.contains($0.user.slot) } }
         urgent.append(Write(rows: [], ticket: 0, isUrgent: true, discarded: slots))
     }
 
-    /// Removes these rows, unless newer ones have taken their places, in its turn.
+    /// Deletes these rows, unless newer ones have replaced them, after the earlier writes.
     mutating func forget(_ rows: [Row]) { bulk.append(Write(rows: [], ticket: 0, isUrgent: false, forgotten: rows)) }
 
-    /// At the start nothing else waits, and the node waits for it. Returns whether the disk has taken it.
+    /// Writes a row that the node waits for at its start, when nothing else waits. Returns whether the disk has stored it.
     mutating func writesAtOnce(_ row: Row) -> Bool {
         if !isFull { keep([Write(rows: [row], ticket: 0, isUrgent: true)]) }
         return !isFull
     }
 
-    /// Takes what waits into one group. Returns whether there is anything to commit.
+    /// Takes the waiting writes into one group. Returns whether there is anything to commit.
     mutating func begin() -> Bool {
         guard group.isEmpty, !urgent.isEmpty || !bulk.isEmpty || (!failed.isEmpty && !isFull) else { return false }
         group = urgent
@@ -75,7 +75,7 @@ struct SimulatedDisk {
         return true
     }
 
-    /// The last part of a write has its ticket: then the others are on disk.
+    /// Takes some bulk rows. The last part of a write has its ticket, because the other parts are on disk then.
     private mutating func takeBulk() {
         var room = Self.rowsInBulkOfGroup
         wasBulk = !bulk.isEmpty
@@ -90,7 +90,7 @@ struct SimulatedDisk {
         }
     }
 
-    /// The group is on disk, or was refused. Returns its tickets.
+    /// Ends the group: it is on disk, or has failed. Returns its tickets.
     mutating func commit() -> (tickets: [UInt64], isDurable: Bool) {
         let tickets = group.map(\.ticket).filter { $0 != 0 }
         if isFull {
@@ -104,7 +104,7 @@ struct SimulatedDisk {
         return (tickets, !isFull)
     }
 
-    /// The node has died: the group under way is on disk or is not.
+    /// Handles the node's death: the current group is on disk or is not.
     mutating func crash(keepsGroup: Bool) {
         if keepsGroup, !isFull { keep(failed + group) }
         (urgent, bulk, group, failed) = ([], [], [], [])
@@ -116,7 +116,7 @@ struct SimulatedDisk {
 
     private mutating func keep(_ written: [Write]) {
         for write in written {
-            // order does not matter: each is looked at for itself.
+            // order does not matter: each row is checked by itself.
             if !write.discarded.isEmpty { rows = rows.filter { !$0.key.kind.isOfUser || !write.discarded.contains($0.key.user.slot) } }
             for row in write.forgotten {
                 let key = Key(user: row.user, kind: row.kind, key: row.key)
@@ -133,7 +133,7 @@ struct SimulatedDisk {
         }
     }
 
-    /// All rows, as the store reads them: in key order.
+    /// All rows, in the order in which the store reads them: by key.
     mutating func sortedRows() -> [Row] {
         keys.sort { left, right in
             if left.user != right.user { return left.user < right.user }
@@ -142,7 +142,7 @@ struct SimulatedDisk {
         }
         var (read, last): ([Row], Key?) = ([], nil)
         keys.removeAll { key in
-            // A row that was discarded and came back has two.
+            // A row that was deleted and came back has two keys.
             guard key != last, let row = rows[key] else { return true }
             read.append(row)
             last = key

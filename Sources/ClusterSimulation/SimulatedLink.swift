@@ -1,29 +1,30 @@
 import PresenceCore
 import PresenceWire
 
-/// The connection from one node to another, as the caller's shell keeps it (`OutgoingLink`): in order, acknowledged, and broken with
-/// what is on the way.
+/// The connection from one node to another, as the caller's shell keeps it (`OutgoingLink`).
+///
+/// It keeps the order, has acknowledgements, and loses what is on its way when it breaks.
 struct SimulatedLink {
     enum State { case idle, connecting, live }
 
     let from: Int
     let to: Int
     var state = State.idle
-    /// Counts the attempts: what belongs to an earlier one is void.
+    /// The number of the attempt. An event of an earlier attempt is ignored.
     var attempt = 0
-    /// The connection of the present attempt, from the hello on it.
+    /// The connection of the current attempt, from the hello on.
     var connection = ConnectionID(generation: 0, number: 0)
-    /// The core takes the other node for linked.
+    /// Whether the core considers the other node linked.
     var isPeer = false
-    /// The newest card of the process that is to be at the other end, and the one known when the present attempt began.
+    /// The newest known process at the other end, and the one known when the current attempt started.
     private(set) var expected: Peer?
     var tried: Peer?
     var failuresCount = 0
     var inFlightCount = 0
     var heardAt: Nanoseconds = 0
-    /// The attempt for which ``Occurrence/What/silent(link:attempt:)`` is planned.
+    /// The attempt for which ``Occurrence/What/silent(link:attempt:)`` is scheduled.
     var watched: Int?
-    /// Connections keep the order of what they carry.
+    /// The last arrival. A connection keeps the order of its content.
     var lastArrival: Nanoseconds = 0
     var lastAnswer: Nanoseconds = 0
     var blockedUntil: Nanoseconds = 0
@@ -31,19 +32,21 @@ struct SimulatedLink {
     var delayedUntil: Nanoseconds = 0
     var random: SplitMix64
 
-    /// A link that is silent for so long with something in flight is broken; so is an attempt to connect (`OutgoingLink.silenceMax`).
+    /// The silence after which a link with unacknowledged content is broken, and an attempt to connect fails (`OutgoingLink.silenceMax`).
     static let silenceMax: Nanoseconds = .milliseconds(10_000)
     static let connectTimeout: Nanoseconds = .milliseconds(1_000)
 
     mutating func expect(_ card: Peer) { if card.generation >= expected?.generation ?? 0 { expected = card } }
 
-    /// When what is sent now arrives, after everything that was sent before.
+    /// The arrival time of what is sent now, after everything that was sent before.
     mutating func arrival(at now: Nanoseconds) -> Nanoseconds {
         lastArrival = max(lastArrival + 1, passage(at: now))
         return lastArrival
     }
 
-    /// - Parameter blockedUntil: of the direction in which the answer goes.
+    /// The time of an answer.
+    ///
+    /// - Parameter blockedUntil: the end of the block of the answer's direction.
     mutating func answer(at now: Nanoseconds, blockedUntil: Nanoseconds) -> Nanoseconds {
         let passage = max(now, blockedUntil) + latency(at: now)
         lastAnswer = max(lastAnswer + 1, passage)

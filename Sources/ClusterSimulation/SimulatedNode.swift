@@ -1,62 +1,62 @@
 import PresenceCore
 import PresenceWire
 
-/// One process of the cluster: the core and the gateways that ship, and what survives its death.
+/// One process of the cluster: the core and the gateways that ship, and the disk that survives its death.
 ///
-/// A class, so that looking at one node of many never copies it: a core is large.
+/// It is a class, so that reading one node of many never copies its large core.
 final class SimulatedNode {
     let id: NodeID
     let gatewaysCount: Int
     let settings: CoreSettings
     var core: Node
-    /// The names of the core's peers, as far as they were asked for: they keep their places as long as it lives.
+    /// The names of the core's peers that were read. A peer keeps its index as long as the core lives.
     private var peerIDs: [NodeID] = []
     private(set) var gateways: [GatewayBox]
     /// The client of each session of each gateway.
     var clients: [[Int?]]
     var isUp = false
-    /// Counts the starts: what belongs to an earlier one is void.
+    /// The number of starts. An event of an earlier run is ignored.
     var run = 0
     var generation: UInt64 = 0
-    /// When the present run began.
+    /// The start of the current run.
     var startedAt: Nanoseconds = 0
-    /// The ring that it went by when that was last looked at.
+    /// The node's ring when it was last read.
     var ring: UInt64 = 0
-    /// By user, who owned it by that ring; empty before the first one.
+    /// The owner of each user by that ring; empty before the first one.
     var owners: [NodeID] = []
-    /// When another node took it for a member last, which had not, or not any more.
+    /// The last time at which another node took this one for a member that it had not been.
     var metAt: Nanoseconds = 0
-    /// When it last took nobody else for alive.
+    /// The last time at which it considered no other node alive.
     var aloneAt: Nanoseconds = .min / 2
-    /// When each run that ended by a kill did its last work that may have lasted, by ``worked(at:)``.
+    /// For each run that ended by a kill the time of its last work that may have lasted, by ``worked(at:)``.
     var deaths: [Int: Nanoseconds] = [:]
-    /// When it goes on that stands still.
+    /// The time at which a paused node resumes.
     var pausedUntil: Nanoseconds = 0
-    /// How long it has stood still, or will have then.
+    /// The total pause, including the current one.
     var stoodStill: Nanoseconds = 0
-    /// What came while the node stood still.
+    /// The events that arrived while the node was paused.
     var deferred: [Occurrence.What] = []
-    /// How far the wall clock is from the true time.
+    /// The difference of the wall clock from the true time.
     var clockOffset: Milliseconds = 0
     var sessionsCount: UInt64 = 0
     var disk = SimulatedDisk()
-    /// When the disk was full last, by ``worked(at:)``: from then on it took nothing, as long as it is.
+    /// The time at which the disk was last full, by ``worked(at:)``. It stores nothing while it is full.
     var filledAt: Nanoseconds = 0
     var ticksCount = 0
     var isLeaving = false
-    /// Its last word reached the others before it ended.
+    /// Whether its last messages reached the others before it ended.
     var hasLeft = false
-    /// When a node that drains ends, whether what it held is elsewhere or not.
+    /// The time at which a draining node ends, whether or not its slots have moved.
     var leaveDeadline: Nanoseconds = 0
     var downMilliseconds = 0
-    /// Empty: memory for the effects of the core.
+    /// Empty memory for the effects of the core.
     var spareEffects: [Node.Effect] = []
-    /// Operations that clients wait for, by token.
+    /// The calls that clients wait for, by token.
     var calls: [UInt64: SimulatedCall] = [:]
 
     static let cluster = "simulated"
 
-    /// How long it has worked: what it did just before it stood still may be the last that it did.
+    /// The node's working time. Its work just before a pause may be the last that it does.
     func worked(at time: Nanoseconds) -> Nanoseconds { max(time, pausedUntil) - stoodStill }
 
     init(index: Int, options: SimulationOptions) {
@@ -73,7 +73,7 @@ final class SimulatedNode {
         return Node(selfPeer: peer, cluster: cluster, gatewaysCount: gatewaysCount, joins: true, settings: settings)
     }
 
-    /// Begins with nothing but what is on the disk; `noteWrite` is told what is written there at once.
+    /// Starts the node with its disk. `noteWrite` receives the rows that it writes at once.
     func start(at now: Now, noteWrite: (Row) -> Void) throws(RowError) {
         run += 1
         isUp = true
@@ -93,7 +93,7 @@ final class SimulatedNode {
         }
     }
 
-    /// Dies with everything but its disk. Returns the operations that nobody will answer.
+    /// Ends the process; only its disk remains. Returns the calls that get no answer.
     func die(keepsGroup: Bool) -> [SimulatedCall] {
         isUp = false
         pausedUntil = 0
@@ -104,10 +104,10 @@ final class SimulatedNode {
         return lost
     }
 
-    /// In the order in which they were made.
+    /// The open calls, in the order in which they were made.
     var openCalls: [SimulatedCall] { calls.sorted { $0.key < $1.key }.map(\.value) }
 
-    /// Looks at the core in its place: a method of ``core`` itself is called on a copy, whose counting of references took a fifth of all time.
+    /// Reads the core in place. A method of ``core`` itself is called on a copy, whose reference counting took a fifth of all time.
     func look<Result>(_ body: (inout Node) -> Result) -> Result { body(&core) }
 
     /// The name of one of the core's peers.
@@ -126,20 +126,20 @@ final class SimulatedNode {
     }
 }
 
-/// A gateway of a simulated node. A class, because an array cannot hold a value that is never copied.
+/// A gateway of a simulated node. It is a class, because an array cannot hold a noncopyable value.
 final class GatewayBox {
     var value: Gateway
 
     init(node: NodeID) { value = Gateway(node: node, settings: GatewaySettings()) }
 }
 
-/// An operation under way, and who asked.
+/// A call under way, and its caller.
 struct SimulatedCall {
     let user: Int
-    /// The device that asked; nil for a part of the app that has no stream.
+    /// The calling device; nil for a part of the app without a stream.
     let client: Int?
     let call: Call
     let at: Nanoseconds
-    /// When it was made every node knew all the others, and had heard what they hold.
+    /// Whether every node knew all others, and had received their rows, when the call was made.
     var isOfKnownMembers = false
 }

@@ -1,78 +1,78 @@
 import PresenceCore
 import PresenceWire
 
-/// What a simulated history is like. Everything that is not set is drawn from the seed, so the seed alone names a run.
+/// The options of a simulated history. Those that are not set are drawn from the seed, so the seed alone identifies a run.
 public struct SimulationOptions: Sendable, CustomStringConvertible {
-    /// What may go wrong in a history.
+    /// A kind of fault in a history.
     public enum Fault: String, CaseIterable, Sendable {
-        /// A node dies by SIGKILL, with what its disk had not synced, and comes back.
+        /// A node dies by SIGKILL, loses the unsynced rows of its disk, and comes back.
         case kills
         /// A node drains, leaves and comes back.
         case drains
-        /// Connections between nodes break; what was on the way is lost, or arrives late.
+        /// Connections between nodes break. What was on its way is lost, or arrives late.
         case resets
         /// A direction between two nodes is slow for a while, as under packet loss.
         case delays
         /// Nodes cannot reach one another, in both directions or in one.
         case partitions
-        /// A node stands still for a while, then goes on where it was.
+        /// A node is paused for a while, and then goes on.
         case pauses
         /// A disk is full, or slow.
         case disks
         /// A wall clock jumps.
         case clocks
-        /// Clients that do not read, streams that break, devices that vanish.
+        /// Clients do not read, streams break, and devices disappear.
         case clients
     }
 
     public let seed: UInt64
-    /// Nodes of the cluster, 1–50.
+    /// The number of nodes, 1–50.
     public var nodesCount: Int
     /// Users, each with up to two devices.
     public var usersCount: Int
     public var faults: Set<Fault>
-    /// How long things happen, in virtual milliseconds; then everything is healed and must come to rest.
+    /// The time of the steps, in virtual milliseconds. Then everything is healed and must come to rest.
     public var activeMilliseconds: Int
-    /// Things that happen.
+    /// The number of steps.
     public var stepsCount: Int
-    /// What the cores are told.
+    /// The settings of the cores.
     public var settings: CoreSettings
-    /// Gateways of each node.
+    /// The gateways of each node.
     public var gatewaysCount: Int
-    /// Some clients come back late, never, or with the position of another cluster, and most histories are of the kinds below: that finds
-    /// more.
+    /// Whether more histories are of the kinds below, and some clients come back late, never, or with the position of another cluster. That
+    /// finds more errors.
     public let isHarder: Bool
-    /// One node ends, and nothing else goes wrong.
+    /// One node ends, and nothing else fails.
     public let isDeparture: Bool
     /// Clients come and go all the time, over links that are slow and break.
     public let isReturn: Bool
     /// Users hide and show themselves again and again.
     public let isSeeking: Bool
-    /// Two nodes of four or more die at once, when disks and links are slow.
+    /// Two nodes of four or more die at once, while disks and links are slow.
     public let isLoss: Bool
-    /// One node is cut off or stands still, so long that it is missed, and is asked when it is there again.
+    /// One node is cut off or paused until it is declared dead, and receives calls when it is back.
     public let isSplit: Bool
-    /// One node after the other leaves, until one is left.
+    /// The nodes leave one after the other, until one is left.
     public let isShrinking: Bool
-    /// The last that happens is that a link breaks, and what was on its way is late.
+    /// The last event is the break of a link, and what was on its way is late.
     public let isLate: Bool
-    /// Users say who may see them from two places at once.
+    /// Users set their visibility from two places at once.
     public let isContested: Bool
-    /// Two nodes are cut off from two others, and all four take changes.
+    /// Two nodes are cut off from two others, and all four accept changes.
     public let isHalved: Bool
-    /// One node ends, and what is said to those that have its users waits there.
+    /// One node ends, and the messages to the new owners of its users wait there.
     public let isSuccession: Bool
-    /// Processes end while disks are slow, and the next ones ask at once.
+    /// Processes end while disks are slow, and the next processes send requests at once.
     public let isHurry: Bool
-    /// One node ends for good, and the others hear of it one after the other.
+    /// One node ends for good, and the others learn of it one after the other.
     public let isInheritance: Bool
-    /// One node is cut off and begins anew meanwhile, and is asked at once when the others are there again.
+    /// One node is cut off and restarts meanwhile, and receives calls as soon as the others are reachable.
     public let isRejoining: Bool
-    /// Links break twice, and the answer to what was asked after the first time comes after the second.
+    /// Links break twice, and the answer to a question of the first time arrives after the second.
     public let isOutdated: Bool
     /// A change is lost with a link, and clients read a later position before that is found.
     public let isOvertaken: Bool
-    /// The last node that stays is told to stop, and so is one that has just begun.
+    /// The last remaining node is told to stop, and so is one that has just started.
     public let isStopping: Bool
     /// The policy removes users who have been away for seven seconds.
     public let isRemoval: Bool
@@ -96,9 +96,9 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if random.isOnce(in: 4) { settings.offlineGrace = .zero }
         if random.isOnce(in: 6) { settings.linkMessagesMax = random.number(in: 16...40) }
         if random.isOnce(in: 2) { settings.relayAbove = random.number(in: 1...2) }
-        // What the digests repair would hide what else is wrong; after a split they are needed.
+        // The repair by digests would hide other errors. After a split it is needed.
         if faults.isDisjoint(with: [.partitions, .pauses]), random.isOnce(in: 2) { settings.digestInterval = .seconds(30) }
-        // These come first, and the others have what is left, as it was.
+        // These kinds come first. The other kinds have the remaining histories, unchanged.
         var latest = SplitMix64(seed: seed).split(40)
         isInheritance = isHarder && latest.isOnce(in: 24)
         isRejoining = isHarder && !isInheritance && latest.isOnce(in: 24)
@@ -154,7 +154,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     private mutating func stageLatest(_ random: inout SplitMix64) {
         if isInheritance {
             (nodesCount, usersCount, faults) = (random.number(in: 4...5), 24, [.kills, .resets, .delays])
-            // What the digests repair would hide that it was not said.
+            // The repair by digests would hide that a message is missing.
             (activeMilliseconds, stepsCount, settings.digestInterval) = (20_000, 20, .seconds(60))
         }
         if isRejoining {
@@ -172,7 +172,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         (settings.blankHorizon, settings.watchLinger) = (.seconds(6), .seconds(random.number(in: 1...3)))
     }
 
-    /// Links break, and nothing else happens but what is staged.
+    /// Sets up a history in which links break, and nothing else happens except the staged steps.
     private mutating func stageLossy(_ random: inout SplitMix64) {
         guard isOutdated || isOvertaken else { return }
         (stepsCount, activeMilliseconds, faults) = (0, 20_000, [.resets, .delays])
@@ -182,22 +182,22 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if isOvertaken { (nodesCount, usersCount) = (random.number(in: 4...5), 50) }
     }
 
-    /// Users of whom a history stages something each, and of whom each is tried at the end: those of more than these are there, and what is
-    /// drawn happens to any of them.
+    /// Most users of a history that stages steps for each user and probes each one at the end. Beyond it the random steps take any user.
     static let stagedUsersMax = 50
     var stagedUsersCount: Int { min(usersCount, Self.stagedUsersMax) }
 
-    /// What goes wrong in this history is planned, and nothing else does.
+    /// Whether all faults of this history are staged.
     var isStaged: Bool {
         isDeparture || isLoss || isSplit || isShrinking || isLate || isContested || isHalved || isSuccession || isHurry
             || isInheritance || isRejoining || isOutdated || isOvertaken || isStopping || isRemoval
     }
 
-    /// One node alone is cut off: of what is asked while all know one another again it is known how new the answers must be.
+    /// Whether a single node is cut off, so that the age of answers is known for calls made while all nodes know each other again.
     var asksKnownMembers: Bool { isSplit || isRejoining }
 
-    /// Nothing happens that may delay what one node says to another for longer than a moment: then nobody may be shown as OFFLINE who
-    /// came back within the grace, and a query is as new as it says.
+    /// Whether nothing delays messages between nodes for longer than a moment.
+    ///
+    /// Then no user who came back within the grace may be shown as OFFLINE, and a query is as new as it claims.
     var isCalm: Bool { faults.isDisjoint(with: [.partitions, .pauses, .delays, .clocks, .disks]) }
 
     public var description: String {

@@ -2,7 +2,7 @@ import PresenceCore
 import PresenceWire
 
 extension SplitMix64 {
-    /// A generator of its own for one part of the simulation, so that what one part draws does not shift what another draws.
+    /// A separate generator for one part of the simulation. The draws of one part do not shift those of another.
     func split(_ part: UInt64) -> SplitMix64 {
         var parent = self
         var child = SplitMix64(seed: parent.next() ^ (part &* 0xD6E8_FEB8_6659_FD93))
@@ -13,11 +13,11 @@ extension SplitMix64 {
     /// True once in `count` times.
     mutating func isOnce(in count: Int) -> Bool { next() % UInt64(count) == 0 }
 
-    /// A number of `range`; a little biased, and much faster than `Int.random(in:using:)`.
+    /// A number of `range`. It is slightly biased, and much faster than `Int.random(in:using:)`.
     mutating func number(in range: ClosedRange<Int>) -> Int {
         range.lowerBound + Int(next() % UInt64(range.upperBound - range.lowerBound + 1))
     }
 
-    /// Virtual nanoseconds, uniformly between two numbers of microseconds.
+    /// A uniformly random duration in virtual nanoseconds, between two numbers of microseconds.
     mutating func microseconds(_ range: ClosedRange<Int>) -> Int64 { Int64(number(in: range)) * 1_000 }
 }

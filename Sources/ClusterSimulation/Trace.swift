@@ -1,9 +1,9 @@
 import PresenceCore
 import PresenceWire
 
-/// A hash of a history: of what happened, and of every byte that crossed the boundary of a node.
+/// A hash of a history: of all events, and of every byte that crossed the boundary of a node.
 ///
-/// Only integers, wire bytes and JSON text go into it, and never the name of a type or of a case: renaming those keeps the hash.
+/// Only integers, wire bytes and JSON text are hashed, never the name of a type or of a case. Renaming those keeps the hash.
 struct Trace {
     /// A kind of bytes that cross the boundary of a node. The raw values go into the hash.
     enum Boundary: UInt64 {
@@ -11,12 +11,12 @@ struct Trace {
         case hello = 60
         /// A batch of messages from one node to another, when it is sent.
         case batch = 61
-        /// A row that the disk is to write; the row that it writes while the node starts.
+        /// A row that the disk writes, also while the node starts.
         case row = 62
         case firstRow = 63
-        /// A row that the disk is to delete.
+        /// A row that the disk deletes.
         case deletedRow = 64
-        /// The slots whose rows the disk is to delete.
+        /// The slots whose rows the disk deletes.
         case deletedSlots = 65
         /// An event that is pushed to a client.
         case event = 66
@@ -34,13 +34,13 @@ struct Trace {
         return String(decoding: digits, as: UTF8.self)
     }
 
-    /// Adds that something happened, and when.
+    /// Adds an event and its time.
     mutating func add(_ kind: UInt64, _ first: Int, _ second: Int, at time: Nanoseconds) {
         let numbers = StableHash.mix(UInt64(bitPattern: Int64(first)), UInt64(bitPattern: Int64(second) ^ time))
         hash = StableHash.mix(hash ^ kind, numbers)
     }
 
-    /// Adds bytes, eight at a time: each step is a bijection, so two hashes that differ in one word stay different.
+    /// Adds bytes, eight at a time. Each step is a bijection, so two hashes that differ in one word stay different.
     mutating func add(_ bytes: [UInt8]) {
         var hash = StableHash.mix(hash, UInt64(bytes.count))
         bytes.withUnsafeBytes { bytes in
@@ -54,7 +54,7 @@ struct Trace {
         self.hash = hash
     }
 
-    /// Adds what the cluster's codec writes, and returns it.
+    /// Adds the output of the cluster's codec, and returns it.
     mutating func add(_ write: (inout WireWriter) -> Void) -> [UInt8] {
         writer.bytes.removeAll(keepingCapacity: true)
         write(&writer)
@@ -64,7 +64,7 @@ struct Trace {
 }
 
 extension WireWriter {
-    /// The answer to a call. It stays in its node, so the codec between nodes has no form for it.
+    /// Writes the answer to a call. An answer stays in its node, so the codec between nodes has no form for it.
     mutating func answer(_ answer: CallAnswer) {
         switch answer {
         case .userStatus(let record):

@@ -1,7 +1,7 @@
 import PresenceCore
 import PresenceWire
 
-/// The events that one user has published, each with a value of its own.
+/// The events that one user has published, each with another value.
 struct EventBook {
     struct Published {
         let value: Int64
@@ -9,7 +9,7 @@ struct EventBook {
         let seconds: Int64
         let isForOnlineOnly: Bool
         let isSynced: Bool
-        /// As it was acknowledged; nil before, and where nobody has heard of its end.
+        /// The acknowledged event; nil before the acknowledgement, and if the call had no answer.
         var acknowledged: PublishedEvent?
     }
 
@@ -23,7 +23,7 @@ struct EventBook {
         if let place = published.firstIndex(where: { $0.value == event.value }) { published[place].acknowledged = event }
     }
 
-    /// The value of an event in a status that was asked for after a moment; nil for none.
+    /// The value of an event in a status although its call started after `moment`; nil for none.
     func hiddenEvent(in status: JSONValue, since moment: Nanoseconds) -> Int64? {
         guard !isEmpty else { return nil }
         return [status["event"], status["loginEvent"]].compactMap { event -> Int64? in
@@ -34,13 +34,14 @@ struct EventBook {
 
     func published(_ value: Int64) -> Published? { published.first { $0.value == value } }
 
-    /// The newest that was acknowledged, of all or of those that later logins raise.
+    /// The newest acknowledged event, of all or of those that later logins raise.
     func newestAcknowledged(forLogins: Bool = false) -> PublishedEvent? {
         published.compactMap(\.acknowledged).filter { !forLogins || !$0.isForOnlineOnly }.max { $0.id < $1.id }
     }
 
-    /// Whether another event may have taken the place of one, and have ended since: a newer one, or one that was asked for shortly before. An
-    /// owner to which the links are slow may publish that late, also where another owner has published it before and answered.
+    /// Whether another event may have replaced this one and ended since: a newer one, or one whose call started shortly before.
+    ///
+    /// An owner with slow links may publish that event late, even if another owner has published it before and answered.
     func mayBeReplaced(_ event: PublishedEvent, at wall: Milliseconds, mayLag: Milliseconds) -> Bool {
         published.contains { other in
             let askedAt = SimulatedCluster.epoch + other.askedAt / 1_000_000
@@ -49,9 +50,9 @@ struct EventBook {
         }
     }
 
-    /// Says what is wrong with the events of a user's record, on a node whose clock shows `wall`; nil for nothing.
+    /// The error in the events of a user's record, on a node whose clock shows `wall`; nil for none.
     ///
-    /// - Parameter mayLag: how long an event may end late or early, because a clock has jumped.
+    /// - Parameter mayLag: how late or early an event may end, because a clock has jumped.
     func problem(with events: PublishedEvents, at wall: Milliseconds, mayLag: Milliseconds) -> String? {
         for event in [events.newest, events.forLogins].compactMap(\.self) {
             guard let known = published(event.value) else { return "nobody published \(event.value)" }
@@ -79,7 +80,7 @@ extension Version {
     fileprivate static let max = Version(milliseconds: Milliseconds(1) << 46, counter: 0, node: 0)
 }
 
-/// A session that is to be told an event.
+/// A session that must receive an event.
 struct Expectation {
     let client: Int
     let session: SessionID
@@ -93,18 +94,18 @@ struct Kick {
     let user: Int
     let askedAt: Nanoseconds
     let acknowledgedAt: Nanoseconds
-    /// Tokens that were issued before this time, by the true clock, are void whatever the clocks of the nodes show.
+    /// The time before which issued tokens are void, by the true clock, whatever the clocks of the nodes show.
     let voidBefore: Milliseconds
 }
 
-/// Which of a user's devices keep the user ONLINE without a session.
+/// The devices that keep a user ONLINE without a session.
 struct Reach {
     enum Word { case no, yes, unknown }
 
     private(set) var words = Array(repeating: Word.no, count: SimulatedClient.devicesPerUser)
     private var changedAt = Array(repeating: Nanoseconds.min / 2, count: SimulatedClient.devicesPerUser)
 
-    /// Nothing was ever said about a device.
+    /// Whether no device was ever reported.
     var isEmpty: Bool { words.allSatisfy { $0 == .no } }
 
     mutating func set(_ device: Int, _ word: Word, at now: Nanoseconds) {
@@ -112,10 +113,10 @@ struct Reach {
         (words[device], changedAt[device]) = (word, now)
     }
 
-    /// The cluster may have carried out the call or not.
+    /// Records that a call may have been carried out or not.
     mutating func doubt(at now: Nanoseconds) { for device in words.indices where words[device] != .no { set(device, .unknown, at: now) } }
 
-    /// The same where a node that was killed soon afterwards may have been the only one that knew.
+    /// The certainty about a device. A node that was killed soon afterwards may have been the only one that knew.
     func word(_ device: Int, killsAt: [Nanoseconds]) -> Word {
         let changedAt = changedAt[device]
         let isLost = killsAt.contains { (changedAt - .milliseconds(1_000)...changedAt + .milliseconds(3_000)).contains($0) }
@@ -123,12 +124,14 @@ struct Reach {
     }
 }
 
-/// The statuses that streams and answers told of one user: under one version all are told the same, whoever is told, and on every path.
+/// The statuses of one user that streams and answers sent. All receivers of one version must receive the same, on every path.
 struct Contents {
     private var told: [String: JSONValue] = [:]
 
-    /// Returns what was told before, if it is something else. Not compared are the platforms where the policy hides them, the session that
-    /// published an event, which only its user is told, and the user's own general status where it is UNKNOWN.
+    /// Returns an earlier different status under the same version; nil for none.
+    ///
+    /// It does not compare hidden platforms, the publishing session of an event, which only the user receives, and the user's own general
+    /// status if it is UNKNOWN.
     mutating func problem(with status: JSONValue, _ version: String) -> JSONValue? {
         guard let before = told[version] else {
             told[version] = status
@@ -139,7 +142,7 @@ struct Contents {
         if !known.isEmpty, !platforms.isEmpty, known != platforms { return before }
         let hidden = before.isUnknown || status.isUnknown ? ["statusType", "lastUpdateTime"] : []
         if before.commonContent.without(hidden) != status.commonContent.without(hidden) { return before }
-        // The one that says more is compared with what comes.
+        // The status with more members is the one to compare with later ones.
         if before.isUnknown ? !status.isUnknown : known.isEmpty && !status.isUnknown { told[version] = status }
         return nil
     }
@@ -163,21 +166,21 @@ extension JSONValue {
     fileprivate var platforms: [JSONValue] { self["onlinePlatforms"]?.elements ?? [] }
 }
 
-/// The policies of the app that a node may follow.
+/// The policies of the app that a node may have.
 struct PolicyTruth {
-    /// One where all follow the same; the newest last.
+    /// The possible policies, the newest last; one if all nodes have the same.
     private(set) var policies: [Policy]
     private(set) var acknowledgedAt: Nanoseconds = .min / 2
     private(set) var askedAt: Nanoseconds = .min / 2
-    /// A change is under way.
+    /// Whether a change is under way.
     var isBusy = false
-    /// The statements of the policies of this history.
+    /// Whether a policy of this history has switched the statuses off.
     private(set) var hasBeenOff = false
     private(set) var hasNeededSession = false
     private(set) var hasKeptStatus = false
     private(set) var hasHiddenPlatforms = false
     private(set) var hasHiddenOwnStatus = false
-    /// When a node may last have forbidden to tell of others.
+    /// The last time at which a node may have forbidden to send other users.
     private var offUntil: Nanoseconds = .min / 2
 
     init(standard: Policy) { policies = [standard] }
@@ -193,8 +196,10 @@ struct PolicyTruth {
         hasHiddenOwnStatus = hasHiddenOwnStatus || policy.selfReport == .unknown
     }
 
-    /// - Parameter isCertain: no node can follow another one from now on. A node that stood still may do late what it was asked before, though
-    ///   its caller was answered by another owner since.
+    /// Records an acknowledged policy.
+    ///
+    /// - Parameter isCertain: whether no node can have another policy from now on. A paused node may carry out an earlier call late,
+    /// although another owner has answered its caller since.
     mutating func acknowledge(_ policy: Policy, isCertain: Bool, at now: Nanoseconds) {
         noteOff(at: now)
         (isBusy, acknowledgedAt) = (false, now)
@@ -203,10 +208,10 @@ struct PolicyTruth {
 
     private mutating func noteOff(at now: Nanoseconds) { if policies.contains(where: { !$0.tellsOfOthers }) { offUntil = now } }
 
-    /// Since a moment every node has let users be told of others.
+    /// Whether every node has allowed users to receive others since `moment`.
     func hasTold(since moment: Nanoseconds) -> Bool { policies.allSatisfy(\.tellsOfOthers) && offUntil < moment }
 
-    /// For so long no node may have told anybody of others.
+    /// Whether no node may have sent other users for so long.
     func isOff(for span: Nanoseconds, at now: Nanoseconds) -> Bool {
         !isBusy && policies.allSatisfy { !$0.tellsOfOthers } && now - acknowledgedAt > span
     }

@@ -1,49 +1,49 @@
 import PresenceCore
 import PresenceWire
 
-/// What is true, whatever the nodes believe: which sessions exist, and what was acknowledged to whom.
+/// The true state, whatever the nodes believe: the sessions that exist, and the acknowledged changes.
 struct Truth {
     /// Whether a user has sessions, and since when.
     struct Presence {
         var openCount = 0
         var platforms: [Int] = []
-        /// Since when somebody who looks may not see the user go: absences shorter than the grace do not count.
+        /// The time since when watchers must see the user as present. Absences shorter than the grace do not count.
         var continuousSince: Nanoseconds?
         var absentSince: Nanoseconds = 0
-        /// Until then an owner that was new while the user was written down as ONLINE may take the user for present.
+        /// The time until which an owner that took over while the user was ONLINE on disk may consider the user present.
         var doubtedUntil: Nanoseconds = .min / 2
-        /// A shorter absence must not be seen.
+        /// The length below which an absence must not be seen.
         var tolerance: Nanoseconds = 0
-        /// Until then the last one of the sessions that ended is waited for.
+        /// The time until which the last ended session may come back.
         var awaitedUntil: Nanoseconds = 0
-        /// Until then an OFFLINE is in order: the user asked for it.
+        /// The time until which an OFFLINE is allowed, because the user asked for it.
         var excusedUntil: Nanoseconds = 0
-        /// How the last session ended: by a logout, or lost; nil where another one ended so shortly before that either may count.
+        /// Whether the last session ended by a logout; nil if another one ended so shortly before that either may count.
         var endedByLogout: Bool?
         var lastEndAt: Nanoseconds = .min / 2
-        /// When the last session began.
+        /// The start of the last session.
         var lastOpenedAt: Nanoseconds = .min / 2
-        /// The newest record that said OFFLINE, on whichever side of a split.
+        /// The version of the newest record with OFFLINE, on whichever side of a split.
         var offlineVersion = Version.zero
     }
 
-    /// A custom status that was asked for.
+    /// A custom status whose call was made.
     struct Wish {
         let text: String
         let expires: Bool
-        /// When it has ended at the latest, if it was acknowledged and ends by itself.
+        /// The latest end of the status, if it was acknowledged and ends by itself.
         var endsBy: Nanoseconds?
-        /// Nil when nobody has heard of its end.
+        /// The acknowledged version; nil if the call had no answer.
         var version: Version?
-        /// When the record had last changed that was answered; a rule of who may see the user gives it a version and no change.
+        /// The time of the last change in the answered record. A visibility gives the record a version without a change.
         var changedAt: Milliseconds = .max
         var acknowledgedAt: Nanoseconds = .max
     }
 
     var presences: [Presence]
-    /// Who ever did something, or was to be followed: of nobody else a node has anything.
+    /// Whether each user ever acted, or was a target. Nodes hold nothing of any other user.
     private(set) var isConcerned: [Bool]
-    /// By user: sessions that ended by a logout, while the word of it has not reached the user's owner. Users with none have no entry.
+    /// For each user the sessions that ended by a logout of which the user's owner has not learned yet. Users without any have no entry.
     var unheardLogouts: [Int: [SessionID]] = [:]
     var wishes: [[Wish]]
     var books: [SubscriptionBook]
@@ -52,11 +52,11 @@ struct Truth {
     var reaches: [Reach]
     var contents: [Contents]
     var policy: PolicyTruth
-    /// Events that synced sessions are to be told.
+    /// The events that synced sessions must receive.
     var expectations: [Expectation] = []
-    /// Kicks that were acknowledged.
+    /// The acknowledged kicks.
     var kicks: [Kick] = []
-    /// When nodes were killed.
+    /// The times of kills.
     var killsAt: [Nanoseconds] = []
 
     init(usersCount: Int, settings: CoreSettings) {
@@ -72,7 +72,7 @@ struct Truth {
         books = Array(repeating: SubscriptionBook(quota: quota), count: usersCount)
     }
 
-    /// See ``isConcerned``, in order.
+    /// The users of ``isConcerned``, in order.
     var concerned: [Int] { isConcerned.indices.filter { isConcerned[$0] } }
 
     mutating func concern(_ user: Int) { isConcerned[user] = true }
@@ -84,12 +84,14 @@ struct Truth {
         presences[user].platforms.append(device)
         guard presences[user].openCount == 1 else { return }
         let absence = now - presences[user].absentSince
-        // Who comes back in the same moment comes after who went: that may be seen.
+        // A return in the same moment comes after the departure. That may be seen.
         if absence >= presences[user].tolerance { presences[user].continuousSince = now }
     }
 
-    /// - Parameter tolerance: how long the user is waited for; nil where nobody who is left may have heard of the session: then no longer than
-    ///   for the sessions that ended before.
+    /// Records the end of a session.
+    ///
+    /// - Parameter tolerance: the grace of the user; nil if no remaining node may know the session. Then the grace of the earlier sessions
+    /// applies.
     mutating func closed(_ user: Int, device: Int, tolerance: Nanoseconds?, at now: Nanoseconds) {
         presences[user].openCount -= 1
         if let place = presences[user].platforms.firstIndex(of: device) { presences[user].platforms.remove(at: place) }
@@ -99,8 +101,9 @@ struct Truth {
         presences[user].tolerance = tolerance ?? max(presences[user].awaitedUntil - now, 0)
     }
 
-    /// Owners have changed, and wait for the reconnect grace, each from its own beginning, for sessions of whoever is written down as ONLINE:
-    /// so is who is there, who has not been away for `grace` yet, and who has been waited for until now.
+    /// Records new owners of users. Each new owner waits for one reconnect grace for the sessions of users who are ONLINE on disk.
+    ///
+    /// Those are the users who are present, who have been away for less than `grace`, or who have been waited for until now.
     mutating func ownersChanged(of users: [Int], grace: Nanoseconds, reconnectGrace: Nanoseconds, at now: Nanoseconds) {
         for user in users {
             let presence = presences[user]
@@ -110,11 +113,12 @@ struct Truth {
         }
     }
 
-    /// What was acknowledged may have been on none of the nodes that are left.
+    /// Records that no remaining node may have the acknowledged visibilities.
     mutating func doubtSights() { for user in sights.indices { sights[user].doubt() } }
 
-    /// A session has ended, and how is known to the cluster for certain only if no other one has just done so. `byLogout` is nil where its
-    /// owner may never have heard of it.
+    /// Records how a session ended. The cluster knows it for certain only if no other session has just ended.
+    ///
+    /// - Parameter byLogout: nil if the owner may never have received it.
     mutating func noteEnd(of user: Int, byLogout: Bool?, at now: Nanoseconds) {
         let isAlone = now - presences[user].lastEndAt > .milliseconds(15_000)
         if isAlone { unheardLogouts[user] = nil }
@@ -122,18 +126,18 @@ struct Truth {
         presences[user].lastEndAt = now
     }
 
-    /// The newest status that the user was told is set.
+    /// The newest acknowledged custom status.
     func newestAcknowledged(_ user: Int) -> Wish? {
         newestAcknowledged(user, before: .max)
     }
 
-    /// The same of what was told before a moment.
+    /// The newest custom status acknowledged before `moment`.
     func newestAcknowledged(_ user: Int, before moment: Nanoseconds) -> Wish? {
         wishes[user].filter { $0.version != nil && $0.acknowledgedAt < moment }.max { $0.version! < $1.version! }
     }
 }
 
-/// Whom a user follows, by the rules alone; exact as long as every operation was answered.
+/// The subscriptions of a user by the rules alone. They are exact as long as every call was answered.
 struct SubscriptionBook {
     private struct Entry {
         let target: Int
@@ -143,39 +147,41 @@ struct SubscriptionBook {
 
     private let quota: Int
     private var entries: [Entry] = []
-    /// An operation of the user is under way.
+    /// Whether a call of the user is under way.
     var isBusy = false
-    /// No operation has been left without an answer.
+    /// Whether every call was answered.
     private(set) var isCertain = true
-    /// Somebody was removed, by whatever rule: whoever is followed again is told again.
+    /// Whether any target was ever removed. A target that is followed again is sent again.
     private var hasRemoved = false
-    /// From when on the operation that is under way may have added somebody who is gone again.
+    /// The time from which the call under way may have added a target that has expired since.
     private var removesFrom: Nanoseconds = .max
-    /// When an operation last changed it.
+    /// The time of the last change by a call.
     private(set) var changedAt: Nanoseconds = .min / 2
 
     init(quota: Int) { self.quota = quota }
 
     mutating func doubt() { (isCertain, hasRemoved) = (false, true) }
 
-    /// An operation begins; with `seconds` it adds somebody for so long.
+    /// Starts a call; with `seconds` its subscriptions expire.
     mutating func begin(seconds: Int64?, at now: Nanoseconds) {
         isBusy = true
         removesFrom = seconds.map { now + $0 * 1_000_000_000 } ?? .max
     }
 
-    /// Whether somebody who is followed may be followed anew. Until its caller has an answer an operation is tried again on every new link:
-    /// who was added for a time by an attempt whose answer was lost, and has gone since, is added by the next one.
+    /// Whether a followed target may be followed again.
+    ///
+    /// A call without an answer is repeated on every new link. If an attempt with a lost answer has added a target that has expired since,
+    /// the next attempt adds it again.
     func mayHaveRemoved(at now: Nanoseconds) -> Bool { hasRemoved || (isBusy && removesFrom <= now) }
 
-    /// Returns who is evicted: the earliest, those just added last.
+    /// Adds targets. Returns the evicted ones: the earliest, and those just added last.
     mutating func subscribe(_ targets: [Int], at now: Nanoseconds, expiresAt: Nanoseconds?) -> [Int] {
         expire(at: now)
         changedAt = now
         var added: [Int] = []
         for target in targets where !added.contains(target) { added.append(target) }
         entries.removeAll { added.contains($0.target) }
-        // Those of one call are equally old: the order of their names decides.
+        // The targets of one call are equally old. The order of their names decides.
         added.sort { "\($0)".utf8.lexicographicallyPrecedes("\($1)".utf8) }
         for target in added { entries.append(Entry(target: target, addedAt: now, expiresAt: expiresAt)) }
         guard entries.count > quota else { return [] }
@@ -194,17 +200,17 @@ struct SubscriptionBook {
 
     mutating func expire(at now: Nanoseconds) { entries.removeAll { ($0.expiresAt ?? .max) <= now } }
 
-    /// Sorted.
+    /// The targets at `now`, sorted.
     func targets(at now: Nanoseconds) -> [Int] {
         entries.filter { ($0.expiresAt ?? .max) > now }.map(\.target).sorted()
     }
 
-    /// Whether somebody has not been followed for a while.
+    /// Whether a target has not been followed for a while.
     func hasLeft(_ target: Int, for span: Nanoseconds, at now: Nanoseconds) -> Bool {
         now - changedAt > span && !entries.contains { $0.target == target && ($0.expiresAt ?? .max) > now - span }
     }
 
-    /// Those that are certain to be there: added before `since` and not about to end.
+    /// The targets that are certainly followed: added before `since`, and not about to end.
     func settledTargets(since: Nanoseconds, until: Nanoseconds) -> [Int] {
         entries.filter { $0.addedAt < since && ($0.expiresAt ?? .max) > until }.map(\.target).sorted()
     }

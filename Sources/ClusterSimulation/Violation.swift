@@ -1,6 +1,6 @@
-/// A promise that was broken.
+/// A broken guarantee.
 public struct Violation: Sendable, Equatable, CustomStringConvertible {
-    /// What the cluster promises.
+    /// A guarantee of the cluster.
     public enum Promise: String, CaseIterable, Sendable {
         /// A client's view never goes back.
         case viewsNeverGoBack
@@ -8,58 +8,58 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case viewsEqualRecords
         /// After quiet every record equals the sessions that exist.
         case recordsEqualSessions
-        /// Nothing that was acknowledged is lost.
+        /// No acknowledged change is lost.
         case nothingAcknowledgedIsLost
-        /// What is acknowledged is on the disks of two nodes, where two can be reached.
+        /// An acknowledged change is on the disks of two nodes, if two are reachable.
         case acknowledgedIsOnTwoDisks
         /// OFFLINE ends the custom status (T2).
         case offlineEndsCustomStatus
-        /// Nobody is shown as gone who was there.
+        /// No user is shown as gone who was present.
         case noFlap
-        /// Nobody is shown as there for longer than the grace after going.
+        /// No user is shown as present for longer than the grace after going.
         case noGhost
         /// Quotas and lists are exact.
         case listsAreExact
-        /// Nobody is told of users whom it does not follow.
+        /// No client receives users that it does not follow.
         case onlyFollowedUsersAreTold
-        /// Nobody sees whom it may not.
+        /// No viewer sees a user whom it may not see.
         case nobodySeesWhomItMayNot
-        /// All that was followed has been told when the stream says so.
+        /// A stream that claims to be synced has sent everything that its user follows.
         case syncCompletedIsTrue
-        /// An answer is as new as it says.
+        /// An answer is as new as it claims.
         case asOfIsTrue
         /// A node that all others have left goes on as a cluster of one.
         case loneNodeTakesChanges
-        /// Every operation is answered in time.
+        /// Every call is answered in time.
         case everyCallIsAnswered
-        /// After quiet the nodes agree on who is a member and who owns what.
+        /// At rest the nodes agree on the members and the owners.
         case membersAgree
-        /// After quiet the replicas of a user, and their disks, hold the same.
+        /// At rest the replicas of a user, and their disks, hold the same.
         case replicasAgree
-        /// After quiet nothing waits, and counters say what is.
+        /// At rest nothing waits, and counters match the state.
         case nothingIsLeftOver
-        /// What nodes say to one another can be read, and rows can be loaded.
+        /// Messages of nodes can be read, and rows can be loaded.
         case messagesAreReadable
-        /// Queues keep their bounds.
+        /// Queues stay within their bounds.
         case boundsHold
-        /// A synced session is told each event that is acknowledged, or a newer one (N10).
+        /// A synced session receives each acknowledged event, or a newer one (N10).
         case eventsAreTold
         /// One version has one content, for every viewer and on every path.
         case oneVersionHasOneContent
-        /// A kicked session ends, and its token opens no other (X5).
+        /// A kicked session ends, and its token opens no other session (X5).
         case kicksHold
-        /// Nobody is told what the app's policy forbids, and all nodes follow one policy.
+        /// No client receives what the app's policy forbids, and all nodes have one policy.
         case policiesHold
-        /// After quiet no node keeps a user who was away for `users.forgetAfter` and of whom nothing of value is kept.
+        /// At rest no node keeps a user who was away for `users.forgetAfter` and of whom nothing of value is kept.
         case theUnusedAreRemoved
         /// No other user is removed.
         case nobodyIsRemovedEarly
     }
 
     public let promise: Promise
-    /// Who, what was seen, and what would be right.
+    /// The violation in words: whom it concerns, the wrong state, and the right one.
     public let what: String
-    /// Virtual milliseconds after the start.
+    /// The time in virtual milliseconds after the start.
     public let at: Int
 
     public var description: String { "at \(at) ms: \(promise.rawValue): \(what)" }
