@@ -1,7 +1,7 @@
 import NIOCore
 
 extension EventLoop {
-    /// Succeeds once `condition` holds or at `deadline`; looks every 5 ms. Call on the loop, where `condition` is asked.
+    /// Succeeds once `condition` holds, or at `deadline`. Checks every 5 ms. Call it on the loop on which `condition` may be read.
     func when(_ condition: @escaping () -> Bool, until deadline: NIODeadline) -> EventLoopFuture<Void> {
         let promise = makePromise(of: Void.self)
         look(promise, condition, deadline)

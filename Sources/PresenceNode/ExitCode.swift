@@ -1,4 +1,4 @@
-/// Exit codes of the command, after `sysexits.h`.
+/// The exit codes of the command, after `sysexits.h`.
 public enum ExitCode {
     /// EX_USAGE: a bad setting or flag.
     public static let usage: Int32 = 64

@@ -4,9 +4,9 @@ import NIOCore
 import PresenceCore
 import PresenceWire
 
-/// A node of one loop without sockets, disk or time of its own: `cost-gate` counts what its real parts cost.
+/// A node of one loop without sockets, disk or its own time, with which `cost-gate` counts the cost of its real parts.
 ///
-/// The caller gives it channels and another node's batches, and lets the loop run. Used on that loop only.
+/// The caller gives it channels and another node's batches, and runs the loop. Use it on that loop only.
 package final class InProcessNode {
     private let shell: Shell
     private let gateway: GatewayLoop
@@ -33,7 +33,7 @@ package final class InProcessNode {
     /// Serves a client on `channel`, as if its socket had just been accepted.
     package func accept(_ channel: any Channel) throws { try gateway.http.serve(channel) }
 
-    /// Meets another node, whose address leads nowhere.
+    /// Adds another node, whose address leads nowhere.
     package func meet(_ id: NodeID) {
         shell.update { node, now in
             let card = Peer(id: id, generation: 1, address: "nowhere")
@@ -41,7 +41,7 @@ package final class InProcessNode {
         }
     }
 
-    /// Takes a batch that a node has sent.
+    /// Receives a batch of another node.
     package func receive(batch: [UInt8], from id: NodeID) throws {
         _ = try batch.withUnsafeBytes { bytes in
             try shell.update { node, now in try node.receive(batch: bytes, from: id, on: ConnectionID(generation: 1, number: 1), at: now) }

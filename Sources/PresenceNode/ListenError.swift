@@ -1,12 +1,12 @@
 import Foundation
 import NIOCore
 
-/// A port that a node was told to listen on and cannot have: it does not start.
+/// A configured port on which the node cannot listen. The node does not start.
 public struct ListenError: Error, Equatable, Sendable, CustomStringConvertible {
     /// `listen`, `cluster-listen` or `ops-listen`.
     public let setting: String
     public let address: HostPort
-    /// Why not, and what would be right.
+    /// The reason, and the correct form.
     public let problem: String
 
     public init(setting: String, address: HostPort, problem: String) {
@@ -15,7 +15,7 @@ public struct ListenError: Error, Equatable, Sendable, CustomStringConvertible {
         self.problem = problem
     }
 
-    /// Nil for an error that says nothing of the port.
+    /// Nil for an error that does not concern the port.
     init?(_ error: any Error, setting: String, address: HostPort) {
         switch error {
         case let error as IOError where error.errnoCode == EADDRINUSE:

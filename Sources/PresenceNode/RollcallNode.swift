@@ -8,9 +8,9 @@ import NIOSSL
 import PresenceCore
 import PresenceWire
 
-/// A node in a process: listens, joins, serves, and stops in order.
+/// A node in a process: it listens, joins, serves, and stops in order.
 public final class RollcallNode: @unchecked Sendable {
-    /// The ports that were taken, also where 0 was asked for.
+    /// The ports on which the node listens, also if 0 was configured.
     public struct Ports: Sendable {
         public let client: Int
         public let cluster: Int
@@ -34,7 +34,7 @@ public final class RollcallNode: @unchecked Sendable {
     private let connectionLimits: ConnectionPorts
     private let logger: Logger
 
-    /// Whether the node is ready; said by the core, and read by the ops port's loop.
+    /// Whether the node is ready. The core writes it, and the ops port's loop reads it.
     private final class NodeState: Sendable {
         private let reason = NIOLockedValueBox<String?>("starting")
 
@@ -44,7 +44,7 @@ public final class RollcallNode: @unchecked Sendable {
         }
     }
 
-    /// Opens the store, takes the ports, joins the cluster. Throws a ``StoreError``, a ``JoinError``, or a ``ListenError``.
+    /// Opens the store, binds the ports and joins the cluster. Throws a ``StoreError``, a ``JoinError``, or a ``ListenError``.
     public static func start(_ configuration: NodeConfiguration, logger: Logger) async throws -> RollcallNode {
         Jemalloc()?.giveBackInBackground()
         let store = try SQLiteStore(
@@ -63,7 +63,7 @@ public final class RollcallNode: @unchecked Sendable {
             node = try await RollcallNode(configuration, store: store, logger: logger)
         } catch {
             store.close()
-            // The name of a wrong cluster would be in the way of the right one's.
+            // The stored name of a wrong cluster would block the right one.
             if error is JoinError { try store.removeNew() }
             throw error
         }
@@ -177,7 +177,7 @@ public final class RollcallNode: @unchecked Sendable {
         }
     }
 
-    /// Takes the ports for operators and clients, once there is something to tell them.
+    /// Opens the ports for operators and clients, once the node can answer.
     private static func open(
         _ configuration: NodeConfiguration, gateways: [GatewayLoop], ops: HTTPLoop, tls: NIOSSLContext?, limits: ConnectionPorts
     ) async throws -> (client: HTTPServer, ops: HTTPServer) {
@@ -201,14 +201,16 @@ public final class RollcallNode: @unchecked Sendable {
         } catch { throw ListenError(error, setting: setting, address: address) ?? error }
     }
 
-    /// The time of the start, and later than the process before, also where the clock went back: the others take an older one for a process
-    /// that is gone. One that began over an hour ahead is not counted from: its clock was wrong.
+    /// A generation for this start: its time, and later than the generation before, even if the clock went back.
+    ///
+    /// The others would consider an older generation a process that is gone. A generation that was more than an hour ahead does not count,
+    /// because its clock was wrong.
     static func generation(after last: UInt64, at wall: Milliseconds) -> UInt64 {
         let now = UInt64(max(wall, 1))
         return last < now || last - now > 3_600_000 ? now : last + 1_000
     }
 
-    /// Takes the cluster port before anything else, because the node's card names it.
+    /// Binds the cluster port first, because the node's address contains it.
     private static func listen(
         _ configuration: NodeConfiguration, core: any EventLoop, tls: NIOSSLContext?, limits: ConnectionLimits
     ) async throws -> (server: HTTPServer, http: HTTPLoop) {
@@ -218,8 +220,9 @@ public final class RollcallNode: @unchecked Sendable {
         return (server, http)
     }
 
-    /// Asks the contact points whether they would have this node, before its rows are read and any is written: a node that is refused would serve
-    /// users that the cluster serves too, and a clock that is far off would leave its mark on the disk.
+    /// Asks the contact points whether they accept this node, before the node reads or writes its rows.
+    ///
+    /// A refused node would serve users that the cluster serves too. A clock that is far off would leave its versions on the disk.
     private static func askContacts(_ contacts: [HostPort], _ shell: Shell) async throws {
         guard !contacts.isEmpty else { return }
         try await shell.eventLoop.flatSubmit {
@@ -232,8 +235,10 @@ public final class RollcallNode: @unchecked Sendable {
         }.get()
     }
 
-    /// Links to the contact points and takes over its slots; a node that cannot reach anybody serves alone and goes on trying, one that is refused
-    /// by those that were not there before ends. One whose database is not complete is not ready before it has met another member.
+    /// Links to the contact points and takes over the node's slots.
+    ///
+    /// A node that reaches no other serves alone and keeps trying. A node whose peers all refuse it ends. A node with an incomplete
+    /// database is not ready before it has met another member.
     private func join() async throws {
         try await shell.eventLoop.flatSubmit { [self] in
             shell.links.join(configuration.join)
@@ -248,7 +253,7 @@ public final class RollcallNode: @unchecked Sendable {
 
     private var hasMetMember: Bool { shell.node.statistics.peers.contains { $0.state == .alive } }
 
-    /// The members compare digests when they meet, and then in turn: after two rounds what they have is here too.
+    /// Marks the database as complete after two rounds of digests. The members compare digests when they meet, and then in turn.
     private func completeStore() {
         state.notReady = "incomplete: the database was damaged, and no other member is connected yet"
         let settleDuration = TimeAmount.nanoseconds((configuration.core.digestInterval * 2).wholeNanoseconds)
@@ -261,7 +266,7 @@ public final class RollcallNode: @unchecked Sendable {
 
     private var isStopping: Bool { state.notReady == "draining" }
 
-    /// Asks each loop for its numbers, and makes the text of them on the ops port's loop.
+    /// Reads the numbers of each loop, and builds the text on the ops port's loop.
     private static func metrics(
         shell: Shell, gateways: [GatewayLoop], store: any Store, admin: AdminAPI, cluster: ClusterListener, _ ports: ConnectionPorts,
         _ logins: LoginRates, on eventLoop: any EventLoop
@@ -281,24 +286,23 @@ public final class RollcallNode: @unchecked Sendable {
         }
     }
 
-    /// What `/metrics` tells.
+    /// The text of `/metrics`.
     public func metricsText() async throws -> String {
         try await opsHTTP.eventLoop.flatSubmit { [self] in opsListener.metricsText() }.get()
     }
 
-    /// Reads the files of certificates again, and says in the log what became of it: connections that begin after that see the new ones.
-    /// Files that cannot be used change nothing.
+    /// Reads the files of certificates again and logs the result. New connections use the new ones. Invalid files change nothing.
     public func reloadCertificates() { certificates.reload(logger) }
 
-    /// Stops: gives its slots and its clients to the others, if there are any; then takes no more connections, finishes what is in
-    /// flight, says goodbye, writes what waits.
+    /// Stops the node. It gives its slots and its clients to other nodes, if there are any. Then it accepts no connections, finishes the
+    /// work in progress, leaves the cluster, and writes the waiting rows.
     public func stop() async throws {
         let othersStay = try await shell.eventLoop.submit { [shell, state] in
             state.notReady = "draining"
             return shell.update { $0.drain(at: $1) }
         }.get()
         let deadline = NIODeadline.now() + .nanoseconds(configuration.drainTimeout.wholeNanoseconds)
-        // The port stays open meanwhile: a load balancer may still send clients here. They are served, and asked to leave at once.
+        // The port stays open meanwhile, because a load balancer may still send clients here. They are served, and asked to leave at once.
         if othersStay { try await leaveClients(until: deadline) }
         for server in servers.prefix(1) { await server.stopListening() }
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.drain() }.get() }
@@ -326,10 +330,10 @@ public final class RollcallNode: @unchecked Sendable {
         try await group.shutdownGracefully()
     }
 
-    /// By then a client's requests that crossed the hint are here, and the client has read the last answers.
+    /// The time for requests that crossed the hint to arrive, and for the client to read the last answers.
     private static let roundTrip = TimeAmount.milliseconds(500)
 
-    /// Asks the clients to go, over half of the time that there is, and waits for them, and for the calls that are under way.
+    /// Asks the clients to leave, over half of the available time. Waits for them, and for the calls in progress.
     private func leaveClients(until deadline: NIODeadline) async throws {
         let spread = configuration.drainTimeout / 2
         let allIsHere = min(NIODeadline.now() + Self.roundTrip, deadline)

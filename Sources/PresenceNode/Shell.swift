@@ -6,18 +6,18 @@ import NIOSSL
 import PresenceCore
 import PresenceWire
 
-/// Obeys the core's effects with gateways, links and the store. Lives on one event loop; the core is touched there only.
+/// Carries out the core's effects with gateways, links and the store. It runs on one event loop, and only that loop uses the core.
 ///
-/// A gateway on the same loop is called at once; what goes to or comes from another loop crosses in one batch a turn, because a hop
-/// that wakes a loop costs 28 µs and an item of a batch 0.02 µs.
+/// A gateway on the same loop is called at once. Messages between loops cross in one batch a turn: a hop that wakes a loop costs 28 µs, and
+/// an item of a batch 0.02 µs.
 final class Shell: @unchecked Sendable {
-    /// What a gateway on another loop wants of the core.
+    /// A message of a gateway on another loop to the core.
     private enum CoreInput {
         case messages([GatewayMessage])
         case call(Call, UserID, Call.Origin, asker: SessionID?, token: UInt64)
     }
 
-    /// What the core says to a gateway on another loop.
+    /// A message of the core to a gateway on another loop.
     private enum GatewayInput {
         case message(NodeMessage)
         case answer(UInt64, CallAnswer)
@@ -27,7 +27,7 @@ final class Shell: @unchecked Sendable {
     let eventLoop: any EventLoop
     let logger: Logger
     let secret: ClusterSecret
-    /// For links to other nodes; nil without certificates.
+    /// TLS for links to other nodes; nil without certificates.
     let tls: NIOSSLContext?
     private(set) var node: Node
     private static let tickInterval = Duration.milliseconds(20)
@@ -36,25 +36,25 @@ final class Shell: @unchecked Sendable {
     private let store: any Store
     private var gateways: [GatewayLoop] = []
     private(set) var links: Links!
-    /// Which gateways live on this loop too.
+    /// Whether each gateway runs on this loop.
     private var isHere: [Bool] = []
     private var isObeying = false
-    /// The effects that are being obeyed; changes places with the core's list.
+    /// The effects that are being carried out. The array is exchanged with the core's, to use its memory again.
     private var spare: [Node.Effect] = []
     private var crossing: [[GatewayInput]] = []
-    /// For each gateway, what it sends in this turn; touched on that gateway's loop only.
+    /// For each gateway its messages of this turn. Only that gateway's loop uses them.
     private var inputs: [CrossingQueue] = []
     private let completions = NIOLockedValueBox<[(ticket: UInt64, result: Result<Void, StoreError>)]>([])
     private(set) var isStarted = false
     private var isStopped = false
-    /// False once the loop may have ended: NIO will end a process that schedules on such a loop.
+    /// Whether the loop still accepts work. NIO ends a process that schedules work on a loop that has ended.
     private let takesUp = NIOLockedValueBox(true)
     private var isStoreSound = true
-    /// Administrators' calls that wait for an answer, by token.
+    /// The calls of operators that wait for an answer, by token.
     private var adminCalls: [UInt64: (CallAnswer) -> Void] = [:]
     private var nextAdminToken: UInt64 = 0
 
-    /// One gateway's messages of a turn.
+    /// The messages of one gateway in a turn.
     private final class CrossingQueue: @unchecked Sendable {
         var inputs: [CoreInput] = []
         var isScheduled = false
@@ -75,7 +75,7 @@ final class Shell: @unchecked Sendable {
         links = Links(shell: self)
     }
 
-    /// Takes the gateways and the durable rows, then begins to keep time. Call once, on the loop.
+    /// Loads the gateways and the durable rows, then starts the timers. Call it once, on the loop.
     func start(_ gateways: [GatewayLoop]) throws {
         isStarted = true
         self.gateways = gateways
@@ -105,7 +105,7 @@ final class Shell: @unchecked Sendable {
             shell.node.beat(at: Clock.now())
             if shell.links.hasTriedAll { shell.node.joinedNobody(at: Clock.now()) }
             shell.links.watch()
-            // The write fails: so the core knows before the next change, and the log tells it.
+            // An empty write fails now, so that the core learns of the problem before the next change, and the log has it.
             if shell.store.problem != nil, shell.isStoreSound { shell.persist([], ticket: Self.unusedTicket, isUrgent: true) }
         }
         for gateway in gateways {
@@ -122,7 +122,7 @@ final class Shell: @unchecked Sendable {
         }
     }
 
-    /// Has the core look at users whose grace ends before the next tick. What is due within a millisecond is done together.
+    /// Schedules a review of users whose grace ends before the next tick. Reviews that are due within a millisecond are done together.
     private func scheduleReview() {
         let now = Clock.now().instant
         let next = max(node.nextReview, now + .milliseconds(1))
@@ -137,20 +137,20 @@ final class Shell: @unchecked Sendable {
         }
     }
 
-    /// Ends the timers and says nothing more.
+    /// Ends the timers. No more effects are carried out.
     func stop() { isStopped = true }
 
-    /// Does on the loop what another thread has made ready; nothing after ``end()``. Called on any thread.
+    /// Runs work of another thread on the loop; drops it after ``end()``. Call it on any thread.
     func takeUp(_ work: @escaping @Sendable () -> Void) {
         takesUp.withLockedValue { if $0 { eventLoop.execute(work) } }
     }
 
-    /// The last that is called, before the loop ends.
+    /// Rejects further work. Called last, before the loop ends.
     func end() { takesUp.withLockedValue { $0 = false } }
 
     // MARK: From gateways
 
-    /// Called on the gateway's loop.
+    /// Receives messages of a gateway. Called on the gateway's loop.
     func receive(_ messages: [GatewayMessage], from gateway: GatewayLoop) {
         guard !isHere[gateway.index] else {
             for message in messages { node.receive(message, from: gateway.index, at: Clock.now()) }
@@ -159,7 +159,7 @@ final class Shell: @unchecked Sendable {
         cross(.messages(messages), from: gateway)
     }
 
-    /// Called on the gateway's loop.
+    /// Performs a call of a gateway's client. Called on the gateway's loop.
     func perform(
         _ call: Call, caller: UserID, origin: Call.Origin, asker: SessionID?, from gateway: GatewayLoop, token: UInt64, at now: Now
     ) {
@@ -170,7 +170,7 @@ final class Shell: @unchecked Sendable {
         cross(.call(call, caller, origin, asker: asker, token: token), from: gateway)
     }
 
-    /// Called on this loop: an administrator asks, and is answered there.
+    /// Performs a call of an operator, and answers it on this loop.
     func perform(_ call: Call, caller: UserID, then body: @escaping (CallAnswer) -> Void) {
         nextAdminToken += 1
         adminCalls[nextAdminToken] = body
@@ -179,10 +179,10 @@ final class Shell: @unchecked Sendable {
         obey()
     }
 
-    /// The core counts its tickets from 1.
+    /// A ticket without a meaning. The core counts its tickets from 1.
     private static let unusedTicket: UInt64 = 0
 
-    /// Where the answers to administrators go.
+    /// The gateway number for the answers to operators.
     private static let adminGateway = -1
 
     private func cross(_ input: CoreInput, from gateway: GatewayLoop) {
@@ -212,7 +212,7 @@ final class Shell: @unchecked Sendable {
 
     // MARK: From links
 
-    /// Changes the core and obeys what follows.
+    /// Changes the core, and carries out the effects.
     func update<Result>(_ body: (inout Node, Now) throws -> Result) rethrows -> Result {
         defer { obey() }
         return try body(&node, Clock.now())
@@ -222,7 +222,7 @@ final class Shell: @unchecked Sendable {
 
     // MARK: Effects
 
-    /// Carries out what the core wants, in order, until it wants nothing more.
+    /// Carries out the core's effects in order until there are none.
     private func obey() {
         guard !isObeying else { return }
         isObeying = true
@@ -283,7 +283,7 @@ final class Shell: @unchecked Sendable {
         }
     }
 
-    /// At 100 nodes a ring takes some 30 ms: too long for a loop that others wait for.
+    /// Computes a ring on another thread. At 100 nodes that takes about 30 ms, too long for a loop.
     private func place(_ members: [Ring.Member]) {
         DispatchQueue.global(qos: .userInitiated).async { [self] in
             let ring = Ring(members: members)
@@ -296,7 +296,7 @@ final class Shell: @unchecked Sendable {
         obey()
     }
 
-    /// The store answers on its own thread, group by group; one hop takes all that has been answered.
+    /// Writes rows. The store answers on its own thread, group by group. One hop takes all answers.
     private func persist(_ rows: [Row], ticket: UInt64, isUrgent: Bool) {
         store.persist(rows, isUrgent: isUrgent) { [self] result in
             let isFirst = completions.withLockedValue { completions in
@@ -307,9 +307,9 @@ final class Shell: @unchecked Sendable {
         }
     }
 
-    /// The first failure and the end of it: a log that grows with every failure would fill the disk that is full.
+    /// Logs the first failure and its end. A line for every failure would fill a disk that is full.
     private func log(_ result: Result<Void, StoreError>, isDurable: Bool) {
-        // A store that was closed takes nothing; that is no failure of the disk.
+        // A closed store stores nothing. That is not a failure of the disk.
         guard isDurable != isStoreSound, !isStopped else { return }
         isStoreSound = isDurable
         if case .failure(let error) = result {

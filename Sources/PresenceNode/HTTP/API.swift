@@ -2,9 +2,9 @@ import HTTP2
 import PresenceCore
 import PresenceWire
 
-/// The operations of <doc:HTTPAPI#Operations>: from a JSON body to a ``PresenceCore/Call``, and from its answer to JSON.
+/// The operations of <doc:HTTPAPI#Operations>: reads a ``PresenceCore/Call`` from a JSON body, and writes its answer as JSON.
 struct API {
-    /// An operation; its name is the same word in the path, in the SDKs, and in the metrics' label.
+    /// An operation. Its name is the same in the path, in the SDKs, and in the label of the metrics.
     enum Operation: Int, CaseIterable, Sendable {
         case setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout,
             setVisibility, getVisibility
@@ -12,12 +12,12 @@ struct API {
         var name: String { "\(self)" }
     }
 
-    /// A call that was understood, and the users of it that were not.
+    /// A parsed call, and the users in it that are invalid.
     struct Parsed: Equatable {
         let call: Call
         let subject: UserID
         let errors: [UserError]
-        /// The session that asks, if the call names it.
+        /// The calling session, if the call names it.
         var session: SessionID?
     }
 
@@ -29,7 +29,7 @@ struct API {
 
     private static let paths = Operation.allCases.map { Array("/v1/\($0.name)".utf8) }
 
-    /// Reads the body of a call, by the rules of the app's policy.
+    /// Parses the body of a call by the rules of the app's policy.
     static func parse(
         _ operation: Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller, policy: Policy
     ) throws(Problem) -> Parsed {
@@ -63,7 +63,7 @@ struct API {
         try subject(asUser: try fields.text("asUser", bytesMax: 1_024), caller: caller)
     }
 
-    /// Whom a request is about: the caller, or the user that an app's back end names.
+    /// The user of a request: the caller, or the user that an app's back end names.
     static func subject(asUser: String?, caller: Caller) throws(Problem) -> UserID {
         guard let id = asUser else { return caller.user }
         guard caller.isAdmin else { throw .parameter("asUser: only a token with role \"admin\" may name another user") }
@@ -127,7 +127,7 @@ struct API {
         return Parsed(call: call, subject: subject, errors: errors, session: try session(fields))
     }
 
-    /// R3, without the profiles.
+    /// The subscription types of R3, without the profiles.
     static let subscribeTypes = [Subscription.onlineStatus, Subscription.friendOnlineStatus]
 
     private static func type(_ fields: Fields) throws(Problem) -> UInt8? {
@@ -189,7 +189,7 @@ struct API {
             change.mode = mode
         }
         if let found = try fields.users("userIDs", besides: subject, countMax: Limits.visibilityUsersMax) {
-            // A list that holds less than was meant would be another rule.
+            // A shorter list than the caller meant would be another rule.
             if let bad = found.errors.first { throw Problem(status: 400, code: bad.code, detail: bad.reason) }
             change.listed = found.users
         }
@@ -198,7 +198,7 @@ struct API {
 
     // MARK: Answers
 
-    /// Writes the body of the answer to a call that was carried out. Throws for one that was refused.
+    /// Writes the body of the answer to a call. Throws if the call was refused.
     static func write(
         _ answer: CallAnswer, to operation: Operation, of caller: UserID, errors: [UserError], policy: Policy, into json: inout JSONWriter
     ) throws(Problem) {
@@ -265,7 +265,7 @@ struct API {
 }
 
 extension JSONWriter {
-    /// - Parameter records: nil for a user whose owner did not answer: nobody's status is made up.
+    /// - Parameter records: nil for a user whose owner did not answer. The node invents no status.
     fileprivate mutating func subscriptions(_ page: [Subscription], _ records: [Record?], total: Int, errors: [UserError]) {
         object { json in
             json.key("subscriptions")
@@ -291,8 +291,9 @@ extension JSONWriter {
 }
 
 extension Policy {
-    /// Throws where the app's plan does not cover a call (T36, R1, Z1), or a switch is off (T16, T19, R1, N25). To ask for one's own status
-    /// is always free (T15), to set it where the plan covers only what is told of others (T13).
+    /// Throws if the app's plan does not cover a call (T36, R1, Z1), or if a switch is off (T16, T19, R1, N25).
+    ///
+    /// A user may always query its own status (T15). It may set it if the plan only excludes calls about others (T13).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
         guard !tellsOfOthers else { return }
         switch call {
@@ -317,18 +318,18 @@ extension Policy {
 }
 
 extension UserError {
-    /// Nobody knows of such a user.
+    /// The error for an unknown user.
     init(unknown user: UserID) {
         self.init(
             userID: String(user.id), code: 70107, reason: "no such user: the user was not imported and never logged in", rule: .registered)
     }
 
-    /// The owner did not answer in time.
+    /// The error for a user whose owner did not answer in time.
     fileprivate init(unreachable user: UserID) {
         self.init(userID: String(user.id), code: 50001, reason: Refusal.unavailable.detail)
     }
 
-    /// There is no room for another subscription (R7).
+    /// The error for a target without room in the caller's list (R7).
     fileprivate init(unfollowed user: UserID, _ policy: Policy) {
         self.init(
             userID: String(user.id), code: 6017,
@@ -337,14 +338,14 @@ extension UserError {
 }
 
 extension UserError {
-    /// A subscription of type 3 to somebody who is no friend (R3).
+    /// The error for a subscription of type 3 to a user who is not a friend (R3).
     fileprivate init(stranger user: UserID) {
         self.init(
             userID: String(user.id), code: 31704, reason: "subscribeType: 3 requires a friend; the user is not a friend of the caller",
             rule: .friends)
     }
 
-    /// The user has as many followers as a user may have (R6).
+    /// The error for a target that has reached the follower limit (R6).
     fileprivate init(crowded user: UserID, _ policy: Policy) {
         self.init(
             userID: String(user.id), code: 6017,

@@ -1,67 +1,74 @@
 import PresenceCore
 import PresenceWire
 
-/// Decides, before anything is spent on a request, whether it is taken: so that a node that is offered more than it can carry goes on
-/// carrying as much as it can, and what it takes is answered soon (design principle 6).
+/// Decides whether a request is admitted, before it costs anything. An overloaded node then goes on to do as much as it can, in a short
+/// time.
 ///
-/// Two measurements decide, each against a target, as in CoDel (RFC 8289) and in WeChat's DAGOR: how late the event loop is, which is
-/// how long a request has waited before anybody looked at it, and how long the work that was taken takes, which sets how much of it may
-/// be in progress (additive increase, multiplicative decrease). Logins yield first, then operations, then streams that are resumed: each
-/// has a later target than the one before, and while one is refused those before it are not taken either.
+/// Two measurements decide, each against a target, as in CoDel (RFC 8289) and in WeChat's DAGOR:
+/// - the delay of the event loop, which is the time that a request has waited before the node read it;
+/// - the duration of the admitted work, which sets the number of requests that may be in progress (additive increase, multiplicative
+///   decrease).
 ///
-/// Refusing costs too, some hundredths of a login: beyond ``Settings/refusalsPerAccepted`` a connection is to be left unread for a while,
-/// so that what is too much waits at the client.
+/// Logins yield first, then operations, then resumed streams. Each has a higher target than the one before. While one is refused, those
+/// before it are refused too.
 ///
-/// One for each event loop. Does no I/O, reads no clock and draws no random number but from its seed.
+/// A refusal also costs some hundredths of a login. Beyond ``Settings/refusalsPerAccepted`` the caller leaves a connection unread for a
+/// while, so that the excess waits at the client.
+///
+/// Each event loop has one. It does no I/O, reads no clock and draws random numbers only from its seed.
 struct Admission {
-    /// What is asked for, in the order in which it yields.
+    /// A class of requests, in the order in which they yield.
     enum Kind: Int, CaseIterable, Sendable {
         /// A new event stream.
         case login
         /// A call of <doc:HTTPAPI#Operations>, except `logout`: it ends work and is always admitted.
         case operation
-        /// An event stream that is resumed, as by a client whose node drains: whoever watches its user sees OFFLINE if it is refused for
-        /// longer than the grace.
+        /// A resumed event stream, for example of a client whose node drains. If it is refused for longer than the grace, watchers see
+        /// OFFLINE.
         case resume
     }
 
-    /// The answer.
+    /// The decision about a request.
     enum Decision: Equatable {
         case accept
-        /// 503 with code 50002: come back after so many seconds; leave the connection unread for `pause`, unless that is zero.
+        /// Refuse with 503 and code 50002. The client retries after so many seconds. Leave the connection unread for `pause`, unless that
+        /// is zero.
         case refuse(retryAfter: Int, pause: Duration)
     }
 
-    /// How late, how long and how many.
+    /// The targets and bounds.
     struct Settings {
-        /// How late the loop may be, for longer than ``delayInterval``, before a kind is refused.
+        /// The delay of the loop, lasting longer than ``delayInterval``, from which each class is refused.
         var delayTargets: [Duration] = [.milliseconds(50), .milliseconds(100), .milliseconds(500)]
-        /// How long a delay has to last before it counts: a burst ends by itself.
+        /// The time that a delay must last before it counts. A burst ends by itself.
         var delayInterval: Duration = .milliseconds(300)
-        /// How long what was taken may be in progress before fewer are taken.
+        /// The duration of admitted work from which fewer requests are admitted.
         var workTargets: [Duration] = [.milliseconds(100), .milliseconds(250), .seconds(1)]
-        /// Between which numbers of a kind the number that may be in progress moves. The fewest are some 12 ms of
-        /// work for a core: where work takes long for another reason, fewer would leave the node idle. Many more, with a disk that takes 40
-        /// rows a second, were measured to run out of time after the work was done.
+        /// The bounds of the number of requests in progress, by class.
+        ///
+        /// The lower bound is about 12 ms of work for a core. With fewer, a node would be idle if work takes long for another reason. With
+        /// many more, and a disk that writes 40 rows a second, requests timed out after the work was done (measured).
         var inProgressBounds: [ClosedRange<Double>] = [64...2_048, 64...65_536, 256...65_536]
-        /// Where it begins.
+        /// The initial number of requests in progress, by class.
         var inProgressStarts: [Double] = [256, 4_096, 4_096]
-        /// Refusals for each request that is taken for which connections need not wait. One takes some 4 µs, a fiftieth of a login or of
-        /// a query of 100 users: however much is offered, more than nine tenths of the loop are left for what is taken.
+        /// The refusals for each admitted request for which connections need not wait.
+        ///
+        /// A refusal takes about 4 µs, a fiftieth of a login or of a query of 100 users. At any load more than nine tenths of the loop
+        /// remain for admitted requests.
         var refusalsPerAccepted = 2
-        /// Between how many refusals a second that moves.
+        /// The bounds of the refusals a second.
         var refusalsBounds = 1_000...12_500
-        /// Refusals that may come at once.
+        /// The refusals that may come at once.
         var refusalsBurst = 1_000
-        /// How long a connection is left unread at most: its open sessions wait, too.
+        /// The longest time that a connection is left unread. Its open sessions wait, too.
         var pauseMax: Duration = .milliseconds(500)
-        /// The longest time that a client is told to stay away, in seconds.
+        /// The longest time that a client is told to wait, in seconds.
         var retryAfterMax = 60
 
         init() {}
     }
 
-    /// What the metrics tell of one kind.
+    /// The metrics of one class.
     struct Gauges: Equatable, Sendable {
         var refused: UInt64 = 0
         var inProgress = 0
@@ -72,10 +79,10 @@ struct Admission {
         let target: Duration
         let workTarget: Duration
         let bounds: ClosedRange<Double>
-        /// Since when the loop has been later than the target without a break.
+        /// The time since which the loop's delay has exceeded the target without a break.
         var lateSince: Instant?
         var inProgress = 0
-        /// How many may be in progress.
+        /// The number of requests that may be in progress.
         var limit: Double
         var lastDecrease = Instant(nanoseconds: 0)
         var accepted = Count()
@@ -95,12 +102,12 @@ struct Admission {
     private let settings: Settings
     private var random: SplitMix64
     private var classes: [RequestClass]
-    /// When the next look at the clock is due; nil while no requests come.
+    /// The due time of the next probe of the delay; nil while no requests come.
     private var probeDue: Instant?
     private var second: Int64 = 0
     private var delayPresent = Duration.zero
     private var delayPrevious = Duration.zero
-    /// Up to when the refusals so far have used what there is for them.
+    /// The time up to which the refusals until now have used their share.
     private var refusalsPaidUntil = Instant(nanoseconds: 0)
 
     init(settings: Settings = Settings(), seed: UInt64) {
@@ -115,13 +122,13 @@ struct Admission {
 
     // MARK: The loop's delay
 
-    /// Whether a look at the clock is under way. While requests come there is always one.
+    /// Whether a probe is scheduled. While requests come, one always is.
     var isProbing: Bool { probeDue != nil }
 
-    /// A look at the clock was ordered for `due`.
+    /// Records that a probe is scheduled for `due`.
     mutating func probe(due: Instant) { probeDue = due }
 
-    /// The look at the clock that was due; how late it is says how late the loop is.
+    /// Handles the scheduled probe. Its lateness is the delay of the loop.
     mutating func probed(at now: Instant) {
         let delay = delay(at: now)
         probeDue = nil
@@ -136,7 +143,7 @@ struct Admission {
         }
     }
 
-    /// How late the loop is now: at least so long has a request waited that is looked at now.
+    /// The current delay of the loop. A request that the loop reads now has waited at least that long.
     func delay(at now: Instant) -> Duration {
         guard let probeDue, probeDue < now else { return .zero }
         return now - probeDue
@@ -151,7 +158,7 @@ struct Admission {
 
     // MARK: Requests
 
-    /// Whether a request is taken. One that is counts as in progress until ``ended(_:startedAt:at:)`` or ``abandoned(_:)``.
+    /// Decides about a request. An admitted one counts as in progress until ``ended(_:startedAt:at:)`` or ``abandoned(_:)``.
     mutating func ask(for kind: Kind, at now: Instant) -> Decision {
         roll(to: now)
         let isRefused = Kind.allCases[kind.rawValue...].contains { isTooMuch($0, at: now) }
@@ -165,7 +172,7 @@ struct Admission {
         return .refuse(retryAfter: retryAfter(kind, at: now), pause: pause(at: now))
     }
 
-    /// In a time of delay each turn of the loop takes as much as fits into the target, and refuses the rest.
+    /// Whether a request exceeds the turn: while the loop is late, each turn admits as much as fits into the target, and refuses the rest.
     private func isTooMuch(_ kind: Kind, at now: Instant) -> Bool {
         let requestClass = classes[kind.rawValue]
         if Double(requestClass.inProgress) >= requestClass.limit { return true }
@@ -173,11 +180,11 @@ struct Admission {
         return delay(at: now) >= requestClass.target
     }
 
-    /// What was taken is done. How long it took moves how much may be in progress.
+    /// Records the end of an admitted request. Its duration adjusts the number that may be in progress.
     mutating func ended(_ kind: Kind, startedAt: Instant, at now: Instant) {
         let requestClass = classes[kind.rawValue]
         if now - startedAt > requestClass.workTarget {
-            // What was in progress at the last decrease is late because of what came before it.
+            // Work that was in progress at the last decrease is late because of earlier requests.
             if startedAt >= requestClass.lastDecrease {
                 classes[kind.rawValue].limit = max(requestClass.limit * 0.8, requestClass.bounds.lowerBound)
                 classes[kind.rawValue].lastDecrease = now
@@ -188,16 +195,17 @@ struct Admission {
         abandoned(kind)
     }
 
-    /// What was taken is over, and how long it took says nothing of this node: another one did not answer, or the client is gone.
+    /// Records the end of an admitted request whose duration says nothing about this node: another node did not answer, or the client is
+    /// gone.
     mutating func abandoned(_ kind: Kind) {
         classes[kind.rawValue].inProgress -= 1
         precondition(classes[kind.rawValue].inProgress >= 0, "more ended than was taken")
     }
 
-    /// Seconds after which one more that was refused elsewhere is to come back.
+    /// The number of seconds after which a client retries a request that was refused elsewhere.
     ///
-    /// Drawn from 1 up to twice as many seconds as there are refusals for each that was taken: a herd of P clients at a node that takes
-    /// A a second settles at an offer of √(P·A) a second, so it thins out, and the node has enough to do meanwhile.
+    /// It is drawn from 1 up to twice the number of refusals for each admitted request. P clients at a node that admits A a second then
+    /// settle at √(P·A) requests a second. So the load shrinks, and the node has enough to do meanwhile.
     mutating func retryAfter(_ kind: Kind, at now: Instant) -> Int {
         roll(to: now)
         let requestClass = classes[kind.rawValue]
@@ -213,7 +221,7 @@ struct Admission {
         let earliest = now.nanoseconds - spacing * Int64(settings.refusalsBurst)
         refusalsPaidUntil = Instant(nanoseconds: max(refusalsPaidUntil.nanoseconds, earliest) + spacing)
         guard refusalsPaidUntil > now else { return .zero }
-        // What could not be waited for is forgotten, or a long storm would be paid for long after.
+        // Debt beyond the longest pause is dropped. Otherwise a long storm would slow refusals long after its end.
         refusalsPaidUntil = min(refusalsPaidUntil, now + settings.pauseMax)
         return refusalsPaidUntil - now
     }
@@ -230,7 +238,7 @@ struct Admission {
         }
     }
 
-    /// For the metrics.
+    /// The metrics of a class.
     func gauges(_ kind: Kind) -> Gauges {
         let requestClass = classes[kind.rawValue]
         return Gauges(refused: requestClass.refusedTotal, inProgress: requestClass.inProgress, limit: requestClass.limit.rounded(.down))

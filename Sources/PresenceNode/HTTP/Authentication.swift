@@ -5,11 +5,11 @@ import PresenceWire
 /// The caller that a token names (<doc:HTTPAPI#Callers-and-tokens>).
 public struct Caller: Hashable, Sendable {
     public var user: UserID
-    /// An app's back end, which may name any user of its app.
+    /// Whether the caller is an app's back end, which may name any user of its app.
     public var isAdmin: Bool
-    /// When the token ends.
+    /// The time at which the token expires.
     public var expiresAt: Milliseconds
-    /// When the token was made; 0 for one that does not say so.
+    /// The time at which the token was made; 0 if the token does not say.
     public var issuedAt: Milliseconds
 
     public init(user: UserID, isAdmin: Bool, expiresAt: Milliseconds, issuedAt: Milliseconds = 0) {
@@ -20,9 +20,9 @@ public struct Caller: Hashable, Sendable {
     }
 }
 
-/// Why a token is not taken: always 401, code 6014.
+/// The reason why a token is not accepted. The answer is always 401 with code 6014.
 public struct AuthenticationError: Error, Equatable, Sendable {
-    /// What was wrong, and what would be right.
+    /// The error in the token, and the correct form.
     public let reason: String
 }
 
@@ -33,7 +33,7 @@ struct TokenClaims: JWTPayload {
     var role: String?
     var exp: ExpirationClaim
     var nbf: NotBeforeClaim?
-    /// When it was made, with the fraction that RFC 7519 §2 allows.
+    /// The time at which the token was made, with the fraction that RFC 7519 §2 allows.
     var iat: Double?
 
     func verify(using algorithm: some JWTAlgorithm) async throws {}
@@ -48,7 +48,7 @@ public enum TokenKey: Sendable {
     /// An RSA key of at least 2048 bits, PEM.
     case rs256(publicPEM: String)
 
-    /// The one algorithm that it is for: `alg` in a token's header (RFC 7518 §3.1).
+    /// The only algorithm of the key: `alg` in a token's header (RFC 7518 §3.1).
     var algorithm: String {
         switch self {
         case .hs256: "HS256"
@@ -57,7 +57,7 @@ public enum TokenKey: Sendable {
         }
     }
 
-    /// Throws when the key is too short or no key at all.
+    /// Makes the collection for checks. Throws if the key is too short or not a key.
     func collection() async throws(ConfigurationError) -> JWTKeyCollection {
         let keys = JWTKeyCollection()
         switch self {
@@ -81,9 +81,9 @@ public enum TokenKey: Sendable {
     }
 }
 
-/// The key of `--dev`: known to everybody, so a node that takes it listens on loopback only.
+/// The key of `--dev`. Everybody knows it, so a node that accepts it listens on loopback only.
 public enum DevelopmentKey {
-    /// 43 bytes; HS256 wants at least 32.
+    /// 43 bytes. HS256 needs at least 32.
     public static let secret = "rollcall development key, never in earnest!"
 }
 
@@ -103,8 +103,8 @@ public final class Authenticator: Sendable {
     private let development: Key?
 
     /// - Parameters:
-    ///   - apps: the keys by app; several for one app while they are changed.
-    ///   - isDevelopment: take ``DevelopmentKey`` for every app.
+    ///   - apps: the keys by app; several for one app while they are replaced.
+    ///   - isDevelopment: whether to accept ``DevelopmentKey`` for every app.
     public init(apps: [String: [TokenKey]], isDevelopment: Bool) async throws {
         var keys: [String: [Key]] = [:]
         for (app, appKeys) in apps {
@@ -114,7 +114,7 @@ public final class Authenticator: Sendable {
         development = isDevelopment ? try await Key(.hs256(secret: DevelopmentKey.secret)) : nil
     }
 
-    /// The caller that a token names. Takes some 50 µs: ``VerifiedTokens`` remembers the answer.
+    /// Checks a token and returns its caller. That takes about 50 µs; ``VerifiedTokens`` caches the result.
     public func check(_ token: [UInt8], at wall: Milliseconds) async -> Result<Caller, AuthenticationError> {
         do { return .success(try await verify(token, at: wall)) } catch let error as AuthenticationError { return .failure(error) } catch {
             return .failure(AuthenticationError(reason: "the token cannot be checked: \(error)"))
@@ -127,12 +127,12 @@ public final class Authenticator: Sendable {
         do { (header, claims, _) = try DefaultJWTParser().parse(token, as: TokenClaims.self) } catch {
             throw AuthenticationError(reason: "the token is not a JWT with the claims sub and exp")
         }
-        // RFC 7515 §4.1.11: who does not understand what the header calls critical must refuse, and this node understands none.
+        // RFC 7515 §4.1.11: a verifier must refuse a header whose critical extensions it does not know, and this node knows none.
         guard header.fields["crit"] == nil else { throw AuthenticationError(reason: "the token's header calls extensions critical") }
         let app = claims.app ?? "default"
         let candidates = keys[app] ?? development.map { [$0] } ?? []
         guard !candidates.isEmpty else { throw AuthenticationError(reason: "no keys are configured for app \"\(app)\"") }
-        // RFC 8725 §3.1: the key says what the signature is, never the token.
+        // RFC 8725 §3.1: the key decides the algorithm, never the token.
         let fitting = candidates.filter { $0.algorithm == header.alg }
         guard !fitting.isEmpty else {
             let algorithms = Set(candidates.map(\.algorithm)).sorted().joined(separator: " or ")
@@ -154,7 +154,7 @@ public final class Authenticator: Sendable {
             issuedAt: claims.iat.flatMap { Milliseconds(exactly: ($0 * 1_000).rounded()) } ?? 0)
     }
 
-    /// A claim's time. One beyond what 64 bits hold is the far future or past: a caller writes what it likes into its token.
+    /// The time of a claim. A time beyond 64 bits is the far future or past, because callers choose the content of their tokens.
     private static func milliseconds(_ date: Date) -> Milliseconds {
         let value = date.timeIntervalSince1970 * 1_000
         return Milliseconds(exactly: value.rounded()) ?? (value > 0 ? .max : .min)
@@ -175,7 +175,7 @@ public final class Authenticator: Sendable {
 public struct TokenMint: Sendable {
     private let keys: JWTKeyCollection
 
-    /// - Parameter secret: the HS256 secret of the app; the development key when nil.
+    /// - Parameter secret: the HS256 secret of the app; nil for the development key.
     public init(secret: String? = nil) async throws {
         keys = try await TokenKey.hs256(secret: secret ?? DevelopmentKey.secret).collection()
     }
@@ -190,12 +190,13 @@ public struct TokenMint: Sendable {
     }
 }
 
-/// A token that was checked, by the whole of its header field. A connection keeps its last one: compared byte by byte, it costs a
-/// connection of one caller no lookup and no allocation.
+/// A verified token, by its whole header field.
+///
+/// A connection keeps its last one. A comparison byte by byte costs a connection of one caller no lookup and no allocation.
 final class VerifiedToken {
     let header: [UInt8]
     let caller: Caller
-    /// Why a login of the user was refused last, and up to when the next one is.
+    /// The refusal of the user's last login, and the time until which the next one is refused.
     var loginRefusal: LoginRates.Refusal?
 
     init(header: [UInt8], caller: Caller) {
@@ -204,14 +205,14 @@ final class VerifiedToken {
     }
 }
 
-/// Tokens that were checked before, of one event loop: a hit costs one lookup. Bounded; a full table is emptied.
+/// The verified tokens of one event loop. A hit costs one lookup. A full table is emptied.
 struct VerifiedTokens {
-    /// Entries; one is some 500 bytes.
+    /// Most entries, of about 500 bytes each.
     static let countMax = 20_000
 
     private var tokens: [[UInt8]: VerifiedToken] = [:]
 
-    /// The token with this header, if it is known and has not ended.
+    /// The token of this header, if it is known and has not expired.
     func token(_ header: [UInt8], at wall: Milliseconds) -> VerifiedToken? {
         guard let token = tokens[header], token.caller.expiresAt > wall else { return nil }
         return token

@@ -2,20 +2,20 @@ import HTTP2
 import PresenceCore
 import PresenceWire
 
-/// A connection as ``Callers`` uses it: it keeps the token that it has sent last.
+/// A connection as ``Callers`` uses it: it keeps the last token that it received.
 protocol TokenConnection: AnyObject {
     var applicationState: AnyObject? { get set }
 }
 
 extension HTTPServerConnection: TokenConnection {}
 
-/// The callers of one event loop: tokens that were checked, and logins that were refused.
+/// The callers of one event loop: verified tokens, and refused logins.
 struct Callers {
     private var tokens = VerifiedTokens()
 
     init() {}
 
-    /// The caller of a token that was checked before, on this connection or on this loop.
+    /// The caller of a token that was verified before, on this connection or on this loop.
     mutating func caller(
         of header: UnsafeBufferPointer<UInt8>, on connection: some TokenConnection, at now: Now, _ voidTokens: VoidTokens
     ) -> Caller? {
@@ -42,7 +42,7 @@ struct Callers {
         return Array(header.dropFirst(prefix.count))
     }
 
-    /// A token was checked: keeps it if it is valid. Returns its caller.
+    /// Keeps a checked token if it is valid. Returns its caller.
     ///
     /// - Parameter header: the whole value of the `Authorization` field.
     mutating func checked(
@@ -60,7 +60,7 @@ struct Callers {
 
     // MARK: Refused logins
 
-    /// Why the next login with the token of a connection is refused without a look at its rates; nil if it is not.
+    /// The reason why the next login with the connection's token is refused without a check of its rate; nil if it is not.
     func loginRefusal(on connection: some TokenConnection, at now: Instant) -> LoginRates.Refusal? {
         guard let refusal = (connection.applicationState as? VerifiedToken)?.loginRefusal, refusal.until > now else { return nil }
         return refusal

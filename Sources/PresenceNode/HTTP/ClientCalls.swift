@@ -53,10 +53,10 @@ struct ClientCalls<Connection: AnyObject> {
     /// Keeps a call; returns the token that its answer carries.
     mutating func add(_ call: Call) -> UInt64 { waiting.add(call) }
 
-    /// The call that an answer belongs to; nil if it was answered before.
+    /// The call of an answer; nil if it was answered before.
     mutating func take(_ token: UInt64) -> Call? { waiting.take(token) }
 
-    /// Writes the body of an answer, or throws what is to be answered instead. Give the writer back by ``reuse(_:)``.
+    /// Writes the body of an answer, or throws the problem to answer instead. Give the writer back by ``reuse(_:)``.
     mutating func write(_ answer: CallAnswer, to call: Call, _ policy: Policy) throws(Problem) -> JSONWriter {
         var json = JSONWriter()
         swap(&json, &writer)

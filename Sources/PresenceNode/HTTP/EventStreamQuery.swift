@@ -6,10 +6,10 @@ struct EventStreamQuery: Equatable {
     var deviceID = ""
     var customStatus: String?
     var isPushReachable = false
-    /// Whose stream an app's back end opens.
+    /// The user whose stream an app's back end opens.
     var asUser: String?
 
-    /// Reads `a=b&c=d` with percent-encoding; unknown names are ignored, one that occurs twice is refused.
+    /// Reads `a=b&c=d` with percent-encoding. Unknown names are ignored. A name that occurs twice is refused.
     init(_ query: some Collection<UInt8>) throws(Problem) {
         var seen: Set<String> = []
         for part in query.split(separator: UInt8(ascii: "&")) {
@@ -22,7 +22,7 @@ struct EventStreamQuery: Equatable {
         }
     }
 
-    /// Throws for what the app's policy does not allow (T12, Z1, Z4).
+    /// Throws if the app's policy does not allow the query (T12, Z1, Z4).
     func check(by policy: Policy) throws(Problem) {
         let bytesCount = customStatus?.utf8.count ?? 0
         // An empty text leaves the status as it is (Z8), and needs no plan.

@@ -16,20 +16,20 @@ protocol EventStreamConnection: AnyObject {
 
 extension HTTPServerConnection: EventStreamConnection {}
 
-/// The event streams of one event loop, by the index of their session: where events go, and how long the client may be silent.
+/// The event streams of one event loop, by the index of their session: the destination of events, and the silence that is allowed.
 struct EventStreams<Connection: EventStreamConnection> {
     typealias SessionIndex = Gateway.SessionIndex
 
-    /// Where the events of a session go.
+    /// The destination of a session's events.
     struct Slot {
         let connection: Connection
         let stream: StreamID
     }
 
-    /// What a session needs beside its slot, and a push does not.
+    /// The state of a session that a push does not need.
     private struct Health {
         let limits: HTTPServerConnection.SilenceLimits
-        /// The login in progress. Nil once the owner has answered, or was so late that the login does not count any more.
+        /// The login in progress. Nil after the owner's answer, or if the answer was so late that the login does not count any more.
         var login: RequestAdmission.Work?
     }
 

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// The JSON object of a call, read field by field; every complaint names the field and the rule.
+/// The JSON object of a call, read field by field. Each error names the field and the rule.
 struct Fields {
     private let object: JSONValue
 
@@ -14,9 +14,9 @@ struct Fields {
         guard case .object = object else { throw .parameter("body: must be a JSON object") }
     }
 
-    /// A text, nil where it is absent or null.
+    /// A text; nil if it is absent or null.
     ///
-    /// - Parameter rule: what sets the limit, if the app's policy does; as below.
+    /// - Parameter rule: the rule of the app's policy that sets the limit, if one does; as below.
     func text(_ name: String, bytesMax: Int, by rule: PolicyRule? = nil) throws(Problem) -> String? {
         switch object[name] {
         case nil, .null: return nil
@@ -29,7 +29,7 @@ struct Fields {
         }
     }
 
-    /// A whole number in `range`, nil where it is absent or null. `60.0` and `6e1` are whole, too: who writes JSON may not choose.
+    /// A whole number in `range`; nil if it is absent or null. `60.0` and `6e1` are whole too, because a JSON encoder may write them.
     func integer(_ name: String, in range: ClosedRange<Int64>, by rule: PolicyRule? = nil) throws(Problem) -> Int64? {
         switch object[name]?.withWholeNumber {
         case nil, .null: return nil
@@ -40,7 +40,7 @@ struct Fields {
         }
     }
 
-    /// A truth value, nil where it is absent or null.
+    /// A truth value; nil if it is absent or null.
     func bool(_ name: String) throws(Problem) -> Bool? {
         switch object[name] {
         case nil, .null: return nil
@@ -49,10 +49,10 @@ struct Fields {
         }
     }
 
-    /// Whether a field is there, null or not.
+    /// Whether a field is present, null or not.
     func names(_ name: String) -> Bool { object[name] != nil }
 
-    /// Whether a field is there and not null.
+    /// Whether a field is present and not null.
     func has(_ name: String) -> Bool {
         switch object[name] {
         case nil, .null: false
@@ -60,7 +60,7 @@ struct Fields {
         }
     }
 
-    /// A list of users of the app of `subject`, each once, in order; those with a bad ID apart. Nil where it is absent or null.
+    /// A list of users of `subject`'s app, each once, in order, and separately those with an invalid ID. Nil if it is absent or null.
     func users(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError])? {
         let elements: [JSONValue]
         switch object[name] {
@@ -86,7 +86,7 @@ struct Fields {
         return (users, errors)
     }
 
-    /// Like ``users(_:besides:countMax:)`` for a field that must be there and name somebody.
+    /// Like ``users(_:besides:countMax:)``, for a field that must be present and name a user.
     func requiredUsers(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError]) {
         guard let found = try users(name, besides: subject, countMax: countMax) else {
             throw .parameter("\(name): is missing; it must be an array of 1 to \(countMax) user IDs")
@@ -99,7 +99,7 @@ struct Fields {
 }
 
 extension JSONError {
-    /// What is wrong, for the sender.
+    /// The error, for the sender.
     var explanation: String {
         switch self {
         case .unexpected(let offset): "not JSON: unexpected byte at offset \(offset)"

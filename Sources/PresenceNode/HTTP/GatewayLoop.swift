@@ -120,7 +120,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         gateway.onlySession(of: user) { streams.isOpen($0, on: connection) }
     }
 
-    /// The core has answered a call.
+    /// Answers a call with the core's answer.
     func answer(_ token: UInt64, _ answer: CallAnswer) {
         guard let call = calls.take(token) else { return }
         let policy = gateway.policy(of: call.caller)
@@ -171,7 +171,7 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         }
     }
 
-    /// A request whose token is being checked. Called on the loop only, which is why it may cross to another thread and back.
+    /// A request whose token is being checked. Only the loop uses it, so it may cross to another thread and back.
     private struct PendingAuthentication: @unchecked Sendable {
         let finish: (Result<Caller, AuthenticationError>) -> Void
     }

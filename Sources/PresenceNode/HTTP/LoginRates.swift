@@ -4,26 +4,29 @@ import NIOCore
 import PresenceCore
 import PresenceWire
 
-/// How often one user, and one address, may open event streams at this node: a login costs some fifty calls, because the owner, the replicas
-/// and everybody who watches the user are told.
+/// Limits the rate at which one user, and one address, may open event streams at this node.
 ///
-/// Each has so many at once, and as many again within ``window``, evenly (GCRA, ITU-T I.371): for each there is one time, up to which its
-/// logins are paid for. Refused logins cost nothing there, but count as resets of their connection. Shared by the node's loops.
+/// A login costs about fifty calls, because the owner, the replicas and all watchers receive it.
+///
+/// Each may open its limit at once, and as many again within ``window``, evenly (GCRA, ITU-T I.371). For each there is one time, up to
+/// which its logins are paid for. Refused logins do not count here, but they count as resets of their connection. The node's loops share
+/// one instance.
 final class LoginRates: Sendable {
     /// The time in which as many logins as are allowed become allowed again.
     static let window = Duration.seconds(10)
     private static let windowNanoseconds: Int64 = 10_000_000_000
-    /// Users or addresses that are counted at a time; with one more all are forgotten. One is counted for as long as it takes to pay for its logins:
-    /// a tenth of a second for one login of a hundred that are allowed.
+    /// Most users or addresses with a count. One more clears the table.
+    ///
+    /// An entry lasts until its logins are paid for: a tenth of a second for one login of a hundred that are allowed.
     static let countedMax = 200_000
 
     /// The limit that a login exceeds.
     enum Reason: String, CaseIterable { case loginsPerUser, loginsPerAddress }
 
-    /// Why a login is refused. A class, because each verified token has room for one.
+    /// The refusal of a login. It is a class, because each verified token has room for one.
     final class Refusal {
         let reason: Reason
-        /// When the next one is allowed, if there is none before.
+        /// The time of the next allowed login, if there is none before.
         let until: Instant
         let problem: Problem
         let response: HTTPResponse
@@ -67,7 +70,7 @@ final class LoginRates: Sendable {
             return nil
         }
 
-        /// A login that was counted does not take place.
+        /// Takes back a counted login that does not happen.
         mutating func payBack(_ key: Key) { paidUntil[key]? -= spacing }
 
         private mutating func sweep(at now: Int64) {
@@ -85,18 +88,18 @@ final class LoginRates: Sendable {
 
     private let state: NIOLockedValueBox<State>
 
-    /// - Parameters: logins within ``window``; 0 for no limit.
+    /// - Parameters: the logins allowed within ``window``; 0 for no limit.
     init(perUserMax: Int, perAddressMax: Int) {
         state = NIOLockedValueBox(State(users: Limit(perUserMax), addresses: Limit(perAddressMax)))
     }
 
-    /// Logins refused so far.
+    /// The number of refused logins by reason.
     var refusedCounts: [Reason: UInt64] { state.withLockedValue { $0.refused } }
 
-    /// Counts a login that is refused for a reason that was given before.
+    /// Counts a login that is refused for a reason given before.
     func count(_ reason: Reason) { state.withLockedValue { $0.refused[reason, default: 0] += 1 } }
 
-    /// Counts a login, or says why it is too much.
+    /// Counts a login, or returns the refusal if it exceeds a limit.
     func refusal(of user: UserID, from address: ConnectionLimits.Address, at now: Instant) -> Refusal? {
         let wait = state.withLockedValue { state -> (reason: Reason, loginsMax: Int, nanoseconds: Int64)? in
             if let wait = state.users.pay(user, at: now.nanoseconds) {

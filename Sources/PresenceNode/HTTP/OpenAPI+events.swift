@@ -68,7 +68,7 @@ extension OpenAPI {
         let summary: String
         let data: JSONValue
 
-        /// The event as it stands in the stream.
+        /// The event in the form in which it is in the stream.
         var envelope: JSONValue {
             Schema.object(
                 [

@@ -112,7 +112,7 @@ extension OpenAPI {
 
     // MARK: Probes
 
-    /// What orchestrators and Prometheus ask for.
+    /// The paths that orchestrators and Prometheus read.
     static let probes: [(path: String, description: JSONValue)] = [
         ("/healthz", probe("healthz", "Tells whether the process is alive.", [("200", "The process is alive.")])),
         (

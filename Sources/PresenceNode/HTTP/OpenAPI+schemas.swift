@@ -1,7 +1,7 @@
 import PresenceWire
 
 extension OpenAPI {
-    /// Pieces of schemas. A field that may be left out may be null as well: the node takes both for the same.
+    /// Parts of schemas. A field that may be absent may also be null: the node treats both alike.
     enum Schema {
         struct Field {
             let name: String
@@ -11,7 +11,7 @@ extension OpenAPI {
 
         static func required(_ name: String, _ schema: JSONValue) -> Field { Field(name: name, schema: schema, isRequired: true) }
 
-        /// A field of an answer that is there or not, but never null.
+        /// A field of an answer that may be absent, but is never null.
         static func sometimes(_ name: String, _ schema: JSONValue) -> Field { Field(name: name, schema: schema, isRequired: false) }
 
         /// A field of a request that may be absent or null.
@@ -46,7 +46,7 @@ extension OpenAPI {
 
         static func list(of schema: JSONValue) -> JSONValue { ["type": "array", "items": schema] }
 
-        /// Users of a call: those with a bad ID are in `errorUserList`, so any text will do.
+        /// The users of a call. Those with an invalid ID are in `errorUserList`, so the schema accepts any text.
         static func users(min: Int64 = 1, max: some BinaryInteger) -> JSONValue {
             ["type": "array", "minItems": .integer(min), "maxItems": .integer(Int64(max)), "items": ["type": "string"]]
         }
@@ -102,8 +102,8 @@ extension OpenAPI {
     ]
 
     /// - Parameters:
-    ///   - retryAfter: whether there always is such a header; nil when there never is.
-    ///   - effect: what the refused call has changed.
+    ///   - retryAfter: whether the header is always present; nil if it never is.
+    ///   - effect: the changes that the refused call has made.
     private static func refused(
         _ refused: Refused, _ description: String, retryAfter: Bool? = nil, effect: String = "The call changed nothing."
     ) -> JSONValue.Member {

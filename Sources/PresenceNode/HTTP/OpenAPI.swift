@@ -1,10 +1,10 @@
 import NIOCore
 import PresenceWire
 
-/// The project's own description of the API, served as `GET /openapi.json` (contract, preamble).
+/// The OpenAPI description of the API, served as `GET /openapi.json`.
 ///
-/// Numbers come from ``PresenceWire/Limits`` and ``PresenceWire/Policy``; an operation is one ``Operation`` of a list, and a test looks for
-/// those that are missing. `Tests/Fuzz/api` compares the rest with what a node answers.
+/// Numbers come from ``PresenceWire/Limits`` and ``PresenceWire/Policy``. Each operation is one ``Operation`` of a list, and a test finds
+/// missing ones. `Tests/Fuzz/api` compares the rest with the answers of a node.
 enum OpenAPI {
     /// A call `POST <prefix>/<name>` with a JSON object.
     struct Operation {
@@ -12,14 +12,14 @@ enum OpenAPI {
         let summary: String
         /// The schema of the body.
         let request: JSONValue
-        /// Whether a call without a body is refused, because the request has fields that must be there.
+        /// Whether a call without a body is refused, because the request has required fields.
         var isBodyRequired = false
         let answer: JSONValue
-        /// What else it is answered, besides what every operation is.
+        /// The answers besides those of every operation.
         var refusals: [Refused] = []
     }
 
-    /// An answer that is no success; the name of its component.
+    /// An answer that is not a success. The raw value names its component.
     enum Refused: String, CaseIterable {
         case badParameter, notLoggedIn, wrongRole, notAllowed, noSuchUser, noSuchNode, bodyTooSlow, nodeIsAlive, bodyTooLong, tooOften,
             headerTooLarge,
@@ -40,11 +40,11 @@ enum OpenAPI {
             }
         }
 
-        /// What any call may be answered.
+        /// The answers of every operation.
         static let byEveryCall: [Refused] = [.badParameter, .notLoggedIn, .bodyTooSlow, .bodyTooLong, .headerTooLarge, .unavailable]
     }
 
-    /// The whole.
+    /// The whole document.
     static let document: JSONValue = [
         "openapi": "3.1.0", "info": info, "servers": [["url": "/", "description": "The client port of this node."]],
         "tags": [
@@ -64,7 +64,7 @@ enum OpenAPI {
         ],
     ]
 
-    /// ``document`` as it is sent; all answers share its bytes.
+    /// The bytes of ``document``. All answers share them.
     static let buffer = {
         var json = JSONWriter(reserving: 32 << 10)
         json.value(document)

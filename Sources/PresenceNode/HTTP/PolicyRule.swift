@@ -1,32 +1,32 @@
-/// By what of an app's policy a call, or one user of a call, was refused: the label of `rollcall_policy_rejections_total`.
+/// The rule of an app's policy that refused a call, or one user of a call: the label of `rollcall_policy_rejections_total` (<doc:Metrics>).
 enum PolicyRule: String, CaseIterable, Sendable {
     /// The plan does not cover the call (7013).
     case plan
     /// The feature is switched off (72001).
     case off = "switch"
-    /// More users in one call than it may name.
+    /// The call names more users than it may.
     case batch
     /// The validity of a subscription or of a custom status is missing or out of its range.
     case ttl
     /// The custom status is too long.
     case customStatus
-    /// Asking for oneself (`query.selfAllowed`).
+    /// A query of the own status (`query.selfAllowed`).
     case ownStatus = "self"
-    /// Asking for the whole list (`subscription.list`).
+    /// A query of the whole list (`subscription.list`).
     case list
-    /// A subscription beyond what one may follow, where nobody is evicted.
+    /// A subscription beyond the caller's quota, if none is evicted.
     case quota
-    /// A subscription to a user who has as many followers as a user may have (`subscription.maxPerTarget`).
+    /// A subscription to a user who has reached the follower limit (`subscription.maxPerTarget`).
     case followers = "maxPerTarget"
-    /// A subscription of type 3 to somebody who is no friend (31704).
+    /// A subscription of type 3 to a user who is not a friend (31704).
     case friends
-    /// No such user (70107).
+    /// An unknown user (70107).
     case registered
-    /// Called too often (7008).
+    /// A call beyond the rate limit (7008).
     case rate
 }
 
-/// How often each rule has refused something: a call, or one user of a call that did something else.
+/// The refusals by each rule: of a whole call, or of one user of a call that succeeded otherwise.
 struct PolicyRejections: Sendable {
     private var counts = [UInt64](repeating: 0, count: PolicyRule.allCases.count)
 

@@ -2,7 +2,7 @@ import HTTP2
 import NIOCore
 import PresenceWire
 
-/// Why a call was rejected: `application/problem+json` (RFC 9457) with a stable code (<doc:HTTPAPI#Errors>).
+/// The reason why a call was rejected: `application/problem+json` (RFC 9457) with a stable code (<doc:HTTPAPI#Errors>).
 ///
 /// A rejected call changes nothing.
 public struct Problem: Error, Equatable, Sendable {
@@ -10,15 +10,15 @@ public struct Problem: Error, Equatable, Sendable {
     public var status: Int
     /// The stable code.
     public var code: Int
-    /// What was wrong, where, and what would be right.
+    /// The error, the place of it, and the correct form.
     public var detail: String
     /// Seconds after which a retry makes sense.
     public var retryAfter: Int?
-    /// The change was passed on and may take effect all the same.
+    /// Whether the change was forwarded and may still take effect.
     var mayTakeEffect = false
-    /// The users because of whom the whole call failed (T37).
+    /// The users for which the whole call failed (T37).
     var errors: [UserError] = []
-    /// What of the app's policy was broken, if that is why.
+    /// The broken rule of the app's policy, if that is the reason.
     var rule: PolicyRule?
 
     /// - Parameters: see the properties.
@@ -41,7 +41,7 @@ public struct Problem: Error, Equatable, Sendable {
         return problem
     }
 
-    /// A request that HTTP refused: bytes that are not HTTP, a header or a body that is too long, or one that does not come.
+    /// A request that HTTP refused: bytes that are not HTTP, or a header or a body that is too long or does not arrive.
     init(refused status: Int, _ reason: StaticString?, by limits: HTTPLimits) {
         let detail =
             switch status {
@@ -59,7 +59,7 @@ public struct Problem: Error, Equatable, Sendable {
         Problem(status: 400, code: 7003, detail: "\(field): a user ID is 1 to 64 bytes of UTF-8 without control characters")
     }
 
-    /// 7008: called too often.
+    /// 7008: the caller has reached the rate limit.
     static func tooOften(_ operation: String, retryAfter: Int) -> Problem {
         var problem = Problem(
             status: 429, code: 7008, detail: "\(operation): called too often; retry after \(retryAfter) s", retryAfter: retryAfter)
@@ -67,7 +67,7 @@ public struct Problem: Error, Equatable, Sendable {
         return problem
     }
 
-    /// 7013, 72001: what the app does not have.
+    /// 7013, 72001: the app does not have the feature.
     static func notAllowed(_ code: Int, _ detail: String, by rule: PolicyRule) -> Problem {
         var problem = Problem(status: 403, code: code, detail: detail)
         problem.rule = rule
@@ -83,15 +83,15 @@ public struct Problem: Error, Equatable, Sendable {
     /// 403: the token is valid, and its role does not allow the call. A new token of the same user would not help.
     static func wrongRole(_ detail: String) -> Problem { Problem(status: 403, code: 403, detail: detail) }
 
-    /// 7013: a status is set, where the plan covers the whole feature (R1, Z1).
+    /// 7013: a status is set, but the plan excludes the whole feature (R1, Z1).
     static var ownStatusNotInPlan: Problem {
         .notAllowed(7013, "the app's plan does not cover setting a status: plan is \"basic\" and plan.covers is \"all\"", by: .plan)
     }
 
-    /// 6014: no or bad token.
+    /// 6014: no token, or an invalid one.
     static func notLoggedIn(_ detail: String) -> Problem { Problem(status: 401, code: 6014, detail: detail) }
 
-    /// What an owner refused.
+    /// The problem of an owner's refusal.
     init(_ refusal: Refusal) {
         let status =
             switch refusal.code {
@@ -150,7 +150,7 @@ public struct Problem: Error, Equatable, Sendable {
     }
 }
 
-/// The answers to requests that are refused for overload, each body encoded once: refusing must be far cheaper than working.
+/// The answers to requests that are refused for overload. Each body is encoded once, because a refusal must be far cheaper than the work.
 struct RefusalBodies {
     private var bodies: [ByteBuffer?] = []
 
@@ -169,12 +169,12 @@ struct RefusalBodies {
     }
 }
 
-/// One user of a call that names several, and why it failed.
+/// One failed user of a call with several users, and the reason.
 struct UserError: Equatable, Sendable {
     let userID: String
     let code: Int
     let reason: String
-    /// What of the app's policy was broken, if that is why.
+    /// The broken rule of the app's policy, if that is the reason.
     var rule: PolicyRule?
 }
 

@@ -9,7 +9,7 @@ struct PushTurns {
 
     /// The output of the gateway that is being carried out.
     private(set) var output = Gateway.Output()
-    /// From a change to the push of it.
+    /// The time from a change to its push.
     private(set) var seconds = LatencyHistogram()
     private var phase = Phase.idle
 

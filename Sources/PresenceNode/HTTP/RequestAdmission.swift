@@ -10,7 +10,7 @@ struct RequestAdmission {
         let kind: Admission.Kind
     }
 
-    /// What becomes of a request.
+    /// The outcome for a request.
     enum OnRequest {
         case admitted(Work)
         /// Answer the request with 50002. Leave the connection unread for `pause`, unless that is zero.
@@ -19,7 +19,7 @@ struct RequestAdmission {
 
     private var admission: Admission
     private var refusals = RefusalBodies()
-    /// From the request to the answer of the owner.
+    /// The time from a request to the answer of the owner.
     private(set) var loginSeconds = LatencyHistogram()
     private(set) var operationSeconds = LatencyHistogram()
 

@@ -3,7 +3,7 @@ import PresenceWire
 
 /// Calls that were sent to the core and wait for their answers, by index: a call costs no hash and no allocation.
 struct WaitingCalls<Connection: AnyObject> {
-    /// Where an answer goes, and what is needed to write it.
+    /// The destination of an answer, and what its body depends on.
     struct Call {
         let connection: Connection
         let stream: StreamID
@@ -14,7 +14,7 @@ struct WaitingCalls<Connection: AnyObject> {
     }
 
     private var calls: [Call?] = []
-    /// How often each index was used: a token belongs to one call only.
+    /// The number of uses of each index. A token belongs to only one call.
     private var uses: [UInt32] = []
     private var free: [Int] = []
 
@@ -36,7 +36,7 @@ struct WaitingCalls<Connection: AnyObject> {
         return UInt64(uses[index]) << 32 | UInt64(index)
     }
 
-    /// The call that a token belongs to; nil if it was taken before.
+    /// The call of a token; nil if it was taken before.
     mutating func take(_ token: UInt64) -> Call? {
         let index = Int(token & 0xFFFF_FFFF)
         guard index < calls.count, uses[index] == UInt32(token >> 32), let call = calls[index] else { return nil }

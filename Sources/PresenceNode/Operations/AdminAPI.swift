@@ -192,7 +192,7 @@ final class AdminAPI {
         }
     }
 
-    /// Returns the app of the call, which must be that of the token: nothing crosses from one app to another.
+    /// Returns the app of the call, which must be that of the token: no call reaches another app.
     private func app(of fields: Fields, _ caller: Caller) throws(Problem) -> String {
         let own = caller.user.appName
         guard let app = try fields.text("app", bytesMax: Limits.nameBytesMax), app != own else { return own }
