@@ -1,47 +1,48 @@
 /// The answer to `getUserStatus`.
 public struct UserStatusAnswer: Sendable, Equatable {
-    /// What is known, in the order asked for.
+    /// The statuses, in the order of the request.
     public var userStatusList: [UserStatus] = []
-    /// Users that failed, and why.
+    /// The users that failed, and the reasons.
     public var errorUserList: [UserError] = []
-    /// Up to when the answering node knows this to be right, in milliseconds since 1970; the earliest of several calls. 0 if none was made.
+    /// The time up to which the answering node knows the statuses to be right, in milliseconds since 1970; the earliest of several calls. 0
+    /// without a call.
     public var asOf: Int64 = 0
 }
 
 /// The answer to `subscribeUserStatus`.
 public struct SubscribeAnswer: Sendable, Equatable {
-    /// Users that failed, and why.
+    /// The users that failed, and the reasons.
     public var errorUserList: [UserError] = []
-    /// Users that are no longer followed, because the quota was reached: the earliest subscribed.
+    /// The users that the node unsubscribed from because the quota was reached: those subscribed earliest.
     public var evicted: [String] = []
-    /// With `sync`: the users' statuses as they are now.
+    /// With `sync`: the current statuses of the users.
     public var userStatusList: [UserStatus]?
 }
 
-/// One subscription of one's own.
+/// One subscription of the own user.
 public struct Subscription: Sendable, Equatable, Codable {
-    /// Who is followed.
+    /// The user that is followed.
     public var userID: String
-    /// What is followed.
+    /// The type of the subscription: ``SubscribeType``.
     public var subscribeType: Int
-    /// Since when, in milliseconds since 1970.
+    /// The time of the subscription, in milliseconds since 1970.
     public var subscribedAt: Int64
-    /// When it ends by itself, in milliseconds since 1970; nil for never. Nobody is told then.
+    /// The time at which the subscription ends by itself, in milliseconds since 1970; nil for never. The node sends no notice then.
     public var expiresAt: Int64?
-    /// The user's status as it is now; nil where the user's owner did not answer (``SubscriptionPage/errorUserList``).
+    /// The user's current status; nil if the user's owner did not answer (``SubscriptionPage/errorUserList``).
     public var userStatus: UserStatus?
 }
 
 /// The answer to `getSubscribedUserStatus`.
 public struct SubscriptionPage: Sendable, Equatable, Codable {
-    /// Subscriptions of this page, or all.
+    /// The subscriptions of this page, or all.
     public var subscriptions: [Subscription] = []
-    /// Users whose status is not known now, and why. Their subscriptions are in ``subscriptions``, too.
+    /// The users whose status is unknown now, and the reasons. Their subscriptions are in ``subscriptions``, too.
     public var errorUserList: [UserError] = []
-    /// How many there are.
+    /// The number of all subscriptions.
     public var total = 0
 
-    /// An empty page.
+    /// Makes an empty page.
     public init() {}
 
     /// Reads the JSON of a node.
@@ -76,7 +77,7 @@ enum Wire {
     }
     struct Errors: Decodable { let errorUserList: [UserError]? }
     struct Published: Decodable {
-        /// The contract does not say whether it is a text.
+        /// The API does not say whether the ID is a text.
         enum EventID: Decodable {
             case text(String), number(Int64)
 
@@ -111,7 +112,7 @@ enum Wire {
         var all: Bool?
         var offset: Int?
         var limit: Int?
-        /// The session that asks.
+        /// The calling session.
         var sessionID: String?
     }
     struct Publish: Encodable {
@@ -120,7 +121,7 @@ enum Wire {
         var expiry: Int64?
         var sendToOnlineUsersOnly: Bool?
         var syncEnabled: Bool?
-        /// The session that publishes.
+        /// The publishing session.
         var sessionID: String?
     }
     struct Logout: Encodable { var sessionID: String? }

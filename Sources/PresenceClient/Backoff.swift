@@ -1,4 +1,4 @@
-/// How long to wait before the next attempt: full jitter, so that clients that lost the same node do not come back together.
+/// The wait before the next attempt: full jitter, so that clients that lost the same node do not come back together.
 public struct Backoff: Sendable, Equatable {
     /// The ceiling of the first wait. Default 500 ms.
     public var initial: Duration
@@ -11,7 +11,7 @@ public struct Backoff: Sendable, Equatable {
         self.max = max
     }
 
-    /// What the wait before attempt number `attempt` (0 for the first) is at most.
+    /// The longest wait before attempt number `attempt` (0 for the first).
     func ceiling(attempt: Int) -> Duration {
         var ceiling = initial
         var doublings = attempt
@@ -22,20 +22,20 @@ public struct Backoff: Sendable, Equatable {
         return Swift.min(ceiling, max)
     }
 
-    /// 0 ... ``ceiling(attempt:)``, evenly.
+    /// A uniformly random wait of 0 ... ``ceiling(attempt:)``.
     func delay(attempt: Int, using random: inout some RandomNumberGenerator) -> Duration {
         .nanoseconds(Int64.random(in: 0...Swift.max(ceiling(attempt: attempt).wholeNanoseconds, 0), using: &random))
     }
 }
 
 extension Duration {
-    /// Whole nanoseconds; a span beyond 292 years is the longest there is.
+    /// The duration in whole nanoseconds. A span beyond 292 years becomes the longest one.
     var wholeNanoseconds: Int64 {
         let (seconds, overflow) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
         let (total, beyond) = seconds.addingReportingOverflow(components.attoseconds / 1_000_000_000)
         return overflow || beyond ? .max : total
     }
 
-    /// Whole seconds, rounded up: a validity never ends earlier than was asked for.
+    /// The duration in whole seconds, rounded up, so that a validity never ends early.
     var wholeSeconds: Int64 { components.attoseconds > 0 && components.seconds < .max ? components.seconds + 1 : components.seconds }
 }

@@ -1,6 +1,6 @@
-/// Most users of one call; longer lists are cut into several calls, whose results are merged.
+/// The most users of one call. The client cuts longer lists into several calls, and merges the results.
 ///
-/// The node's policy decides: a call that goes beyond it is refused with 6017.
+/// The node's policy decides. A call beyond it is refused with 6017.
 public struct CallLimits: Sendable, Equatable {
     /// Users of one `getUserStatus`, or of one `getSubscribedUserStatus` that names users.
     public var queryUsersMax: Int
@@ -21,19 +21,18 @@ public struct CallLimits: Sendable, Equatable {
 
     /// Rollcall's own preset.
     public static let rollcall = CallLimits(queryUsersMax: 500, subscribeUsersMax: 200, unsubscribeUsersMax: 200)
-    /// As Tencent's document says.
+    /// The limits of Tencent's document.
     public static let tencent = CallLimits(queryUsersMax: 500, subscribeUsersMax: 100, unsubscribeUsersMax: 100)
-    /// As RongCloud's document says; 200 where it is silent.
+    /// The limits of RongCloud's document; 200 where it is silent.
     public static let rongcloud = CallLimits(queryUsersMax: 200, subscribeUsersMax: 200, unsubscribeUsersMax: 200)
-    /// As CommsEase's document says.
+    /// The limits of CommsEase's document.
     public static let commsease = CallLimits(queryUsersMax: 100, subscribeUsersMax: 100, unsubscribeUsersMax: 100)
-    /// As ZEGOCLOUD's document says.
+    /// The limits of ZEGOCLOUD's document.
     public static let zim = CallLimits(queryUsersMax: 200, subscribeUsersMax: 100, unsubscribeUsersMax: 100)
 }
 
 extension Array where Element == String {
-    /// Each element once, in order, cut into runs of at most `countMax`. An empty list is one empty run, so that the node says what it
-    /// thinks of it.
+    /// The elements in order, each once, in runs of at most `countMax`. An empty list is one empty run, so that the node can reject it.
     func batches(of countMax: Int) -> [[String]] {
         var seen: Set<UserKey> = []
         let unique = filter { seen.insert(UserKey($0)).inserted }

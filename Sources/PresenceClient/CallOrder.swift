@@ -2,16 +2,16 @@
 enum Fact: Hashable, Sendable {
     case customStatus, event
     case visibilityMode, visibilityUsers, invisibility
-    /// Whether the user follows somebody.
+    /// Whether the user follows another user.
     case following(UserKey)
-    /// The whole list of those whom the user follows.
+    /// The whole subscription list of the user.
     case followingAnybody
 }
 
 /// The facts that a call sets.
 struct Claim: Equatable, Sendable {
     var facts: Set<Fact>
-    /// The call subscribes; it does not unsubscribe.
+    /// Whether the call subscribes. Otherwise it unsubscribes.
     var startsFollowing = false
 
     /// Whether an older call that sets `fact` undoes this one when the node gets it later.
@@ -32,19 +32,19 @@ struct CallOrder {
     private struct Entry {
         let number: UInt64
         var claim: Claim
-        /// The call names nothing, for example an empty list: no other call concerns it.
+        /// Whether the call names no fact, for example with an empty list. Then no other call concerns it.
         let isFree: Bool
-        /// The call waits to be retried.
+        /// Whether the call waits for a retry.
         var isPaused = false
 
         var isLive: Bool { isFree || !claim.facts.isEmpty }
     }
 
-    /// Calls that have not ended, the oldest first.
+    /// The calls that have not ended, the oldest first.
     private var entries: [Entry] = []
     private var callsCount: UInt64 = 0
 
-    /// Calls that have not ended.
+    /// The number of calls that have not ended.
     var count: Int { entries.count }
 
     /// Adds the newest call.
@@ -69,7 +69,7 @@ struct CallOrder {
         }
     }
 
-    /// The call waits to be retried from now on.
+    /// Records that the call waits for a retry.
     ///
     /// Returns whether a fact is left that no newer call sets.
     mutating func pause(_ number: UInt64) -> Bool {
@@ -80,7 +80,7 @@ struct CallOrder {
         return entries[place].isLive
     }
 
-    /// The call is sent again.
+    /// Records that the call is sent again.
     mutating func resume(_ number: UInt64) {
         if let place = place(of: number) { entries[place].isPaused = false }
     }
@@ -91,12 +91,12 @@ struct CallOrder {
     /// Whether no newer call has set `fact`, and the call has not released it.
     func holds(_ fact: Fact, _ number: UInt64) -> Bool { place(of: number).map { entries[$0].claim.facts.contains(fact) } ?? false }
 
-    /// The call has set these facts and does not set them again.
+    /// Records that the call has set these facts and does not set them again.
     mutating func release(_ facts: some Sequence<Fact>, _ number: UInt64) {
         if let place = place(of: number) { entries[place].claim.facts.subtract(facts) }
     }
 
-    /// The call has ended.
+    /// Removes a call that has ended.
     mutating func end(_ number: UInt64) { entries.removeAll { $0.number == number } }
 
     private func place(of number: UInt64) -> Int? { entries.firstIndex { $0.number == number } }

@@ -1,21 +1,21 @@
-/// Says which failed calls are retried, and when.
+/// Decides which failed calls are retried, and when.
 ///
-/// - 50001 is documented as safe to retry. The client waits for a full jitter and asks another address.
-/// - 50002 and 7008 mean that the call changed nothing. The client waits for `retryAfter` and a jitter. The caller gets the error when
-///   `retryAfter` is longer than ``retryAfterMax``.
-/// - After a broken connection nobody knows whether the node has carried out the call. The client repeats every call but `publishEvent`,
-///   because carrying out the others twice has the effect of once.
+/// - 50001 is safe to retry. The client waits for a full jitter and asks another address.
+/// - 50002 and 7008 mean that the call changed nothing. The client waits for `retryAfter` and a jitter. If `retryAfter` is longer than
+///   ``retryAfterMax``, the caller gets the error.
+/// - After a broken connection nobody knows whether the node has carried out the call. The client repeats every call except `publishEvent`,
+///   because the others have the same effect if carried out twice.
 /// - Every other error is an answer.
 ///
 /// A newer call of the same fact ends the retries of an older one: ``CallOrder``.
 struct CallRetry: Equatable {
-    /// Attempts in all.
+    /// The number of attempts, the first included.
     var attemptsMax = 4
-    /// The longest `retryAfter` that is waited out.
+    /// The longest `retryAfter` that the client waits for.
     var retryAfterMax = Duration.seconds(10)
     var backoff = Backoff(initial: .milliseconds(200), max: .seconds(5))
 
-    /// How long to wait before the next attempt; nil if there is to be none.
+    /// The wait before the next attempt; nil if there is none.
     func delay(
         after error: PresenceError, attempt: Int, isRepeatable: Bool, using random: inout some RandomNumberGenerator
     ) -> Duration? {

@@ -1,39 +1,44 @@
-/// Whom a client asks, as whom, and how patiently.
+/// The settings of a client: the nodes, the user's token, and the timeouts.
 public struct ClientConfiguration: Sendable {
-    /// Gives the app's token for the user. Called before the first request, and again when a node does not take the token any more.
+    /// Returns the app's token for the user. The client calls it before the first request, and again when a node rejects the token.
     public typealias TokenProvider = @Sendable () async throws -> String
 
-    /// Base URLs of nodes of one cluster, or of what stands before them: `https://presence.example.com`. HTTP/2 under TLS, HTTP/1.1 in clear.
+    /// The base URLs of nodes of one cluster, or of a proxy in front of them: `https://presence.example.com`. HTTP/2 with TLS, HTTP/1.1
+    /// without.
     public var addresses: [String]
-    /// Where tokens come from.
+    /// The source of tokens.
     public var token: TokenProvider
-    /// What other users see among ``UserStatus/onlinePlatforms``: 1 to 32 letters, digits, `-`, `_` or `.`.
+    /// The platform that other users see in ``UserStatus/onlinePlatforms``: 1 to 32 letters, digits, `-`, `_` or `.`.
     public var platform = "swift"
-    /// The device, for those who explain; at most 128 bytes.
+    /// The device's ID, which operators see in explanations; at most 128 bytes.
     public var deviceID = ""
-    /// Vendor push reaches the device: where the app's policy wants it (`state.pushReachableStaysOnline`), its user stays ONLINE without a
-    /// session. Name the ``deviceID``, too: a login of another device of the platform does not replace this one then.
+    /// Whether vendor push reaches the device. If the app's policy says so (`state.pushReachableStaysOnline`), its user stays ONLINE
+    /// without a session.
+    ///
+    /// Set the ``deviceID``, too. Then a login of another device of the platform does not replace this one.
     public var isPushReachable = false
-    /// Set at the first login; nil leaves it as it is.
+    /// The custom status that the first login sets; nil leaves it unchanged.
     public var customStatus: String?
-    /// Most users of one call. Default: ``CallLimits/rollcall``.
+    /// The most users of one call. Default: ``CallLimits/rollcall``.
     public var limits = CallLimits.rollcall
-    /// How long one attempt of a call may take. Default 10 s. A call makes four at most, at one address after the other, whether there is a
-    /// session or not; so an app that reaches nobody is told so after 45 s at most, at once where connections are refused.
+    /// The timeout of one attempt of a call. Default 10 s.
+    ///
+    /// A call makes at most four attempts, at one address after the other, with or without a session. If no node is reachable it fails
+    /// after at most 45 s, and at once if connections are refused.
     public var callTimeout = Duration.seconds(10)
-    /// How long opening a stream may take until the node's first word. Default 10 s.
+    /// The timeout of opening a stream, until the node's first event. Default 10 s.
     public var connectTimeout = Duration.seconds(10)
-    /// The waits between attempts to open a session. Default: 0.5 s ceiling, doubled to 30 s.
+    /// The waits between attempts to open a session. Default: a ceiling of 0.5 s, doubled up to 30 s.
     public var backoff = Backoff()
-    /// After how many attempts `login` fails. A session that was lost is sought until `logout` or `close`. Default 5.
+    /// The number of attempts after which `login` fails. Default 5. The client tries to reopen a lost session until `logout` or `close`.
     public var loginAttemptsMax = 5
-    /// Most users whose status is kept, and that wait for a slow reader. Default 10,000.
+    /// The most users whose status the client keeps, and that wait for a slow reader. Default 10,000.
     public var usersMax = 10_000
-    /// Measures the waits.
+    /// The clock that measures the waits.
     public var clock: any Clock<Duration> = ContinuousClock()
-    /// Draws the jitter, and the address to begin with.
+    /// The source of the jitter and of the first address.
     public var random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
-    /// Certificates to trust instead of the system's, in PEM; for a cluster with an authority of its own.
+    /// Certificates to trust instead of the system's, in PEM, for a cluster with its own authority.
     public var trustedCertificatesPEM: String?
 
     /// - Parameters: see the properties.

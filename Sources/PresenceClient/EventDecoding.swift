@@ -4,7 +4,7 @@
     import Foundation
 #endif
 
-/// What a node says on the event stream.
+/// An event of the event stream (<doc:HTTPAPI#Events>).
 enum ServerEvent: Equatable {
     case connected(Session)
     case userStatusChanged([UserStatus])
@@ -15,7 +15,7 @@ enum ServerEvent: Equatable {
     case loggedOut
     case reconnectHint(after: Duration)
 
-    /// Reads an event; nil for one of a kind that this client does not know. Throws for one that is not what its name says.
+    /// Reads an event; nil for an unknown kind. Throws if the content does not match the name.
     init?(_ event: EventStreamParser.Event) throws {
         switch event.name {
         case "onConnected": self = .connected(try JSON.decode(Session.self, from: event.data))
@@ -32,7 +32,7 @@ enum ServerEvent: Equatable {
         case "onSubscriptionExpired": self = .subscriptionExpired(try JSON.decode(Expired.self, from: event.data).userIDs)
         case "onKickedOffline":
             let reason = try JSON.decode(Kicked.self, from: event.data).reason
-            // Nodes of an earlier version say so where `onLogout` is meant.
+            // Nodes of an earlier version send this in place of `onLogout`.
             self = reason == "logout" ? .loggedOut : .kickedOffline(reason: reason)
         case "onLogout": self = .loggedOut
         case "onReconnectHint":
@@ -59,7 +59,7 @@ enum ServerEvent: Equatable {
         let expiresAt: Int64?
     }
 
-    /// The changed subscriptions, without the types that this client does not know; from the names alone where a node gives nothing else.
+    /// The changed subscriptions without unknown types; from the names alone if the node sends nothing else.
     private static func entries(_ followed: [Followed]?, or targets: [Target]?) -> [SubscriptionChange.Entry] {
         guard let followed else { return (targets ?? []).map { SubscriptionChange.Entry(userID: $0.userID) } }
         return followed.compactMap { entry in
@@ -69,7 +69,7 @@ enum ServerEvent: Equatable {
         }
     }
 
-    /// A user: the ID alone, or an object that names it, since the contract leaves the elements open.
+    /// A user: the ID alone, or an object that contains it, because the API leaves the elements open.
     private struct Target: Decodable {
         let userID: String
 
@@ -83,7 +83,7 @@ enum ServerEvent: Equatable {
     }
 }
 
-/// JSON as bytes.
+/// JSON in bytes.
 enum JSON {
     static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value {
         try JSONDecoder().decode(type, from: Data(bytes))
@@ -102,11 +102,11 @@ struct Problem: Decodable {
 }
 
 extension PresenceError {
-    /// What a node answered instead of what was asked for.
+    /// The problem in a node's answer.
     init(status: Int, retryAfter: Int?, body: [UInt8]) {
         let problem: Problem
         do { problem = try JSON.decode(Problem.self, from: body) } catch {
-            // Not a node's word but that of something before it: 429 and 503 say the same everywhere.
+            // The answer is not from a node but from a proxy in front of it. 429 and 503 have the same meaning everywhere.
             let code: Code = status == 429 ? .calledTooOften : status == 503 ? .overloaded : .badAnswer
             let asked = retryAfter.map { Duration.seconds($0) }
             self.init(code: code, status: status, title: "HTTP \(status)", detail: "not a problem document", retryAfter: asked)

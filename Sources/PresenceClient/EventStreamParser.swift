@@ -1,11 +1,10 @@
-/// Reads server-sent events (HTML standard, "Interpreting an event stream"): bytes in, events out.
+/// Parses server-sent events (HTML standard, "Interpreting an event stream"): bytes in, events out.
 ///
-/// Bytes may be cut anywhere, also inside a character. A line and an event have bounds; a stream that goes beyond one is not to be
-/// read on.
+/// Bytes may be cut anywhere, also inside a character. A line and an event have bounds. Do not read on from a stream that exceeds one.
 struct EventStreamParser {
     /// One event.
     struct Event: Equatable {
-        /// `message` where the stream names none.
+        /// The name; `message` if the stream names none.
         var name: String
         /// The lines of `data`, joined by line feeds; UTF-8.
         var data: [UInt8]
@@ -13,7 +12,7 @@ struct EventStreamParser {
         var id: String?
     }
 
-    /// What a stream did that no node does.
+    /// A violation that no node commits.
     enum Failure: Error, Equatable {
         case lineTooLong(bytesMax: Int), eventTooLong(bytesMax: Int)
     }
@@ -27,7 +26,7 @@ struct EventStreamParser {
     private var id: String?
     private var endedWithCR = false
     private var isFirstLine = true
-    /// What the stream asks for as the time between two attempts, in milliseconds.
+    /// The interval between two attempts that the stream requests, in milliseconds.
     private(set) var retryMilliseconds: Int?
 
     /// - Parameters:
@@ -38,7 +37,7 @@ struct EventStreamParser {
         self.eventBytesMax = eventBytesMax
     }
 
-    /// Takes the next bytes and appends the events that are whole now.
+    /// Receives the next bytes, and appends the events that are now complete.
     mutating func receive(_ bytes: some Sequence<UInt8>, into events: inout [Event]) throws(Failure) {
         for byte in bytes {
             let followsCR = endedWithCR

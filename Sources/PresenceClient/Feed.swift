@@ -1,7 +1,9 @@
 import Synchronization
 
-/// What a client is told, as it comes: every feed has a bounded memory of its own, in which a newer status replaces an older one of the
-/// same user. It begins where it is asked for, and ends when the client is closed. Several loops over one feed share what comes.
+/// The events of a client as they arrive.
+///
+/// Every feed has its own bounded memory, in which a newer status replaces an older one of the same user. A feed starts when it is
+/// requested, and ends when the client is closed. Several loops over one feed share its events.
 public struct Feed<Element: Sendable>: AsyncSequence, Sendable {
     /// Waits for the next element.
     public struct AsyncIterator: AsyncIteratorProtocol {
@@ -22,11 +24,11 @@ public struct Feed<Element: Sendable>: AsyncSequence, Sendable {
     let reader: FeedReader
     let select: @Sendable (PresenceEvent) -> Element?
 
-    /// Waits for what comes.
+    /// Makes an iterator over the events to come.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(feed: self) }
 }
 
-/// A mailbox that can be waited at.
+/// A mailbox whose reader can wait.
 final class FeedReader: Sendable {
     private struct State {
         var mailbox: Mailbox
@@ -38,7 +40,7 @@ final class FeedReader: Sendable {
     private let wants: @Sendable (PresenceEvent) -> Bool
     private let state: Mutex<State>
 
-    /// - Parameter wants: what is kept for the reader at all.
+    /// - Parameter wants: selects the events to keep for the reader.
     init(usersMax: Int, wants: @escaping @Sendable (PresenceEvent) -> Bool) {
         self.wants = wants
         state = Mutex(State(mailbox: Mailbox(usersMax: usersMax)))
@@ -55,9 +57,9 @@ final class FeedReader: Sendable {
         }
     }
 
-    /// Ends it.
+    /// Ends the reader.
     ///
-    /// - Parameter isRead: what waits is read before.
+    /// - Parameter isRead: whether the waiting events are delivered before the end.
     func finish(isRead: Bool = true) {
         state.withLock { state in
             state.isFinished = true
@@ -92,7 +94,7 @@ final class FeedReader: Sendable {
     }
 }
 
-/// Hands each event to every reader.
+/// Distributes each event to every reader.
 final class Broadcaster: Sendable {
     private struct Entry {
         weak var reader: FeedReader?
@@ -120,12 +122,12 @@ final class Broadcaster: Sendable {
 
     init(usersMax: Int) { self.usersMax = usersMax }
 
-    /// A feed that lives as long as somebody holds it.
+    /// A feed that lives as long as a caller holds it.
     func feed<Element: Sendable>(_ select: @escaping @Sendable (PresenceEvent) -> Element?) -> Feed<Element> {
         Feed(reader: reader { select($0) != nil }, select: select)
     }
 
-    /// The first session since the login; nil when nobody is logged in.
+    /// The first session since the login; nil without a login.
     var login: Session? { state.withLock { $0.login } }
 
     func send(_ event: PresenceEvent) {
@@ -145,7 +147,8 @@ final class Broadcaster: Sendable {
         for reader in readers { reader.finish() }
     }
 
-    /// - Parameter name: whom the listener stands for; it must keep that object alive. An earlier one of the same name is called no more.
+    /// - Parameter name: the object that stands for the listener. The listener must keep it alive. It replaces an earlier listener of the
+    /// same name.
     func add(_ listener: any PresenceListener, for name: ObjectIdentifier) {
         let reader = reader { _ in true }
         let earlier = state.withLock { $0.listeners.updateValue(reader, forKey: name) }
@@ -155,7 +158,7 @@ final class Broadcaster: Sendable {
         }
     }
 
-    /// Hands an event to one listener alone.
+    /// Sends an event to only one listener.
     func send(_ event: PresenceEvent, to name: ObjectIdentifier) { state.withLock { $0.listeners[name] }?.add(event) }
 
     func remove(_ name: ObjectIdentifier) {

@@ -2,12 +2,12 @@ import AsyncHTTPClient
 import NIOSSL
 import Synchronization
 
-/// Requests over AsyncHTTPClient: HTTP/2 where TLS agrees on it, HTTP/1.1 otherwise.
+/// Requests over AsyncHTTPClient: HTTP/2 if TLS agrees on it, HTTP/1.1 otherwise.
 ///
-/// Each client has connections of its own: an event stream over HTTP/1.1 occupies one for as long as the session lives, which would starve
-/// others in a pool that is shared.
+/// Each client has its own connections. An event stream over HTTP/1.1 occupies a connection for as long as the session lives, which would
+/// starve others in a shared pool.
 final class HTTPTransport: Transport {
-    /// Connections that live as long as somebody uses them.
+    /// Connections that live as long as a request uses them.
     private final class Connections: Sendable {
         let client: HTTPClient
 
@@ -25,7 +25,7 @@ final class HTTPTransport: Transport {
     private let configuration: HTTPClient.Configuration
     private let connections: Mutex<Connections>
 
-    /// Throws when the certificates are none.
+    /// Throws if the certificates are invalid.
     init(_ settings: ClientConfiguration) throws {
         var tls = TLSConfiguration.makeClientConfiguration()
         if let pem = settings.trustedCertificatesPEM {
@@ -35,7 +35,7 @@ final class HTTPTransport: Transport {
         configuration.redirectConfiguration = .disallow
         configuration.timeout.connect = .nanoseconds(settings.connectTimeout.wholeNanoseconds)
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 16
-        // Who is refused asks the next address, at times of its own.
+        // The caller asks the next address after a refusal, at its own times.
         configuration.connectionPool.retryConnectionEstablishment = false
         self.configuration = configuration
         connections = Mutex(Connections(configuration))
@@ -64,7 +64,7 @@ final class HTTPTransport: Transport {
             status: Int(response.status.code), retryAfter: response.headers.first(name: "retry-after").flatMap { Int($0) },
             isMultiplexed: response.version.major >= 2, pool: connections,
             body: response.body.map { chunk in
-                // They are held until the body has been read.
+                // The connections are kept until the body has been read.
                 withExtendedLifetime(connections) { Array(chunk.readableBytesView) }
             })
     }

@@ -1,9 +1,11 @@
-/// What a reader is still to be told. State, not messages: a newer status replaces an older one of the same user, so a reader that
-/// sleeps costs no more than the users it follows.
+/// The events that a reader has not received yet.
+///
+/// They are state, not messages: a newer status replaces an older one of the same user. A sleeping reader costs no more than the users that
+/// it follows.
 struct Mailbox {
     private enum Item: Equatable {
         case event(PresenceEvent)
-        /// Where the changed statuses stand among the events.
+        /// The position of the changed statuses among the events.
         case statuses
     }
 
@@ -11,12 +13,12 @@ struct Mailbox {
     private let eventsMax: Int
     private var items: [Item] = []
     private var pending: [UserKey: UserStatus] = [:]
-    /// Users of ``pending``, in the order in which they changed first.
+    /// The users of ``pending``, in the order of their first changes.
     private var order: [UserKey] = []
 
     /// - Parameters:
-    ///   - usersMax: beyond it the user that has waited longest is left out; it can still be read by `status(of:)`.
-    ///   - eventsMax: other events that may wait; beyond it the oldest is left out.
+    ///   - usersMax: the most users. Beyond it the user that has waited longest is dropped; `status(of:)` still returns its status.
+    ///   - eventsMax: the most other events. Beyond it the oldest is dropped.
     init(usersMax: Int, eventsMax: Int = 64) {
         self.usersMax = usersMax
         self.eventsMax = eventsMax
@@ -25,7 +27,7 @@ struct Mailbox {
     /// Whether nothing waits.
     var isEmpty: Bool { items.isEmpty }
 
-    /// Adds an event, or lets it replace what it makes out of date.
+    /// Adds an event, which may replace an outdated one.
     mutating func add(_ event: PresenceEvent) {
         switch event {
         case .userStatusChanged(let statuses): for status in statuses { add(status) }
@@ -34,7 +36,7 @@ struct Mailbox {
         }
     }
 
-    /// Leaves out all that waits.
+    /// Drops all waiting events.
     mutating func removeAll() {
         items.removeAll()
         pending.removeAll()
@@ -59,7 +61,7 @@ struct Mailbox {
         if pending.updateValue(status, forKey: user) == nil { order.append(user) }
         if order.count > usersMax { pending[order.removeFirst()] = nil }
         guard let place = items.firstIndex(of: .statuses) else { return append(.statuses) }
-        // The status belongs to the newest session, so its reader is told of that session first.
+        // The status belongs to the newest session, so its reader receives the session first.
         guard items[place...].contains(where: { if case .event(.connected) = $0 { true } else { false } }) else { return }
         items.append(items.remove(at: place))
     }

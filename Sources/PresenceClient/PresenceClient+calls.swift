@@ -6,7 +6,7 @@
 ///   the order in which they were made. A call that failed is retried only while no newer call sets the same fact. Otherwise the older
 ///   call fails with ``PresenceError/Code/superseded``; in a list only the users that the newer call names fail.
 extension PresenceClient {
-    /// Sets the own custom status; nil or an empty one clears it. Whole seconds count.
+    /// Sets the own custom status; nil or an empty one clears it. An expiry counts in whole seconds.
     @discardableResult public func setSelfStatus(_ customStatus: String?, expiry: Duration? = nil) async throws(PresenceError) -> UserStatus
     {
         let body = Wire.SetStatus(customStatus: customStatus ?? "", expiry: expiry?.wholeSeconds)
@@ -17,7 +17,7 @@ extension PresenceClient {
         return status
     }
 
-    /// Asks for the status of users, oneself included.
+    /// Returns the status of users, which may include the own user.
     public func getUserStatus(_ userIDs: [String]) async throws(PresenceError) -> UserStatusAnswer {
         var answer = UserStatusAnswer()
         let failed = try await inBatches(userIDs, of: configuration.limits.queryUsersMax) { (batch) async throws(PresenceError) in
@@ -31,11 +31,11 @@ extension PresenceClient {
         return answer
     }
 
-    /// Follows users. What changes comes by ``onUserStatusChanged``.
+    /// Subscribes to users. Their changes arrive through ``onUserStatusChanged``.
     ///
     /// - Parameters:
-    ///   - expiry: how long; nil for always. Subscribing again replaces it. Nobody is told when it ends.
-    ///   - sync: answer with the users' statuses as they are now. Listeners are told them, too, each once.
+    ///   - expiry: the validity; nil for unlimited. A new subscription replaces it. The node sends no notice at the end.
+    ///   - sync: whether the answer includes the users' current statuses. Listeners receive them too, each once.
     @discardableResult public func subscribeUserStatus(
         _ userIDs: [String], expiry: Duration? = nil, sync: Bool = false, subscribeType: SubscribeType = .onlineStatus
     ) async throws(PresenceError) -> SubscribeAnswer {
@@ -53,13 +53,13 @@ extension PresenceClient {
             if let statuses = part.userStatusList { answer.userStatusList = (answer.userStatusList ?? []) + statuses }
         }
         answer.errorUserList += failed
-        // The stream leaves out what this answer tells; listeners are told all the same, by whichever comes first.
+        // The stream leaves out the content of this answer. Listeners receive it all the same, from whichever arrives first.
         let untold = view.tell(answer.userStatusList ?? [])
         if !untold.isEmpty { broadcaster.send(.userStatusChanged(untold)) }
         return answer
     }
 
-    /// Follows users no more; returns those that failed.
+    /// Unsubscribes from users. Returns those that failed.
     ///
     /// - Parameter subscribeType: only subscriptions of this type; nil for any.
     @discardableResult public func unsubscribeUserStatus(
@@ -77,7 +77,7 @@ extension PresenceClient {
         return errors + failed
     }
 
-    /// Follows nobody any more.
+    /// Unsubscribes from all users.
     public func unsubscribeAllUserStatus() async throws(PresenceError) {
         let body = Wire.Users(all: true, sessionID: session?.sessionID)
         _ = try await inTurn(Claim(facts: [.followingAnybody])) { (number) async throws(PresenceError) in
@@ -85,7 +85,7 @@ extension PresenceClient {
         }
     }
 
-    /// One's own subscriptions: those to `userIDs`, where others are silently absent; all, if the list is empty.
+    /// Returns the own subscriptions to `userIDs`, without the users that are not followed; all subscriptions if the list is empty.
     ///
     /// - Parameter subscribeType: only subscriptions of this type; nil for any.
     public func getSubscribedUserStatus(
@@ -107,11 +107,11 @@ extension PresenceClient {
         return all
     }
 
-    /// One page of one's own subscriptions.
+    /// Returns one page of the own subscriptions.
     ///
     /// - Parameters:
-    ///   - offset: 0 first, then the count of rows already returned.
-    ///   - limit: rows of the page.
+    ///   - offset: 0 first, then the number of rows already returned.
+    ///   - limit: the rows of the page.
     ///   - subscribeType: only subscriptions of this type; nil for any.
     public func getSubscribedUserStatus(
         offset: Int, limit: Int, subscribeType: SubscribeType? = nil
@@ -137,13 +137,13 @@ extension PresenceClient {
 
     /// Publishes a numeric status.
     ///
-    /// Not made again by itself when the connection breaks before the answer: it could be published twice.
+    /// The client does not repeat the call if the connection breaks before the answer, because the event could be published twice.
     ///
     /// - Parameters:
     ///   - value: 10000 and above.
     ///   - expiry: 60 s to 7 days; the node's default is 7 days.
-    ///   - sendToOnlineUsersOnly: false to tell those, too, who come online later.
-    ///   - syncEnabled: tell the user's own other devices, too.
+    ///   - sendToOnlineUsersOnly: false to include users who come online later.
+    ///   - syncEnabled: whether the user's own other devices receive it, too.
     @discardableResult public func publishEvent(
         _ value: Int64, ext: String? = nil, expiry: Duration? = nil, sendToOnlineUsersOnly: Bool? = nil, syncEnabled: Bool? = nil
     ) async throws(PresenceError) -> PublishAnswer {
@@ -177,11 +177,11 @@ extension PresenceClient {
         try await call(operation, as: Answer.self) { body }
     }
 
-    /// Makes a call, and retries it as ``CallRetry`` says, at the session's address first. A token that is not taken is renewed once.
+    /// Makes a call, first at the session's address, and retries it as ``CallRetry`` says. A rejected token is renewed once.
     ///
     /// - Parameters:
     ///   - number: the call's number in ``order``; nil for a call that sets no fact.
-    ///   - body: gives the body of each attempt: a retry leaves out what newer calls have set.
+    ///   - body: makes the body of each attempt. A retry leaves out what newer calls have set.
     func call<Answer: Decodable, Body: Encodable>(
         _ operation: String, as: Answer.Type, isRepeatable: Bool = true, number: UInt64? = nil,
         _ body: () throws(PresenceError) -> Body
@@ -219,9 +219,9 @@ extension PresenceClient {
         }
     }
 
-    /// One attempt: the body of a 200, or what was wrong.
+    /// Makes one attempt. Returns the body of a 200, or throws the error.
     ///
-    /// - Parameter pool: the connections to take; nil for the present ones, which are given up when they say nothing.
+    /// - Parameter pool: the connections to use; nil for the current ones, which are replaced if they are silent.
     func sendOnce(
         _ operation: String, _ body: [UInt8], address: Int, token: String, over pool: (any Transport.Pool)? = nil
     ) async throws(PresenceError) -> [UInt8] {
@@ -248,7 +248,7 @@ extension PresenceClient {
         return answered.body
     }
 
-    /// What a node answered instead of a stream.
+    /// The error in a node's answer to a request for a stream.
     func refusal(_ response: TransportResponse) async throws -> PresenceError {
         let body = try await within(configuration.callTimeout, on: configuration.clock) { try await response.wholeBody(bytesMax: 64 << 10) }
         return PresenceError(status: response.status, retryAfter: response.retryAfter, body: body)
@@ -256,7 +256,7 @@ extension PresenceClient {
 
     // MARK: The token
 
-    /// The app's token; a new one where nodes do not take `rejected`. Asked for once for all who wait.
+    /// The app's token; a new one if nodes reject `rejected`. All callers that wait share one request for it.
     func currentToken(after rejected: String?) async throws(PresenceError) -> String {
         if let token, token != rejected { return token }
         let running: Task<Result<String, PresenceError>, Never>
@@ -279,7 +279,7 @@ extension PresenceClient {
 }
 
 extension TransportResponse {
-    /// All of the body. Throws for one that is longer.
+    /// Reads the whole body. Throws if it is longer than `bytesMax`.
     fileprivate func wholeBody(bytesMax: Int) async throws -> [UInt8] {
         var bytes: [UInt8] = []
         for try await chunk in body {
@@ -290,7 +290,7 @@ extension TransportResponse {
     }
 }
 
-/// Runs `body`, but no longer than `limit`.
+/// Runs `body` with a timeout.
 private func within<Value: Sendable>(
     _ limit: Duration, on clock: any Clock<Duration>, _ body: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {

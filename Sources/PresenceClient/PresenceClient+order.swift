@@ -29,7 +29,7 @@ extension PresenceClient {
 
     /// Subscribes or unsubscribes in calls of `countMax` users. Returns the users that failed.
     ///
-    /// `body` makes one call; it asks ``held(_:by:)`` whom to name.
+    /// `body` makes one call. ``held(_:by:)`` tells it which users to name.
     func changeFollowing(
         _ userIDs: [String], of countMax: Int, starts: Bool, _ body: (UInt64, [String]) async throws(PresenceError) -> Void
     ) async throws(PresenceError) -> [UserError] {
@@ -50,14 +50,14 @@ extension PresenceClient {
         }
     }
 
-    /// The users of a batch that no newer call has named. Throws when there are none.
+    /// The users of a batch that no newer call has named. Throws if there are none.
     func held(_ batch: [String], by number: UInt64) throws(PresenceError) -> [String] {
         let held = batch.filter { order.holds(.following(UserKey($0)), number) }
         guard !held.isEmpty || batch.isEmpty else { throw .superseded }
         return held
     }
 
-    /// Waits before a call is retried. Throws at once when newer calls leave it nothing to do.
+    /// Waits before a call is retried. Throws at once if newer calls leave it no work.
     func waitToRetry(_ delay: Duration, call number: UInt64?) async throws(PresenceError) {
         let clock = configuration.clock
         guard let number else {

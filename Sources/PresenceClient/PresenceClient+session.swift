@@ -1,4 +1,4 @@
-/// Obeys the machine with streams and timers.
+/// Carries out the effects of the machine with streams and timers.
 extension PresenceClient {
     func obey(_ effects: [SessionMachine.Effect]) {
         for effect in effects {
@@ -43,7 +43,7 @@ extension PresenceClient {
         token = nil
     }
 
-    /// The custom status of the login is set, or is not to be set any more.
+    /// Forgets the custom status of the login, because it is set or must not be set any more.
     private func forgetLoginStatus() {
         loginStatus = nil
         if let loginCall { end(call: loginCall) }
@@ -56,7 +56,7 @@ extension PresenceClient {
         for (_, wait) in waits { wait.resume(returning: result) }
     }
 
-    /// Runs `body` here after a while, unless cancelled before.
+    /// Runs `body` on this actor after a delay, unless it is cancelled before.
     private func after(_ delay: Duration, _ body: @escaping (isolated PresenceClient) -> Void) -> Task<Void, Never> {
         let clock = configuration.clock
         return Task {
@@ -171,8 +171,10 @@ extension PresenceClient {
 
     // MARK: Silence
 
-    /// A node gives a sign of life at each heartbeat: over HTTP/1.1 a comment, over HTTP/2 a PING, which is not seen here. A stream that is
-    /// silent for two of them is lost; over HTTP/2, if a call on the same connection is not answered either.
+    /// Watches a stream for silence.
+    ///
+    /// A node gives a sign of life at each heartbeat: over HTTP/1.1 a comment, over HTTP/2 a PING that this code does not see. A stream
+    /// that is silent for two heartbeats is lost. Over HTTP/2 a call on the same connection must be unanswered as well.
     private func watch(_ stream: Int, every interval: Duration) async {
         while streams[stream] != nil {
             streams[stream]?.hasHeard = false
@@ -201,7 +203,7 @@ extension PresenceClient {
 }
 
 extension ConnectionReason {
-    /// What a login that ends so throws.
+    /// The error that a login with this result throws.
     fileprivate var loginError: PresenceError {
         switch self {
         case .refused(let error): error

@@ -1,15 +1,17 @@
-/// Who may see a user. To all others she looks as if she had gone OFFLINE when she hid from them, and had stayed so.
+/// The rule that says which users may see the own status.
+///
+/// All others see the user as OFFLINE since the user hid from them.
 public struct Visibility: Codable, Equatable, Sendable {
-    /// Whom a user lets see her status.
+    /// The viewers whom a user admits.
     public enum Mode: String, Codable, CaseIterable, Sendable {
         case everyone, friends, list, nobody
     }
 
     /// See ``Mode``.
     public var mode: Mode
-    /// Who may see the user with ``Mode/list``; at most 100.
+    /// The viewers of ``Mode/list``; at most 100.
     public var userIDs: [String]
-    /// For now nobody may, whatever ``mode`` says.
+    /// Whether the user is hidden from everyone for now, whatever ``mode`` says.
     public var isInvisible: Bool
 
     public init(mode: Mode = .everyone, userIDs: [String] = [], isInvisible: Bool = false) {
@@ -26,7 +28,7 @@ public struct Visibility: Codable, Equatable, Sendable {
 }
 
 extension PresenceClient {
-    /// Says who may see one's status; what is nil stays as it is. When it returns nobody is shown any more what it may not see.
+    /// Sets the own visibility; nil leaves a field unchanged. When it returns, no client sees any more what it may not see.
     @discardableResult public func setVisibility(
         _ mode: Visibility.Mode? = nil, userIDs: [String]? = nil, isInvisible: Bool? = nil
     ) async throws(PresenceError) -> Visibility {
@@ -40,7 +42,7 @@ extension PresenceClient {
         }
     }
 
-    /// Who may see one's status.
+    /// Returns the own visibility.
     public func getVisibility() async throws(PresenceError) -> Visibility {
         try await call("getVisibility", Wire.Visibility(), as: Visibility.self)
     }

@@ -1,4 +1,4 @@
-/// A user's presence, and that of the users it follows.
+/// The presence of a user, and that of the users it follows.
 ///
 /// ```swift
 /// let client = try PresenceClient(ClientConfiguration(addresses: ["https://presence.example.com"]) { try await app.token() })
@@ -8,22 +8,22 @@
 /// for await statuses in changes { show(statuses) }
 /// ```
 ///
-/// The open session *is* being online. A client that is logged in keeps itself so, through lost connections and nodes that come and go,
-/// until ``logout(everywhere:)`` or ``close()``; it also keeps itself in memory until then.
+/// The open session *is* being online. A client that is logged in reopens its session after lost connections and node failures, until
+/// ``logout(everywhere:)`` or ``close()``. Until then it also keeps itself in memory.
 public actor PresenceClient {
     struct Stream {
         var task: Task<Void, Never>?
-        /// Ends it unless the node has said its first word by then.
+        /// Ends the stream if the node has sent no event by then.
         var deadline: Task<Void, Never>?
         let address: Int
         var session: Session?
         var isMultiplexed = false
-        /// The connections it came over.
+        /// The connections that carry the stream.
         var pool: (any Transport.Pool)?
         var hasHeard = false
     }
 
-    /// The result of a login, for each caller that waits.
+    /// The result of a login, for each waiting caller.
     typealias LoginWait = CheckedContinuation<Result<Session, PresenceError>, Never>
 
     let configuration: ClientConfiguration
@@ -41,29 +41,29 @@ public actor PresenceClient {
     var lastEventID: String?
     var token: String?
     var renewal: Task<Result<String, PresenceError>, Never>?
-    /// The address that calls go to: the session's.
+    /// The address for calls: that of the session.
     var callAddress: Int
-    /// The session that was opened last: a logout names it also while another is sought.
+    /// The last opened session. A logout names it even while the client opens another one.
     var lastSessionID: String?
-    /// What the first stream of a login sets.
+    /// The custom status that the first stream of a login sets.
     var loginStatus: String?
-    /// The login's place among the calls that set the custom status, while ``loginStatus`` is to be set.
+    /// The number of the login among the calls that set the custom status, while ``loginStatus`` has to be set.
     var loginCall: UInt64?
-    /// Calls that set a fact, in the order in which they were made.
+    /// The calls that set a fact, in the order in which they were made.
     var order = CallOrder()
-    /// Calls that wait until older calls of the same fact are answered.
+    /// The calls that wait until older calls of the same fact are answered.
     var turnWaits: [UInt64: CheckedContinuation<Void, Never>] = [:]
-    /// Calls that wait to be retried.
+    /// The calls that wait for a retry.
     var retryWaits: [UInt64: Task<Void, any Error>] = [:]
-    /// Logins that have ended: a call is not retried after the login in which it was made.
+    /// The number of ended logins. A call is not retried after the login in which it was made.
     var endedLoginsCount = 0
     var isClosed = false
-    /// The session that is open; nil while there is none.
+    /// The open session; nil without one.
     public var session: Session? { machine.current.flatMap { streams[$0]?.session } }
-    /// Events that were not what their name says, and were passed over.
+    /// The number of events that did not match their name, and were skipped.
     public internal(set) var eventsNotUnderstood = 0
 
-    /// A client that is not logged in. Throws when ``ClientConfiguration/trustedCertificatesPEM`` holds no certificates.
+    /// Makes a client without a login. Throws if ``ClientConfiguration/trustedCertificatesPEM`` has no certificates.
     public init(_ configuration: ClientConfiguration) throws {
         self.init(configuration, transport: try HTTPTransport(configuration))
     }
@@ -85,10 +85,10 @@ public actor PresenceClient {
 
     // MARK: The session
 
-    /// Opens the session; returns when a node has opened it, and at once if it is open. Cancelling the only caller gives up.
+    /// Opens the session. Returns when a node has opened it, and at once if it is open. If the only caller is cancelled, the login ends.
     ///
-    /// - Parameter customStatus: is set when the session is opened; nil or empty leaves it as it is.
-    ///   Default: ``ClientConfiguration/customStatus``.
+    /// - Parameter customStatus: the custom status to set when the session is opened; nil or empty leaves it unchanged. Default:
+    /// ``ClientConfiguration/customStatus``.
     @discardableResult public func login(customStatus: String? = nil) async throws(PresenceError) -> Session {
         if isClosed { throw .closed("the client is closed") }
         if machine.state == .connected, let session { return session }
@@ -110,10 +110,11 @@ public actor PresenceClient {
         return try result.get()
     }
 
-    /// Ends the session: the user becomes UNLOGINED, unless it is logged in elsewhere. The client has left also when this throws, but
-    /// then the node may take the session for lost.
+    /// Ends the session: the user goes UNLOGINED, unless it is logged in elsewhere.
     ///
-    /// - Parameter everywhere: end the user's sessions on all devices.
+    /// The client has logged out even if this throws. Then the node may consider the session lost.
+    ///
+    /// - Parameter everywhere: whether to end the user's sessions on all devices.
     public func logout(everywhere: Bool = false) async throws(PresenceError) {
         let named = everywhere ? nil : lastSessionID
         guard everywhere || (machine.state != .disconnected && named != nil) else { return obey(machine.end(.loggedOut)) }
@@ -124,31 +125,34 @@ public actor PresenceClient {
         if let failure { throw failure }
     }
 
-    /// Drops everything without a word, as when the app is killed: the user becomes OFFLINE. Feeds end; the client cannot be used again.
+    /// Drops the session without a logout, as when the app is killed: the user goes OFFLINE. Feeds end, and the client cannot be used
+    /// again.
     public func close() {
         isClosed = true
         obey(machine.end(.closed))
         broadcaster.finish()
     }
 
-    /// The first session since the login, also while another is sought; nil when nobody is logged in. For façades, which are no actors.
+    /// The first session since the login, even while another is opened; nil without a login. For façades, which are not actors.
     package nonisolated var loginSession: Session? { broadcaster.login }
 
     /// The state of the connection.
     public var connectionState: ConnectionState { machine.state }
 
-    /// The newest status of a user that this client has heard of, by the stream or by an answer; nil if none, or if it is long ago and
-    /// more than ``ClientConfiguration/usersMax`` users have changed since. Only of users one follows it is the present one.
+    /// The newest status of a user that this client has received; nil for none.
+    ///
+    /// The client drops a status if more than ``ClientConfiguration/usersMax`` users have changed since. The status is current only for
+    /// users that the client follows.
     public func status(of userID: String) -> UserStatus? { view[userID] }
 
-    /// All that is known, by user; of users whose IDs Unicode calls equivalent, one.
+    /// All known statuses, by user. Of users whose IDs Unicode calls equivalent, it has one.
     public var statuses: [String: UserStatus] {
         Dictionary(view.statuses.map { ($0.userID, $0) }) { first, _ in first }
     }
 
-    // MARK: What is told
+    // MARK: Events
 
-    /// Changes of one's own status, of friends', and of users one follows; each user once in a list, whole records.
+    /// The changes of the own status, of friends, and of followed users. Each list has each user once, as a whole record.
     public nonisolated var onUserStatusChanged: Feed<[UserStatus]> {
         broadcaster.feed { if case .userStatusChanged(let statuses) = $0 { statuses } else { nil } }
     }
@@ -158,27 +162,27 @@ public actor PresenceClient {
         broadcaster.feed { if case .connectionStateChanged(let change) = $0 { change } else { nil } }
     }
 
-    /// Everything, in order.
+    /// All events, in order.
     public nonisolated var events: Feed<PresenceEvent> { broadcaster.feed { $0 } }
 
-    /// Calls `listener` from now on; it is held until it is removed or the client is closed.
+    /// Adds a listener. The client keeps it until it is removed or the client is closed.
     public nonisolated func addListener(_ listener: any PresenceListener) { addListener(listener, for: listener) }
 
-    /// Calls `listener` in the place of `object`, which an app knows: what a façade in other words is built on.
+    /// Adds a listener that stands for `object`. Façades with other words are built on it.
     public nonisolated func addListener(_ listener: any PresenceListener, for object: AnyObject) {
         broadcaster.add(listener, for: ObjectIdentifier(object))
     }
 
-    /// Calls `listener`, or what was added for it, no more.
+    /// Removes a listener, or the one that stands for the object.
     public nonisolated func removeListener(_ listener: AnyObject) { broadcaster.remove(ObjectIdentifier(listener)) }
 
-    /// Tells what was added for `object` what is known of users, also if it was told: for façades in whose words an answer is a callback.
+    /// Sends the known statuses of users to the listener of `object` again. For façades in whose API an answer is a callback.
     package func tellAgain(_ userIDs: [String], to object: AnyObject) {
         let statuses = userIDs.compactMap { view[$0] }
         if !statuses.isEmpty { broadcaster.send(.userStatusChanged(statuses), to: ObjectIdentifier(object)) }
     }
 
-    /// A login that fails is retried with its custom status until a newer call sets another.
+    /// Sets the custom status at login. A login that fails is retried with it until a newer call sets another.
     private func setAtLogin(_ customStatus: String?) {
         loginStatus = customStatus
         guard let customStatus, !customStatus.isEmpty else { return }

@@ -1,37 +1,37 @@
-/// Why a call failed: the whole of it, or what concerns one user of it.
+/// The reason why a call failed, as a whole or for one user of it.
 ///
 /// A rejected call has changed nothing.
 public struct PresenceError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What the node's own codes mean; negative codes are of this client, which had no answer.
+    /// A code of a node (<doc:HTTPAPI#Errors>); a negative code if this client had no answer.
     public struct Code: RawRepresentable, Sendable, Hashable, Codable {
         /// The number.
         public let rawValue: Int
 
-        /// Any number: nodes may know more codes than this client.
+        /// Makes a code of any number, because nodes may have codes that this client does not know.
         public init(rawValue: Int) { self.rawValue = rawValue }
 
-        /// No or bad token.
+        /// The token is missing or invalid.
         public static let notLoggedIn = Code(rawValue: 6014)
-        /// A parameter breaks a rule; the detail names both.
+        /// A parameter breaks a rule. The detail names both.
         public static let badParameter = Code(rawValue: 6017)
         /// A user ID breaks a rule.
         public static let badUserID = Code(rawValue: 7003)
-        /// Called too often; ``PresenceError/retryAfter`` tells when to come back.
+        /// The caller has reached the rate limit. ``PresenceError/retryAfter`` is the time to wait.
         public static let calledTooOften = Code(rawValue: 7008)
         /// The app's plan does not cover the call.
         public static let notInPlan = Code(rawValue: 7013)
         /// The feature is switched off for the app.
         public static let switchedOff = Code(rawValue: 72001)
-        /// No such user.
+        /// The user does not exist.
         public static let noSuchUser = Code(rawValue: 70107)
-        /// A subscription for friends to somebody who is none.
+        /// A subscription to friends names a user who is not a friend.
         public static let notAFriend = Code(rawValue: 31704)
-        /// The user's owner cannot be reached now. Safe to retry.
+        /// The user's owner is not reachable. A retry is safe.
         public static let ownerUnreachable = Code(rawValue: 50001)
-        /// The node has too much to do.
+        /// The node is overloaded.
         public static let overloaded = Code(rawValue: 50002)
 
-        /// No node could be reached, or the connection broke before the answer.
+        /// No node was reachable, or the connection broke before the answer.
         public static let unreachable = Code(rawValue: -1)
         /// The calling task was cancelled.
         public static let cancelled = Code(rawValue: -2)
@@ -45,17 +45,17 @@ public struct PresenceError: Error, Sendable, Equatable, CustomStringConvertible
         public static let superseded = Code(rawValue: -6)
     }
 
-    /// What happened.
+    /// The code.
     public var code: Code
     /// The HTTP status; 0 without an answer.
     public var status: Int
     /// The code's name, for people.
     public var title: String
-    /// What was wrong, where, and what would be right.
+    /// The error, the place of it, and the correct form.
     public var detail: String
-    /// When a retry makes sense.
+    /// The time after which a retry makes sense.
     public var retryAfter: Duration?
-    /// Users that failed one by one, where the call failed as a whole because of them.
+    /// The failed users, if the call failed as a whole because of them.
     public var errorUserList: [UserError]
 
     /// - Parameters: see the properties.
@@ -89,13 +89,13 @@ public struct PresenceError: Error, Sendable, Equatable, CustomStringConvertible
     static func closed(_ detail: String) -> PresenceError { PresenceError(code: .closed, title: "closed", detail: detail) }
 }
 
-/// One user of a call that names several, and why it failed.
+/// One failed user of a call with several users.
 public struct UserError: Sendable, Hashable, Codable {
-    /// Who.
+    /// The user.
     public var userID: String
-    /// What happened.
+    /// The code.
     public var code: PresenceError.Code
-    /// What was wrong.
+    /// The error.
     public var reason: String
 
     /// - Parameters: see the properties.

@@ -1,26 +1,26 @@
-/// What a session is told by a node, and of its own connection.
+/// An event of a session or of its connection.
 public enum PresenceEvent: Sendable, Equatable {
     /// A session was opened, for the first time or again.
     case connected(Session)
-    /// Statuses that are newer than those told before: of oneself, of friends, of strangers one follows; each user once.
+    /// Newer statuses of the own user, of friends and of followed users; each user once.
     case userStatusChanged([UserStatus])
-    /// Everything of this type that the session follows has been told. Comes once for each type followed.
+    /// All statuses of this type that the session follows have arrived. It comes once for each type.
     case subscriptionSyncCompleted(SubscribeType)
     /// Another device of the same user has subscribed or unsubscribed.
     case subscriptionChangedOnOtherDevices(SubscriptionChange)
-    /// Subscriptions of these users have run out; told only where the app's policy wants it (`subscription.notifyExpiry`).
+    /// Subscriptions to these users have expired. Sent only if the app's policy says so (`subscription.notifyExpiry`).
     case subscriptionExpired([String])
-    /// The session was ended by the node; the client does not come back by itself.
+    /// The node ended the session. The client does not log in again by itself.
     case kickedOffline(reason: String)
-    /// The user logged this session out on another device; the client does not come back by itself.
+    /// The user logged this session out on another device. The client does not log in again by itself.
     case loggedOut
-    /// The connection is in another state.
+    /// The state of the connection has changed.
     case connectionStateChanged(ConnectionChange)
 }
 
 /// A session as `onConnected` describes it.
 public struct Session: Sendable, Equatable, Codable {
-    /// The session's name, for `logout`.
+    /// The session's ID, for `logout`.
     public var sessionID: String
     /// The user that the token names.
     public var userID: String
@@ -28,21 +28,21 @@ public struct Session: Sendable, Equatable, Codable {
     public var node: String
     /// Seconds between two signs of life.
     public var heartbeatInterval: Int
-    /// Seconds of silence after which the node gives the session up.
+    /// Seconds of silence after which the node ends the session.
     public var heartbeatTimeout: Int
     /// The node's clock, in milliseconds since 1970.
     public var serverTime: Int64
 }
 
-/// What another device of the same user has changed in the subscriptions that they share.
+/// A change that another device of the same user has made to the subscriptions.
 public struct SubscriptionChange: Sendable, Equatable {
     /// One subscription.
     public struct Entry: Sendable, Hashable {
         /// The user whose status is followed.
         public var userID: String
-        /// What is followed.
+        /// The type of the subscription.
         public var subscribeType: SubscribeType
-        /// When it ends by itself, in milliseconds since 1970; nil for never. The node does not tell of the end.
+        /// The time at which it ends by itself, in milliseconds since 1970; nil for never. The node sends no notice then.
         public var expiresAt: Int64?
 
         /// - Parameters: see the properties.
@@ -53,14 +53,14 @@ public struct SubscriptionChange: Sendable, Equatable {
         }
     }
 
-    /// Subscriptions that were made, or made again with another type or end.
+    /// Subscriptions that were made, or renewed with another type or expiry.
     public var subscriptions: [Entry]
     /// Subscriptions that were ended.
     public var unsubscriptions: [Entry]
 
-    /// Users that are followed now.
+    /// The users that are followed now.
     public var subscribed: [String] { subscriptions.map(\.userID) }
-    /// Users that are no longer followed.
+    /// The users that are not followed any more.
     public var unsubscribed: [String] { unsubscriptions.map(\.userID) }
 
     /// - Parameters: see the properties.
@@ -76,7 +76,7 @@ public struct SubscriptionChange: Sendable, Equatable {
         self.init(subscriptions: subscribed.map { Entry(userID: $0) }, unsubscriptions: unsubscribed.map { Entry(userID: $0) })
     }
 
-    /// Adds what was changed later; the later word on a user counts.
+    /// Adds a later change, which wins for each user.
     mutating func merge(_ later: SubscriptionChange) {
         let named = Set((later.subscriptions + later.unsubscriptions).map { UserKey($0.userID) })
         subscriptions = subscriptions.filter { !named.contains(UserKey($0.userID)) } + later.subscriptions
@@ -84,9 +84,9 @@ public struct SubscriptionChange: Sendable, Equatable {
     }
 }
 
-/// Whether the client is connected.
+/// The state of the connection.
 public enum ConnectionState: Sendable, Hashable {
-    /// No session, and none is sought.
+    /// There is no session, and the client opens none.
     case disconnected
     /// The first session is being opened.
     case connecting
@@ -96,7 +96,7 @@ public enum ConnectionState: Sendable, Hashable {
     case reconnecting
 }
 
-/// Why the connection is in its state.
+/// The reason for the state of the connection.
 public enum ConnectionReason: Sendable, Equatable {
     /// `login` was called.
     case login
@@ -104,7 +104,7 @@ public enum ConnectionReason: Sendable, Equatable {
     case sessionOpened
     /// The connection broke, or the node ended the stream.
     case connectionLost(String)
-    /// No node took the session.
+    /// No node accepted the session.
     case refused(PresenceError)
     /// A node ended the session.
     case kickedOffline(String)
@@ -116,9 +116,9 @@ public enum ConnectionReason: Sendable, Equatable {
 
 /// A change of the connection's state.
 public struct ConnectionChange: Sendable, Equatable {
-    /// The state now.
+    /// The current state.
     public var state: ConnectionState
-    /// Why.
+    /// The reason.
     public var reason: ConnectionReason
 
     /// - Parameters: see the properties.

@@ -1,26 +1,26 @@
-/// Is called for what a client is told, one event after the other, on a background thread.
+/// Receives a client's events, one after the other, on a background thread.
 ///
-/// A slow listener delays only itself: what it has not been told yet is replaced by what is newer.
+/// A slow listener delays only itself. Newer events replace those that it has not received yet.
 public protocol PresenceListener: AnyObject, Sendable {
     /// A session was opened, for the first time or again.
     func onConnected(_ session: Session)
-    /// The own status, that of a friend, or that of a user one follows has changed; each user once, whole records.
+    /// The status of the own user, of a friend or of a followed user has changed; each user once, whole records.
     func onUserStatusChanged(_ userStatusList: [UserStatus])
-    /// Everything of this type that the session follows has been told. Comes once for each type followed.
+    /// All statuses of this type that the session follows have arrived. Called once for each type.
     func onSubscriptionSyncCompleted(_ type: SubscribeType)
     /// Another device of the same user has subscribed or unsubscribed.
     func onSubscriptionChangedOnOtherDevices(_ change: SubscriptionChange)
-    /// Subscriptions of these users have run out; told only where the app's policy wants it (`subscription.notifyExpiry`).
+    /// Subscriptions to these users have expired. Called only if the app's policy says so (`subscription.notifyExpiry`).
     func onSubscriptionExpired(_ userIDs: [String])
-    /// The node has ended the session; the client does not come back by itself.
+    /// The node ended the session. The client does not log in again by itself.
     func onKickedOffline(reason: String)
-    /// The user logged this session out on another device; the client does not come back by itself.
+    /// The user logged this session out on another device. The client does not log in again by itself.
     func onLogout()
-    /// The connection is in another state.
+    /// The state of the connection has changed.
     func onConnectionStateChanged(_ change: ConnectionChange)
 }
 
-/// Every method may be left out.
+/// Default implementations: every method is optional.
 extension PresenceListener {
     /// Does nothing.
     public func onConnected(_ session: Session) {}

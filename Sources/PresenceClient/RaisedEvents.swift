@@ -1,7 +1,7 @@
-/// Decides which published events an app is told of, from the statuses that it is told.
+/// Decides which published events an app receives as news, from the statuses that it receives.
 ///
-/// A status carries the event in force, on every path and as long as it is valid. An event is *raised*, which means that the app is told
-/// of it as news, when all of this holds:
+/// A status carries the event in force, on every path and as long as it is valid. An event is *raised*, which means that the app receives
+/// it as news, if all of this holds:
 /// - It was not raised before in this login.
 /// - It was not published by another session of the same user, or its `syncEnabled` is true.
 /// - Its `sendToOnlineUsersOnly` is false, or it was not published before the first session of this login was opened.
@@ -14,27 +14,27 @@ public struct RaisedEvents: Sendable {
     /// The memory of raised events holds at least as many, and at most twice as many.
     private let eventsMax: Int
     private var ownID: String?
-    /// Sessions of this client since the login, the latest ones.
+    /// The last sessions of this client since the login.
     private var sessionIDs: [String] = []
     /// The node's clock when the first session since the login was opened; nil without a session.
     private var beganAt: Int64?
     private var raised: Set<Key> = []
     private var raisedEarlier: Set<Key> = []
 
-    /// - Parameter eventsMax: how many events are remembered. An event that is forgotten may be raised again.
+    /// - Parameter eventsMax: the number of remembered events. Beyond it an event may be raised again.
     public init(eventsMax: Int = 10_000) { self.eventsMax = max(eventsMax, 1) }
 
-    /// A session was opened, for the first time or again.
+    /// Records that a session was opened, for the first time or again.
     public mutating func connected(_ session: Session) {
         ownID = session.userID
         beganAt = beganAt ?? session.serverTime
         sessionIDs = sessionIDs.suffix(15) + [session.sessionID]
     }
 
-    /// The login has ended. The next login raises the events that are in force then.
+    /// Records the end of the login. The next login raises the events that are in force then.
     public mutating func disconnected() { self = RaisedEvents(eventsMax: eventsMax) }
 
-    /// The events that a status brings: ``UserStatus/loginEvent`` before ``UserStatus/event``.
+    /// The events that a status raises: ``UserStatus/loginEvent`` before ``UserStatus/event``.
     public mutating func events(of status: UserStatus) -> [UserStatus.Event] {
         var events: [UserStatus.Event] = []
         if let event = status.loginEvent, isDue(event, of: status), remember(event, of: status) { events.append(event) }
@@ -46,14 +46,15 @@ public struct RaisedEvents: Sendable {
         return events
     }
 
-    /// The events that are in force, also those raised before: for an app that has asked for the present values.
+    /// The events in force, also those raised before, for an app that has requested the current values.
     public mutating func eventsInForce(of status: UserStatus) -> [UserStatus.Event] {
         let events = [status.loginEvent, status.event].compactMap(\.self)
         for event in events { _ = remember(event, of: status) }
         return events
     }
 
-    /// Nodes of an earlier version do not say when an event was published: then it counts as new.
+    /// Whether the event is not older than the login. Nodes of an earlier version do not send the time of publication; such an event counts
+    /// as new.
     private func isFromThisLogin(_ event: UserStatus.Event) -> Bool {
         event.publishedAt == 0 || event.publishedAt >= beganAt ?? .max
     }
@@ -67,9 +68,9 @@ public struct RaisedEvents: Sendable {
         return event.sessionID.map { !sessionIDs.contains($0) } ?? true
     }
 
-    /// Returns false for an event that was raised before.
+    /// Remembers an event. Returns false if it was raised before.
     private mutating func remember(_ event: UserStatus.Event, of status: UserStatus) -> Bool {
-        // Nodes of an earlier version give an event no identity.
+        // Nodes of an earlier version send no event ID.
         let id = event.eventID.isEmpty ? "\(event.value) \(event.expiresAt)" : event.eventID
         let key = Key(user: UserKey(status.userID), eventID: id)
         if raisedEarlier.contains(key) || !raised.insert(key).inserted { return false }

@@ -1,27 +1,27 @@
-/// Decides when to open a stream, where, and when to give up. A value without I/O: what happened goes in, effects come out, in order.
+/// Decides when and where to open a stream, and when to give up. It does no I/O: inputs come in, effects go out, in order.
 ///
-/// A stream is named by its number. At most three are open: the session's; one that is to follow it; and, until all has been told by the
-/// session's, the one before it.
+/// A stream is known by its number. At most three are open: that of the session, its successor, and, until the session's stream has sent
+/// everything, its predecessor.
 struct SessionMachine {
-    /// What is to be done.
+    /// An action to carry out.
     enum Effect: Equatable {
-        /// Open a stream at an address of the list. Answered by ``connected(_:node:)`` or ``lost(_:_:using:)``.
+        /// Open a stream at an address of the list. The answer is ``connected(_:node:)`` or ``lost(_:_:using:)``.
         case open(stream: Int, address: Int)
-        /// Drop a stream; nothing is wanted of it any more.
+        /// Drop a stream that is not needed any more.
         case cancel(stream: Int)
-        /// Call ``woke()`` after so long; replaces an earlier one.
+        /// Call ``woke()`` after a delay. It replaces an earlier one.
         case wake(after: Duration)
         /// The state of the connection has changed.
         case report(ConnectionChange)
-        /// Nothing more will be opened.
+        /// Nothing more is opened.
         case end
     }
 
-    /// How a stream ended, or did not begin.
+    /// The reason why a stream ended, or was not opened.
     enum Failure: Equatable {
-        /// The connection could not be made or broke.
+        /// The connection failed or broke.
         case broken(String)
-        /// A node has answered, and not with a stream.
+        /// A node answered with an error.
         case refused(PresenceError)
     }
 
@@ -39,22 +39,23 @@ struct SessionMachine {
     private(set) var current: Int?
     /// The stream that is being opened.
     private(set) var pending: Int?
-    /// The stream of a node that is leaving, until the session's has told everything: only then is it sure that the user's owner knows of
-    /// the new session, and the end of this one shows nobody an OFFLINE.
+    /// The stream of a node that is leaving, until the session's stream has sent everything.
+    ///
+    /// Only then does the user's owner certainly know the new session, so that the end of this stream shows nobody an OFFLINE.
     private(set) var retiring: Int?
     private var isWaiting = false
-    /// A logout is on its way: its answer ends the session, and the stream that the node ends before that is not opened again.
+    /// Whether a logout is on its way. Its answer ends the session. A stream that the node ends before is not reopened.
     private(set) var isLeaving = false
-    /// Attempts since a session last worked.
+    /// The attempts since a session last worked.
     private var attempt = 0
-    /// Hints in a row that led back to a node that is leaving.
+    /// The consecutive hints that led back to a node that is leaving.
     private var hops = 0
     private var node: String?
 
     /// - Parameters:
-    ///   - addressesCount: how many addresses there are; all lead to the same cluster.
-    ///   - firstAddress: which of them to begin with.
-    ///   - loginAttemptsMax: after how many attempts a first login fails; a session that was lost is sought for ever.
+    ///   - addressesCount: the number of addresses, all of one cluster.
+    ///   - firstAddress: the address to start with.
+    ///   - loginAttemptsMax: the attempts after which a first login fails. A lost session is retried for ever.
     init(addressesCount: Int, firstAddress: Int, backoff: Backoff, loginAttemptsMax: Int) {
         precondition(addressesCount > 0, "a client needs an address")
         self.addressesCount = addressesCount
@@ -73,7 +74,7 @@ struct SessionMachine {
         }
     }
 
-    /// Begins a session, unless there is one.
+    /// Starts a session, unless there is one.
     mutating func begin() -> [Effect] {
         guard phase == .idle else { return [] }
         phase = .connecting
@@ -82,7 +83,7 @@ struct SessionMachine {
         return [.report(ConnectionChange(.connecting, .login)), open()]
     }
 
-    /// A node has opened the session of a stream.
+    /// Records that a node has opened the session of a stream.
     mutating func connected(_ stream: Int, node: String) -> [Effect] {
         guard stream == pending else { return [] }
         var effects: [Effect] = []
@@ -98,7 +99,7 @@ struct SessionMachine {
         return effects
     }
 
-    /// Everything of one type that the session follows has been told: the session works. Called once for each type.
+    /// Records that all statuses of one type have arrived, so that the session works. Called once for each type.
     mutating func synced(_ stream: Int) -> [Effect] {
         guard stream == current else { return [] }
         attempt = 0
@@ -106,7 +107,7 @@ struct SessionMachine {
         return retiring.map { [.cancel(stream: $0)] } ?? []
     }
 
-    /// The node of a stream is leaving: another stream is to be opened after so long, and this one dropped then.
+    /// Records that the node of a stream is leaving. Another stream opens after a delay, and then this one is dropped.
     mutating func hinted(_ stream: Int, after: Duration, using random: inout some RandomNumberGenerator) -> [Effect] {
         guard stream == current, pending == nil, !isWaiting, !isLeaving else { return [] }
         let delay = hops == 0 ? after : max(after, backoff.delay(attempt: hops, using: &random))
@@ -115,7 +116,7 @@ struct SessionMachine {
         return [wait(delay)]
     }
 
-    /// A stream has ended, or was not opened.
+    /// Records that a stream has ended, or was not opened.
     mutating func lost(_ stream: Int, _ failure: Failure, using random: inout some RandomNumberGenerator) -> [Effect] {
         if stream == retiring { retiring = nil }
         guard stream == current || stream == pending else { return [] }
@@ -135,31 +136,31 @@ struct SessionMachine {
             phase = .reconnecting
             effects.append(.report(ConnectionChange(.reconnecting, failure.reason)))
         }
-        // Another stream is on its way already.
+        // Another stream is already being opened.
         guard pending == nil else { return effects }
-        // A hint that waits has chosen another address already.
+        // A waiting hint has already chosen another address.
         if !isWaiting { rotate() }
         var delay = backoff.delay(attempt: attempt - 1, using: &random)
         if case .refused(let error) = failure, let asked = error.retryAfter { delay += asked }
         return effects + [wait(delay)]
     }
 
-    /// A newer login has ended the session of a stream.
+    /// Records that a newer login has ended the session of a stream.
     ///
-    /// The newer login may be this client's own stream that is being opened: then the session goes on there.
+    /// The newer login may be this client's own next stream. Then the session goes on there.
     mutating func replaced(_ stream: Int) -> [Effect] {
         guard stream == current, pending == nil else { return [] }
         return end(.kickedOffline("replaced"))
     }
 
-    /// The wait is over.
+    /// Records that the wait is over.
     mutating func woke() -> [Effect] {
         guard isWaiting, phase != .idle, pending == nil else { return [] }
         isWaiting = false
         return [open()]
     }
 
-    /// Opens nothing more, because the node is being asked to end the session; it ends the session's own stream.
+    /// Opens nothing more, because the client asks the node to end the session. The node then ends the session's stream.
     mutating func leave() -> [Effect] {
         isLeaving = phase != .idle
         isWaiting = false
@@ -196,7 +197,7 @@ struct SessionMachine {
 }
 
 extension SessionMachine.Failure {
-    /// What the app is told.
+    /// The reason that the app receives.
     var reason: ConnectionReason {
         switch self {
         case .broken(let detail): .connectionLost(detail)
@@ -206,7 +207,7 @@ extension SessionMachine.Failure {
 }
 
 extension PresenceError {
-    /// Whether asking another node, or later, cannot help.
+    /// Whether another node or a later attempt cannot help.
     var isFinal: Bool {
         switch code {
         case .tokenUnavailable, .unreachable, .cancelled: false

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The instance of a façade that an app configures once and finds everywhere.
+/// The instance of a façade, which an app configures once and uses everywhere.
 package final class SharedInstance<Instance: Sendable>: Sendable {
     private let instance = Mutex<Instance?>(nil)
 
@@ -9,6 +9,6 @@ package final class SharedInstance<Instance: Sendable>: Sendable {
     /// The instance; nil before it is set.
     package var current: Instance? { instance.withLock { $0 } }
 
-    /// Replaces the instance. An earlier one goes on for those who hold it.
+    /// Replaces the instance. Holders of the earlier one keep it.
     package func set(_ new: Instance) { instance.withLock { $0 = new } }
 }

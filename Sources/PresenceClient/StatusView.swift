@@ -1,13 +1,13 @@
-/// The newest status of each user that this client has heard of; never goes back.
+/// The newest status of each user that this client has received. It never goes back.
 ///
-/// Statuses come by the stream, which is told to the listeners, and by answers, which only their callers see. So that a listener misses
-/// nothing an answer told first, it is kept for each user what was told.
+/// Statuses arrive by the stream, which listeners receive, and by answers, which only their callers receive. For each user the view keeps
+/// what listeners have received, so that they miss nothing that an answer brought first.
 struct StatusView {
     private struct Entry {
         var status: UserStatus
-        /// The version that listeners were told last.
+        /// The version that listeners received last.
         var told: String?
-        /// When it changed last, counted.
+        /// The number of its last change.
         var changedAt: UInt64
     }
 
@@ -15,25 +15,25 @@ struct StatusView {
     private var entries: [UserKey: Entry] = [:]
     private var changes: UInt64 = 0
 
-    /// - Parameter usersMax: beyond it the users are forgotten whose status has not changed for longest.
+    /// - Parameter usersMax: the most users. Beyond it the users without a change for longest are dropped.
     init(usersMax: Int) { self.usersMax = usersMax }
 
     /// The newest status of a user.
     subscript(userID: String) -> UserStatus? { entries[UserKey(userID)]?.status }
 
-    /// Users known.
+    /// The number of known users.
     var count: Int { entries.count }
 
-    /// All that is known, in no particular order.
+    /// All known statuses, in no particular order.
     var statuses: [UserStatus] { entries.values.map(\.status) }
 
-    /// Takes what an answer says.
+    /// Stores the statuses of an answer.
     mutating func learn(_ statuses: some Sequence<UserStatus>) {
         for status in statuses { keep(status) }
         forgetSurplus()
     }
 
-    /// Takes what the stream says; returns what listeners have not been told, the newest of each user.
+    /// Stores statuses of the stream. Returns those that listeners have not received, the newest of each user.
     mutating func tell(_ statuses: some Sequence<UserStatus>) -> [UserStatus] {
         var untold: [UserStatus] = []
         for status in statuses {
@@ -54,7 +54,7 @@ struct StatusView {
         return status
     }
 
-    /// Forgets an eighth at once, so that a full view does not look for its oldest at each change.
+    /// Drops an eighth of the users at once, so that a full view does not search its oldest at each change.
     private mutating func forgetSurplus() {
         guard entries.count > usersMax else { return }
         let oldest = entries.sorted { $0.value.changedAt < $1.value.changedAt }

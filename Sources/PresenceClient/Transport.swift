@@ -1,18 +1,18 @@
-/// Carries a request to a node.
+/// Sends requests to nodes.
 protocol Transport: Sendable {
     /// Connections that requests share.
     typealias Pool = AnyObject & Sendable
 
-    /// The answer's head, and its body as it comes. Throws ``Silence`` when there is none in time, or whatever broke.
+    /// Returns the head of the answer, and its body as it arrives. Throws ``Silence`` after the timeout, or the error of the connection.
     ///
-    /// - Parameter pool: takes the connections that another answer came over; nil for the present ones.
+    /// - Parameter pool: the connections of another answer to use; nil for the current ones.
     func send(_ request: TransportRequest, timeout: Duration, over pool: (any Pool)?) async throws -> TransportResponse
-    /// Makes new connections for new requests, because those there are may be dead: half-open ones are told by nobody. Requests in flight
-    /// keep theirs.
+    /// Makes new connections for new requests, because the current ones may be half-open, which nothing reports. Requests in flight keep
+    /// theirs.
     func renewConnections()
 }
 
-/// No answer came in time.
+/// The error after the timeout.
 struct Silence: Error, CustomStringConvertible {
     let limit: Duration
 
@@ -22,7 +22,7 @@ struct Silence: Error, CustomStringConvertible {
 /// A request to a node.
 struct TransportRequest: Sendable, Equatable {
     var url: String
-    /// GET without a body, POST with one.
+    /// The body: GET if nil, otherwise POST.
     var body: [UInt8]?
     var token: String
     var lastEventID: String?
@@ -33,14 +33,14 @@ struct TransportResponse: Sendable {
     var status: Int
     /// The `Retry-After` header, in seconds.
     var retryAfter: Int?
-    /// Whether other requests take the same connection (HTTP/2).
+    /// Whether other requests use the same connection (HTTP/2).
     var isMultiplexed: Bool
-    /// The connections it came over.
+    /// The connections that carry the answer.
     var pool: (any Transport.Pool)?
     var body: any AsyncSequence<[UInt8], any Error> & Sendable
 }
 
-/// Text as it stands in the query of a URL (RFC 3986 §2.3).
+/// Text encoded for the query of a URL (RFC 3986 §2.3).
 func percentEncoded(_ text: String) -> String {
     var encoded = ""
     for byte in text.utf8 {

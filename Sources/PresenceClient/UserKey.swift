@@ -1,5 +1,6 @@
-/// A user's ID as a key: compared byte by byte, as nodes do. Two texts that Unicode calls equivalent, which Swift's strings call equal, are
-/// two users.
+/// A user's ID as a key, compared byte by byte like in nodes.
+///
+/// Two texts that Unicode calls equivalent are equal Swift strings, but two users.
 package struct UserKey: Hashable, Sendable {
     package let id: String
 

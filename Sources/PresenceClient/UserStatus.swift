@@ -1,34 +1,34 @@
-/// The general status of a user; set by the system only.
+/// The general status of a user. Only the system sets it.
 public enum StatusType: String, Sendable, Codable {
-    /// At least one session is open.
+    /// The user has at least one open session.
     case online = "ONLINE"
     /// The connection was lost without a logout.
     case offline = "OFFLINE"
-    /// Never logged in, or logged out.
+    /// The user never logged in, or logged out.
     case unlogined = "UNLOGINED"
-    /// Of oneself, where the app's policy tells one's own status to nobody but others (`self.reportStatus`).
+    /// The own status, if the app's policy hides it from the user itself (`self.reportStatus`).
     case unknown = "UNKNOWN"
 }
 
-/// All that may be known of a user: one whole, versioned value. Times are milliseconds since 1970 (UTC), 0 for never.
+/// All that others may know of a user: one whole, versioned value. Times are milliseconds since 1970 (UTC), 0 for never.
 public struct UserStatus: Sendable, Hashable, Codable, Identifiable {
-    /// A numeric status that the user published. ``RaisedEvents`` says when it is news.
+    /// A numeric status that the user published. ``RaisedEvents`` decides when it is news.
     public struct Event: Sendable, Hashable, Codable {
-        /// The event's identity: the same at its publisher, at every receiver and at each login.
+        /// The event's ID: the same at its publisher, at every receiver and at each login.
         public var eventID: String
-        /// 10000 and above.
+        /// The number, at least 10000.
         public var value: Int64
-        /// Free text of the app.
+        /// A free text of the app.
         public var ext: String
-        /// When it was published, in milliseconds since 1970.
+        /// The time of publication, in milliseconds since 1970.
         public var publishedAt: Int64
-        /// When it ends, in milliseconds since 1970.
+        /// The time at which it ends, in milliseconds since 1970.
         public var expiresAt: Int64
-        /// False if users who log in later are to be told, too.
+        /// False if users who log in later receive it, too.
         public var sendToOnlineUsersOnly: Bool
-        /// Whether the publisher's other devices are to be told, too.
+        /// Whether the publisher's other devices receive it, too.
         public var syncEnabled: Bool
-        /// The session that published it; only in a user's own statuses.
+        /// The session that published it. Present only in a user's own statuses.
         public var sessionID: String?
 
         /// - Parameters: see the properties.
@@ -60,7 +60,7 @@ public struct UserStatus: Sendable, Hashable, Codable, Identifiable {
         }
     }
 
-    /// Whose status it is.
+    /// The user.
     public var userID: String
     /// The general status.
     public var statusType: StatusType
@@ -72,15 +72,15 @@ public struct UserStatus: Sendable, Hashable, Codable, Identifiable {
     public var event: Event?
     /// The newest event with ``Event/sendToOnlineUsersOnly`` false that has not ended, where ``event`` is another one.
     public var loginEvent: Event?
-    /// The last change of anything here.
+    /// The time of the last change of any field.
     public var lastUpdateTime: Int64
-    /// The last change of ``statusType``.
+    /// The time of the last change of ``statusType``.
     public var lastOnlineStatusUpdateTime: Int64
-    /// The last change of ``customStatus``.
+    /// The time of the last change of ``customStatus``.
     public var lastCustomStatusUpdateTime: Int64
-    /// The last proof of life.
+    /// The time of the last sign of life.
     public var lastSeenTime: Int64
-    /// Opaque; for one user a larger text is newer, on whichever node it was read.
+    /// An opaque text. For one user a larger text is newer, on whichever node it was read.
     public var version: String
 
     /// The user's ID: a user has one status.
@@ -99,7 +99,7 @@ public struct UserStatus: Sendable, Hashable, Codable, Identifiable {
         self.version = version
     }
 
-    /// Reads the JSON of a node. What it leaves out because a policy hides it has its empty value.
+    /// Reads the JSON of a node. A field that a policy hides is empty.
     public init(from decoder: any Decoder) throws {
         let fields = try decoder.container(keyedBy: CodingKeys.self)
         userID = try fields.decode(String.self, forKey: .userID)
@@ -116,9 +116,9 @@ public struct UserStatus: Sendable, Hashable, Codable, Identifiable {
     }
 }
 
-/// What a subscription is about.
+/// The type of a subscription.
 public enum SubscribeType: Int, Sendable, Codable {
-    /// Online status and custom status: what this client is for.
+    /// Online status and custom status, the purpose of this client.
     case onlineStatus = 1
     /// The user's profile.
     case userProfile = 2
