@@ -3,7 +3,7 @@ import Synchronization
 
 /// CommsEase's event calls (`documents/002…`), over a ``PresenceClient/PresenceClient``.
 public final class NIMEventSubscribeManager: Sendable {
-    /// What this stands on, for what the document does not know.
+    /// The client behind the manager, for features that the document does not have.
     public let client: PresenceClient
     private let bridges = Mutex<[ObjectIdentifier: Bridge]>([:])
 
@@ -14,7 +14,7 @@ public final class NIMEventSubscribeManager: Sendable {
         client = try PresenceClient(configuration)
     }
 
-    /// Logs in as the user that the token names.
+    /// Logs in the user of the token.
     public func login() async throws(NIMError) {
         _ = try await call { () async throws(PresenceError) in try await self.client.login() }
     }
@@ -24,21 +24,22 @@ public final class NIMEventSubscribeManager: Sendable {
         try await call { () async throws(PresenceError) in try await self.client.logout() }
     }
 
-    /// Calls `delegate` from now on.
+    /// Adds a delegate.
     public func addDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) {
         let bridge = Bridge(delegate, since: client.loginSession)
         bridges.withLock { $0[ObjectIdentifier(delegate)] = bridge }
         client.addListener(bridge, for: delegate)
     }
 
-    /// Calls `delegate` no more.
+    /// Removes a delegate.
     public func removeDelegate(_ delegate: any NIMEventSubscribeManagerDelegate) {
         bridges.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(delegate)) }
         client.removeListener(delegate)
     }
 
-    /// Follows users; subscribing again replaces the validity, and tells the present values again if it is to (N8). Returns the
-    /// publishers that failed.
+    /// Subscribes to users. Returns the publishers that failed.
+    ///
+    /// A new subscription replaces the validity, and with `syncEnabled` sends the current values again (N8).
     @discardableResult public func subscribeEvent(_ request: NIMSubscribeRequest) async throws(NIMError) -> [String] {
         let bridges = request.syncEnabled ? bridges.withLock { Array($0.values) } : []
         for bridge in bridges { bridge.expect(request.publishers) }
@@ -60,7 +61,7 @@ public final class NIMEventSubscribeManager: Sendable {
         }
     }
 
-    /// Follows users no more; without publishers, nobody any more. Returns the publishers that failed.
+    /// Unsubscribes from users; without publishers, from all. Returns the publishers that failed.
     @discardableResult public func unSubscribeEvent(_ request: NIMSubscribeRequest) async throws(NIMError) -> [String] {
         try await call(type: request.type) { () async throws(PresenceError) -> [String] in
             if !request.publishers.isEmpty { return try await self.client.unsubscribeUserStatus(request.publishers).map(\.userID) }
@@ -69,7 +70,7 @@ public final class NIMEventSubscribeManager: Sendable {
         }
     }
 
-    /// Publishes an event; returns it with what the node has added.
+    /// Publishes an event. Returns it with the fields that the node has added.
     @discardableResult public func publishEvent(_ event: NIMSubscribeEvent) async throws(NIMError) -> NIMSubscribeEvent {
         let answer = try await call(type: event.type) { () async throws(PresenceError) in
             try await self.client.publishEvent(
@@ -81,7 +82,8 @@ public final class NIMEventSubscribeManager: Sendable {
         return published
     }
 
-    /// The relation to the publishers of the request; those that are not followed are absent. There is no way to list all (N17).
+    /// Returns the subscriptions to the publishers of the request, without those that are not followed. The document has no call to list
+    /// all (N17).
     public func querySubscribeEvent(_ request: NIMSubscribeRequest) async throws(NIMError) -> [NIMSubscribeResult] {
         try await call(type: request.type) { () async throws(PresenceError) -> [NIMSubscribeResult] in
             guard !request.publishers.isEmpty else {
@@ -104,13 +106,13 @@ public final class NIMEventSubscribeManager: Sendable {
         let delegate: any NIMEventSubscribeManagerDelegate
         private let told: Mutex<ToldEvents>
 
-        /// - Parameter session: the first session of the present login.
+        /// - Parameter session: the first session of the current login.
         init(_ delegate: any NIMEventSubscribeManagerDelegate, since session: Session?) {
             self.delegate = delegate
             told = Mutex(ToldEvents(session))
         }
 
-        /// The values that these users have are told next, also if they were told.
+        /// Has the values of these users sent next, even if they were sent before.
         func expect(_ users: [String]) { told.withLock { $0.awaited.formUnion(users.map { UserKey($0) }) } }
 
         func expectNoMore(_ users: [String]) { told.withLock { $0.awaited.subtract(users.map { UserKey($0) }) } }
@@ -119,7 +121,7 @@ public final class NIMEventSubscribeManager: Sendable {
 
         func onSubscriptionSyncCompleted(_ type: SubscribeType) { told.withLock { $0.synced(type) } }
 
-        /// A later login tells what is so then (N21).
+        /// A later login sends the state of that time (N21).
         func onConnectionStateChanged(_ change: ConnectionChange) {
             if change.state == .disconnected { told.withLock { $0 = ToldEvents() } }
         }

@@ -9,12 +9,12 @@ public final class NIMSDK: Sendable {
 
     private init(_ subscribeManager: NIMEventSubscribeManager) { self.subscribeManager = subscribeManager }
 
-    /// Makes the instance that ``shared()`` returns. An app calls this once, when it starts.
+    /// Makes the instance that ``shared()`` returns. An app calls it once, when it starts.
     public static func register(_ configuration: ClientConfiguration) throws {
         instance.set(NIMSDK(try NIMEventSubscribeManager(configuration)))
     }
 
-    /// The instance that ``register(_:)`` made, which must have been called.
+    /// The instance of ``register(_:)``, which must have been called.
     public static func shared() -> NIMSDK {
         guard let sdk = instance.current else { preconditionFailure("call NIMSDK.register(_:) before NIMSDK.shared()") }
         return sdk

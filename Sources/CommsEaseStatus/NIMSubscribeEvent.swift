@@ -1,6 +1,6 @@
 import PresenceClient
 
-/// The only event type there is (N1).
+/// The only event type (N1).
 public enum NIMSubscribeSystemEventType {
     /// `NIMSubscribeSystemEventTypeOnline`: online status; custom statuses are published under it.
     public static let online = 1
@@ -16,15 +16,15 @@ public enum NIMSubscribeEventOnlineValue {
     public static let offline: Int64 = 3
 }
 
-/// Whom to follow, how, and for how long.
+/// The users of a subscription, its type and its validity.
 public struct NIMSubscribeRequest: Sendable, Equatable {
-    /// 1.
+    /// The event type: 1.
     public var type: Int
-    /// In seconds, 60 s to 30 days; after it the subscription ends by itself.
+    /// The validity in seconds, 60 s to 30 days. Then the subscription ends by itself.
     public var expiry: Int
-    /// Tell the present value at once, by ``NIMEventSubscribeManagerDelegate/onRecvSubscribeEvents(_:)``.
+    /// Whether the current value is sent at once, by ``NIMEventSubscribeManagerDelegate/onRecvSubscribeEvents(_:)``.
     public var syncEnabled: Bool
-    /// Who; at most 100 a call.
+    /// The users; at most 100 a call.
     public var publishers: [String]
 
     /// - Parameters: see the properties.
@@ -38,9 +38,9 @@ public struct NIMSubscribeRequest: Sendable, Equatable {
     }
 }
 
-/// What accompanies an online status event (N11).
+/// The additional fields of an online status event (N11).
 public struct NIMSubscribeOnlineInfo: Sendable, Equatable {
-    /// Where the user is online.
+    /// The platforms on which the user is online.
     public let onlinePlatforms: [String]
     /// The user's custom status as text.
     public let customStatus: String
@@ -48,28 +48,28 @@ public struct NIMSubscribeOnlineInfo: Sendable, Equatable {
 
 /// An event that is published, or that a followed user has published.
 public struct NIMSubscribeEvent: Sendable, Equatable {
-    /// The event's identity, the same at its publisher and at every receiver; not for publishing.
+    /// The event's ID, the same at its publisher and at every receiver. Not for publishing.
     public private(set) var eventId = ""
-    /// Who; not for publishing.
+    /// The publisher. Not for publishing.
     public private(set) var from: String?
-    /// When, in seconds since 1970; not for publishing.
+    /// The time of publication, in seconds since 1970. Not for publishing.
     public private(set) var timestamp: Double = 0
-    /// 1.
+    /// The event type: 1.
     public var type: Int
-    /// 10000 and above to publish; 1 to 3 are the provider's.
+    /// The number: 10000 and above to publish. The provider uses 1 to 3.
     public var value: Int64
-    /// In seconds, 60 s to 7 days.
+    /// The validity in seconds, 60 s to 7 days.
     public var expiry: Int
-    /// Free text of the app.
+    /// A free text of the app.
     public var ext: String?
-    /// False to tell those, too, who log in later.
+    /// False if users who log in later receive it, too.
     public var sendToOnlineUsersOnly = true
-    /// Tell the own other clients, too.
+    /// Whether the own other clients receive it, too.
     public var syncEnabled = true
-    /// What accompanies an event of type 1; not for publishing.
+    /// The additional fields of an event of type 1. Not for publishing.
     public private(set) var subscribeInfo: NIMSubscribeOnlineInfo?
 
-    /// An event to publish.
+    /// Makes an event to publish.
     public init(type: Int = NIMSubscribeSystemEventType.online, value: Int64, expiry: Int = 604_800, ext: String? = nil) {
         self.type = type
         self.value = value
@@ -77,9 +77,9 @@ public struct NIMSubscribeEvent: Sendable, Equatable {
         self.ext = ext
     }
 
-    /// What a status says of being online.
+    /// The event of a status that is ONLINE or not.
     ///
-    /// A login is told to subscribers who log in later; the end of one is not (N21).
+    /// Subscribers who log in later receive a login, but not its end (N21).
     static func online(_ status: UserStatus) -> NIMSubscribeEvent {
         let value =
             switch status.statusType {
@@ -93,7 +93,7 @@ public struct NIMSubscribeEvent: Sendable, Equatable {
         return event
     }
 
-    /// An event that the user of a status has published.
+    /// The event that the user of a status has published.
     static func published(_ published: UserStatus.Event, by status: UserStatus) -> NIMSubscribeEvent {
         var event = NIMSubscribeEvent(status, value: published.value, at: published.publishedAt)
         event.ext = published.ext
@@ -109,7 +109,7 @@ public struct NIMSubscribeEvent: Sendable, Equatable {
         subscribeInfo = NIMSubscribeOnlineInfo(onlinePlatforms: status.onlinePlatforms, customStatus: status.customStatus)
     }
 
-    /// The event's own identity, times and flags (N11).
+    /// Copies the event's ID, times and flags (N11).
     private mutating func describe(as published: UserStatus.Event) {
         eventId = published.eventID
         timestamp = Double(published.publishedAt) / 1_000
@@ -118,7 +118,7 @@ public struct NIMSubscribeEvent: Sendable, Equatable {
         syncEnabled = published.syncEnabled
     }
 
-    /// The node has taken the event. Its answer has a newer event when another one was published meanwhile.
+    /// Records that the node has published the event. Its answer has a newer event if another one was published meanwhile.
     mutating func wasPublished(_ answer: PublishAnswer) {
         let status = answer.userStatus
         from = status.userID
@@ -132,15 +132,15 @@ public struct NIMSubscribeEvent: Sendable, Equatable {
     }
 }
 
-/// The relation to one account (N16).
+/// The subscription to one account (N16).
 public struct NIMSubscribeResult: Sendable, Equatable {
-    /// Who is followed.
+    /// The user that is followed.
     public let publisher: String
-    /// 1.
+    /// The event type: 1.
     public let type: Int
-    /// Since when, in seconds since 1970.
+    /// The time of the subscription, in seconds since 1970.
     public let timestamp: Double
-    /// How long it lasts from then, in seconds; 0 for ever.
+    /// The validity from then on, in seconds; 0 for unlimited.
     public let expiry: Int
 
     init(_ subscription: Subscription) {
@@ -151,11 +151,11 @@ public struct NIMSubscribeResult: Sendable, Equatable {
     }
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 public struct NIMError: Error, Sendable, Equatable {
     /// The stable code.
     public let code: Int
-    /// What was wrong.
+    /// The error.
     public let message: String
 
     init(_ error: PresenceError) {
@@ -168,7 +168,7 @@ public struct NIMError: Error, Sendable, Equatable {
     }
 }
 
-/// Is called for what followed users, and the own account, have published.
+/// Receives the events that followed users, and the own account, have published.
 public protocol NIMEventSubscribeManagerDelegate: AnyObject, Sendable {
     /// Several events at once.
     func onRecvSubscribeEvents(_ events: [NIMSubscribeEvent])

@@ -1,36 +1,36 @@
 import PresenceClient
 
-/// What a delegate has been told of each user: a whole status arrives, and only what is new in it is an event.
+/// The events that a delegate has received of each user. A whole status arrives, and only its new parts are events.
 struct ToldEvents {
     private struct Told: Equatable {
         var statusType: StatusType
         var since: Int64
     }
 
-    /// Beyond it all is forgotten; then a login may be told twice.
+    /// Most users. Beyond it all are dropped, so that a login may be sent twice.
     private static let usersMax = 10_000
 
-    /// A login is being told what is so: delegates take everybody for offline then (N21).
+    /// Whether a login is sending the current state. Delegates consider everybody offline then (N21).
     var isSyncing = false
-    /// Users whose present values were asked for and have not been told since (N8).
+    /// The users whose current values were requested and have not been sent since (N8).
     var awaited: Set<UserKey> = []
     private var told: [UserKey: Told] = [:]
     private var raised = RaisedEvents()
     private var own: UserKey?
 
-    /// A delegate that is added while a user is logged in begins with that login.
+    /// Makes the state of a delegate. One that is added during a login starts with that login.
     init(_ session: Session? = nil) { if let session { begin(session) } }
 
-    /// A session was opened, for the first time or again.
+    /// Records that a session was opened, for the first time or again.
     mutating func connected(_ session: Session) {
         isSyncing = true
         begin(session)
     }
 
-    /// Everything of one type has been told.
+    /// Records that all statuses of one type have arrived.
     mutating func synced(_ type: SubscribeType) { if type == .onlineStatus { isSyncing = false } }
 
-    /// The events that a status brings. The own login and its end are none: nobody follows oneself.
+    /// The events of a status. The own login and its end are none, because nobody follows itself.
     mutating func untold(of status: UserStatus) -> [NIMSubscribeEvent] {
         let user = UserKey(status.userID)
         let isAwaited = awaited.remove(user) != nil

@@ -3,11 +3,11 @@ import Synchronization
 
 /// RongCloud's subscription calls (`documents/001…`), over a ``PresenceClient/PresenceClient``.
 ///
-/// Every call answers (status, …) as the document's completions do. Where users failed one by one, the status is the first one's code.
+/// Every call returns (status, …) like the document's completions. If some users failed, the status is the code of the first.
 public final class RCCoreClient: Sendable {
     private static let instance = SharedInstance<RCCoreClient>()
 
-    /// What this stands on, for what the document does not know.
+    /// The client behind this one, for features that the document does not have.
     public let client: PresenceClient
 
     /// - Parameter configuration: its limits become ``PresenceClient/CallLimits/rongcloud``.
@@ -17,16 +17,16 @@ public final class RCCoreClient: Sendable {
         client = try PresenceClient(configuration)
     }
 
-    /// Makes the instance that ``sharedCoreClient()`` returns. An app calls this once, when it starts.
+    /// Makes the instance that ``sharedCoreClient()`` returns. An app calls it once, when it starts.
     public static func configure(_ configuration: ClientConfiguration) throws { instance.set(try RCCoreClient(configuration)) }
 
-    /// The instance that ``configure(_:)`` made, which must have been called.
+    /// The instance of ``configure(_:)``, which must have been called.
     public static func sharedCoreClient() -> RCCoreClient {
         guard let core = instance.current else { preconditionFailure("call RCCoreClient.configure(_:) before sharedCoreClient()") }
         return core
     }
 
-    /// Connects as the user that the token names.
+    /// Connects as the user of the token.
     public func connect() async -> (status: RCErrorCode, userId: String?) {
         do { return (RC_SUCCESS, try await client.login().userID) } catch { return (RCErrorCode(error), nil) }
     }
@@ -39,15 +39,15 @@ public final class RCCoreClient: Sendable {
         } catch { return RCErrorCode(error) }
     }
 
-    /// Calls `delegate` from now on; to be set before ``connect()``.
+    /// Adds a delegate. Call it before ``connect()``.
     public func addSubscribeEventDelegate(_ delegate: any RCSubscribeEventDelegate) {
         client.addListener(Bridge(delegate, own: client.loginSession?.userID), for: delegate)
     }
 
-    /// Calls `delegate` no more.
+    /// Removes a delegate.
     public func removeSubscribeEventDelegate(_ delegate: any RCSubscribeEventDelegate) { client.removeListener(delegate) }
 
-    /// Follows users.
+    /// Subscribes to users.
     public func subscribeEvent(_ request: RCSubscribeEventRequest) async -> (status: RCErrorCode, failedUserIds: [String]?) {
         let expiry = request.expiry == 0 ? nil : Duration.seconds(request.expiry)
         do {
@@ -57,14 +57,14 @@ public final class RCCoreClient: Sendable {
         } catch { return (RCErrorCode(error), request.userIds) }
     }
 
-    /// Follows users no more.
+    /// Unsubscribes from users.
     public func unSubscribeEvent(_ request: RCSubscribeEventRequest) async -> (status: RCErrorCode, failedUserIds: [String]?) {
         do {
             return Self.result(try await client.unsubscribeUserStatus(request.userIds, subscribeType: request.subscribeType.wire))
         } catch { return (RCErrorCode(error), request.userIds) }
     }
 
-    /// The subscriptions to the users of the request.
+    /// Returns the subscriptions to the users of the request.
     public func querySubscribeEvent(
         _ request: RCSubscribeEventRequest
     ) async -> (status: RCErrorCode, subscribeEvents: [RCSubscribeInfoEvent]?) {
@@ -75,11 +75,11 @@ public final class RCCoreClient: Sendable {
         } catch { return (RCErrorCode(error), nil) }
     }
 
-    /// A page of all subscriptions.
+    /// Returns a page of all subscriptions.
     ///
     /// - Parameters:
     ///   - pageSize: 1 to 200.
-    ///   - startIndex: 0 first, then the count of rows already returned.
+    ///   - startIndex: 0 first, then the number of rows already returned.
     public func querySubscribeEvent(
         _ request: RCSubscribeEventRequest, pageSize: Int, startIndex: Int
     ) async -> (status: RCErrorCode, subscribeEvents: [RCSubscribeInfoEvent]?) {
@@ -106,7 +106,7 @@ public final class RCCoreClient: Sendable {
 
         func onConnected(_ session: Session) { own.withLock { $0 = UserKey(session.userID) } }
 
-        /// Nobody subscribes to oneself, so the own status is not an event.
+        /// Nobody subscribes to itself, so the own status is not an event.
         func onUserStatusChanged(_ userStatusList: [UserStatus]) {
             let own = own.withLock { $0 }
             let others = userStatusList.filter { UserKey($0.userID) != own }

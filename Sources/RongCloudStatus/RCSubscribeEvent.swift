@@ -1,6 +1,6 @@
 import PresenceClient
 
-/// What a subscription is about, as RongCloud's document numbers it.
+/// The type of a subscription, with the numbers of RongCloud's document.
 public enum RCSubscribeType: Int, Sendable {
     /// `RCSubscribeTypeOnlineStatus`.
     case onlineStatus = 1
@@ -30,25 +30,25 @@ public let RCSubscribeTypeFriendOnlineStatus = RCSubscribeType.friendOnlineStatu
 /// The document's spelling of ``RCSubscribeType/friendUserProfile``.
 public let RCSubscribeTypeFriendUserProfile = RCSubscribeType.friendUserProfile
 
-/// How a call ended.
+/// The result of a call.
 public struct RCErrorCode: RawRepresentable, Sendable, Hashable {
     /// The stable code; 0 is success.
     public let rawValue: Int
 
-    /// Any number.
+    /// Makes a code of any number.
     public init(rawValue: Int) { self.rawValue = rawValue }
 }
 
 /// The document's word for success.
 public let RC_SUCCESS = RCErrorCode(rawValue: 0)
 
-/// Whom to follow, how, and for how long.
+/// The users of a subscription, its type and its validity.
 public struct RCSubscribeEventRequest: Sendable, Equatable {
-    /// What is followed.
+    /// The type of the subscription.
     public var subscribeType: RCSubscribeType
-    /// Who; at most 200 a call.
+    /// The users; at most 200 a call.
     public var userIds: [String]
-    /// In seconds; 0 for no end.
+    /// The validity in seconds; 0 for unlimited.
     public var expiry: Int
 
     /// - Parameters: see the properties.
@@ -59,21 +59,21 @@ public struct RCSubscribeEventRequest: Sendable, Equatable {
     }
 }
 
-/// A subscription, and the user's status.
+/// A subscription and the user's status.
 public struct RCSubscribeInfoEvent: Sendable, Equatable {
-    /// Who is followed.
+    /// The user that is followed.
     public let userId: String
-    /// What is followed.
+    /// The type of the subscription.
     public let subscribeType: RCSubscribeType
-    /// Since when, in milliseconds since 1970; 0 where it is a change that is told.
+    /// The time of the subscription, in milliseconds since 1970; 0 for a change.
     public let subscribeTime: Int64
-    /// How long it lasts from then, in seconds; 0 where it is not known or for ever. Nobody is told when it ends (R12).
+    /// The validity from then on, in seconds; 0 if unknown or unlimited. No notice is sent at the end (R12).
     public let expiry: Int
-    /// Whether the user is online; false also where ``userStatus`` is nil.
+    /// Whether the user is online; false also if ``userStatus`` is nil.
     public let isOnline: Bool
-    /// Where the user is online.
+    /// The platforms on which the user is online.
     public let onlinePlatforms: [String]
-    /// All that is known of the user; nil where the user's owner did not answer.
+    /// The user's status; nil if the user's owner did not answer.
     public let userStatus: UserStatus?
 
     init(_ subscription: Subscription) {
@@ -98,20 +98,21 @@ public struct RCSubscribeInfoEvent: Sendable, Equatable {
 
 /// A subscription that another device has made or ended.
 public struct RCSubscribeEvent: Sendable, Equatable {
-    /// Whether it was made, or ended.
+    /// Whether the subscription was made or ended.
     public enum OperationType: Int, Sendable {
-        /// Made.
+        /// The subscription was made.
         case subscribe = 1
-        /// Ended.
+        /// The subscription was ended.
         case unsubscribe = 2
     }
 
-    /// Who is followed, or no longer.
+    /// The user of the subscription.
     public let userId: String
-    /// What is followed.
+    /// The type of the subscription.
     public let subscribeType: RCSubscribeType
-    /// When the subscription ends by itself, in milliseconds since 1970; 0 for never, and where it was ended. The node does not tell of the
-    /// end (R12).
+    /// The time at which the subscription ends by itself, in milliseconds since 1970; 0 for never, and if it was ended.
+    ///
+    /// The node sends no notice then (R12).
     public let expiresAt: Int64
     /// Whether it was made or ended.
     public let operationType: OperationType
@@ -124,13 +125,13 @@ public struct RCSubscribeEvent: Sendable, Equatable {
     }
 }
 
-/// Is called for what changes, on a background thread; every method may be left out.
+/// Receives changes on a background thread. Every method is optional.
 public protocol RCSubscribeEventDelegate: AnyObject, Sendable {
-    /// All that has changed, in one call.
+    /// All changes, in one call.
     func onEventChange(_ subscribeEvents: [RCSubscribeInfoEvent])
-    /// Everything of this type that is followed has been told to this device. Comes once for each type followed.
+    /// All statuses of this type that the device follows have arrived. Called once for each type.
     func onSubscriptionSyncCompleted(_ type: RCSubscribeType)
-    /// As ``onSubscriptionSyncCompleted(_:)`` with ``RCSubscribeType/onlineStatus``. The document calls it deprecated.
+    /// Called with ``onSubscriptionSyncCompleted(_:)`` for ``RCSubscribeType/onlineStatus``. The document calls it deprecated.
     func onSubscriptionSyncCompleted()
     /// Another device of the same user has subscribed or unsubscribed.
     func onSubscriptionChangedOnOtherDevices(_ subscribeEvents: [RCSubscribeEvent])

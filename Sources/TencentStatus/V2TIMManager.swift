@@ -2,9 +2,9 @@ import PresenceClient
 
 /// Tencent's user status calls (`documents/000…`), over a ``PresenceClient/PresenceClient``.
 ///
-/// A call that fails for one user of many fails as a whole (T37); what concerns the others has been done all the same.
+/// A call that fails for one user of many throws (T37). The node has carried it out for the others.
 public final class V2TIMManager: Sendable {
-    /// What this stands on, for what the document does not know.
+    /// The client behind this one, for features that the document does not have.
     public let client: PresenceClient
     private static let instance = SharedInstance<V2TIMManager>()
 
@@ -15,35 +15,35 @@ public final class V2TIMManager: Sendable {
         client = try PresenceClient(configuration)
     }
 
-    /// Makes the instance that ``sharedInstance()`` returns. An app calls this once, when it starts.
+    /// Makes the instance that ``sharedInstance()`` returns. An app calls it once, when it starts.
     public static func configure(_ configuration: ClientConfiguration) throws { instance.set(try V2TIMManager(configuration)) }
 
-    /// The instance that ``configure(_:)`` made, which must have been called.
+    /// The instance of ``configure(_:)``, which must have been called.
     public static func sharedInstance() -> V2TIMManager {
         guard let manager = instance.current else { preconditionFailure("call V2TIMManager.configure(_:) before sharedInstance()") }
         return manager
     }
 
-    /// As ``sharedInstance()``: the name that the document's other samples use.
+    /// The same as ``sharedInstance()``: the name in the document's other samples.
     public static func getInstance() -> V2TIMManager { sharedInstance() }
 
-    /// Logs in as the user that the token names.
+    /// Logs in the user of the token.
     public func login() async throws(V2TIMError) {
         _ = try await call { () async throws(PresenceError) in try await self.client.login() }
     }
 
-    /// Logs out: UNLOGINED.
+    /// Logs out: the user goes UNLOGINED.
     public func logout() async throws(V2TIMError) {
         try await call { () async throws(PresenceError) in try await self.client.logout() }
     }
 
-    /// The user that is logged in, also while a lost connection is made again; nil for nobody.
+    /// The user that is logged in, even while a lost connection is reopened; nil for none.
     public func getLoginUser() -> String? { client.loginSession?.userID }
 
-    /// Calls `listener` from now on.
+    /// Adds a listener.
     public func addIMSDKListener(_ listener: any V2TIMSDKListener) { client.addListener(Bridge(listener), for: listener) }
 
-    /// Calls `listener` no more.
+    /// Removes a listener.
     public func removeIMSDKListener(_ listener: any V2TIMSDKListener) { client.removeListener(listener) }
 
     /// Sets the own custom status; nil or empty clears it.
@@ -51,20 +51,20 @@ public final class V2TIMManager: Sendable {
         _ = try await call { () async throws(PresenceError) in try await self.client.setSelfStatus(status.customStatus) }
     }
 
-    /// The status of users, oneself included.
+    /// Returns the status of users, which may include the own user.
     public func getUserStatus(_ userIDList: [String]) async throws(V2TIMError) -> [V2TIMUserStatus] {
         let answer = try await call { () async throws(PresenceError) in try await self.client.getUserStatus(userIDList) }
         if let error = V2TIMError(answer.errorUserList) { throw error }
         return answer.userStatusList.map { V2TIMUserStatus($0) }
     }
 
-    /// Follows users; beyond the quota the earliest subscribed are removed.
+    /// Subscribes to users. Beyond the quota the earliest subscriptions are removed.
     public func subscribeUserStatus(_ userIDList: [String]) async throws(V2TIMError) {
         let answer = try await call { () async throws(PresenceError) in try await self.client.subscribeUserStatus(userIDList) }
         if let error = V2TIMError(answer.errorUserList) { throw error }
     }
 
-    /// Follows users no more; with an empty list, nobody any more.
+    /// Unsubscribes from users; with an empty list, from all.
     public func unsubscribeUserStatus(_ userIDList: [String]) async throws(V2TIMError) {
         let errors = try await call { () async throws(PresenceError) -> [UserError] in
             if !userIDList.isEmpty { return try await self.client.unsubscribeUserStatus(userIDList) }

@@ -1,6 +1,6 @@
 import PresenceClient
 
-/// The general status, as Tencent's document names it.
+/// The general status, with the names of Tencent's document.
 public enum V2TIMUserStatusType: Int, Sendable {
     /// `V2TIM_USER_STATUS_UNKNOWN`: nothing is known.
     case unknown = 0
@@ -21,16 +21,16 @@ public let V2TIM_USER_STATUS_OFFLINE = V2TIMUserStatusType.offline
 /// The document's spelling of ``V2TIMUserStatusType/unlogined``.
 public let V2TIM_USER_STATUS_UNLOGINED = V2TIMUserStatusType.unlogined
 
-/// A user's general and custom status; of the user, not of a device.
+/// A user's general and custom status. It belongs to the user, not to a device.
 public struct V2TIMUserStatus: Sendable, Equatable {
-    /// Whose.
+    /// The user.
     public private(set) var userID: String
-    /// Set by the system only.
+    /// The general status. Only the system sets it.
     public private(set) var statusType: V2TIMUserStatusType
-    /// Set by the user; nil or empty clears it.
+    /// The custom status, which the user sets; nil or empty clears it.
     public var customStatus: String?
 
-    /// A status to set.
+    /// Makes a status to set.
     public init(customStatus: String? = nil) {
         userID = ""
         statusType = .unknown
@@ -50,11 +50,11 @@ public struct V2TIMUserStatus: Sendable, Equatable {
     }
 }
 
-/// Every call ends in success or in this: no list of users that failed (T37).
+/// The error of a call. A call succeeds or throws it; it has no list of failed users (T37).
 public struct V2TIMError: Error, Sendable, Equatable {
     /// The stable code.
     public let code: Int
-    /// What was wrong.
+    /// The error.
     public let desc: String
 
     init(_ error: PresenceError) {
@@ -62,7 +62,7 @@ public struct V2TIMError: Error, Sendable, Equatable {
         desc = error.detail
     }
 
-    /// The first user that failed stands for the call.
+    /// The error of the first failed user, which stands for the call.
     init?(_ errors: [UserError]) {
         guard let first = errors.first else { return nil }
         code = first.code.rawValue
@@ -70,17 +70,17 @@ public struct V2TIMError: Error, Sendable, Equatable {
     }
 }
 
-/// Is called for what changes; every method may be left out.
+/// Receives changes. Every method is optional.
 public protocol V2TIMSDKListener: AnyObject, Sendable {
-    /// Own statuses, friends' and strangers'; recognise the own one by ``V2TIMManager/getLoginUser()``.
+    /// The own status, or that of friends or followed users, has changed. Recognize the own one by ``V2TIMManager/getLoginUser()``.
     func onUserStatusChanged(_ userStatusList: [V2TIMUserStatus])
-    /// A connection is being made.
+    /// The client is connecting.
     func onConnecting()
-    /// Connected.
+    /// The client is connected.
     func onConnectSuccess()
-    /// The first connection could not be made.
+    /// The first connection failed.
     func onConnectFailed(_ code: Int, _ desc: String)
-    /// The session was ended elsewhere: a back end kicked the user, a newer login replaced this one, or another device logged it out.
+    /// The session was ended elsewhere: a back end kicked the user, a newer login replaced it, or another device logged it out.
     func onKickedOffline()
 }
 

@@ -3,11 +3,11 @@ import Synchronization
 
 /// ZEGOCLOUD's user status calls (`documents/003…`), over a ``PresenceClient/PresenceClient``.
 ///
-/// Where the document's callback has a list of users that failed beside an error, a call returns the list and throws the error.
+/// If the document's callback has a list of failed users and an error, a call returns the list and throws the error.
 public final class ZIM: Sendable {
     private static let instance = SharedInstance<ZIM>()
 
-    /// What this stands on, for what the document does not know.
+    /// The client behind this one, for features that the document does not have.
     public let client: PresenceClient
     private let userID = Mutex<String?>(nil)
 
@@ -18,20 +18,20 @@ public final class ZIM: Sendable {
         client = try PresenceClient(configuration)
     }
 
-    /// Makes the instance that ``getInstance()`` returns, and returns it. An app calls this once, when it starts.
+    /// Makes the instance that ``getInstance()`` returns, and returns it. An app calls it once, when it starts.
     @discardableResult public static func create(_ configuration: ClientConfiguration) throws -> ZIM {
         let zim = try ZIM(configuration)
         instance.set(zim)
         return zim
     }
 
-    /// The instance that ``create(_:)`` made, which must have been called.
+    /// The instance of ``create(_:)``, which must have been called.
     public static func getInstance() -> ZIM {
         guard let zim = instance.current else { preconditionFailure("call ZIM.create(_:) before ZIM.getInstance()") }
         return zim
     }
 
-    /// Logs in as the user that the token names.
+    /// Logs in the user of the token.
     public func login(config: ZIMLoginConfig = ZIMLoginConfig()) async throws(ZIMError) {
         let session = try await call { () async throws(PresenceError) in
             try await self.client.login(customStatus: config.customStatus.isEmpty ? nil : config.customStatus)
@@ -44,7 +44,7 @@ public final class ZIM: Sendable {
         try await call { () async throws(PresenceError) in try await self.client.logout() }
     }
 
-    /// Calls `handler`, and no other, from now on; nil for nobody.
+    /// Sets the only event handler; nil removes it.
     public func setEventHandler(_ handler: (any ZIMEventHandler)?) {
         client.removeListener(self)
         if let handler { client.addListener(Bridge(self, handler), for: self) }
@@ -55,12 +55,12 @@ public final class ZIM: Sendable {
         try await call { () async throws(PresenceError) in try await self.client.setSelfStatus(customStatus).customStatus }
     }
 
-    /// Follows users for a while; beyond 3,000 the earliest subscribed are overwritten.
+    /// Subscribes to users for a time. Beyond 3,000 the earliest subscriptions are replaced.
     public func subscribeUsersStatus(
         _ userIDs: [String], config: ZIMUserStatusSubscribeConfig
     ) async throws(ZIMError) -> [ZIMErrorUserInfo] {
         let minutes = config.subscriptionDuration
-        // No policy allows durations near these bounds: the node refuses them.
+        // The node refuses durations near these bounds, because no policy allows them.
         let duration = Duration.seconds(60 * Int64(Int32(clamping: minutes)))
         do throws(PresenceError) {
             let answer = try await client.subscribeUserStatus(userIDs, expiry: duration)
@@ -68,18 +68,18 @@ public final class ZIM: Sendable {
         } catch { throw ZIMError(error, minutes: minutes) }
     }
 
-    /// Follows users no more.
+    /// Unsubscribes from users.
     public func unsubscribeUsersStatus(_ userIDs: [String]) async throws(ZIMError) -> [ZIMErrorUserInfo] {
         try await call { () async throws(PresenceError) in try await self.client.unsubscribeUserStatus(userIDs) }
             .map { ZIMErrorUserInfo($0) }
     }
 
-    /// As ``unsubscribeUsersStatus(_:)``: the name in the document's sample (Z16).
+    /// The same as ``unsubscribeUsersStatus(_:)``: the name in the document's sample (Z16).
     public func unsubscribeUserStatus(_ userIDs: [String]) async throws(ZIMError) -> [ZIMErrorUserInfo] {
         try await unsubscribeUsersStatus(userIDs)
     }
 
-    /// Asks once.
+    /// Returns the status of users, once.
     public func queryUsersStatusByUserIDs(
         _ userIDs: [String]
     ) async throws(ZIMError) -> (userStatusList: [ZIMUserStatus], errorUserList: [ZIMErrorUserInfo]) {
@@ -88,7 +88,7 @@ public final class ZIM: Sendable {
         return (answer.userStatusList.map { ZIMUserStatus($0, ownID: own) }, answer.errorUserList.map { ZIMErrorUserInfo($0) })
     }
 
-    /// The own subscriptions: all, or those to the named users; others are silently absent.
+    /// Returns the own subscriptions: all, or those to the named users that are followed.
     public func querySubscribedUserStatusList(
         _ config: ZIMSubscribedUserStatusQueryConfig
     ) async throws(ZIMError) -> [ZIMUserStatusSubscription] {
@@ -97,7 +97,7 @@ public final class ZIM: Sendable {
         return page.subscriptions.map { ZIMUserStatusSubscription($0, ownID: own) }
     }
 
-    /// As ``querySubscribedUserStatusList(_:)``: the name in the document's sample.
+    /// The same as ``querySubscribedUserStatusList(_:)``: the name in the document's sample.
     public func querySubscribedUserStatusListWithConfig(
         _ config: ZIMSubscribedUserStatusQueryConfig
     ) async throws(ZIMError) -> [ZIMUserStatusSubscription] {

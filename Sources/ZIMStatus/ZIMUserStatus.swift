@@ -1,35 +1,35 @@
 import PresenceClient
 
-/// A user's online status, as ZEGOCLOUD's document names it.
+/// A user's online status, with the names of ZEGOCLOUD's document.
 public enum ZIMUserOnlineStatus: Int, Sendable {
-    /// Logged in, with a connection.
+    /// The user is logged in and connected.
     case online = 0
-    /// The connection broke.
+    /// The user's connection broke.
     case offline = 1
-    /// Logged out.
+    /// The user has logged out.
     case logout = 2
-    /// Said of oneself (Z22), and of a user whose owner did not answer.
+    /// The own status (Z22), or that of a user whose owner did not answer.
     case unknown = 99
 }
 
 /// A user's status (Z14). Times are milliseconds since 1970.
 public struct ZIMUserStatus: Sendable, Equatable {
-    /// Whose.
+    /// The user.
     public let userID: String
-    /// Unknown for oneself.
+    /// The online status; unknown for the own user.
     public let onlineStatus: ZIMUserOnlineStatus
-    /// Set by the user.
+    /// The custom status, which the user sets.
     public let customStatus: String
-    /// Where the user is online.
+    /// The platforms on which the user is online.
     public let onlinePlatforms: [String]
-    /// The last change of anything here; 0 for oneself, and where nothing is known.
+    /// The time of the last change of any field; 0 for the own user, and if nothing is known.
     public let lastUpdateTime: Int64
-    /// The last change of ``onlineStatus``.
+    /// The time of the last change of ``onlineStatus``.
     public let lastOnlineStatusUpdateTime: Int64
-    /// The last change of ``customStatus``.
+    /// The time of the last change of ``customStatus``.
     public let lastCustomStatusUpdateTime: Int64
 
-    /// A user of whom nothing is known now.
+    /// Makes the status of a user of whom nothing is known now.
     init(unknown userID: String) {
         self.userID = userID
         onlineStatus = .unknown
@@ -58,11 +58,11 @@ public struct ZIMUserStatus: Sendable, Equatable {
     }
 }
 
-/// How a call ended; code 0 is success.
+/// The result of a call. Code 0 is success.
 public struct ZIMError: Error, Sendable, Equatable {
     /// The stable code.
     public let code: Int
-    /// What was wrong.
+    /// The error.
     public let message: String
 
     /// Success.
@@ -75,9 +75,9 @@ public struct ZIMError: Error, Sendable, Equatable {
 
     init(_ error: PresenceError) { self.init(code: error.code.rawValue, message: error.detail) }
 
-    /// Translates what a node says of `expiry` in seconds, said of `subscriptionDuration` in minutes.
+    /// Translates a node's error about `expiry` in seconds to `subscriptionDuration` in minutes.
     ///
-    /// - Parameter minutes: the duration that the app asked for.
+    /// - Parameter minutes: the duration that the app requested.
     init(_ error: PresenceError, minutes: Int) {
         self.init(error)
         guard error.code == .badParameter, error.detail.hasPrefix("expiry:") else { return }
@@ -90,9 +90,9 @@ public struct ZIMError: Error, Sendable, Equatable {
     }
 }
 
-/// One user of a call that names several, and why it failed.
+/// One failed user of a call with several users.
 public struct ZIMErrorUserInfo: Sendable, Equatable {
-    /// Who.
+    /// The user.
     public let userID: String
     /// The stable code.
     public let reason: Int
@@ -103,18 +103,18 @@ public struct ZIMErrorUserInfo: Sendable, Equatable {
     }
 }
 
-/// How long a subscription lasts.
+/// The validity of a subscription.
 public struct ZIMUserStatusSubscribeConfig: Sendable, Equatable {
-    /// In minutes, 1 to 43200 (30 days).
+    /// The validity in minutes, 1 to 43200 (30 days).
     public var subscriptionDuration: Int
 
     /// - Parameter subscriptionDuration: see the property.
     public init(subscriptionDuration: Int = 0) { self.subscriptionDuration = subscriptionDuration }
 }
 
-/// Which subscriptions are asked for.
+/// The subscriptions to return.
 public struct ZIMSubscribedUserStatusQueryConfig: Sendable, Equatable {
-    /// At most 200; the whole table if it is empty.
+    /// The users, at most 200; all subscriptions if it is empty.
     public var userIDs: [String]
 
     /// - Parameter userIDs: see the property.
@@ -123,9 +123,9 @@ public struct ZIMSubscribedUserStatusQueryConfig: Sendable, Equatable {
 
 /// One subscription.
 public struct ZIMUserStatusSubscription: Sendable, Equatable {
-    /// The user and its status now; ``ZIMUserOnlineStatus/unknown`` where the user's owner did not answer.
+    /// The user and its current status; ``ZIMUserOnlineStatus/unknown`` if the user's owner did not answer.
     public let userStatus: ZIMUserStatus
-    /// When it ends, in milliseconds since 1970; 0 for never.
+    /// The time at which it ends, in milliseconds since 1970; 0 for never.
     public let subscribeExpiredTime: Int64
 
     init(_ subscription: Subscription, ownID: String?) {
@@ -134,7 +134,7 @@ public struct ZIMUserStatusSubscription: Sendable, Equatable {
     }
 }
 
-/// What a login sets.
+/// The settings of a login.
 public struct ZIMLoginConfig: Sendable, Equatable {
     /// The custom status; an empty one leaves it unchanged (Z8).
     public var customStatus: String
@@ -145,37 +145,37 @@ public struct ZIMLoginConfig: Sendable, Equatable {
 
 /// The connection's state (Z23).
 public enum ZIMConnectionState: Int, Sendable {
-    /// Offline.
+    /// The client is not connected.
     case disconnected = 0
-    /// Up to the app.
+    /// The client is connecting.
     case connecting = 1
-    /// Online.
+    /// The client is connected.
     case connected = 2
-    /// Up to the app.
+    /// The client is reconnecting.
     case reconnecting = 3
 }
 
-/// Why the connection is in its state.
+/// The reason for the state of the connection.
 public enum ZIMConnectionEvent: Int, Sendable {
-    /// It was made.
+    /// The connection was made.
     case success = 0
-    /// The app asked for it: login or logout.
+    /// The app called login or logout.
     case activeLogin = 1
-    /// The first connection could not be made in time.
+    /// The first connection timed out.
     case loginTimeout = 2
     /// The connection was lost.
     case loginInterrupted = 3
-    /// A node has ended the session.
+    /// A node ended the session.
     case kickedOut = 4
-    /// The token is not taken, and no other was had.
+    /// The token was rejected, and there was no other.
     case tokenExpired = 5
 }
 
-/// Is called for what changes; every method may be left out.
+/// Receives changes. Every method is optional.
 public protocol ZIMEventHandler: AnyObject, Sendable {
-    /// Users that are followed, or the own platforms, have changed.
+    /// Followed users, or the own platforms, have changed.
     func zim(_ zim: ZIM, userStatusUpdated userStatusList: [ZIMUserStatus])
-    /// The connection is in another state.
+    /// The state of the connection has changed.
     func zim(_ zim: ZIM, connectionStateChanged state: ZIMConnectionState, event: ZIMConnectionEvent, extendedData: [String: String])
 }
 

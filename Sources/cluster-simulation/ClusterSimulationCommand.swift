@@ -62,7 +62,7 @@ struct ClusterSimulationCommand: ParsableCommand {
         print("\(range.count) histories, every promise kept; \(total)")
     }
 
-    /// Goes on after a broken promise, and exits with 0: a history that breaks one can be compared, too.
+    /// Prints hashes, also after a broken guarantee, and exits with 0: such a history can be compared, too.
     private func printHashes() throws {
         let rings = RingCache()
         for seed in seeds?.range ?? seed!...seed! {
@@ -115,11 +115,11 @@ struct ClusterSimulationCommand: ParsableCommand {
 }
 
 extension ClusterSimulationCommand {
-    /// A batch of proofs of life and probes only.
+    /// Whether a batch has only signs of life and probes.
     private static func isRoutine(_ line: String) -> Bool { line.contains(" takes ") && !line.contains("\n") }
 }
 
-/// `FROM..TO`.
+/// A range of seeds: `FROM..TO`.
 struct SeedRange: ExpressibleByArgument {
     let range: ClosedRange<UInt64>
 

@@ -3,13 +3,15 @@ import HTTP2
 import NIOCore
 import NIOEmbedded
 
-/// A client and the node's end of its connection. The bytes of the client wait until ``deliver()``; only that is counted.
+/// A client and the node's end of its connection.
+///
+/// The bytes of the client wait until ``deliver()``. Only the work there is counted.
 final class Client {
-    /// The bytes that have come from the node.
+    /// The bytes that the node has sent.
     final class Received: HTTPClientDelegate {
-        /// Requests answered with 200.
+        /// The number of requests answered with 200.
         var answersCount = 0
-        /// Events of all streams.
+        /// The number of events on all streams.
         var eventsCount = 0
         /// The last answer that was not 200, or the end of the connection.
         var failure: String?
@@ -29,7 +31,7 @@ final class Client {
         func closed(_ connection: HTTPClientConnection, error: (any Error)?) { failure = "connection closed" }
     }
 
-    /// The place of the node's socket: takes a copy of what is written, as the kernel does, and lets go of the buffer at once.
+    /// Stands for the node's socket. It copies what is written, like the kernel, and releases the buffer at once.
     final class Socket: ChannelOutboundHandler {
         typealias OutboundIn = ByteBuffer
 
@@ -51,7 +53,7 @@ final class Client {
     private let connection: HTTPClientConnection
     private var outgoing = ByteBuffer()
 
-    /// - Parameter room: bytes that the node may write before they are collected; more would be counted as the node's work.
+    /// - Parameter room: the bytes that the node may write before they are collected. Further collecting would count as the node's work.
     init(_ world: World, room: Int = 16_384) throws {
         socket.written.reserveCapacity(room)
         loop = world.loop
@@ -65,26 +67,26 @@ final class Client {
         try world.node.accept(node)
     }
 
-    /// Asks for an operation of the HTTP API.
+    /// Sends an operation of the HTTP API.
     func call(_ operation: String, _ body: String, token: String) {
         let stream = connection.send(
             .post, path: "/v1/\(operation)", headers: [("authorization", "Bearer \(token)")], body: ByteBuffer(string: body), token: 0)
         precondition(stream != nil, "the node takes no more requests")
     }
 
-    /// Asks for an event stream.
+    /// Requests an event stream.
     func openStream(token: String) {
         let stream = connection.send(.get, path: "/v1/events", headers: [("authorization", "Bearer \(token)")], token: 0)
         precondition(stream != nil, "the node takes no more streams")
     }
 
-    /// Encodes what was asked for, so that ``deliver()`` has only the node's work to do.
+    /// Encodes the requests, so that ``deliver()`` has only the node's work to do.
     func encode() throws {
         loop.runNow()
         while var part = try channel.readOutbound(as: ByteBuffer.self) { outgoing.writeBuffer(&part) }
     }
 
-    /// Hands the node what the client has sent, and lets it do all that follows.
+    /// Delivers the client's bytes to the node, and runs the work that follows.
     func deliver() {
         var bytes = ByteBuffer()
         swap(&bytes, &outgoing)
@@ -92,7 +94,7 @@ final class Client {
         loop.runNow()
     }
 
-    /// Takes what the node has sent. Throws when anything was refused.
+    /// Receives the node's bytes. Throws if a request was refused.
     func collect() throws {
         if socket.written.readableBytes > 0 {
             try channel.writeInbound(ByteBuffer(bytes: socket.written.readableBytesView))
@@ -102,7 +104,7 @@ final class Client {
         if let failure = received.failure { throw GateError(description: failure) }
     }
 
-    /// Sends and receives until `isDone`, tokens that are checked on other threads included. Nothing is counted.
+    /// Sends and receives until `isDone`, and waits for tokens that are checked on other threads. Nothing is counted.
     func exchange(until isDone: (Received) -> Bool) throws {
         for _ in 0..<10_000 {
             try encode()
@@ -117,7 +119,7 @@ final class Client {
     }
 }
 
-/// Why nothing can be counted.
+/// The reason why nothing can be counted.
 struct GateError: Error, CustomStringConvertible {
     let description: String
 }

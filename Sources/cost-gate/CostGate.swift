@@ -1,9 +1,9 @@
 import Glibc
 import PresenceNode
 
-/// Does the work that `Benchmarks/gate` counts: `cost-gate FIGURE`, under callgrind, or `cost-gate session`, under jemalloc.
+/// The work that `Benchmarks/gate` counts: `cost-gate FIGURE`, under callgrind, or `cost-gate session`, under jemalloc.
 ///
-/// Prints the number of operations, or for `session` the bytes of one.
+/// It prints the number of operations, or for `session` the bytes of one session.
 @main
 struct CostGate {
     @MainActor
@@ -17,12 +17,12 @@ struct CostGate {
             for user in figure.users { tokens[user] = try await mint.token(user: user) }
             let authenticator = try await Authenticator(apps: [:], isDevelopment: true)
             tell("\(try count(figure, authenticator, tokens))", STDOUT_FILENO)
-            // Timers are still set; a loop that ends with work to do is a mistake elsewhere.
+            // Timers are still set. The deinitializer of a loop with work left would stop the process.
             exit(0)
         } catch { fail("\(error)", 1) }
     }
 
-    /// Without an `await`, and so on one thread.
+    /// Counts a figure without an `await`, and therefore on one thread.
     private static func count(_ figure: Figure, _ authenticator: Authenticator, _ tokens: [String: String]) throws -> Int {
         try figure.count(World(authenticator, tokens: tokens))
     }

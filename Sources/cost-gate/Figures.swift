@@ -2,20 +2,20 @@ import Glibc
 import PresenceCore
 import PresenceWire
 
-/// The figures that are counted. Each prepares, warms up, and counts inside ``World/measuredRegion(_:)`` only.
+/// The counted figures. Each prepares, warms up, and counts only inside ``World/measuredRegion(_:)``.
 enum Figure: String, CaseIterable {
-    /// A call that is answered on the node itself: `getUserStatus` of oneself.
+    /// A call that the node answers itself: `getUserStatus` of the own user.
     case request
-    /// A client that connects and opens its event stream; its token is known.
+    /// A client that connects and opens its event stream with a known token.
     case login
-    /// A record that another node sends, up to the one stream that is told.
+    /// A record of another node, up to the one stream that receives it.
     case delta
-    /// An event for a stream that has a connection to itself.
+    /// An event for a stream with its own connection.
     case push
     /// An event for one of 500 streams of a connection.
     case multiplexed
 
-    /// Those who take part.
+    /// The users of the figure.
     var users: [String] {
         switch self {
         case .request: (0..<16).map { "user\($0)" }
@@ -26,7 +26,7 @@ enum Figure: String, CaseIterable {
         }
     }
 
-    /// Returns how many operations were counted.
+    /// Returns the number of counted operations.
     func count(_ world: World) throws -> Int {
         switch self {
         case .request: try countRequests(world)
@@ -106,7 +106,7 @@ enum Figure: String, CaseIterable {
             world.loop.run()
             if batch < warmUp { try world.take(writer.bytes) } else { try world.measuredRegion(batch: writer.bytes) }
             try client.collect()
-            // The window opens again.
+            // The flow-control window opens again.
             client.deliver()
         }
         return try counted(batches * perBatch, seen: client.received.eventsCount - before - warmUp * perBatch)
@@ -126,7 +126,7 @@ enum Figure: String, CaseIterable {
         for change in 0..<warmUp + changes {
             if change == warmUp { before = clients.reduce(0) { $0 + $1.received.eventsCount } }
             star.call("setSelfStatus", #"{"customStatus":"status \#(100 + change)"}"#, token: world.token(of: "star"))
-            // The first brings a token that is to be checked.
+            // The first call has a token that must be checked.
             if change == 0 { try star.exchange { $0.answersCount > watchers.count } }
             try star.encode()
             world.loop.run()

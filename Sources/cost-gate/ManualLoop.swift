@@ -4,9 +4,9 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOEmbedded
 
-/// An event loop that runs when it is told to. Other threads may give it work, which waits until ``takeForeign()``.
+/// An event loop that runs only when it is called. Work of other threads waits until ``takeForeign()``.
 final class ManualLoop: EventLoop, @unchecked Sendable {
-    /// The loop of the channels; touched on this loop's thread only.
+    /// The loop of the channels. Only this loop's thread uses it.
     let embedded = EmbeddedEventLoop()
     private let thread = pthread_self()
     private let foreign = NIOLockedValueBox<[@Sendable () -> Void]>([])
@@ -29,13 +29,13 @@ final class ManualLoop: EventLoop, @unchecked Sendable {
 
     func shutdownGracefully(queue: DispatchQueue, _ callback: @escaping @Sendable ((any Error)?) -> Void) { callback(nil) }
 
-    /// Does what is due, with the clock as it is: late work would count as load.
+    /// Runs the due work, with the current time. Late work would count as load.
     func run() { embedded.advanceTime(to: .now()) }
 
-    /// Does what is due without a look at the clock.
+    /// Runs the due work without reading the clock.
     func runNow() { embedded.run() }
 
-    /// Does what other threads have given. Returns whether there was anything.
+    /// Runs the work of other threads. Returns whether there was any.
     func takeForeign() -> Bool {
         let taken = foreign.withLockedValue { tasks in
             defer { tasks = [] }

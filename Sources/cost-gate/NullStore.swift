@@ -1,7 +1,7 @@
 import PresenceNode
 import PresenceWire
 
-/// A store that says at once that rows are on disk: what a disk costs depends on how many rows it takes at a time.
+/// A store that reports at once that rows are on disk. The cost of a disk depends on the number of rows that it writes at a time.
 final class NullStore: Store {
     func load(_ body: (Row) throws -> Void) throws {}
 

@@ -2,11 +2,11 @@ import Glibc
 import Logging
 import PresenceNode
 
-/// The memory that an idle session takes: a whole node in this process, and clients that are nothing but sockets.
+/// The memory of an idle session: a whole node in this process, and clients that are only sockets.
 enum SessionMemory {
-    /// Sessions of the two counts that are compared. Neither they nor the users are near a power of two, where tables double.
+    /// The sessions of the two runs that are compared. Neither they nor the users are near a power of two, where tables double.
     private static let counts = [800, 1_600]
-    /// A connection gives back what it needed for its requests after 5 s; the timer of its first header ends after 10 s.
+    /// A connection releases the memory of its requests after 5 s. The timer of its first header ends after 10 s.
     private static let settleSeconds: UInt32 = 13
 
     static func bytesPerSession() async throws -> Int {
@@ -35,7 +35,7 @@ enum SessionMemory {
     }
 }
 
-/// A client that takes no memory: it follows one user, opens an event stream, and says nothing more.
+/// A client that takes no memory. It subscribes to one user, opens an event stream, and sends nothing more.
 enum RawClient {
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
@@ -57,7 +57,7 @@ enum RawClient {
             + frame(0, flags: 1, stream: 3, body)
         let request = preface + frame(4, flags: 0, stream: 0, []) + stream + call
         guard send(descriptor, request, request.count, 0) == request.count else { throw GateError(description: "send: \(errno)") }
-        // The answer to the call, and `onConnected`, what the user is itself, and that this was all.
+        // The answer to the call, `onConnected`, the own status, and `onSubscriptionSyncCompleted`.
         try withUnsafeTemporaryAllocation(of: CChar.self, capacity: 65_537) { buffer in
             var count = 0
             while true {
@@ -77,7 +77,7 @@ enum RawClient {
         UnsafeRawBufferPointer(start: bytes, count: count).firstRange(of: Array(text.utf8)) != nil
     }
 
-    /// A header block of literals without a table (RFC 7541 §6.2.2), but for the method and the scheme.
+    /// A header block of literals without a table (RFC 7541 §6.2.2), except for the method and the scheme.
     private static func head(method: UInt8, path: String, token: String) -> [UInt8] {
         [method, 0x86] + literal([0x04], path) + literal([0x01], "node") + literal([0x0f, 0x08], "Bearer \(token)")
     }

@@ -3,14 +3,14 @@ import NIOCore
 import PresenceNode
 import PresenceWire
 
-/// A node in this process, and those who talk to it.
+/// A node in this process, and its clients.
 final class World {
     let loop = ManualLoop()
     let clients: HTTPClientConnection.Loop
     let node: InProcessNode
     private let tokens: [String: String]
 
-    /// - Parameter tokens: by user.
+    /// - Parameter tokens: the tokens by user.
     init(_ authenticator: Authenticator, tokens: [String: String]) throws {
         self.tokens = tokens
         loop.run()
@@ -20,7 +20,7 @@ final class World {
 
     func token(of user: String) -> String { tokens[user]! }
 
-    /// Has each of `users` follow `targets`, through one connection. Afterwards the node knows their tokens.
+    /// Has each of `users` subscribe to `targets`, through one connection. Afterwards the node knows their tokens.
     func follow(_ targets: [String], by users: [String], through client: Client) throws {
         let body = #"{"userIDs":[\#(targets.map { "\"\($0)\"" }.joined(separator: ","))]}"#
         for user in users {
@@ -30,7 +30,7 @@ final class World {
         }
     }
 
-    /// Opens an event stream for each of `users`, all on one connection, and waits until each has heard that it was told everything.
+    /// Opens an event stream for each of `users`, all on one connection, and waits until each is synced.
     func open(_ users: [String], on client: Client) throws {
         for user in users {
             let count = client.received.answersCount
@@ -39,20 +39,20 @@ final class World {
         }
     }
 
-    /// Takes a batch that the node "b" has sent, and does all that follows.
+    /// Receives a batch of the node "b", and runs the work that follows.
     func take(_ batch: [UInt8]) throws {
         try node.receive(batch: batch, from: NodeID("b"))
         loop.runNow()
     }
 
-    // MARK: What is counted
+    // MARK: Counting
 
-    /// Regions that were counted.
+    /// The number of counted regions.
     private(set) var regionsCount = 0
 
-    /// Counted by callgrind, which collects inside functions of this name (`--toggle-collect`).
+    /// The region that callgrind counts: it collects inside functions of this name (`--toggle-collect`).
     ///
-    /// Each ends with a statement of its own: a call in the place of a return would end the region before the work.
+    /// Each ends with its own statement. A call in place of a return would end the region before the work.
     @inline(never)
     func measuredRegion(_ client: Client) {
         client.deliver()
