@@ -17,7 +17,7 @@ struct CostGate {
             for user in figure.users { tokens[user] = try await mint.token(user: user) }
             let authenticator = try await Authenticator(apps: [:], isDevelopment: true)
             tell("\(try count(figure, authenticator, tokens))", STDOUT_FILENO)
-            // Timers are still set. The deinitializer of a loop with work left would stop the process.
+            // Exits without ending the loop, because timers are still set.
             exit(0)
         } catch { fail("\(error)", 1) }
     }
