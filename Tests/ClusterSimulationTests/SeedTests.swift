@@ -5,7 +5,9 @@ import Testing
 /// Whole clusters from seeds: no guarantee is broken, and the same seed gives the same history (<doc:SimulatorAsProof>).
 @Suite struct SeedTests {
     /// A few, because this build is slow; `make test` runs 200 fixed and 50 fresh ones with the release build.
-    @Test(arguments: 1...6 as ClosedRange<UInt64>) func everyPromiseIsKeptAndTheSameSeedIsTheSameHistory(seed: UInt64) {
+    @Test("Every guarantee holds, and the same seed gives the same history", arguments: 1...6 as ClosedRange<UInt64>) func guarantees(
+        seed: UInt64
+    ) {
         let options = SimulationOptions(seed: seed)
         let rings = RingCache()
         var cluster = SimulatedCluster(options, rings: rings)
@@ -16,7 +18,7 @@ import Testing
         #expect(cluster.trace == again.trace, "seed \(seed) gave two histories")
     }
 
-    @Test func faultsReallyHappen() {
+    @Test("Faults really happen") func faults() {
         var counts = SimulatedCluster.Counts()
         let rings = RingCache()
         for seed in 1...8 as ClosedRange<UInt64> {
@@ -28,7 +30,7 @@ import Testing
         #expect(counts.acknowledged > 100 && counts.recordsTold > 150, "\(counts)")
     }
 
-    @Test func aSmallerPlanBreaksTheSamePromise() {
+    @Test("A reduced plan breaks the same guarantee") func shrinking() {
         let options = SimulationOptions(seed: 1)
         let shortest = Shrinking.smallest(Plan(options)) { plan in
             plan.steps.contains { if case .login = $0.action { true } else { false } }

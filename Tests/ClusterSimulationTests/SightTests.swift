@@ -18,14 +18,14 @@ import Testing
         sight.problem(with: status, shownTo: 1, mayEnd: mayEnd) == nil
     }
 
-    @Test mutating func aTextThatHasEndedIsShownWhereTheEndHasNotBeenHeard() {
+    @Test("A node that has not received the end of a text may still show the text") mutating func endedText() {
         #expect(isRight(status("lunch", version: "1")))
         #expect(isRight(status("", version: "2")))
         #expect(isRight(status("lunch", version: "1")))
         #expect(isRight(status("", version: "2")))
     }
 
-    @Test mutating func nothingButWhatWasShownBeforeTheEndIsRightAfterIt() {
+    @Test("After the end of a text only the status shown before it is right") mutating func afterTheEnd() {
         #expect(isRight(status("lunch", version: "1")))
         #expect(isRight(status("", version: "3")))
         #expect(!isRight(status("a secret", version: "2")))
@@ -35,14 +35,14 @@ import Testing
         #expect(!isRight(status("lunch", version: "4")))
     }
 
-    @Test mutating func whatWasBeforeTheEndMayBeToldFirstByANodeThatHasNotHeardOfIt() {
+    @Test("A node that has not received the end may be the first to send the status before it") mutating func beforeTheEnd() {
         #expect(isRight(status("", version: "3")))
         #expect(isRight(status("lunch", version: "1")))
         #expect(isRight(status("lunch", version: "1")))
         #expect(!isRight(status("a secret", version: "2")))
     }
 
-    @Test mutating func aTextThatDoesNotEndByItselfStays() {
+    @Test("A text that does not end by itself stays") mutating func permanentText() {
         #expect(isRight(status("lunch", version: "1"), mayEnd: false))
         #expect(!isRight(status("", version: "2"), mayEnd: false))
     }

@@ -8,8 +8,9 @@ import Testing
     private var book = SubscriptionBook(quota: 5)
 
     /// An attempt whose answer was lost has subscribed for two seconds, and its retry subscribes again.
-    @Test(arguments: [(Int64?(2), true), (nil, false)])
-    mutating func whoIsFollowedForATimeMayBeFollowedAnewByTheSameCall(seconds: Int64?, mayHaveRemoved: Bool) {
+    @Test(
+        "The retry of a call may subscribe again to a target whose subscription has expired", arguments: [(Int64?(2), true), (nil, false)])
+    mutating func retriedSubscription(seconds: Int64?, mayHaveRemoved: Bool) {
         book.begin(seconds: seconds, at: 0)
         #expect(!book.mayHaveRemoved(at: .milliseconds(1_999)))
         #expect(book.mayHaveRemoved(at: .milliseconds(2_000)) == mayHaveRemoved)
@@ -17,7 +18,7 @@ import Testing
         #expect(!book.mayHaveRemoved(at: .milliseconds(2_000)))
     }
 
-    @Test mutating func whoWasRemovedMayBeFollowedAnew() {
+    @Test("A removed target may be followed again") mutating func removedTarget() {
         book.begin(seconds: nil, at: 0)
         book.unsubscribe([1], at: 1)
         #expect(book.mayHaveRemoved(at: 1))

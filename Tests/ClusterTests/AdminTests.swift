@@ -17,7 +17,7 @@ import Testing
         return (response.status, try JSONReader.read(response.body))
     }
 
-    @Test func aPolicyIsFollowedByEveryNodeOnceItIsAnswered() async throws {
+    @Test("Every node applies a policy once the call is answered") func policy() async throws {
         let fixture = try await Fixture.start(nodes: 3)
         let answer = try await admin("setAppPolicy", #"{"preset":"tencent","settings":{"userStatus.enabled":false}}"#, of: fixture, node: 1)
         #expect(answer.status == 200)
@@ -37,7 +37,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func theLivingAndTheUnknownAreNotForgotten() async throws {
+    @Test("Only a dead member can be removed from the cluster") func removeLivingMember() async throws {
         let fixture = try await Fixture.start(nodes: 2)
         let members = try await admin("clusterStatus", "{}", of: fixture).json["members"]?.elements.compactMap { $0["node"]?.text } ?? []
         #expect(members.count == 2)
@@ -51,7 +51,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func whoIsKickedMustComeWithALaterToken() async throws {
+    @Test("A kicked user needs a token that was issued later") func kick() async throws {
         let fixture = try await Fixture.start(nodes: 3)
         let token = try await TokenMint().token(user: "ann")
         let call = { (token: String, node: Int) in
@@ -77,7 +77,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func theQueryBeyondTheRateIsRefusedAndABackEndsIsNot() async throws {
+    @Test("A query beyond the rate limit is refused, except for a back end") func rateLimit() async throws {
         // A span that a busy machine does not leave behind: five seconds are tried in virtual time.
         let fixture = try await Fixture.start { $0.core.policy.queryRate = Policy.Rate(calls: 20, seconds: 3_600) }
         var last = (status: 0, json: JSONValue.null)
@@ -91,7 +91,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func anExplanationNamesTheSessionsTheSubscriptionAndTheVersionsOnTheWay() async throws {
+    @Test("An explanation names the sessions, the subscription and the versions on the way") func explain() async throws {
         let fixture = try await Fixture.start(nodes: 3)
         let ann = try await fixture.events("ann", node: 0)
         let bob = try await fixture.events("bob", node: 1, query: "platform=web")

@@ -29,7 +29,7 @@ import Testing
         ("setSelfStatus", String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000), 400, 6017),
     ]
 
-    @Test func everyBadBodyGetsItsCodeAndChangesNothing() async throws {
+    @Test("Every invalid body gets its code and changes nothing") func badBodies() async throws {
         let fixture = try await Fixture.start()
         for bad in Self.cases {
             let answer = try await fixture.call(bad.operation, bad.body)
@@ -43,7 +43,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func badUsersAmongGoodOnesAreNamedOneByOne() async throws {
+    @Test("Invalid users among valid ones are named one by one") func badUsers() async throws {
         let fixture = try await Fixture.start()
         let long = String(repeating: "x", count: 65)
         let answer = try await fixture.call("subscribeUserStatus", #"{"userIDs":["bob","a\u0000b","\#(long)","","ann"]}"#)
@@ -53,7 +53,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func withoutATokenTheAnswerIs401() async throws {
+    @Test("A call without a token is answered 401") func noToken() async throws {
         let fixture = try await Fixture.start()
         let answer = try await fixture.call("getUserStatus", #"{"userIDs":["ann"]}"#, as: nil)
         #expect(answer.status == 401)
@@ -61,7 +61,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func nothingCrossesFromOneAppToAnother() async throws {
+    @Test("No call reaches another app") func otherApp() async throws {
         let fixture = try await Fixture.start()
         #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"secret"}"#, as: "ann", app: "one").status == 200)
         let answer = try await fixture.call("getUserStatus", #"{"userIDs":["ann"]}"#, as: "bob", app: "two")
@@ -69,7 +69,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aBodyOrHeaderThatIsTooLargeIsRefusedAndTheConnectionLivesOn() async throws {
+    @Test("A body or header that is too large is refused, and the connection stays open") func tooLarge() async throws {
         let fixture = try await Fixture.start()
         let url = "http://127.0.0.1:\(fixture.nodes[0].ports.client)/v1/getUserStatus"
         let file = fixture.directory + "/large"
@@ -88,7 +88,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func junkOnTheClusterPortCostsItsStreamAndIsCounted() async throws {
+    @Test("Junk on the cluster port ends its stream and is counted") func clusterPortJunk() async throws {
         let fixture = try await Fixture.start()
         let port = fixture.nodes[0].ports.cluster
         for path in ["/cluster/v1/hello", "/cluster/v1/batch/0", "/elsewhere"] {

@@ -44,7 +44,9 @@ import Testing
         return Int(line?.dropFirst(name.count) ?? "") ?? -1
     }
 
-    @Test(arguments: [nil, "the secret of this cluster"]) func aRecordedLinkThatIsPlayedAgainIsRefused(secret: String?) async throws {
+    @Test("A replayed recording of a link is refused", arguments: [nil, "the secret of this cluster"]) func replayedLink(secret: String?)
+        async throws
+    {
         let (fixture, recorder) = try await recordLink(secret: secret)
         let recording = recorder.bytes
         #expect(recording.count > 2_000)
@@ -59,7 +61,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aRecordedLinkThatIsCutOffOrChangedAnywhereLeavesTheNodeSound() async throws {
+    @Test("A recording of a link that is cut or changed anywhere does not harm the node") func damagedLink() async throws {
         let (fixture, recorder) = try await recordLink(secret: nil)
         let recording = recorder.bytes
         var random = SplitMix64(seed: 3)
@@ -81,7 +83,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aBatchFromANodeOfTheClusterIsTakenOnceAndInItsPlace() async throws {
+    @Test("A batch is applied once and in its order") func repeatedBatch() async throws {
         let fixture = try await Fixture.start()
         let member = try await Member.join(fixture.nodes[0])
         let batch = Self.batch()
@@ -95,7 +97,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aBatchThatIsTooLargeCostsItsStreamOnly() async throws {
+    @Test("A batch that is too large ends only its stream") func largeBatch() async throws {
         let fixture = try await Fixture.start()
         let member = try await Member.join(fixture.nodes[0])
         #expect(try await member.post("batch/0", Array(repeating: 0, count: 4 * Limits.batchBytesMax + 1)) == 413)
@@ -105,7 +107,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aBatchThatIsCutOffOrChangedAnywhereLeavesTheNodeSound() async throws {
+    @Test("A batch that is cut or changed anywhere does not harm the node") func damagedBatch() async throws {
         let fixture = try await Fixture.start()
         #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"true"}"#).status == 200)
         let member = try await Member.join(fixture.nodes[0])
@@ -138,7 +140,7 @@ import Testing
 
     // MARK: Strangers
 
-    @Test func aStrangerIsToldNothingBeforeItHasProvedThatItKnowsTheSecret() async throws {
+    @Test("A stranger learns nothing before it has proved that it knows the secret") func strangerLearnsNothing() async throws {
         let fixture = try await Fixture.start {
             $0.clusterSecret = "the secret of this cluster"
             $0.cluster = "covert"
@@ -177,7 +179,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aStrangerHasLittleRoomAndAMemberMuch() async throws {
+    @Test("A stranger has lower limits than a member") func strangerLimits() async throws {
         let fixture = try await Fixture.start()
         for (count, status) in [(256 << 10, 403), (256 << 10 + 1, 413)] {
             let stranger = try await Member.connect(fixture.nodes[0])
@@ -207,7 +209,7 @@ import Testing
     }
 
     /// Each under another name, as fast as they can.
-    @Test func wrongProofsAreLoggedOnceAndCounted() async throws {
+    @Test("Wrong proofs are counted and logged once") func wrongProofs() async throws {
         let lines = LogLines()
         var configuration = NodeConfiguration.loopback(nodeID: "n", directory: TemporaryFolder().path, beside: [])
         configuration.clusterSecret = "the secret of this cluster"
@@ -227,7 +229,7 @@ import Testing
     }
 
     /// It dies while the node's own link to it is not up yet: nobody could tell of a broken one.
-    @Test func aMemberThatDiesWhileTheLinkToItIsBeingOpenedIsDeadWithoutASuspicion() async throws {
+    @Test("A member that dies while its link is opened is dead without a suspicion") func deathWhileConnecting() async throws {
         let fixture = try await Fixture.start()
         let listener = try RawListener()
         let member = try await Member.join(fixture.nodes[0], listeningAt: listener.port)
@@ -252,7 +254,7 @@ import Testing
     }
 
     /// Where addresses are given anew with every start, the old ones would be tried for ever.
-    @Test func theAddressOfAMemberThatIsSomewhereElseNowIsTriedNoMore() async throws {
+    @Test("A node gives up the old address of a member that has moved") func movedMember() async throws {
         let fixture = try await Fixture.start()
         let first = try await Member.join(fixture.nodes[0], listeningAt: 1)
         try await fixture.until("its address is tried") { try await fixture.nodes[0].metricsText().contains(Self.links(up: 0, down: 1)) }
@@ -265,7 +267,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aMemberThatHasLeftIsTriedNoMoreUntilItComesBack() async throws {
+    @Test("A node does not connect to a member that has left until it comes back") func leftMember() async throws {
         let fixture = try await Fixture.start(nodes: 2)
         let links = { try await fixture.nodes[0].metricsText() }
         #expect(try await links().contains(Self.links(up: 1, down: 0)))

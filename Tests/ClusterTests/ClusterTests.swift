@@ -11,7 +11,7 @@ import Testing
 
 /// Three nodes on real sockets, in one process.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct ClusterTests {
-    @Test(arguments: Scenario.allCases) func noPushIsLost(scenario: Scenario) async throws {
+    @Test("No push is lost", arguments: Scenario.allCases) func pushes(scenario: Scenario) async throws {
         let fixture = try await Fixture.start(nodes: 3)
         var options = SimulationOptions(targets: fixture.nodes.map { .init(host: "127.0.0.1", port: $0.ports.client) })
         options.opsTargets = fixture.nodes.map { .init(host: "127.0.0.1", port: $0.ports.ops) }
@@ -31,7 +31,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func anOperatorSeesTheMembersAndDrainsANode() async throws {
+    @Test("An operator lists the members and drains a node") func drain() async throws {
         let fixture = try await Fixture.start(nodes: 2)
         let call = { (operation: String, isAdmin: Bool) in
             let token = try await TokenMint().token(user: "operator", isAdmin: isAdmin)
@@ -52,7 +52,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func nodesWithTheSameSecretJoinByAName() async throws {
+    @Test("Nodes with the same secret join through a DNS name") func joinByName() async throws {
         let fixture = try await Fixture.start(nodes: 2) { configuration in
             configuration.clusterSecret = "the secret of this cluster"
             configuration.join = configuration.join.map { HostPort(host: "localhost", port: $0.port) }
@@ -64,7 +64,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aNodeThatTheClusterRefusesDoesNotStart() async throws {
+    @Test("A node that the cluster refuses does not start") func refusedNode() async throws {
         let fixture = try await Fixture.start { $0.clusterSecret = "the secret of this cluster" }
         for secret in ["another one, as long", nil] {
             try await expectRefused(fixture, "its cluster secret differs from that of this node") { $0.clusterSecret = secret }
@@ -82,7 +82,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func nodesWithCertificatesJoinAndOneWithoutStaysOutside() async throws {
+    @Test("Nodes with certificates join, and one without does not") func certificates() async throws {
         let temporary = TemporaryFolder()
         let folder = temporary.path
         for name in ["node", "stranger"] {
@@ -112,7 +112,7 @@ import Testing
         try await open.stop()
     }
 
-    @Test func aContactPointThatIsNoClusterPortIsNamed() async throws {
+    @Test("The error names a contact point that is not a cluster port") func wrongContactPoint() async throws {
         let fixture = try await Fixture.start(nodes: 1)
         let client = HostPort(host: "127.0.0.1", port: fixture.nodes[0].ports.client)
         try await expectRefused(fixture, "not a Rollcall cluster port: the peer answered with HTTP status 404") { $0.join = [client] }
@@ -120,7 +120,7 @@ import Testing
     }
 
     /// While the one asks the other has only its port, and says nothing but that it is starting.
-    @Test func ofTwoThatRefuseOneAnotherAndStartAtOnceNoneServesBesideTheOther() async throws {
+    @Test("Of two nodes that refuse each other and start at once, at most one serves") func twoRefuse() async throws {
         let fixture = try await Fixture.start(nodes: 1)
         let folder = TemporaryFolder()
         let ports = try Self.freePorts(2)
@@ -180,7 +180,7 @@ import Testing
         #expect(try await fixture.nodes[0].metricsText().contains(members))
     }
 
-    @Test func whatWasAnsweredSurvivesARestart() async throws {
+    @Test("An answered change survives a restart") func restart() async throws {
         var first = try await Fixture.start()
         #expect(try await first.call("setSelfStatus", #"{"customStatus":"kept"}"#).status == 200)
         #expect(try await first.call("subscribeUserStatus", #"{"userIDs":["bob","carl"]}"#).status == 200)
@@ -193,7 +193,7 @@ import Testing
         try await first.stop()
     }
 
-    @Test func aNodeWithADamagedFileComesBackWithTheRowsOfTheOthers() async throws {
+    @Test("A node with a damaged file comes back with the rows of the others") func damagedFile() async throws {
         let fixture = try await Fixture.start(nodes: 3)
         for user in 0..<60 {
             #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"kept"}"#, as: "u\(user)").status == 200)
@@ -231,7 +231,7 @@ import Testing
         #expect(try Self.rows(in: folders[2], node: "n2") == Self.rows(in: folders[0], node: "n0"))
     }
 
-    @Test func aNodeWithADamagedFileIsNotReadyBeforeItHasMetAnother() async throws {
+    @Test("A node with a damaged file is not ready before it has met another node") func damagedFileAlone() async throws {
         let fixture = try await Fixture.start()
         #expect(try await fixture.call("setSelfStatus", #"{"customStatus":"kept"}"#).status == 200)
         var configuration = fixture.nodes[0].configuration
@@ -261,7 +261,7 @@ import Testing
     }
 
     /// Over HTTP/1.1 a client says nothing once its stream is open.
-    @Test func whoseConnectionEndsWasSeenUntilThen() async throws {
+    @Test("A user whose connection ends was last seen at that moment") func lastSeen() async throws {
         let fixture = try await Fixture.start { $0.core.offlineGrace = .zero }
         var asked = 0
         let ask = {
@@ -280,7 +280,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aBackEndOpensTheStreamOfTheUserItNamesAndNobodyElseDoes() async throws {
+    @Test("Only a back end may open the stream of a user that it names") func backEndStream() async throws {
         let fixture = try await Fixture.start()
         let path = "/v1/events?platform=web&asUser=ann"
         let (port, loop) = (fixture.nodes[0].ports.client, MultiThreadedEventLoopGroup.singleton.next())
@@ -297,7 +297,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aSilentClientIsLostAfterTheHeartbeatTimeout() async throws {
+    @Test("The session of a silent client is lost after the heartbeat timeout") func silentClient() async throws {
         let fixture = try await Fixture.start {
             $0.gateway.heartbeatInterval = .seconds(1)
             $0.core.heartbeatTimeout = .seconds(2)
@@ -314,7 +314,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func ofTwoSessionsOnASilentConnectionOnlyThatIsLostWhosePlatformsTimeIsUp() async throws {
+    @Test("On a silent connection only the session whose platform has timed out is lost") func platformTimeouts() async throws {
         let fixture = try await Fixture.start {
             $0.gateway.heartbeatInterval = .seconds(1)
             $0.core.policy.platformTimeouts = [Policy.PlatformTimeout(platform: "web", timeout: .seconds(2))]
@@ -334,7 +334,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func theFirstEventIsOnConnected() async throws {
+    @Test("The first event is onConnected") func firstEvent() async throws {
         let fixture = try await Fixture.start()
         for try await piece in try await fixture.events("ann") {
             let text = String(decoding: piece, as: UTF8.self)

@@ -20,14 +20,16 @@ import Testing
         #expect(query.output.contains(#""customStatus":"busy""#), "\(flags): \(query.output)")
     }
 
-    @Test(arguments: ["--http1.1", "--http2-prior-knowledge"]) func curlInClear(version: String) async throws {
+    @Test("curl without TLS can call and stream", arguments: ["--http1.1", "--http2-prior-knowledge"]) func curlInClear(version: String)
+        async throws
+    {
         // The session of the first call has ended when the others are made: nobody is to be OFFLINE by then.
         let fixture = try await Fixture.start { $0.core.offlineGrace = .seconds(600) }
         try await useCurl([version], scheme: "http", fixture)
         try await fixture.stop()
     }
 
-    @Test func curlOverTLSChoosesHTTP2ByALPN() async throws {
+    @Test("curl over TLS chooses HTTP/2 by ALPN") func curlOverTLSChoosesHTTP2ByALPN() async throws {
         let temporary = TemporaryFolder()
         let folder = temporary.path
         let made = try await run(
@@ -49,7 +51,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func nghttpAndH2load() async throws {
+    @Test("nghttp and h2load can call the API") func nghttpAndH2load() async throws {
         let fixture = try await Fixture.start()
         let url = "http://127.0.0.1:\(fixture.nodes[0].ports.client)/v1"
         let header = try await Self.token()

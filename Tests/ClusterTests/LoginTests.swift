@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func aUserWhoLogsInTooOftenIsRefusedAndOthersAreNot() async throws {
+    @Test("A user beyond the login rate is refused, and others are not") func userRate() async throws {
         let fixture = try await Fixture.start { $0.loginsPerUserMax = 1 }
         #expect(try await refusal("ann", fixture) == nil)
         let refused = try #require(try await refusal("ann", fixture))
@@ -29,7 +29,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func anAddressThatLogsInTooOftenIsRefused() async throws {
+    @Test("An address beyond the login rate is refused") func addressRate() async throws {
         let fixture = try await Fixture.start { $0.loginsPerAddressMax = 1 }
         #expect(try await refusal("bob", fixture) == nil)
         #expect(try await refusal("ann", fixture)?["code"]?.number == 7008)
@@ -38,7 +38,7 @@ import Testing
     }
 
     /// Each login that is refused counts as a reset, as does each stream that the client resets: of 2,000 that a connection may have.
-    @Test func aConnectionThatGoesOnLoggingInIsCut() async throws {
+    @Test("A connection that goes on with refused logins is cut") func refusedLogins() async throws {
         let fixture = try await Fixture.start { $0.loginsPerUserMax = 1 }
         let (port, token) = (fixture.nodes[0].ports.client, try await TokenMint().token(user: "ann"))
         let holds = { (line: String) in try await fixture.nodes[0].metricsText().contains("\n\(line)\n") }

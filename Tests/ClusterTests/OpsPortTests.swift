@@ -6,7 +6,7 @@ import Testing
 
 /// What the ops port answers to those who do it wrong (found by Tests/Fuzz/api).
 @Suite(.timeLimit(.minutes(2))) struct OpsPortTests {
-    @Test func wrongMethodsAndBodiesAreNamed() async throws {
+    @Test("The error names a wrong method or body") func wrongRequests() async throws {
         let fixture = try await Fixture.start()
         let token = try await TokenMint().token(user: "operator", isAdmin: true)
         let send = { (method: HTTPRequest.Method, path: String, body: String?) in
@@ -28,7 +28,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func operatorsCallsAreCountedByNameAndCode() async throws {
+    @Test("Calls of operators are counted by name and code") func counts() async throws {
         let fixture = try await Fixture.start()
         let admin = try await TokenMint().token(user: "operator", isAdmin: true)
         let user = try await TokenMint().token(user: "ann")
@@ -52,7 +52,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func whatANodeSentAnotherOneHasReceived() async throws {
+    @Test("A node counts as many received batches as another one has sent") func batchCounts() async throws {
         let fixture = try await Fixture.start(nodes: 2)
         let users = (0..<20).map { "user\($0)" }
         let list = users.map { "\"\($0)\"" }.joined(separator: ",")

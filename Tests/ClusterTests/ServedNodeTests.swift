@@ -11,8 +11,10 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(5))) struct ServedNodeTests {
     // MARK: Ports
 
-    @Test(arguments: [("--listen", "clients"), ("--cluster-listen", "cluster"), ("--ops-listen", "ops")])
-    func aNodeWhosePortAnotherHasEndsAndNamesIt(flag: String, name: String) async throws {
+    @Test(
+        "A node whose port is taken ends, and the error names the port",
+        arguments: [("--listen", "clients"), ("--cluster-listen", "cluster"), ("--ops-listen", "ops")])
+    func takenPort(flag: String, name: String) async throws {
         let first = try await ServedNode.serving()
         let address = "127.0.0.1:\(try first.port(name))"
         let second = try ServedNode([flag, address])
@@ -21,7 +23,7 @@ import Testing
         #expect(try await first.call("getUserStatus", #"{"userIDs":["ann"]}"#) == 200)
     }
 
-    @Test func ofNodesThatWantOnePortAtOnceOneServes() async throws {
+    @Test("Of several nodes that need one port, one serves") func contestedPort() async throws {
         for _ in 0..<5 {
             let free = try await ServedNode.serving()
             let address = "127.0.0.1:\(try free.port("clients"))"
@@ -38,7 +40,7 @@ import Testing
 
     // MARK: Descriptors
 
-    @Test func aNodeWithoutDescriptorsWaitsForThemAndServesThoseWhoAreThere() async throws {
+    @Test("A node without free descriptors waits for them and goes on serving") func noDescriptors() async throws {
         let node = try await ServedNode.serving()
         let port = try node.port("clients")
         let early = try RawConnection(port: port)
@@ -65,7 +67,7 @@ import Testing
         #expect(metrics.contains(/rollcall_connections_refused_total\{port="clients",reason="noDescriptor"\} [1-9]/))
     }
 
-    @Test func oneAddressHasHalfOfWhatThereIsAndTheOthersTheRest() async throws {
+    @Test("One address may use half of the connections, the others have the rest") func addressShare() async throws {
         let node = try await ServedNode.serving([], [:], descriptors: 256)
         let port = try node.port("clients")
         var held: [RawConnection] = []
@@ -85,7 +87,8 @@ import Testing
 
     // MARK: Files
 
-    @Test(arguments: ["000", "022", "0777"]) func noOtherUserMayReadWhatANodeKeepsWhateverTheUmask(umask: String) async throws {
+    @Test("No other user of the machine may read a node's files, whatever the umask", arguments: ["000", "022", "0777"])
+    func filePermissions(umask: String) async throws {
         let node = try await ServedNode.serving(umask: umask)
         #expect(try await node.call("setSelfStatus", #"{"customStatus":"kept"}"#) == 200)
         let files = try FileManager.default.contentsOfDirectory(atPath: node.dataDirectory)
@@ -99,7 +102,7 @@ import Testing
         return try #require(attributes[.posixPermissions] as? Int)
     }
 
-    @Test func aStoreThatWasWrittenAheadOfTheClockEndsTheStartAsOneThatCannotBeUsed() async throws {
+    @Test("A node does not start with a store that is ahead of its clock") func storeAheadOfClock() async throws {
         let folder = TemporaryFolder()
         let store = try SQLiteStore(directory: "\(folder.path)/data", nodeID: "n", cluster: "rollcall")
         let ahead = Milliseconds(Date().timeIntervalSince1970 * 1_000) + 3_600_000
@@ -113,7 +116,7 @@ import Testing
         #expect(node.log.contains("rollcall: data directory: ") && node.log.contains("s ahead of this machine's clock"), "\(node.log)")
     }
 
-    @Test func aNodeWhoseFilesAreDeletedIsNotReadyAndRefusesWhatWouldBeLost() async throws {
+    @Test("A node whose files are deleted is not ready, and refuses durable changes") func deletedFiles() async throws {
         let node = try await ServedNode.serving()
         #expect(try await node.call("setSelfStatus", #"{"customStatus":"kept"}"#) == 200)
         #expect(try await node.ops("/readyz").status == 200)
@@ -131,7 +134,7 @@ import Testing
 
     // MARK: A cluster port that strangers reach
 
-    @Test func anOpenClusterPortOpensOnlyWhereThatIsAskedForAndIsLogged() async throws {
+    @Test("An open cluster port needs its setting, and is logged") func openClusterPort() async throws {
         let refused = try ServedNode(["--cluster-listen", "0.0.0.0:0"])
         #expect(try await refused.ended() == ExitCode.usage)
         #expect(refused.log.contains("bad setting: cluster-listen: "), "\(refused.log)")
@@ -141,7 +144,7 @@ import Testing
         #expect(!closed.log.contains("warning"), "\(closed.log)")
     }
 
-    @Test func whatAValueHoldsStaysOnItsLineOfTheLog() async throws {
+    @Test("A value cannot forge a line of the log") func logLines() async throws {
         let node = try await ServedNode.serving(["--join", "evil\u{1B}[31m\nfaked line\r:7601"])
         try await node.until("the name that leads nowhere is logged") {
             node.log.contains("name of a contact point (join) does not resolve")
@@ -152,7 +155,7 @@ import Testing
 
     // MARK: Signals
 
-    @Test func aHangUpDoesNotEndANode() async throws {
+    @Test("SIGHUP does not end a node") func hangUp() async throws {
         let node = try await ServedNode.serving()
         for _ in 0..<3 { node.signal(SIGHUP) }
         try await node.until("it says that there is nothing to read again") { node.log.contains("no certificates are configured") }
@@ -162,7 +165,7 @@ import Testing
         #expect(try await node.ended() == 0)
     }
 
-    @Test func aHangUpTakesNewCertificatesAndABrokenFileChangesNothing() async throws {
+    @Test("SIGHUP loads new certificates, and an invalid file changes nothing") func reload() async throws {
         let folder = TemporaryFolder()
         for name in ["first", "second", "third"] { try await Self.makeCertificate(name, in: folder.path) }
         let use = { (name: String) in

@@ -31,7 +31,7 @@ import Testing
         ),
     ]
 
-    @Test func everyRefusalIsCountedOnceByItsRule() async throws {
+    @Test("Every refusal is counted once, by its rule") func countsByRule() async throws {
         var policies: [String: AppPolicy] = [:]
         for (number, refused) in Self.refused.enumerated() {
             policies["app\(number)"] = try AppPolicy(try JSONReader.read(Array("{\"settings\":\(refused.settings)}".utf8)))

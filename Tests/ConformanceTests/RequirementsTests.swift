@@ -9,16 +9,16 @@ import Testing
     /// Those without a test here, and why. A test that proves one elsewhere is named as `Suite.function()`.
     static let reasons: [String: String] = [
         "T6":
-            "400 s; proved with 2 s by `ClusterTests.aSilentClientIsLostAfterTheHeartbeatTimeout()`, and 400 s as the default by `ClusterTests.theFirstEventIsOnConnected()`",
+            "400 s; proved with 2 s by `ClusterTests.silentClient()`, and 400 s as the default by `ClusterTests.firstEvent()`",
         "T27": "not built yet: friends come with the relationship chain; a subscription counts the same, whoever is followed",
         "T28":
-            "not built yet: friends come with the relationship chain; what it will switch on is proved by `FriendsTests.changesOfFriendsAreToldWithoutASubscription()`",
+            "not built yet: friends come with the relationship chain; what it will switch on is proved by `FriendsTests.withoutSubscription()`",
         "T29":
-            "not built yet: friends come with the relationship chain; the switch is proved by `FriendsTests.theSwitchEndsAndBeginsWhatIsToldOfFriendsAndLeavesSubscriptions()`",
+            "not built yet: friends come with the relationship chain; the switch is proved by `FriendsTests.switchChanges()`",
         "T30":
-            "not built yet: friends come with the relationship chain; following one of them is proved by `FriendsTests.onlyFriendsAreFollowedAsFriends()`",
+            "not built yet: friends come with the relationship chain; following one of them is proved by `FriendsTests.friendsOnly()`",
         "N23":
-            "friends come with the relationship chain; what its friendships show is proved by `FriendsTests.friendshipAloneShowsNothingWhereTheSwitchIsOff()`",
+            "friends come with the relationship chain; what its friendships show is proved by `FriendsTests.switchOff()`",
     ]
 
     /// The IDs in the display names of this target's tests.
@@ -35,7 +35,7 @@ import Testing
         return found
     }
 
-    @Test func everyRequirementHasATestOrAReason() throws {
+    @Test("Every requirement has a test or a reason") func complete() throws {
         let tested = try Self.tested()
         #expect(Self.requirements.count == 103)
         #expect(Self.requirements.filter { !tested.contains($0) && Self.reasons[$0] == nil } == [], "neither a test nor a reason")
@@ -43,7 +43,7 @@ import Testing
         #expect(tested.union(Self.reasons.keys).subtracting(Self.requirements) == [], "no requirement")
     }
 
-    @Test func everyTestThatAReasonNamesIsThere() throws {
+    @Test("Every test that a reason names exists") func existing() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         for (id, reason) in Self.reasons {
             for match in reason.matches(of: /`(\w+)\.(\w+)\(\)`/) {

@@ -79,7 +79,7 @@ extension ConformanceTests {
 
         @Test("R3 Type 3 follows friends: who is none is named; types 2 and 4 are profiles, and refused") func types() async throws {
             let app = try await App("rongcloud")
-            // Who is a friend, the relationship chain says: `FriendsTests.onlyFriendsAreFollowedAsFriends()`.
+            // Who is a friend, the relationship chain says: `FriendsTests.friendsOnly()`.
             let friends = try await app.call("subscribeUserStatus", users(["bob", "carl"], #""subscribeType":3"#), node: 1)
             #expect(friends.status == 200 && friends.errors == ["bob 31704", "carl 31704"])
             let core = try RCCoreClient(app.configuration(of: "ann"))
@@ -123,7 +123,7 @@ extension ConformanceTests {
         }
 
         @Test("R6 One more than may follow a user is refused by name, whichever node is asked") func followers() async throws {
-            // 5,000 themselves are `FollowersTests.fiveThousandFollowAndTheNextIsRefused()`.
+            // 5,000 themselves are `FollowersTests.fiveThousand()`.
             #expect(Policy(.rongcloud).followersMax == 5_000)
             let app = try await App("rongcloud", #"{"subscription.maxPerTarget":40}"#)
             for fan in 0..<40 {

@@ -22,7 +22,7 @@ import Testing
         func values(from user: String) -> [Int64] { values[user] ?? [] }
     }
 
-    @Test func thePrototypesOfTheDocumentRun() async throws {
+    @Test("The prototypes of the document run") func prototypes() async throws {
         let fixture = try await Fixture.start { $0.core.offlineGrace = .zero }
         let manager = try NIMEventSubscribeManager(try await fixture.configuration(of: "ann"))
         let delegate = Delegate()
@@ -74,7 +74,7 @@ import Testing
     private static let session = Session(
         sessionID: "s1", userID: "ann", node: "n", heartbeatInterval: 30, heartbeatTimeout: 400, serverTime: 1_000)
 
-    @Test func onlyWhatIsNewInAStatusIsAnEvent() {
+    @Test("Only the new parts of a status are events") func newParts() {
         var told = ToldEvents(Self.session)
         var bob = UserStatus(userID: "bob", statusType: .online, version: "01")
         bob.lastOnlineStatusUpdateTime = 900
@@ -158,7 +158,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aLoginTellsWhoIsOnlineAndWhatWasPublishedAlsoTheSecondOne() async throws {
+    @Test("Each login receives the users who are online and their events") func logins() async throws {
         let fixture = try await Fixture.start { $0.core.policy = Policy(.commsease) }
         let (ann, bob, carl) = (
             try NIMEventSubscribeManager(try await fixture.configuration(of: "ann")),
@@ -184,7 +184,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func whoIsOfflineIsToldOnlyOutsideOfALoginAndWhatIsAskedForAgain() {
+    @Test("An OFFLINE user is sent only outside of a login, or on request") func offlineUsers() {
         var told = ToldEvents()
         told.isSyncing = true
         var bob = UserStatus(userID: "bob", statusType: .offline, version: "01")
@@ -200,7 +200,7 @@ import Testing
         #expect(told.untold(of: bob).map(\.value) == [3], "the delegate takes bob for online")
     }
 
-    @Test func onlyTypeOneIsThereAndTheExpiryHasARange() async throws {
+    @Test("Only type 1 exists, and the expiry has a range") func typesAndExpiry() async throws {
         let fixture = try await Fixture.start()
         let manager = try NIMEventSubscribeManager(try await fixture.configuration(of: "ann"))
         await #expect(throws: NIMError.self) {

@@ -13,7 +13,7 @@ import ZIMStatus
         func onRecvSubscribeEvents(_ events: [NIMSubscribeEvent]) {}
     }
 
-    @Test func theContactListShowsWhoIsThere() async throws {
+    @Test("The contact list of the tutorial shows the users who are online") func contactList() async throws {
         let fixture = try await Fixture.start()
         let list = try ContactList(try await fixture.configuration(of: "ann"), contacts: ["bob", "carl"])
         let shown = Box<[String]>()
@@ -31,7 +31,7 @@ import ZIMStatus
         try await fixture.stop()
     }
 
-    @Test func theCodeOfTheOtherPagesRuns() async throws {
+    @Test("The code of the other pages runs") func otherPages() async throws {
         let fixture = try await Fixture.start()
         let configuration = try await fixture.configuration(of: "ann")
         let delegate = Delegate()
@@ -103,7 +103,7 @@ import ZIMStatus
         }
     }
 
-    @Test func everySnippetIsCompiled() throws {
+    @Test("Every snippet is compiled") func snippets() throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let compiled = Self.lines(try String(contentsOf: folder.appending(path: "DocumentedCode.swift"), encoding: .utf8))
         let pages = folder.appending(path: "../../Sources/PresenceClient/Docs.docc")

@@ -23,7 +23,7 @@ import Testing
         func onSubscriptionChangedOnOtherDevices(_ subscribeEvents: [RCSubscribeEvent]) { changed.add(subscribeEvents) }
     }
 
-    @Test func theSamplesOfTheDocumentRun() async throws {
+    @Test("The samples of the document run") func samples() async throws {
         let fixture = try await Fixture.start()
         let core = try RCCoreClient(try await fixture.configuration(of: "ann"))
         let delegate = Delegate()
@@ -69,7 +69,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func usersThatFailAreNamedBesideTheStatus() async throws {
+    @Test("Failed users are named in addition to the status") func failedUsers() async throws {
         let fixture = try await Fixture.start()
         let core = try RCCoreClient(try await fixture.configuration(of: "ann"))
         let one = await core.subscribeEvent(RCSubscribeEventRequest(userIds: ["test1", "ann"], expiry: 60))

@@ -29,7 +29,7 @@ import Testing
         func onKickedOffline() { connections.add(["kicked, then \(manager.getLoginUser() ?? "nobody") is logged in"]) }
     }
 
-    @Test func theSamplesOfTheDocumentRun() async throws {
+    @Test("The samples of the document run") func samples() async throws {
         let fixture = try await Fixture.start()
         let manager = try V2TIMManager(try await fixture.configuration(of: "ann"))
         let listener = SDKListener(manager)
@@ -91,7 +91,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aCallFailsAsAWhole() async throws {
+    @Test("A call fails as a whole") func wholeCall() async throws {
         let fixture = try await Fixture.start()
         let manager = try V2TIMManager(try await fixture.configuration(of: "ann"))
         let error = await #expect(throws: V2TIMError.self) { try await manager.subscribeUserStatus(["bob", "ann"]) }

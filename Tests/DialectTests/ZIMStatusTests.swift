@@ -21,7 +21,7 @@ import Testing
         func newest(_ user: String) -> ZIMUserStatus? { statuses.all.last { $0.userID == user } }
     }
 
-    @Test func theSamplesOfTheDocumentRun() async throws {
+    @Test("The samples of the document run") func samples() async throws {
         let fixture = try await Fixture.start()
         let zim = try ZIM(try await fixture.configuration(of: "ann"))
         let handler = Handler()

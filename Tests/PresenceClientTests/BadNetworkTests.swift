@@ -14,8 +14,8 @@ import Testing
         #expect(report.viewsCount > 0)
     }
 
-    @Test(arguments: [(UInt64(1), false), (2, true)])
-    func everyViewEqualsTheOwnersWhenTheNetworkHasHealed(seed: UInt64, underTLS: Bool) async throws {
+    @Test("Every view equals the owner's record after the network has healed", arguments: [(UInt64(1), false), (2, true)])
+    func views(seed: UInt64, underTLS: Bool) async throws {
         let folder = TemporaryFolder()
         let certificate = underTLS ? try await SelfSignedCertificate(in: folder) : nil
         let fixture = try await Fixture.start(nodes: 3, in: folder) { configuration in
@@ -35,7 +35,7 @@ import Testing
     }
 
     /// Over HTTP/2 all requests to an address share a connection. When that is half-open, nothing that is sent on it comes back.
-    @Test(.timeLimit(.minutes(1))) func aConnectionThatAnswersNothingIsNotUsedAgain() async throws {
+    @Test("A half-open connection is not used again", .timeLimit(.minutes(1))) func halfOpenConnection() async throws {
         let folder = TemporaryFolder()
         let certificate = try await SelfSignedCertificate(in: folder)
         let fixture = try await Fixture.start(in: folder) { configuration in
@@ -63,7 +63,8 @@ import Testing
     }
 
     /// `Tests/Chaos/bad-network` names the seconds, the seed, and the ports of nodes in processes of their own.
-    @Test(.enabled(if: ProcessInfo.processInfo.environment["BAD_NETWORK"] != nil)) func aLongRunAgainstProcesses() async throws {
+    @Test("Views stay right in a long run against node processes", .enabled(if: ProcessInfo.processInfo.environment["BAD_NETWORK"] != nil))
+    func longRun() async throws {
         let words = (ProcessInfo.processInfo.environment["BAD_NETWORK"] ?? "").split(separator: " ").compactMap { Int($0) }
         try #require(words.count == 8, "SECONDS SEED, then the client port and the ops port of each node")
         let nodes = stride(from: 2, to: 8, by: 2).map { BadNetworkRun.Node(client: words[$0], ops: words[$0 + 1]) }

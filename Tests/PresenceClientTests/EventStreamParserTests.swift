@@ -18,30 +18,30 @@ import Testing
         EventStreamParser.Event(name: name, data: Array(data.utf8), id: id)
     }
 
-    @Test(arguments: ["\n", "\r\n", "\r"]) func everyLineEndEndsALine(end: String) throws {
+    @Test("CR, LF and CRLF each end a line", arguments: ["\n", "\r\n", "\r"]) func lineEnds(end: String) throws {
         let text = "event: a\(end)id: 7\(end)data: x\(end)\(end)data: y\(end)\(end)"
         #expect(try events(text) == [event("a", "x", id: "7"), event("message", "y", id: "7")])
     }
 
     /// Also inside "ü" and inside CRLF.
-    @Test(arguments: 1...9) func bytesMayBeCutAnywhere(bytesCount: Int) throws {
+    @Test("Bytes may be cut anywhere", arguments: 1...9) func cuts(bytesCount: Int) throws {
         let text = "\u{FEFF}event: müde\r\ndata: grün\r\ndata:\u{1F600}\r\n\r\n: heart\r\n\r\ndata: z\n\n"
         #expect(try events(text, cutEvery: bytesCount) == [event("müde", "grün\n\u{1F600}"), event("message", "z")])
     }
 
-    @Test func commentsUnknownFieldsAndEventsWithoutDataAreNoEvents() throws {
+    @Test("Comments, unknown fields and events without data are ignored") func ignored() throws {
         #expect(try events(":\n\n: word\n\nfoo: bar\n\nevent: a\n\ndata: x\n\n") == [event("message", "x")])
     }
 
-    @Test func onlyOneSpaceBelongsToTheColon() throws {
+    @Test("Only one space after the colon is removed") func space() throws {
         #expect(try events("data:x\n\ndata:  x\n\ndata\n\n") == [event("message", "x"), event("message", " x"), event("message", "")])
     }
 
-    @Test func anIDStaysUntilTheNextAndOneWithAZeroIsNone() throws {
+    @Test("An ID stays until the next one, and an ID with a NUL is ignored") func ids() throws {
         #expect(try events("id: 1\n\ndata: x\n\nid: 2\0\ndata: y\n\n").map(\.id) == ["1", "1"])
     }
 
-    @Test func retryIsANumber() throws {
+    @Test("The retry field is a number") func retry() throws {
         var parser = EventStreamParser()
         var events: [EventStreamParser.Event] = []
         try parser.receive(Array("retry: 1a\n".utf8), into: &events)
@@ -50,7 +50,7 @@ import Testing
         #expect(parser.retryMilliseconds == 1_500 && events.isEmpty)
     }
 
-    @Test func aLineAndAnEventHaveBounds() throws {
+    @Test("A line and an event have bounds") func bounds() throws {
         var parser = EventStreamParser(lineBytesMax: 8, eventBytesMax: 10)
         var events: [EventStreamParser.Event] = []
         #expect(throws: EventStreamParser.Failure.lineTooLong(bytesMax: 8)) {
@@ -69,7 +69,7 @@ import Testing
         try ServerEvent(EventStreamParser.Event(name: name, data: Array(json.utf8), id: nil))
     }
 
-    @Test func eventsAreReadWithFieldsThatNobodyKnows() throws {
+    @Test("Events with unknown fields are read") func unknownFields() throws {
         #expect(
             try read("onReconnectHint", #"{"reason":"draining","afterMilliseconds":20,"x":1}"#) == .reconnectHint(after: .milliseconds(20)))
         #expect(try read("onKickedOffline", #"{"reason":"kicked"}"#) == .kickedOffline(reason: "kicked"))
@@ -80,7 +80,7 @@ import Testing
         #expect(throws: (any Error).self) { try read("onKickedOffline", "{") }
     }
 
-    @Test func usersOfOtherDevicesMayBeTextsOrObjects() throws {
+    @Test("Users of onSubscriptionChangedOnOtherDevices may be texts or objects") func usersOfOtherDevices() throws {
         let change = SubscriptionChange(subscribed: ["a", "b"], unsubscribed: ["c"])
         let texts = try read("onSubscriptionChangedOnOtherDevices", #"{"subscribed":["a","b"],"unsubscribed":["c"]}"#)
         let objects = try read(
@@ -88,7 +88,7 @@ import Testing
         #expect(texts == .subscriptionChangedOnOtherDevices(change) && objects == texts)
     }
 
-    @Test func aProblemDocumentBecomesAnError() {
+    @Test("A problem document becomes an error") func problem() {
         let body = #"{"type":"x","title":"called too often","status":429,"detail":"wait","code":7008,"retryAfter":3}"#
         let error = PresenceError(status: 429, retryAfter: nil, body: Array(body.utf8))
         #expect(

@@ -7,7 +7,7 @@ import Testing
 
 /// Against real nodes, in this process.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct NodeTests {
-    @Test func aChangeOfAFollowedUserReachesSequenceListenerAndView() async throws {
+    @Test("A change of a followed user reaches sequence, listener and view") func changes() async throws {
         let fixture = try await Fixture.start(nodes: 3)
         let ann = try await fixture.client("ann", nodes: [0])
         let bob = try await fixture.client("bob", nodes: [2])
@@ -39,7 +39,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func whoHidesIsOfflineToOthersOnEveryNodeWhenItIsAnswered() async throws {
+    @Test("A user who hides is OFFLINE on every node once the call is answered") func hiding() async throws {
         let fixture = try await Fixture.start(nodes: 3)
         let ann = try await fixture.client("ann", nodes: [0])
         let bob = try await fixture.client("bob", nodes: [2])
@@ -61,7 +61,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func everyOperationAnswersPerUser() async throws {
+    @Test("Every operation answers for each user") func operations() async throws {
         let fixture = try await Fixture.start()
         let ann = try await fixture.client("ann")
         let set = try await ann.setSelfStatus("busy", expiry: .seconds(60))
@@ -90,7 +90,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func longListsAreSeveralCalls() async throws {
+    @Test("The client cuts a long list into several calls") func longLists() async throws {
         let fixture = try await Fixture.start()
         let ann = try await fixture.client("ann") {
             $0.limits = CallLimits(queryUsersMax: 2, subscribeUsersMax: 2, unsubscribeUsersMax: 2, pageRowsMax: 2)
@@ -108,7 +108,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func anExpiredTokenIsRenewed() async throws {
+    @Test("An expired token is renewed") func expiredToken() async throws {
         let fixture = try await Fixture.start()
         let mint = try await TokenMint()
         let asked = Counter()
@@ -157,7 +157,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func aLoginThatReachesNobodyFails() async throws {
+    @Test("A login without a reachable node fails") func unreachable() async throws {
         let fixture = try await Fixture.start()
         let ann = try await fixture.client("ann") { configuration in
             configuration.addresses = ["http://127.0.0.1:1"]
@@ -174,7 +174,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test func closingIsOfflineAndLogoutIsUnlogined() async throws {
+    @Test("Closing makes the user OFFLINE, and a logout UNLOGINED") func closing() async throws {
         let fixture = try await Fixture.start { $0.core.offlineGrace = .zero }
         let bob = try await fixture.client("bob")
         try await bob.login()

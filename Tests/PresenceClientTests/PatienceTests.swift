@@ -18,7 +18,7 @@ import Testing
 
     private static let users = #"{"userStatusList":[],"errorUserList":[],"asOf":7}"#
 
-    @Test func aCallWaitsAsLongAsTheNodeAsks() async throws {
+    @Test("A call waits for the time that the node gives") func retryAfter() async throws {
         let (client, transport) = client { number, _ in
             number == 1 ? .problem(429, 7008, retryAfter: 4) : number == 2 ? .problem(503, 50001) : .answer(200, Self.users)
         }
@@ -32,7 +32,7 @@ import Testing
         #expect(transport.requests.map(\.url) == ["n0", "n0", "n1"].map { "http://\($0)/v1/getUserStatus" })
     }
 
-    @Test func cancellingEndsTheWait() async throws {
+    @Test("Cancelling ends the wait") func cancelledWait() async throws {
         let (client, transport) = client { _, _ in .problem(503, 50002, retryAfter: 9) }
         let call = Task { try await client.getUserStatus(["bob"]) }
         _ = await clock.sleeper { $0 < .seconds(100) }
@@ -41,7 +41,7 @@ import Testing
         #expect(error?.code == .cancelled && transport.requests.count == 1)
     }
 
-    @Test func anEventIsNotPublishedTwice() async throws {
+    @Test("An event is not published twice") func publishOnce() async throws {
         let (client, transport) = client { _, _ in nil }
         let error = await #expect(throws: PresenceError.self) { try await client.publishEvent(10_001) }
         #expect(error?.code == .unreachable && transport.requests.count == 1)
@@ -50,7 +50,7 @@ import Testing
         #expect(transport.requests.count == 5)
     }
 
-    @Test func anEventIsPublishedAsTheContractSays() async throws {
+    @Test("publishEvent sends the fields of the API") func publish() async throws {
         let status = #"{"userID":"ann","statusType":"ONLINE","version":"01","event":{"value":10001,"ext":"x","expiresAt":9}}"#
         let (client, transport) = client { _, _ in .answer(200, #"{"eventID":12,"userStatus":\#(status)}"#) }
         let answer = try await client.publishEvent(10_001, ext: "x", expiry: .seconds(60), sendToOnlineUsersOnly: false, syncEnabled: true)
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func aLaterBatchThatFailsIsToldPerUser() async throws {
+    @Test("The failure of a later batch is reported for each user") func failedBatch() async throws {
         let users = (0..<450).map { "u\($0)" }
         let (client, _) = client { number, _ in
             number == 1 ? .answer(200, #"{"errorUserList":[],"evicted":["old"]}"#) : .problem(400, 6017)
@@ -71,7 +71,7 @@ import Testing
         #expect(Set(answer.errorUserList.map(\.code)) == [.badParameter])
     }
 
-    @Test(arguments: [false, true]) func aStreamThatIsSilentIsLeft(isMultiplexed: Bool) async throws {
+    @Test("The client leaves a silent stream", arguments: [false, true]) func silentStream(isMultiplexed: Bool) async throws {
         let (client, transport) = client { number, request in
             // Under HTTP/2 a call on the same connection proves it dead or alive: alive first, then dead.
             if request.body != nil { return number == 2 ? .answer(200, Self.users) : nil }
@@ -95,7 +95,7 @@ import Testing
         await client.close()
     }
 
-    @Test func aNodeThatSaysNothingIsNotWaitedForForEver() async throws {
+    @Test("The client does not wait forever for a silent node") func silentNode() async throws {
         let (client, transport) = client { number, _ in number == 1 ? .stream(":\n\n") : .connected(node: "n1") }
         async let session = client.login()
         _ = await clock.sleeper { $0 == .seconds(200) }
@@ -106,7 +106,7 @@ import Testing
         await client.close()
     }
 
-    @Test func aCallThatIsNotAnsweredIsMadeAgainOnAnotherConnection() async throws {
+    @Test("An unanswered call is repeated on another connection") func unansweredCall() async throws {
         let (client, transport) = client { number, _ in number == 1 ? .stream("") : .answer(200, Self.users) }
         async let answer = client.getUserStatus(["bob"])
         let limit = await clock.sleeper { $0 == .seconds(100) }
@@ -116,7 +116,7 @@ import Testing
         #expect(transport.requests.map(\.url) == ["n0", "n1"].map { "http://\($0)/v1/getUserStatus" })
     }
 
-    @Test func aLogoutWhileTheSessionIsLostNamesItAllTheSame() async throws {
+    @Test("A logout names the session even while it is lost") func logoutWhileLost() async throws {
         let (client, transport) = client { number, request in
             number == 1 ? .connected(node: "n0") : request.body == nil ? nil : .answer(200, "{}")
         }
@@ -132,7 +132,7 @@ import Testing
         await client.close()
     }
 
-    @Test func aCancelledLoginGivesUp() async throws {
+    @Test("A cancelled login ends") func cancelledLogin() async throws {
         let (client, _) = client { _, _ in .stream(":\n\n") }
         let login = Task { try await client.login() }
         _ = await clock.sleeper { $0 == .seconds(200) }

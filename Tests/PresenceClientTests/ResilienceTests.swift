@@ -24,7 +24,7 @@ import Testing
     }
 
     /// The node cuts every stream without a word.
-    @Test func aClientComesBackElsewhereAndMissesNothing() async throws {
+    @Test("A client whose stream is cut resumes at another node and misses nothing") func cutStream() async throws {
         let fixture = try await Fixture.start(nodes: 3) { $0.drainTimeout = .zero }
         let users = (0..<12).map { "u\($0)" }
         let ann = try await fixture.client("ann") {
@@ -54,7 +54,7 @@ import Testing
         for node in [0, 2] { try await fixture.nodes[node].stop() }
     }
 
-    @Test func aClientOfAKilledProcessComesBackElsewhere() async throws {
+    @Test("A client of a killed process resumes at another node") func killedProcess() async throws {
         let fixture = try await Fixture.start(nodes: 2)
         let process = try NodeProcess(joining: fixture)
         defer { process.kill() }
@@ -83,7 +83,7 @@ import Testing
     }
 
     /// With `offlineGrace` zero a gap of any length would be seen.
-    @Test(arguments: [false, true]) func aNodeThatDrainsIsLeftWithoutAGap(underTLS: Bool) async throws {
+    @Test("A client leaves a draining node without a gap", arguments: [false, true]) func drain(underTLS: Bool) async throws {
         let folder = TemporaryFolder()
         let certificate = underTLS ? try await SelfSignedCertificate(in: folder) : nil
         let fixture = try await Fixture.start(nodes: 3, in: folder) { configuration in
@@ -159,7 +159,7 @@ import Testing
         for node in [0, 2] { try await fixture.nodes[node].stop() }
     }
 
-    @Test func aLoneNodeThatRestartsIsFoundAgain() async throws {
+    @Test("A client finds a single node again after its restart") func loneNode() async throws {
         let configure: (inout NodeConfiguration) -> Void = { $0.listen.port = NodeProcess.portOfThisRun }
         var fixture = try await Fixture.start(configure)
         let ann = try await fixture.client("ann")

@@ -19,7 +19,7 @@ import Testing
         return nil
     }
 
-    @Test mutating func aLostSessionIsSoughtAtTheNextAddressForEver() {
+    @Test("A lost session is reopened at the next address without end") mutating func lostSession() {
         connect()
         let lost = machine.lost(1, .broken("x"), using: &random)
         #expect(lost.first == .report(ConnectionChange(.reconnecting, .connectionLost("x"))))
@@ -34,7 +34,7 @@ import Testing
         #expect(machine.connected(41, node: "c") == [.report(ConnectionChange(.connected, .sessionOpened))])
     }
 
-    @Test mutating func aWaitThatIsNotWantedAnyMoreOpensNothing() {
+    @Test("An obsolete wait opens nothing") mutating func obsoleteWait() {
         connect()
         _ = machine.lost(1, .broken("x"), using: &random)
         #expect(machine.end(.closed) == [.report(ConnectionChange(.disconnected, .closed)), .end])
@@ -42,7 +42,7 @@ import Testing
         #expect(machine.end(.closed) == [])
     }
 
-    @Test mutating func aFirstLoginFailsAfterItsAttempts() {
+    @Test("A first login fails after its attempts") mutating func attempts() {
         _ = machine.begin()
         _ = machine.lost(1, .broken("x"), using: &random)
         _ = machine.woke()
@@ -52,20 +52,20 @@ import Testing
         #expect(machine.begin().last == .open(stream: 4, address: 0))
     }
 
-    @Test mutating func anAnswerThatCannotChangeEndsIt() {
+    @Test("A final answer ends the login") mutating func finalAnswer() {
         connect()
         let error = PresenceError(code: .notLoggedIn, status: 401, detail: "expired")
         #expect(machine.lost(1, .refused(error), using: &random).contains(.report(ConnectionChange(.disconnected, .refused(error)))))
     }
 
-    @Test mutating func aRefusalThatNamesATimeIsWaitedOut() {
+    @Test("The machine waits for the time that a refusal gives") mutating func refusalWithTime() {
         connect()
         let error = PresenceError(code: .overloaded, status: 503, detail: "", retryAfter: .seconds(7))
         let wait = delay(machine.lost(1, .refused(error), using: &random))!
         #expect(wait >= .seconds(7) && wait <= .seconds(7) + .milliseconds(100))
     }
 
-    @Test mutating func aHintOpensTheNextStreamAndDropsTheOldOneWhenAllIsTold() {
+    @Test("A hint opens the next stream, and drops the old one when the new one is synced") mutating func hint() {
         connect()
         #expect(machine.hinted(1, after: .milliseconds(30), using: &random) == [.wake(after: .milliseconds(30))])
         #expect(machine.hinted(1, after: .zero, using: &random) == [])
@@ -77,7 +77,7 @@ import Testing
         #expect(machine.state == .connected)
     }
 
-    @Test mutating func theLeavingNodesStreamServesOnWhenTheNewOneBreaks() {
+    @Test("The leaving node's stream goes on if the new one breaks") mutating func brokenSuccessor() {
         connect()
         _ = machine.hinted(1, after: .zero, using: &random)
         _ = machine.woke()
@@ -91,7 +91,7 @@ import Testing
         #expect(machine.connected(3, node: "a") == [.report(ConnectionChange(.connected, .sessionOpened))])
     }
 
-    @Test mutating func aStreamThatIsLostBeforeItsHintIsFollowedDoesNotGoBackThere() {
+    @Test("A stream that is lost before its hint is followed does not go back to the node") mutating func lostBeforeHint() {
         connect()
         _ = machine.hinted(1, after: .seconds(5), using: &random)
         let effects = machine.lost(1, .broken("x"), using: &random)
@@ -112,7 +112,7 @@ import Testing
     }
 
     /// The node ends the stream before it answers the logout.
-    @Test mutating func whoIsLeavingDoesNotComeBack() {
+    @Test("A machine that is leaving opens no stream") mutating func leaving() {
         connect()
         #expect(machine.leave() == [])
         #expect(machine.hinted(1, after: .zero, using: &random) == [])
@@ -124,7 +124,7 @@ import Testing
         _ = machine.end(.loggedOut)
     }
 
-    @Test mutating func whoLeavesWhileItFollowsAHintEndsTheOldStreamFirst() {
+    @Test("A machine that leaves while it follows a hint ends the old stream first") mutating func leavingDuringHint() {
         connect()
         _ = machine.hinted(1, after: .zero, using: &random)
         _ = machine.woke()
@@ -134,7 +134,7 @@ import Testing
     }
 
     /// One address before all nodes can lead back to the one that is leaving, which hints at once.
-    @Test mutating func hintsThatLeadBackAreFollowedMoreAndMoreSlowly() {
+    @Test("Hints that lead back are followed more and more slowly") mutating func hintsBack() {
         connect()
         var waits: [Duration] = []
         for stream in 1...60 {
@@ -159,14 +159,14 @@ import Testing
         return CallRetry().delay(after: error, attempt: attempt, isRepeatable: isRepeatable, using: &random)
     }
 
-    @Test func onlyWhatIsSafeIsMadeAgain() {
+    @Test("Only safe calls are retried") func retries() {
         #expect(delay(.ownerUnreachable) != nil && delay(.ownerUnreachable, isRepeatable: false) != nil)
         #expect(delay(.unreachable) != nil && delay(.unreachable, isRepeatable: false) == nil)
         for code in [PresenceError.Code.badParameter, .switchedOff, .notInPlan, .cancelled, .badAnswer] { #expect(delay(code) == nil) }
         #expect(delay(.ownerUnreachable, attempt: 3) == nil)
     }
 
-    @Test func theNodesTimeIsKept() {
+    @Test("The machine keeps to the node's retryAfter") func nodeTime() {
         #expect(delay(.calledTooOften, .seconds(4))! >= .seconds(4))
         #expect(delay(.overloaded, .seconds(10)) != nil)
         #expect(delay(.calledTooOften, .seconds(60)) == nil)

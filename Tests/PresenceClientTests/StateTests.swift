@@ -9,7 +9,7 @@ import Testing
         UserStatus(userID: user, statusType: .online, customStatus: custom, version: version)
     }
 
-    @Test func theViewNeverGoesBack() {
+    @Test("The view never goes back") func view() {
         var view = StatusView(usersMax: 10)
         #expect(view.tell([status("a", "02"), status("b", "01")]).count == 2)
         #expect(view.tell([status("a", "01"), status("a", "02"), status("b", "0a")]) == [status("b", "0a")])
@@ -17,7 +17,7 @@ import Testing
         #expect(view["a"]?.version == "02" && view["b"]?.version == "0a")
     }
 
-    @Test func listenersAreToldWhatAnAnswerToldFirst() {
+    @Test("Listeners receive what an answer brought first") func listeners() {
         var view = StatusView(usersMax: 10)
         view.learn([status("a", "08")])
         #expect(view.tell([status("a", "07")]) == [status("a", "08")])
@@ -25,7 +25,7 @@ import Testing
     }
 
     /// é as one character, and as two.
-    @Test func usersThatUnicodeCallsEqualAreTwo() {
+    @Test("IDs that Unicode calls equivalent are two users") func equivalentIDs() {
         let (one, other) = ("\u{E9}", "e\u{301}")
         #expect([one, other, one].batches(of: 10).map { $0.map { Array($0.utf8) } } == [[Array(one.utf8), Array(other.utf8)]])
         var view = StatusView(usersMax: 10)
@@ -43,14 +43,14 @@ import Testing
         #expect(change.subscribed.count == 1)
     }
 
-    @Test func aFullViewForgetsThoseThatChangedLongestAgo() {
+    @Test("A full view drops the users without a change for longest") func fullView() {
         var view = StatusView(usersMax: 16)
         view.learn((0..<16).map { status("u\($0)", "01") })
         view.learn([status("u0", "02"), status("new", "01")])
         #expect(view.count == 14 && view["u0"] != nil && view["new"] != nil && view["u1"] == nil)
     }
 
-    @Test func aReaderThatSleepsIsToldTheNewestOfEachUser() {
+    @Test("A sleeping reader receives the newest status of each user") func sleepingReader() {
         var mailbox = Mailbox(usersMax: 10)
         mailbox.add(.userStatusChanged([status("a", "01"), status("b", "01")]))
         mailbox.add(.subscriptionSyncCompleted(.onlineStatus))
@@ -72,7 +72,7 @@ import Testing
         #expect(mailbox.take() == .subscriptionSyncCompleted(.onlineStatus) && mailbox.isEmpty)
     }
 
-    @Test func aMailboxIsBounded() {
+    @Test("A mailbox is bounded") func mailbox() {
         var mailbox = Mailbox(usersMax: 3, eventsMax: 4)
         for number in 0..<1_000 {
             mailbox.add(.userStatusChanged([status("u\(number)", "01")]))
@@ -85,7 +85,7 @@ import Testing
         #expect(taken.first == .userStatusChanged(["u997", "u998", "u999"].map { status($0, "01") }))
     }
 
-    @Test func changesOnOtherDevicesAreMerged() {
+    @Test("Changes on other devices are merged") func mergedChanges() {
         var mailbox = Mailbox(usersMax: 3)
         mailbox.add(.subscriptionChangedOnOtherDevices(SubscriptionChange(subscribed: ["a", "b"])))
         mailbox.add(.subscriptionChangedOnOtherDevices(SubscriptionChange(subscribed: ["c"], unsubscribed: ["a"])))
@@ -93,13 +93,13 @@ import Testing
         #expect(mailbox.isEmpty)
     }
 
-    @Test func listsAreCutAndNamedOnce() {
+    @Test("Lists are cut into batches with each user once") func batches() {
         #expect(["a", "b", "a", "c"].batches(of: 2) == [["a", "b"], ["c"]])
         #expect(["a", "b"].batches(of: 2) == [["a", "b"]])
         #expect([String]().batches(of: 2) == [[]])
     }
 
-    @Test func theWaitIsDrawnBelowACeilingThatDoublesAndEnds() {
+    @Test("The wait is drawn below a ceiling that doubles up to a maximum") func backoff() {
         let backoff = Backoff(initial: .milliseconds(100), max: .seconds(1))
         #expect((0...5).map { backoff.ceiling(attempt: $0) } == [100, 200, 400, 800, 1_000, 1_000].map { .milliseconds($0) })
         #expect(backoff.ceiling(attempt: .max) == .seconds(1))
@@ -109,12 +109,12 @@ import Testing
         #expect(delays.contains { $0 < .milliseconds(40) } && delays.contains { $0 > .milliseconds(360) })
     }
 
-    @Test func queriesAreEncoded() {
+    @Test("Queries are percent-encoded") func queries() {
         #expect(percentEncoded("aZ09-_.~ &=ü") == "aZ09-_.~%20%26%3D%C3%BC")
         #expect(Duration.milliseconds(1_500).wholeSeconds == 2)
     }
 
-    @Test func aFeedEndsForWhoeverWaits() async {
+    @Test("A feed ends for every waiting reader") func feedEnd() async {
         let broadcaster = Broadcaster(usersMax: 10)
         let feed: Feed<PresenceEvent> = broadcaster.feed { $0 }
         async let all = feed.reduce(into: [PresenceEvent]()) { $0.append($1) }
@@ -143,7 +143,7 @@ import Testing
         deinit { calls.finish() }
     }
 
-    @Test func whoIsRemovedIsNotCalledForWhatWaits() async {
+    @Test("A removed listener does not receive waiting events") func removedListener() async {
         let broadcaster = Broadcaster(usersMax: 10)
         let (calls, continuation) = AsyncStream<String>.makeStream()
         do {
@@ -154,7 +154,7 @@ import Testing
         #expect(await calls.reduce(into: [String]()) { $0.append($1) } == ["first"])
     }
 
-    @Test func aCancelledReaderStopsWaiting() async {
+    @Test("A cancelled reader stops waiting") func cancelledReader() async {
         let broadcaster = Broadcaster(usersMax: 10)
         let feed: Feed<PresenceEvent> = broadcaster.feed { $0 }
         let task = Task {

@@ -23,15 +23,15 @@ import Testing
     }
 
     /// Where the call enters another node, its answer may be lost without the stream's node knowing it: the stream tells, too.
-    @Test(arguments: [(0, []), (1, ["bob"])])
-    mutating func theOnlySessionIsTakenForTheOneThatAsksWhereverTheCallEnters(node: Int, told statuses: [String]) {
+    @Test("The only session counts as the calling one, wherever the call enters", arguments: [(0, []), (1, ["bob"])])
+    mutating func onlySession(node: Int, told statuses: [String]) {
         cluster.setStatus("bob", "hello", on: 0)
         let phone = cluster.login("ann", on: 0)
         subscribe(on: node)
         #expect(told(phone) == statuses)
     }
 
-    @Test mutating func ofTwoSessionsOnANodeTheOneThatAsksIsToldNothing() {
+    @Test("Of two sessions on a node the calling one receives no news of its own call") mutating func callingSession() {
         cluster.setStatus("bob", "hello", on: 0)
         let phone = cluster.login("ann", on: 0)
         let desk = cluster.login("ann", on: 0, platform: "web")
@@ -40,7 +40,7 @@ import Testing
         #expect(!told(phone).contains("onSubscriptionChangedOnOtherDevices"))
     }
 
-    @Test(arguments: [0, 1]) mutating func whatABackEndAsksForItsUserTheUsersOnlySessionIsTold(node: Int) {
+    @Test("The user's only session receives the news of a back end's call", arguments: [0, 1]) mutating func backEnd(node: Int) {
         cluster.setStatus("bob", "hello", on: 0)
         let phone = cluster.login("ann", on: 0)
         subscribe(on: node, asker: .nobody)

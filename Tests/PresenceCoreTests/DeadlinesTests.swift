@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct DeadlinesTests {
     /// Beside a dictionary that is searched each time.
-    @Test(arguments: 1...20) func theEarliestIsFirstWhateverIsSetMovedAndRemoved(seed: UInt64) {
+    @Test("The earliest deadline is first after any sets, moves and removals", arguments: 1...20) func first(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var deadlines = Deadlines<Int>()
         var known: [UInt32: Int] = [:]
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func whoIsInNoneIsNeverDue() {
+    @Test("An index without a deadline is never due") func missing() {
         var deadlines = Deadlines<Int>()
         deadlines.remove(7)
         #expect(deadlines.deadline(of: 7) == nil && deadlines.first == nil)

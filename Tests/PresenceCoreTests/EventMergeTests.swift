@@ -25,7 +25,7 @@ import Testing
         return owners.record(of: user("ann"))
     }
 
-    @Test func anEventOfOneSideAndACustomStatusOfTheOtherAreBothKept() throws {
+    @Test("An event of one side and a custom status of the other are both kept") func bothSides() throws {
         var left = Record(blank: user("ann"))
         left.version = version(1)
         left.events.publish(event(10_001, at: 1, isForOnlineOnly: true))
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func theNewestEventOfEachKindIsKept() throws {
+    @Test("The newest event of each kind is kept") func newest() throws {
         var left = Record(blank: user("ann"))
         left.version = version(1)
         left.events.publish(event(10_001, at: 1, isForOnlineOnly: false))
@@ -50,7 +50,7 @@ import Testing
     }
 
     /// An old copy does not bring an event back that a newer one has replaced and that has ended since, also from the disk.
-    @Test func anEventThatWasReplacedStaysAway() throws {
+    @Test("A replaced event does not come back") func replaced() throws {
         var left = Record(blank: user("ann"))
         left.version = version(1)
         left.events.publish(event(10_001, at: 1, isForOnlineOnly: false))

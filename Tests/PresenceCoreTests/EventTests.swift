@@ -170,7 +170,7 @@ import Testing
     }
 
     /// Row 22 of the examination: `lastSeenTime` differed from node to node under one version.
-    @Test mutating func aVersionHasOneContentOnEveryNode() {
+    @Test("A version has the same content on every node") mutating func oneContent() {
         cluster.login("ann", on: 0)
         let watchers = (0..<3).map { cluster.login("bob\($0)", on: $0) }
         for node in 0..<3 { cluster.subscribe("bob\(node)", to: ["ann"], on: node) }

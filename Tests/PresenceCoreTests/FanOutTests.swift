@@ -19,7 +19,7 @@ import Testing
     }
 
     /// The version is the same, but nodes that do not hold it have sent clients a later complete position since.
-    @Test mutating func gatewaysHearSinceWhenAnotherOwnerAnswersForWhatTheyHold() {
+    @Test("Gateways receive the time from which a new owner answers for an unchanged record") mutating func knownSince() {
         let first = views.receive(Watched(user: user("ann"), record: nil, knownSince: 7), at: 20)
         #expect(first?.record.knownSince == 7)
         #expect(first?.record.version == Self.ann.version)
@@ -35,7 +35,8 @@ import Testing
         #expect(older == nil)
     }
     /// A record from another side of a split arrives after this node has sent a complete position later than the record's version.
-    @Test(arguments: [true, false]) mutating func whatComesLaterThanAllWasSaidToBeShownIsKnownSinceThen(isDelta: Bool) {
+    @Test("A record that arrives after a later complete position is known from its arrival", arguments: [true, false])
+    mutating func lateRecord(isDelta: Bool) {
         views.completeUpTo = 10
         var late = Self.ann
         late.version = Version(milliseconds: 8, counter: 0, node: 2)
@@ -47,7 +48,7 @@ import Testing
     }
 
     /// Seeds 15219 and 29827: two owners kept different faces under one version, because one of them had them from a node that watched.
-    @Test mutating func anotherOwnerIsGivenTheFacesThatTheOneBeforeTold() {
+    @Test("A new owner receives the hidden views as the previous owner sent them") mutating func originalHiddenViews() {
         var hiding = Self.ann
         hiding.version = Version(milliseconds: 6, counter: 0, node: 1)
         let nobody = Visibility().changed(by: .init(mode: .nobody))
@@ -58,7 +59,7 @@ import Testing
         #expect(views.watch(for: user("ann"), withRecord: true)?.record == hiding)
     }
 
-    @Test mutating func facesThatCameLateAreAsLateWithTheNextRecord() {
+    @Test("Hidden views that came late are as late with the next record") mutating func lateHiddenViews() {
         views.completeUpTo = 10
         var hiding = Self.ann
         hiding.version = Version(milliseconds: 8, counter: 0, node: 2)
@@ -71,7 +72,7 @@ import Testing
     }
 
     /// Who registers a user only now was told of it by nobody here.
-    @Test mutating func whatIsRegisteredLaterIsNotLate() {
+    @Test("A record that is registered later is not late") mutating func laterWatch() {
         views.completeUpTo = 10
         _ = views.want([user("bob")], gateway: 0)
         var bob = Record(blank: user("bob"))

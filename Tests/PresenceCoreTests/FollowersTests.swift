@@ -24,7 +24,9 @@ import Testing
 
     private func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
 
-    @Test(arguments: [1, 2, 3, 7]) mutating func asManyFollowAUserAsMayAndTheNextIsRefusedByName(most: Int) {
+    @Test("The follower limit is reached exactly, and the next follower is refused by name", arguments: [1, 2, 3, 7]) mutating func limit(
+        most: Int
+    ) {
         allow(most)
         for number in 0..<most { #expect(follows("fan\(number)", "star", on: number % 3)) }
         for node in 0..<3 { #expect(!follows("late\(node)", "star", on: node)) }
@@ -36,12 +38,12 @@ import Testing
         #expect(!follows("late2", "star", on: 0))
     }
 
-    @Test mutating func fiveThousandFollowAndTheNextIsRefused() {
+    @Test("5,000 users follow, and the next one is refused") mutating func fiveThousand() {
         for number in 0..<5_000 where !follows("fan\(number)", "star", on: number % 3) { Issue.record("\(number) is refused") }
         for node in 0..<3 { #expect(!follows("late\(node)", "star", on: node)) }
     }
 
-    @Test mutating func oneOfSeveralIsRefusedAndTheOthersAreFollowed() {
+    @Test("One of several targets is refused, and the others are followed") mutating func oneOfSeveral() {
         allow(1)
         _ = follows("fan", "star", on: 0)
         let answer = cluster.subscribe("ann", to: ["bob", "star", "carl"], on: 1, sync: true)
@@ -53,14 +55,14 @@ import Testing
         #expect(records.count == 2)
     }
 
-    @Test mutating func whereErrorsAreOfTheWholeCallNothingIsFollowed() {
+    @Test("If errors fail the whole call, no target is followed") mutating func wholeCall() {
         allow(1, #","errors.shape":"wholeCall""#)
         _ = follows("fan", "star", on: 0)
         #expect(cluster.subscribe("ann", to: ["bob", "star"], on: 1) == .refused(.tooManyFollowers([user("star")], most: 1)))
     }
 
     /// R7, told as T37 tells errors.
-    @Test mutating func whereThereIsNoRoomForAllOfThemNobodyIsFollowed() {
+    @Test("Without room for all targets no target is followed") mutating func noRoom() {
         let settings = #"{"subscription.maxPerSubscriber":2,"subscription.overflow":"reject","errors.shape":"wholeCall"}"#
         cluster.call(.setAppPolicy(Array("{\"settings\":\(settings)}".utf8)), by: "admin", on: 0)
         cluster.advance(.milliseconds(100))
@@ -81,7 +83,7 @@ import Testing
         return page.map(\.target).sorted()
     }
 
-    @Test mutating func theCountOutlivesTheNodesThatKeptIt() throws {
+    @Test("The count survives the nodes that kept it") mutating func lostNodes() throws {
         allow(6)
         for number in 0..<6 { #expect(follows("fan\(number)", "star", on: number % 3)) }
         cluster.kill(0)
@@ -93,7 +95,7 @@ import Testing
     }
 
     /// Against a model, by any sequence of calls on any nodes.
-    @Test(arguments: 1...8) mutating func neverMoreAndNeverFewerThanMay(most: Int) {
+    @Test("The limit is never exceeded and never missed", arguments: 1...8) mutating func model(most: Int) {
         allow(most)
         var random = SplitMix64(seed: UInt64(most))
         var followers: [Set<String>] = [[], []]
@@ -113,7 +115,7 @@ import Testing
         #expect(counted == followers[0].count)
     }
 
-    @Test mutating func noAnswerOverflowsTheSum() {
+    @Test("No answer overflows the sum") mutating func overflow() {
         var node = cluster.processes[0].node
         let call = node.calls.waiting.add(
             PendingCalls.Pending(
@@ -124,7 +126,7 @@ import Testing
         #expect(node.calls.waiting[call]?.crowd?.counts == [1 + 3 << 32])
     }
 
-    @Test func whatWasAskedForIsForgottenBeyondItsBound() {
+    @Test("Shared counts beyond the bound are dropped") func sharedMax() {
         var followers = FollowerCounts()
         followers.change(user("star"), by: 1)
         for number in 0...FollowerCounts.sharedMax { _ = followers.share(user("\(number)")) }

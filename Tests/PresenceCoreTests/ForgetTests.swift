@@ -18,7 +18,7 @@ import Testing
         if case .userStatus = answer { true } else { false }
     }
 
-    @Test mutating func theLastNodeWritesAloneOnceTheOthersAreForgottenAndAfterARestart() throws {
+    @Test("The last node writes alone once the others are removed, also after a restart") mutating func lastNode() throws {
         cluster.kill(1)
         cluster.kill(2)
         cluster.advance(.seconds(4))
@@ -33,7 +33,7 @@ import Testing
         #expect(isWritten(cluster.setStatus("ann", "still", on: 0)))
     }
 
-    @Test mutating func allWhoAreAliveMissItNoLonger() {
+    @Test("All live members stop counting a removed member towards the quorum") mutating func liveMembers() {
         cluster.kill(2)
         cluster.advance(.seconds(4))
         #expect(cluster.processes[0...1].allSatisfy { $0.node.cluster.peers.missedCount == 1 })
@@ -42,7 +42,7 @@ import Testing
         #expect(cluster.processes[0...1].allSatisfy { $0.node.cluster.peers.missedCount == 0 })
     }
 
-    @Test mutating func aNodeThatWasDownMeanwhileHearsOfIt() throws {
+    @Test("A node that was down learns of the removal") mutating func absentMember() throws {
         cluster.kill(2)
         cluster.advance(.seconds(4))
         cluster.kill(1)
@@ -56,7 +56,7 @@ import Testing
         #expect(cluster.processes[1].node.cluster.peers.missedCount == 0)
     }
 
-    @Test mutating func theLivingAndTheUnknownAreNotForgotten() {
+    @Test("Only a dead member can be removed") mutating func notDead() {
         #expect(forget(1, on: 0) == .alive)
         #expect(forget(0, on: 0) == .alive)
         #expect(cluster.processes[0].node.forget("nobody", at: cluster.now) == .unknown)
@@ -67,7 +67,7 @@ import Testing
             })
     }
 
-    @Test mutating func oneThatComesBackAllTheSameIsAMemberAgain() throws {
+    @Test("A removed member that comes back is a member again") mutating func returningMember() throws {
         cluster.kill(2)
         cluster.advance(.seconds(4))
         #expect(forget(2, on: 0) == .forgotten)

@@ -34,7 +34,7 @@ import Testing
         return page.map { "\($0.target.id) \($0.subscribeType)" }
     }
 
-    @Test mutating func onlyFriendsAreFollowedAsFriends() {
+    @Test("Only friends can be followed as friends") mutating func friendsOnly() {
         cluster.login("bob", on: 1)
         befriend("bob", ["ann", "carl"])
         let answer = followFriends(["ann", "eve", "carl"], by: "bob")
@@ -51,7 +51,7 @@ import Testing
     }
 
     /// R8, R9, R10.
-    @Test mutating func subscriptionsOfOneTypeAreListedAndEndedWithoutTheOthers() {
+    @Test("Subscriptions of one type are listed and ended without the others") mutating func types() {
         set(#"{"friends.autoNotify":false}"#)
         cluster.login("bob", on: 1)
         befriend("bob", ["ann", "carl"])
@@ -75,7 +75,7 @@ import Testing
         #expect(list(of: "bob") == ["ann 3"])
     }
 
-    @Test mutating func whoIsFollowedAsAFriendIsFollowedNoLongerThanTheFriendship() {
+    @Test("A subscription to a friend ends with the friendship") mutating func friendship() {
         set(#"{"friends.autoNotify":false}"#)
         cluster.login("ann", on: 0)
         cluster.login("carl", on: 2)
@@ -94,7 +94,7 @@ import Testing
         #expect(cluster.clients[bob].view["carl"]?["customStatus"] == .string("seen"))
     }
 
-    @Test mutating func aFriendIsFollowedByWhoOwnsTheUserNext() {
+    @Test("The next owner keeps a subscription to a friend") mutating func nextOwner() {
         set(#"{"friends.autoNotify":false}"#)
         let bob = cluster.user(ownedBy: 0)
         cluster.login("ann", on: 2)
@@ -114,7 +114,7 @@ import Testing
         #expect(page.map(\.subscribeType) == [3])
     }
 
-    @Test mutating func friendshipAloneShowsNothingWhereTheSwitchIsOff() {
+    @Test("With the switch off, a friendship alone sends no status") mutating func switchOff() {
         set(#"{"friends.autoNotify":false}"#)
         cluster.login("ann", on: 0, customStatus: "here")
         let bob = cluster.login("bob", on: 1)
@@ -123,7 +123,7 @@ import Testing
         #expect(cluster.clients[bob].view["ann"] == nil)
     }
 
-    @Test mutating func changesOfFriendsAreToldWithoutASubscription() {
+    @Test("Users receive the changes of friends without a subscription") mutating func withoutSubscription() {
         cluster.login("ann", on: 0, customStatus: "here")
         let bob = cluster.login("bob", on: 1)
         befriend("bob", ["ann"])
@@ -137,7 +137,7 @@ import Testing
         #expect(cluster.lastAnswer(on: 0) == .subscriptions([], records: [], total: 0))
     }
 
-    @Test mutating func whoIsNoFriendAnyMoreIsNotToldOf() {
+    @Test("Users stop receiving the changes of a former friend") mutating func endedFriendship() {
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 1)
         befriend("bob", ["ann"])
@@ -147,7 +147,7 @@ import Testing
         #expect(cluster.clients[bob].events.count == told)
     }
 
-    @Test mutating func theSwitchEndsAndBeginsWhatIsToldOfFriendsAndLeavesSubscriptions() {
+    @Test("The switch ends and starts the changes of friends, and leaves subscriptions alone") mutating func switchChanges() {
         cluster.login("ann", on: 0)
         cluster.login("carl", on: 2)
         let bob = cluster.login("bob", on: 1)
@@ -162,7 +162,7 @@ import Testing
         #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("unseen"))
     }
 
-    @Test mutating func aFriendIsToldOfWhenTheSubscriptionEnds() {
+    @Test("A friend is still received after the subscription ends") mutating func endedSubscription() {
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 1)
         befriend("bob", ["ann"])
@@ -173,7 +173,7 @@ import Testing
         #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("busy"))
     }
 
-    @Test mutating func friendsAreToldOfByWhoOwnsTheUserNext() {
+    @Test("The next owner sends the changes of friends") mutating func friendsOfNextOwner() {
         let bobsName = cluster.user(ownedBy: 0)
         cluster.login("ann", on: 2)
         let bob = cluster.login(bobsName, on: 1)
@@ -185,7 +185,7 @@ import Testing
     }
 
     /// One side of a split has raised the versions of the hidden views. The other side's list has a subscription and a newer rule, and wins.
-    @Test mutating func aListIsNoNewerForFacesThatWereRaised() throws {
+    @Test("Raised hidden views do not make a subscription list newer") mutating func raisedHiddenViews() throws {
         cluster.login("bob", on: 1)
         befriend("bob", ["ann"])
         let owner = cluster.ownerIndex(of: "bob")

@@ -15,7 +15,7 @@ import Testing
 
     static func offer(_ slots: [Slot], hash: UInt64 = 1) -> [SlotHash] { slots.map { SlotHash(slot: $0, hash: hash) } }
 
-    @Test mutating func ownedSlotsAreAskedForFirst() {
+    @Test("Owned slots are requested first") mutating func ownedFirst() {
         handoff.offered(Self.offer([500, 5, 600, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [5, 6, 500, 600])
         #expect(!handoff.isOwnedReceived(from: 1))
@@ -26,14 +26,14 @@ import Testing
         #expect(handoff.isReceived(from: 1))
     }
 
-    @Test mutating func aLaterPageMayHoldMoreThatIsOwned() {
+    @Test("A later page may have more owned slots") mutating func laterPage() {
         handoff.offered(Self.offer([500]), ring: 7, round: 1, isFirst: true, isLast: false, by: 1)
         #expect(ask(1) == [])
         handoff.offered(Self.offer([5]), ring: 7, round: 1, isFirst: false, isLast: true, by: 1)
         #expect(ask(1) == [5, 500])
     }
 
-    @Test mutating func anOfferOfAnEarlierRoundThatComesLateIsNotTakenForTheNewOne() {
+    @Test("A late page of an earlier offer does not count as the current one") mutating func lateOffer() {
         handoff.offered(Self.offer([5]), ring: 7, round: 2, isFirst: true, isLast: false, by: 1)
         handoff.offered(Self.offer([8]), ring: 3, round: 1, isFirst: true, isLast: true, by: 1)
         handoff.offered(Self.offer([9]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
@@ -47,13 +47,13 @@ import Testing
         #expect(ask(1) == [7], "nothing counts that was said by one who is gone")
     }
 
-    @Test func whatAProcessOffersIsLaterThanAllThatTheOneBeforeItHasOffered() {
+    @Test("Offers of a process are later than those of the process before it") func nextProcess() {
         var before = Handoff(generation: 1_790_000_000_000)
         for _ in 0..<1_000 { before.beginRound() }
         #expect(Handoff(generation: 1_790_000_000_001).round > before.round)
     }
 
-    @Test mutating func nobodyIsAskedForWhatAnotherOneSends() {
+    @Test("A slot is requested from one peer only") mutating func oneSender() {
         handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         handoff.offered(Self.offer([5]) + Self.offer([6], hash: 2), ring: 7, round: 1, isFirst: true, isLast: true, by: 2)
         #expect(ask(1) == [5, 6])
@@ -65,7 +65,7 @@ import Testing
         #expect(ask(2) == [5, 6])
     }
 
-    @Test mutating func whatAPeerHadAnsweredIsNotAskedAgainWhenItLeaves() {
+    @Test("Slots that a peer has sent are not requested again when it leaves") mutating func departedPeer() {
         handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 2)
         #expect(ask(1) == [5, 6])
@@ -78,7 +78,7 @@ import Testing
         #expect(handoff.isReceived(from: 2))
     }
 
-    @Test mutating func whatIsNotUrgentIsAskedForAShareAtATime() {
+    @Test("Slots that are not urgent are requested a share at a time") mutating func paced() {
         handoff.offered(Self.offer((0..<3_000).map { Slot($0) }), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         var pages: [Int] = []
         while !handoff.isReceived(from: 1), pages.count < 1_000 {
@@ -90,7 +90,7 @@ import Testing
         #expect(pages.count == Handoff.pacedTicks)
     }
 
-    @Test func slotsThatAreTakenAreNotTakenAgain() {
+    @Test("Slots that were taken are not taken again") func takenOnce() {
         var slots = SlotSet()
         for slot in [65_535, 3, 64] as [Slot] { slots.insert(slot) }
         #expect(slots.take { $0 >= 64 } == [64, 65_535])
@@ -98,7 +98,7 @@ import Testing
         #expect(slots == SlotSet())
     }
 
-    @Test mutating func whatWasSaidOfAnotherRingIsVoid() {
+    @Test("Messages of another ring are void") mutating func otherRing() {
         handoff.offered(Self.offer([5]), ring: 6, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [])
         #expect(!handoff.isOwnedReceived(from: 1))
@@ -109,7 +109,7 @@ import Testing
     }
 
     /// The same members may be there again, and hold what was written by the ring between.
-    @Test mutating func whoHadAllByARingBeforeItWasLeftSaysSoAnewWhenItComesBack() {
+    @Test("A node repeats its completion when an earlier ring comes back") mutating func returningRing() {
         let first = handoff.round
         handoff.completed(7, round: first, peer: 1)
         #expect(handoff.isComplete(at: 1))
@@ -121,7 +121,7 @@ import Testing
         #expect(handoff.isComplete(at: 1))
     }
 
-    @Test mutating func whoOffersAnewIsToldAnewThatAllHasCome() {
+    @Test("A peer that offers again receives the completion again") mutating func newOffer() {
         handoff.complete()
         handoff.write(with: 1)
         let isWritten = handoff.written(1, isDurable: true)
@@ -132,7 +132,7 @@ import Testing
         #expect(!handoff.isComplete && !handoff.isWritten)
     }
 
-    @Test mutating func aHandoffLastsUntilNoSlotIsColdAlsoWhereTheMembersChangeMeanwhile() {
+    @Test("A handoff lasts until no slot is acquiring, even if the members change meanwhile") mutating func duration() {
         let start = Instant(nanoseconds: 5)
         handoff.measure(at: start)
         #expect(handoff.duration == .zero)
@@ -149,7 +149,7 @@ import Testing
         #expect(handoff.duration == .zero, "another one")
     }
 
-    @Test mutating func aSlotIsAwaitedFromWhomItWasAskedUntilItHasCome() {
+    @Test("A slot is awaited from the peer it was requested from until it has arrived") mutating func awaited() {
         handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         #expect(!handoff.awaits(1) && !handoff.awaits(5, from: 1))
         #expect(ask(1) == [5, 6])
@@ -161,7 +161,7 @@ import Testing
         #expect(!handoff.awaits(1))
     }
 
-    @Test mutating func aPageHoldsSoManySlotsAtMost() {
+    @Test("A page has a bounded number of slots") mutating func pageSize() {
         handoff.offered(Self.offer((0..<2_000).map { Slot($0) }), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
         var heard = 0
         for _ in 0..<20 {

@@ -16,7 +16,7 @@ import Testing
         return cluster.lastAnswer(on: node)
     }
 
-    @Test(arguments: 0..<3) mutating func aKickEndsAllSessionsOfTheUserAndNoOther(node: Int) {
+    @Test("A kick ends all sessions of the user and no other", arguments: 0..<3) mutating func sessions(node: Int) {
         let phone = cluster.login("ann", on: 0)
         let browser = cluster.login("ann", on: 1, platform: "web")
         let bob = cluster.login("bob", on: 2)
@@ -31,7 +31,7 @@ import Testing
         #expect(cluster.clients[bob].events.allSatisfy { $0.name != "onKickedOffline" })
     }
 
-    @Test mutating func tokensIssuedBeforeAreVoidOnEveryNodeAlsoAfterItsRestartAndLaterOnesAreNot() throws {
+    @Test("Earlier tokens are void on every node, also after its restart, and later ones are valid") mutating func tokens() throws {
         let before = cluster.now.wall
         cluster.advance(.milliseconds(50))
         #expect(kick("ann") == .done)
@@ -45,7 +45,7 @@ import Testing
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
     }
 
-    @Test mutating func aNodeThatWasAwayLearnsOfAKick() throws {
+    @Test("A node that was down learns of a kick") mutating func absentNode() throws {
         cluster.kill(2)
         cluster.advance(.seconds(4))
         let before = cluster.now.wall
@@ -86,7 +86,7 @@ import Testing
         #expect(areTokensVoid(of: "carl", issuedAt: before) == [true, true, true])
     }
 
-    @Test mutating func aKickIsRememberedForThirtyDays() {
+    @Test("A kick counts for 30 days") mutating func thirtyDays() {
         cluster = TestCluster(nodes: 1)
         let before = cluster.now.wall
         cluster.advance(.milliseconds(50))
@@ -98,7 +98,7 @@ import Testing
         #expect(kicksOnDisks == [0])
     }
 
-    @Test mutating func aKickThatEndsWhileTheNodeIsDownIsOnNoDiskAfterItsStart() throws {
+    @Test("A kick that expires while the node is down is deleted at its start") mutating func expiredWhileDown() throws {
         cluster = TestCluster(nodes: 1)
         #expect(kick("ann") == .done)
         #expect(kicksOnDisks == [1])
@@ -121,7 +121,7 @@ import Testing
 
     private func list(_ users: String...) -> JSONValue { .array(users.map(JSONValue.string)) }
 
-    @Test mutating func otherDevicesAreToldOfACallAndTheOneThatCalledIsNot() {
+    @Test("Other devices receive the news of a call, and the calling one does not") mutating func otherDevices() {
         let phone = cluster.login("bob", on: 0)
         let browser = cluster.login("bob", on: 1, platform: "web")
         cluster.subscribe("bob", to: ["ann", "carl"], on: 0)
@@ -134,7 +134,9 @@ import Testing
         #expect(changes(told: browser).count == 1)
     }
 
-    @Test(arguments: [false, true]) mutating func sessionsAreToldOfAnExpiryOnlyWhereThePolicyWantsIt(isOn: Bool) {
+    @Test("Sessions receive a notice of an expiry only if the policy says so", arguments: [false, true]) mutating func expiryNotice(
+        isOn: Bool
+    ) {
         cluster.call(.setAppPolicy(Array("{\"settings\":{\"subscription.notifyExpiry\":\(isOn)}}".utf8)), by: "admin", on: 0)
         cluster.advance(.milliseconds(100))
         let sessions = [cluster.login("bob", on: 0), cluster.login("bob", on: 1, platform: "web")]
@@ -151,7 +153,7 @@ import Testing
         #expect(told(other).isEmpty)
     }
 
-    @Test mutating func aSubscriptionThatEndsByItselfIsNotToldAsACall() {
+    @Test("An expired subscription is not reported as a call") mutating func expiry() {
         let phone = cluster.login("bob", on: 0)
         let browser = cluster.login("bob", on: 1, platform: "web")
         cluster.subscribe("bob", to: ["ann"], on: 0, seconds: 60)
@@ -160,7 +162,7 @@ import Testing
         #expect(changes(told: browser).count == 1)
     }
 
-    @Test mutating func aLaterDeviceIsToldTheListAndNoCalls() {
+    @Test("A later device receives the list and no calls") mutating func laterDevice() {
         cluster.login("ann", on: 2)
         cluster.login("bob", on: 0)
         cluster.subscribe("bob", to: ["ann"], on: 0)

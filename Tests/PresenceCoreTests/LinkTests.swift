@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test mutating func aNewerRecordReplacesAnOlderOneThatWaits() {
+    @Test("A newer record replaces an older one that waits") mutating func newerRecord() {
         link.append(.delta(record("a", 1)))
         link.append(.delta(record("b", 1)))
         link.append(.delta(record("a", 3)))
@@ -33,7 +33,7 @@ import Testing
         #expect(link.counters.deltasSent == 2)
     }
 
-    @Test mutating func fewBatchesAreInFlight() {
+    @Test("Few batches are in flight") mutating func inFlight() {
         for version in 1...10 {
             link.append(.delta(record("a", Milliseconds(version))))
             _ = messages()
@@ -44,14 +44,14 @@ import Testing
         #expect(link.isReady)
     }
 
-    @Test mutating func aFullQueueIsDroppedAndSaysSo() {
+    @Test("A full queue is dropped, and reports it") mutating func overflow() {
         for _ in 0..<4 { link.append(.misrouted([])) }
         #expect(link.hasOverflowed)
         #expect(link.depth == 0)
         #expect(link.counters.overflows == 1)
     }
 
-    @Test mutating func aBeatGoesOutWhenNothingWaits() {
+    @Test("A beat leaves even if nothing waits") mutating func beat() {
         #expect(!link.isReady)
         link.beat()
         let sent = messages()

@@ -14,7 +14,7 @@ import Testing
         cluster.processes[node].node.statistics.peers.map(\.id.rawValue)
     }
 
-    @Test func whoLeftLongAgoIsInNoTableAndOnNoDiskAndAnotherTakesThePlace() throws {
+    @Test("A member that left long ago is in no table and on no disk, and its index is used again") func leftMember() throws {
         var settings = CoreSettings()
         settings.membership.leftRetention = .seconds(10)
         var cluster = TestCluster(nodes: 3, settings: settings)
@@ -42,7 +42,7 @@ import Testing
         #expect(cluster.statuses(told: bob, of: "ann").last == "OFFLINE")
     }
 
-    @Test func whoIsMissedIsNotForgotten() throws {
+    @Test("A dead member is kept") func deadMember() throws {
         var cluster = TestCluster(nodes: 3)
         cluster.kill(2)
         cluster.advance(.seconds(20))
@@ -60,7 +60,7 @@ import Testing
         #expect(memberRows(on: 0, of: cluster) == ["node-1", "node-2"])
     }
 
-    @Test func ofTooManyWhoHaveLeftTheOneThatHasBeenGoneForLongestIsForgotten() throws {
+    @Test("Of too many members that have left, the one that left first is removed") func tooMany() throws {
         var settings = CoreSettings()
         settings.membership.membersMax = 4
         let own = Peer(id: "node-0", generation: 1, address: "10.0.0.0:7601")
@@ -79,7 +79,7 @@ import Testing
         #expect(forgotten.map { "\($0.user.id)" } == (1...13).map { "pod-\($0)" })
     }
 
-    @Test func whatIsAskedForAnUnknownUserAndChangesNothingLeavesNothing() {
+    @Test("A call for an unknown user that changes nothing leaves nothing behind") func unknownUser() {
         var cluster = TestCluster(nodes: 1)
         cluster.setStatus("ann", "", on: 0)
         cluster.call(.unsubscribeUserStatus([user("bob")]), by: "ann", on: 0)
@@ -92,7 +92,7 @@ import Testing
     }
 
     /// A phone in a tunnel: each loss is looked at again when its grace is over, which must leave nothing behind until the subscription ends.
-    @Test func whoComesAndGoesIsLookedAtOnceForEachDeadlineHoweverOften() {
+    @Test("A user who comes and goes is reviewed once for each deadline") func flappingUser() {
         var cluster = TestCluster(nodes: 1)
         cluster.subscribe("ann", to: ["bob"], on: 0, seconds: 30 * 86_400)
         cluster.setStatus("ann", "here", on: 0, seconds: 3_600)

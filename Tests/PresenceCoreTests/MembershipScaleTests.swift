@@ -13,7 +13,7 @@ import Testing
         sorted.isEmpty ? 0 : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
     }
 
-    @Test func aSilentDeathIsKnownToAllInFiveSeconds() {
+    @Test("All members know a silent death within 5 s") func silentDeath() {
         let count = Self.isFull ? 1_000 : 60
         var seconds: [Double] = []
         var suspected: [Double] = []
@@ -112,7 +112,7 @@ import Testing
         return total
     }
 
-    @Test(arguments: [false, true]) func lifeguardLowersFalseDeathsFiftyfold(isAsleep: Bool) {
+    @Test("Lifeguard makes false deaths 50 times rarer", arguments: [false, true]) func lifeguard(isAsleep: Bool) {
         let swim = Self.falseDeaths(isAsleep: isAsleep, Self.swimOnly)
         let lifeguard = Self.falseDeaths(isAsleep: isAsleep, Membership.Settings())
         print("false deaths\(isAsleep ? ", clocks stopped too" : ""): SWIM only \(swim), Lifeguard \(lifeguard)")
@@ -122,7 +122,7 @@ import Testing
 
     // MARK: Splits and costs
 
-    @Test func aSplitInHalvesHeals() {
+    @Test("A split into halves heals") func split() {
         let count = Self.isFull ? 1_000 : 30
         var simulation = MembershipSimulation(nodes: count, seed: 9)
         simulation.run(for: .seconds(2))
@@ -141,7 +141,7 @@ import Testing
         #expect(simulation.falseDeaths <= count)  // Of all pairs, one in a thousand.
     }
 
-    @Test func aTickCostsLittle() {
+    @Test("A tick is cheap") func tick() {
         var simulation = MembershipSimulation(nodes: 2, seed: 1)
         var membership = simulation.nodes[0].membership
         for index in 0..<1_000 {

@@ -5,7 +5,7 @@ import Testing
 
 /// Small clusters from a seed: how soon deaths are known, and that all agree once the faults are over.
 @Suite struct MembershipStormTests {
-    @Test(arguments: [3, 4, 5]) func aRefusedLinkIsKnownToAllIn300Milliseconds(count: Int) throws {
+    @Test("All members know a refused link within 300 ms", arguments: [3, 4, 5]) func refusedLink(count: Int) throws {
         for seed in 0..<20 as Range<UInt64> {
             var simulation = MembershipSimulation(nodes: count, seed: seed)
             simulation.run(for: .seconds(2))
@@ -16,7 +16,7 @@ import Testing
     }
 
     /// One node sees all the refusals; the others hear of it.
-    @Test func oneRefusedLinkIsEnoughForAll() throws {
+    @Test("One node's refused link is enough for all") func oneRefusedLink() throws {
         for seed in 0..<20 as Range<UInt64> {
             var simulation = MembershipSimulation(nodes: 5, seed: seed)
             simulation.run(for: .seconds(2))
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [3, 4, 5]) func aSilentPartitionIsKnownToTheRestInFiveSeconds(count: Int) {
+    @Test("The rest know a silent partition within 5 s", arguments: [3, 4, 5]) func silentPartition(count: Int) {
         var rest: Duration = .zero
         var alone: Duration = .zero
         for seed in 0..<20 as Range<UInt64> {
@@ -47,7 +47,7 @@ import Testing
         #expect(alone <= .seconds(10))
     }
 
-    @Test func allJoinThroughOneContactPoint() {
+    @Test("All nodes join through one contact point") func join() {
         var simulation = MembershipSimulation(nodes: 20, seed: 5, isKnown: false)
         let duration = simulation.run(atMost: .seconds(10)) { $0.isAgreed }
         print("20 nodes join in \(duration as Any)")
@@ -55,7 +55,7 @@ import Testing
     }
 
     /// Two halves that have declared one another dead find each other again, and nobody is lost on the way.
-    @Test func aSplitHeals() {
+    @Test("A split heals") func split() {
         var worst: Duration = .zero
         for seed in 0..<4 as Range<UInt64> {
             var simulation = MembershipSimulation(nodes: 10, seed: seed)
@@ -97,7 +97,8 @@ import Testing
         return (simulation, agreedIn)
     }
 
-    @Test(arguments: 0..<5 as Range<UInt64>) func allAgreeAfterAStormAndARunRepeats(seed: UInt64) throws {
+    @Test("All members agree after a storm, and a run repeats", arguments: 0..<5 as Range<UInt64>) func stormConverges(seed: UInt64) throws
+    {
         let (simulation, agreedIn) = Self.storm(seed)
         print("storm \(seed): agreed in \(agreedIn as Any), \(simulation.deaths.count) deaths, \(simulation.falseDeaths) false")
         #expect(try #require(agreedIn) <= .seconds(60))

@@ -7,7 +7,7 @@ import Testing
 extension MembershipTests {
     // MARK: Rumours
 
-    @Test func theNewestIsToldFirstAndOnlySoOften() {
+    @Test("The newest update is sent first, a limited number of times") func retransmissions() {
         var queue = RumourQueue()
         for member in [3, 4, 5] { queue.insert(member) }
         #expect(queue.take(tellingsMax: 3) { $0 != 5 } == [3, 4])
@@ -19,7 +19,7 @@ extension MembershipTests {
         #expect(queue.count == 0)
     }
 
-    @Test mutating func aMessageCarriesNoMoreRumourBytesThanAllowed() {
+    @Test("A message carries no more bytes of updates than allowed") mutating func bytes() {
         for index in 0..<500 { hear(Self.rumour("member-\(index)", .alive)) }
         hear(from: "member-1", kind: .probe(1))
         let message = Self.sent(membership.takeEffects()).last!.message
@@ -29,7 +29,7 @@ extension MembershipTests {
         #expect(writer.bytes.count <= settings.rumourBytesMax)
     }
 
-    @Test mutating func drainingAndLeavingAreToldAtOnce() {
+    @Test("A node announces draining and leaving at once") mutating func announcements() {
         know("b", "c")
         membership.drain(at: now)
         var told = Self.sent(membership.takeEffects())
@@ -46,7 +46,7 @@ extension MembershipTests {
         #expect(Self.probed(pass(.seconds(1)).map(\.effect)) == [])
     }
 
-    @Test mutating func whoLeftLongAgoIsForgottenAndNotLearntAgainButTheDeadAreRemembered() {
+    @Test("A member that left long ago is removed for good, and a dead member is kept") mutating func leftLongAgo() {
         know("b", "c", "e")
         hear(Self.rumour("b", .left))
         hear(Self.rumour("e", .dead))
@@ -61,7 +61,7 @@ extension MembershipTests {
         #expect(membership.members.map(\.member.id) == ["a", "c", "d", "e"])
     }
 
-    @Test mutating func aMemberKnownFromDiskIsMissedNoLongerWhenItHasLeft() {
+    @Test("A member from disk that has left does not count towards the quorum") mutating func fromDisk() {
         membership.learn(Self.card("b"), at: now)
         hear(Self.rumour("b", .dead))
         #expect(state("b") == nil)
@@ -69,14 +69,14 @@ extension MembershipTests {
         #expect(state("b") == .left)
     }
 
-    @Test mutating func whoIsForgottenButLivesRefutes() {
+    @Test("A member that was removed but is alive refutes") mutating func removedButAlive() {
         know("b")
         hear(Self.rumour("a", .left))
         #expect(membership.takeEffects().contains(.wasMissed))
         #expect(state("a") == .alive)
     }
 
-    @Test func whoIsTooManyIsRefusedAndCounted() {
+    @Test("A member beyond the limit is refused and counted") func tooMany() {
         var settings = Membership.Settings()
         settings.membersMax = 3
         var test = MembershipTests()
@@ -90,7 +90,7 @@ extension MembershipTests {
 
     // MARK: Full exchange
 
-    @Test mutating func equalDigestsAreNotAnsweredOthersWithPages() {
+    @Test("Equal hashes have no answer, different ones are answered with pages") mutating func digests() {
         know("b", "c")
         hear(from: "b", kind: .digest(membership.digest))
         #expect(membership.takeEffects() == [])
@@ -100,7 +100,7 @@ extension MembershipTests {
         #expect(pages[0].message.rumours.map(\.member.id) == ["a", "b", "c"])
     }
 
-    @Test mutating func pagesAreBounded() {
+    @Test("Pages are bounded") mutating func pages() {
         for index in 0..<1_000 { hear(Self.rumour("member-\(index)", .alive)) }
         membership.effects = []
         hear(from: "b", kind: .digest(1))
@@ -114,7 +114,7 @@ extension MembershipTests {
         }
     }
 
-    @Test mutating func theDeathOfALivingOneOnAPageIsOnlyASuspicion() {
+    @Test("The death of a live member on a page is only a suspicion") mutating func deathOnPage() {
         know("b", "c")
         hear(Self.rumour("c", .dead, 0, by: "x"), Self.rumour("b", .left), from: "x", kind: .page(wantsAnswer: false))
         #expect(membership.rumour(about: "c") == Self.rumour("c", .suspect, 0))
@@ -133,7 +133,7 @@ extension MembershipTests {
             } + [rumour("é", .alive)]),
     ]
 
-    @Test(arguments: messages) func messagesRoundTripAndCutOnesAreRefused(message: MembershipMessage) throws {
+    @Test("Messages survive encoding, and truncated ones are refused", arguments: messages) func wire(message: MembershipMessage) throws {
         var writer = WireWriter()
         writer.membership(message)
         #expect(try Self.read(writer.bytes) == message)
@@ -146,7 +146,7 @@ extension MembershipTests {
     }
 
     /// What an old rumour is answered with is the newest, but a death only as a suspicion.
-    @Test mutating func anOldRumourOnAProbeIsAnsweredWithWhatIsKnown() {
+    @Test("An outdated update on a probe is answered with the newest one") mutating func outdatedUpdate() {
         know("b", "c", "d")
         hear(Self.rumour("c", .dead, 0, by: "x"), Self.rumour("d", .alive, 4))
         membership.queue = RumourQueue()
@@ -156,7 +156,7 @@ extension MembershipTests {
         #expect(ack == MembershipMessage(.ack(1), rumours: [Self.rumour("c", .suspect), Self.rumour("d", .alive, 4)]))
     }
 
-    @Test func junkIsRefused() {
+    @Test("Junk is refused") func junk() {
         var random = SplitMix64(seed: 3)
         for _ in 0..<20_000 {
             let bytes = (0..<Int.random(in: 0..<60, using: &random)).map { _ in UInt8.random(in: 0...9, using: &random) }

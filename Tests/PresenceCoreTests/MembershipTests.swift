@@ -65,7 +65,7 @@ import Testing
     // MARK: Precedence
 
     /// Whatever the order in which the same rumours come, the same is known in the end.
-    @Test func theGreatestRumourWinsInAnyOrder() {
+    @Test("The greatest update wins in any order") func greatestWins() {
         let rumours = [
             Self.rumour("b", .alive, 0), Self.rumour("b", .suspect, 0, by: "x"), Self.rumour("b", .alive, 1), Self.rumour("b", .dead, 1),
             Self.rumour("b", .alive, 2), Self.rumour("b", .suspect, 2, by: "y"),
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test mutating func deadIsRefutedByAHigherIncarnationAndByNothingLess() {
+    @Test("Only a higher incarnation refutes a death") mutating func refutedDeath() {
         know("b", "c")
         hear(Self.rumour("b", .dead, 3))
         hear(Self.rumour("b", .alive, 3), Self.rumour("b", .suspect, 3, by: "c"), Self.rumour("b", .alive, 0))
@@ -89,7 +89,7 @@ import Testing
         #expect(state("b") == .alive)
     }
 
-    @Test mutating func whoLeftDoesNotComeBackButAsAnotherProcess() {
+    @Test("A member that left comes back only as another process") mutating func leftMember() {
         know("b", "c")
         hear(Self.rumour("b", .left, 1))
         hear(Self.rumour("b", .dead, 1), Self.rumour("b", .alive, 1))
@@ -104,7 +104,7 @@ import Testing
 
     // MARK: About us
 
-    @Test mutating func aRumourAboutUsIsRefutedByTheNextIncarnation() {
+    @Test("A node refutes an update about itself with the next incarnation") mutating func ownUpdate() {
         know("b", "c")
         hear(Self.rumour("a", .suspect, 0, by: "b"))
         #expect(membership.rumour(about: "a") == Self.rumour("a", .alive, 1))
@@ -118,7 +118,7 @@ import Testing
     }
 
     /// Links break, and each of the limited retransmissions of the refutation is lost. Every suspecter must receive it again.
-    @Test mutating func whoeverStillDoubtsUsIsToldWhatItHasMissed() {
+    @Test("Each suspecter receives a lost refutation again") mutating func lostRefutation() {
         know("b", "c")
         hear(Self.rumour("a", .suspect, 0, by: "b"))
         for kind in [MembershipMessage.Kind.ack(7), .gossip] {
@@ -130,7 +130,7 @@ import Testing
     }
 
     /// The refutation is on its way when the others declare this node dead. They decide without it, and this node must know.
-    @Test mutating func aDeathThatWasRefutedBeforeItWasHeardOfCountsOnce() {
+    @Test("A death that was refuted before it arrived counts once") mutating func refutedBefore() {
         know("b", "c")
         hear(Self.rumour("a", .suspect, 0, by: "b"))
         membership.effects = []
@@ -143,7 +143,7 @@ import Testing
         #expect(membership.takeEffects().count { $0 == .wasMissed } == 1)
     }
 
-    @Test mutating func whoWasTakenForDeadAndLivesIsToldSo() {
+    @Test("A live member that was declared dead receives a notice") mutating func deathNotice() {
         know("b", "c")
         hear(Self.rumour("b", .dead, 3, by: "c"))
         membership.effects = []
@@ -158,7 +158,7 @@ import Testing
         #expect(Self.sent(membership.takeEffects()).isEmpty, "another process was not taken for dead")
     }
 
-    @Test mutating func incarnationsBeyondBeliefAreIgnoredAndCounted() {
+    @Test("Implausible incarnations are ignored and counted") mutating func implausible() {
         know("b", "c")
         hear(Self.rumour("b", .alive, .max), Self.rumour("a", .suspect, .max), Self.rumour("d", .alive, .max))
         hear(Self.rumour("c", .alive, 0, generation: .max))
@@ -170,7 +170,7 @@ import Testing
         #expect(state("b") == .suspect)
     }
 
-    @Test mutating func anIncarnationThatIsUsedUpOverflowsNothing() {
+    @Test("An exhausted incarnation does not overflow") mutating func exhausted() {
         know("b", "c")
         membership.table[0].incarnation = .max - 1
         hear(Self.rumour("a", .suspect, .max - 1))
@@ -182,7 +182,7 @@ import Testing
         #expect(membership.rumour(about: "a")?.incarnation == .max)
     }
 
-    @Test mutating func aLaterProcessUnderOurNameIsReportedOnce() {
+    @Test("A later process under the same name is reported once") mutating func laterProcess() {
         know("b")
         hear(Self.rumour("a", .alive, 0, generation: 2), Self.rumour("a", .alive, 0, generation: 2))
         #expect(membership.takeEffects() == [.superseded(by: Self.card("a", generation: 2))])
@@ -191,7 +191,7 @@ import Testing
     // MARK: Probes
 
     /// Silent: others are asked after 500 ms, suspicion after 1 s, death after the suspicion's timeout, and each is told.
-    @Test mutating func theSilentIsProbedThroughOthersThenSuspectedThenDead() {
+    @Test("A silent member is probed indirectly, then suspected, then dead") mutating func silentMember() {
         know("b")
         membership.localHealth = 0
         let done = pass(.seconds(4))
@@ -203,7 +203,7 @@ import Testing
         #expect(abs(dead - suspected - timeout.wholeMilliseconds) <= 20)  // Two nodes: nobody could confirm.
     }
 
-    @Test mutating func everybodyIsProbedOnceARound() {
+    @Test("Every member is probed once in each round") mutating func rounds() {
         know("b", "c", "d", "e", "f")
         var probed: [String] = []
         for _ in 0..<(3 * 200 * 5 / 20) {
@@ -219,7 +219,7 @@ import Testing
         #expect(probed[0..<5] != probed[5..<10])
     }
 
-    @Test mutating func anIndirectProbeIsCarriedOutAndAnsweredWithAckOrNack() throws {
+    @Test("An indirect probe is carried out and answered with an ack or a nack") mutating func indirectProbe() throws {
         know("b", "c")
         hear(from: "b", kind: .indirectProbe(77, target: "c"))
         let asked = try #require(Self.sent(membership.takeEffects()).first)
@@ -232,7 +232,7 @@ import Testing
         #expect(Self.sent(membership.takeEffects()).contains { $0.to == "b" && $0.message.kind == .ack(77) })
     }
 
-    @Test mutating func missingNacksWorsenOurHealthAndAnsweredProbesImproveIt() {
+    @Test("Missing nacks worsen the local health, and answered probes improve it") mutating func health() {
         know("b", "c", "d", "e")
         var isNacking = true
         func run(_ test: inout MembershipTests) {
@@ -255,7 +255,7 @@ import Testing
         #expect(membership.localHealth > 0)
     }
 
-    @Test mutating func theUnwellAskLessOftenAndWaitLonger() {
+    @Test("A node of bad health probes less often and waits longer") mutating func unwell() {
         know("b", "c", "d", "e", "f", "g", "h", "i", "j")
         membership.localHealth = 8
         let done = pass(.milliseconds(1_860)).map(\.effect)
@@ -265,7 +265,7 @@ import Testing
 
     // MARK: Suspicion
 
-    @Test mutating func confirmationsByOthersShortenASuspicion() {
+    @Test("Confirmations of others shorten a suspicion") mutating func confirmations() {
         know("b", "c", "d", "e", "f", "g", "h", "i", "j")
         hear(Self.rumour("b", .suspect, 0, by: "c"))
         let min = settings.suspicionMin + settings.suspicionPerDecade
@@ -282,7 +282,7 @@ import Testing
         }
     }
 
-    @Test mutating func aSuspectIsToldFirstThatItIsOne() {
+    @Test("A suspect first learns that it is one") mutating func buddySystem() {
         know("b", "c")
         hear(Self.rumour("b", .suspect, 0, by: "c"))
         for _ in 0..<100 { _ = membership.queue.take(tellingsMax: 1) { _ in true } }
@@ -292,7 +292,7 @@ import Testing
     }
 
     /// A node that slept accuses nobody of what happened meanwhile, and doubts itself.
-    @Test mutating func aLateTickAccusesNobody() {
+    @Test("A late tick suspects no member") mutating func lateTick() {
         know("b", "c", "d")
         hear(Self.rumour("d", .suspect, 0, by: "c"))
         _ = pass(.milliseconds(900))
@@ -307,7 +307,7 @@ import Testing
     }
 
     /// Under loss its answers, and our questions, may be held up for longer than a suspicion lasts.
-    @Test mutating func whoIsHeardIsNeitherSuspectedNorDeclaredDead() {
+    @Test("A member that sends messages is neither suspected nor declared dead") mutating func signOfLife() {
         know("b", "c", "d")
         for _ in 0..<100 {
             _ = pass(.milliseconds(100))
@@ -326,7 +326,7 @@ import Testing
 
     // MARK: Links
 
-    @Test mutating func aRefusedLinkIsDeathAtOnceAndToldAtOnce() {
+    @Test("A refused link is a death, which the node announces at once") mutating func refusedLink() {
         know("b", "c", "d")
         membership.unlinked("b", evidence: .refused(generation: Self.card("b").generation), at: now)
         let effects = membership.takeEffects()
@@ -336,7 +336,7 @@ import Testing
     }
 
     /// The attempt began before the process that lives now.
-    @Test mutating func aRefusalSaysNothingOfANewerGeneration() {
+    @Test("A refusal does not concern a newer generation") mutating func newerGeneration() {
         know("b", "c", "d")
         membership.linked(Self.card("b", generation: 2), at: now)
         _ = membership.takeEffects()
@@ -346,7 +346,7 @@ import Testing
     }
 
     /// Something between the two nodes refuses in the member's place; the others reach it.
-    @Test mutating func whoOutlivesARefusalIsOnlyProbedAfterTheNextOne() {
+    @Test("A member that survived a refusal is only probed after the next one") mutating func survivedRefusal() {
         know("b", "c", "d")
         let refusal = Membership.LinkLoss.refused(generation: Self.card("b").generation)
         membership.unlinked("b", evidence: refusal, at: now)
@@ -360,7 +360,7 @@ import Testing
         #expect(state("b") == .dead)
     }
 
-    @Test mutating func aBrokenLinkIsProbedAtOnceAndThroughOthers() {
+    @Test("After a broken link the member is probed at once, also indirectly") mutating func brokenLink() {
         know("b", "c", "d")
         membership.unlinked("b", evidence: .reset, at: now)
         let effects = pass(.milliseconds(20)).map(\.effect)
@@ -370,7 +370,7 @@ import Testing
         #expect(state("b") == .alive)
     }
 
-    @Test mutating func aCardIsNoMemberBeforeItsLinkIsUp() {
+    @Test("A known address is not a member before its link is up") mutating func addressOnly() {
         membership.learn(Self.card("b"), at: now)
         #expect(membership.takeEffects() == [.connect(Self.card("b"))])
         #expect(membership.ringMembers.map(\.id) == ["a"])

@@ -30,7 +30,7 @@ import Testing
     }
 
     /// The owner died with the word that ended the older session.
-    @Test func aNewOwnerEndsTheOlderOfTwoSessionsThatAreRegisteredAgain() {
+    @Test("A new owner ends the older of two sessions that are registered again") func newOwner() {
         var cluster = cluster(.all)
         let ann = cluster.user(ownedBy: 2)
         let phone = cluster.login(ann, on: 0)

@@ -6,7 +6,7 @@ import Testing
 @Suite struct NodeTests {
     var cluster = TestCluster(nodes: 3)
 
-    @Test mutating func aStatusSetOnOneNodeReachesAWatcherOnAnotherThroughTheOwnerOnTheThird() {
+    @Test("A status set on one node reaches a watcher on another through the owner on the third") mutating func threeNodes() {
         let ann = cluster.user(ownedBy: 1)
         cluster.login(ann, on: 0)
         let watcher = cluster.login("bob", on: 2)
@@ -16,7 +16,7 @@ import Testing
         #expect(cluster.clients[watcher].view[ann]?["statusType"]?.textValue == "ONLINE")
     }
 
-    @Test mutating func aLocalAndARemoteOwnerGiveTheSameEvents() {
+    @Test("A local and a remote owner give the same events") mutating func sameEvents() {
         var seen: [[String]] = []
         for owner in 0..<3 {
             var cluster = TestCluster(nodes: 3)
@@ -32,7 +32,7 @@ import Testing
         #expect(seen == Array(repeating: ["UNLOGINED", "ONLINE", "ONLINE", "OFFLINE"], count: 3))
     }
 
-    @Test mutating func aSessionLostAndBackWithinTheGraceShowsNothing() {
+    @Test("A session that is lost and back within the grace shows nothing") mutating func grace() {
         let watcher = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
         let phone = cluster.login("ann", on: 0)
@@ -43,7 +43,7 @@ import Testing
         #expect(cluster.statuses(told: watcher, of: "ann") == ["UNLOGINED", "ONLINE"])
     }
 
-    @Test mutating func aLateEndOfADeadSessionDoesNotEndTheNewOne() {
+    @Test("A late end of a dead session does not end the new one") mutating func lateEnd() {
         let watcher = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
         let old = cluster.login("ann", on: 0, device: "phone")
@@ -53,7 +53,7 @@ import Testing
         #expect(cluster.statuses(told: watcher, of: "ann") == ["UNLOGINED", "ONLINE"])
     }
 
-    @Test mutating func logoutGivesUnloginedAndEndsTheStreams() {
+    @Test("A logout makes the user UNLOGINED and ends the streams") mutating func logout() {
         let watcher = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
         let phone = cluster.login("ann", on: 0)
@@ -66,7 +66,7 @@ import Testing
         #expect(cluster.statuses(told: watcher, of: "ann").last == "UNLOGINED")
     }
 
-    @Test mutating func offlineClearsTheCustomStatusInTheSameChange() {
+    @Test("OFFLINE clears the custom status in the same change") mutating func offline() {
         let watcher = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
         let phone = cluster.login("ann", on: 0, customStatus: "busy")
@@ -79,7 +79,7 @@ import Testing
         #expect(cluster.clients[watcher].view["ann"]?["statusType"]?.textValue == "OFFLINE")
     }
 
-    @Test mutating func aCustomStatusWithAnExpiryEndsWithANotice() {
+    @Test("Watchers receive the end of a custom status with an expiry") mutating func expiry() {
         let phone = cluster.login("ann", on: 0)
         cluster.setStatus("ann", "lunch", on: 1, seconds: 30)
         cluster.advance(.milliseconds(29_900))
@@ -88,7 +88,7 @@ import Testing
         #expect(cluster.clients[phone].view["ann"]?["customStatus"]?.textValue == "")
     }
 
-    @Test mutating func platformsFollowTheSessions() {
+    @Test("The platforms follow the sessions") mutating func platformsOfSessions() {
         let phone = cluster.login("ann", on: 0, platform: "ios")
         cluster.login("ann", on: 1, platform: "web")
         let platforms = { (cluster: TestCluster) in
@@ -99,7 +99,7 @@ import Testing
         #expect(platforms(cluster) == ["ios"])
     }
 
-    @Test mutating func theDeathOfAnOwnerIsNotSeenAndLaterChangesArrive() {
+    @Test("Watchers do not see the death of an owner, and later changes arrive") mutating func deadOwner() {
         let ann = cluster.user(ownedBy: 1)
         let watcher = cluster.login("bob", on: 2)
         cluster.subscribe("bob", to: [ann], on: 2)
@@ -116,7 +116,7 @@ import Testing
     }
 
     /// An owner dies, and its last delta is lost. A client that resumes elsewhere from a position sent too early would miss that change.
-    @Test mutating func noPositionIsToldBeforeTheUsersOfAnOwnerThatIsGoneAreAskedForAnew() throws {
+    @Test("No position is sent before the users of a dead owner are registered again") mutating func positionAfterDeath() throws {
         let ann = cluster.user(ownedBy: 1)
         cluster.login("bob", on: 2)
         cluster.subscribe("bob", to: [ann], on: 2)
@@ -136,7 +136,7 @@ import Testing
         #expect(node.edge.position <= written)
     }
 
-    @Test mutating func theDeathOfAGatewayNodeShowsOfflineOnlyForThoseWhoDoNotComeBack() {
+    @Test("The death of a gateway node shows OFFLINE only for users who do not come back") mutating func deadGateway() {
         let ann = cluster.user(ownedBy: 1)
         let eve = cluster.user(ownedBy: 1, number: 1)
         let watcher = cluster.login("bob", on: 2)
@@ -151,7 +151,7 @@ import Testing
         #expect(cluster.statuses(told: watcher, of: eve) == ["UNLOGINED", "ONLINE", "OFFLINE"])
     }
 
-    @Test mutating func aRestartedOwnerTakesBackItsRowsAndWhatChangedMeanwhile() throws {
+    @Test("A restarted owner loads its rows and receives the changes made meanwhile") mutating func restartedOwner() throws {
         let ann = cluster.user(ownedBy: 1)
         let bob = cluster.user(ownedBy: 1, number: 1)
         cluster.login(bob, on: 2)
@@ -173,7 +173,7 @@ import Testing
         #expect(cluster.record(of: bob).customStatus == "meanwhile")
     }
 
-    @Test mutating func subscriptionsSurviveTheRestartOfAllNodes() throws {
+    @Test("Subscriptions survive the restart of all nodes") mutating func fullRestart() throws {
         cluster.login("bob", on: 2)
         cluster.subscribe("bob", to: ["ann", "carl"], on: 2)
         for index in 0..<3 { cluster.kill(index) }
@@ -185,7 +185,7 @@ import Testing
         #expect(cluster.clients[bob].events.last?.name == "onSubscriptionSyncCompleted")
     }
 
-    @Test mutating func aFullDiskRefusesDurableOperationsAndPresenceGoesOn() {
+    @Test("A full disk refuses durable operations, and presence goes on") mutating func fullDisk() {
         let watcher = cluster.login("bob", on: 2)
         cluster.subscribe("bob", to: ["ann"], on: 2)
         cluster.isDiskFull = true
@@ -200,7 +200,7 @@ import Testing
         guard case .userStatus = cluster.setStatus("ann", "busy", on: 0) else { return #expect(Bool(false), "still refused") }
     }
 
-    @Test mutating func whatAFullDiskDidNotTakeIsOnItOnceThereIsRoomWithoutAnotherChange() {
+    @Test("Rows that a full disk refused are written once there is room") mutating func roomAgain() {
         cluster.isDiskFull = true
         cluster.login("ann", on: 0)
         let factsCount = { (node: TestCluster.Process) in node.disk.filter { $0.value.kind.isOfUser }.count }
@@ -210,7 +210,7 @@ import Testing
         #expect(cluster.processes.allSatisfy { factsCount($0) == 1 })
     }
 
-    @Test mutating func aCallWhoseOwnerIsUnreachableIsAnswered50001AtItsDeadline() {
+    @Test("A call with an unreachable owner is answered 50001 at its deadline") mutating func unreachableOwner() {
         var settings = CoreSettings()
         settings.callTimeout = .seconds(1)
         cluster = TestCluster(nodes: 3, settings: settings)
@@ -223,7 +223,7 @@ import Testing
         #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable.afterPassingOn))
     }
 
-    @Test mutating func aCallWhoseOwnerDiesIsAnsweredByTheNextOwner() {
+    @Test("The next owner answers a call whose owner dies") mutating func nextOwner() {
         let ann = cluster.user(ownedBy: 1)
         cluster.processes[1].isUp = false
         cluster.setStatus(ann, "busy", on: 0)
@@ -236,7 +236,7 @@ import Testing
         #expect(record.customStatus == "busy")
     }
 
-    @Test mutating func queriesAnswerUnknownUsersAsUnlogined() {
+    @Test("Queries answer unknown users as UNLOGINED") mutating func unknownUsers() {
         cluster.login("ann", on: 0)
         let asked = ["ann", "nobody"].map(user)
         guard case .userStatusList(let records, _, let asOf) = cluster.call(.getUserStatus(asked), by: "bob", on: 2)
@@ -248,7 +248,7 @@ import Testing
         #expect(asOf <= cluster.now.wall)
     }
 
-    @Test mutating func aUserWhoIsNamedTwiceIsAnsweredTwice() {
+    @Test("A user who is named twice is answered twice") mutating func repeatedUser() {
         let ann = cluster.user(ownedBy: 0)
         cluster.login(ann, on: 0)
         guard case .userStatusList(let records, _, _) = cluster.call(.getUserStatus([user(ann), user(ann)]), by: "bob", on: 2) else {
@@ -257,7 +257,7 @@ import Testing
         #expect(records.map { $0?.statusType } == [.online, .online])
     }
 
-    @Test mutating func syncAnswersWithRecordsAndTheStreamTellsOnlyWhatIsNewer() {
+    @Test("With sync the answer has the records, and the stream sends only newer ones") mutating func sync() {
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 2)
         guard case .subscribed(_, _, _, _, _, let records?, _) = cluster.subscribe("bob", to: ["ann"], on: 2, sync: true)
@@ -271,7 +271,7 @@ import Testing
         #expect(cluster.statuses(told: bob, of: "ann") == ["ONLINE"])
     }
 
-    @Test mutating func aResumedStreamGetsWhatChangedAndNothingElse() {
+    @Test("A resumed stream receives the changes and nothing else") mutating func resume() {
         cluster.login("ann", on: 0)
         cluster.login("carl", on: 0)
         let bob = cluster.login("bob", on: 2)
@@ -292,7 +292,8 @@ import Testing
 
     /// A restarted node owns slots on one side of a split. It sends positions to clients before it has received the subscriptions that the
     /// other side knows. A client that resumes from such a position must still receive them.
-    @Test(arguments: [false, true]) mutating func positionsOfANodeThatBeganAnewDoNotCoverWhatOthersKnowOfAList(isMissed: Bool) throws {
+    @Test("Positions of a restarted node do not cover the subscriptions that only others know", arguments: [false, true])
+    mutating func positionAfterRestart(isMissed: Bool) throws {
         let (ann, bob) = (cluster.user(ownedBy: 0), cluster.user(ownedBy: 0, number: 1))
         cluster.setStatus(bob, "hello", on: 0)
         let phone = cluster.login(ann, on: 0)
@@ -307,7 +308,7 @@ import Testing
         #expect(cluster.clients[again].view[bob]?["customStatus"]?.textValue == "hello")
     }
 
-    @Test mutating func whatIsSaidToANodeThatCannotAnswerYetIsSaidAgain() {
+    @Test("A message to a node that cannot answer yet is repeated") mutating func startingNode() {
         cluster.unlink(0, 1)
         cluster.unlink(1, 0)
         cluster.link(0, 1)
@@ -342,8 +343,8 @@ import Testing
     }
 
     /// A message from before a split arrives after it, from a node that is not the owner any more.
-    @Test(arguments: [true, false])
-    mutating func onlyItsOwnerSaysWhomAUserFollows(isOwner: Bool) throws {
+    @Test("Only the owner's subscription list counts", arguments: [true, false])
+    mutating func listOfOwner(isOwner: Bool) throws {
         let ann = cluster.user(ownedBy: 1)
         let client = cluster.login(ann, on: 0)
         let bob = cluster.user(ownedBy: 2)
@@ -358,7 +359,7 @@ import Testing
         #expect((cluster.clients[client].view[bob] != nil) == isOwner)
     }
 
-    @Test mutating func aCallThatComesToANewOwnerBeforeItsGatewaysShowsNoFlap() {
+    @Test("A call that reaches a new owner before its gateways shows no flap") mutating func earlyCall() {
         let ann = cluster.user(ownedBy: 1)
         let watcher = cluster.login("bob", on: 2)
         cluster.subscribe("bob", to: [ann], on: 2)
@@ -374,7 +375,7 @@ import Testing
     }
 
     /// The next owner in line has not heard of the last change; the other replica, whose word made it durable, has.
-    @Test mutating func aNewOwnerAsksTheOtherReplicasBeforeItDecides() {
+    @Test("A new owner asks the other replicas before it decides") mutating func otherReplicas() {
         let ann = cluster.user(ownedBy: 0)
         let next = cluster.processes[0].node.cluster.replicaIDs(of: user(ann))[1].rawValue == "node-1" ? 1 : 2
         cluster.losing = [(0, next)]
@@ -386,7 +387,7 @@ import Testing
         #expect(cluster.record(of: ann).customStatus == "durable")
     }
 
-    @Test mutating func junkFromAPeerChangesNothing() {
+    @Test("Junk from a peer changes nothing") mutating func junk() {
         let junk: [[UInt8]] = [[0], [99], [3, 1], [8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], [6, 255, 255, 3]]
         for bytes in junk {
             #expect(throws: DecodeError.self) {
@@ -396,7 +397,7 @@ import Testing
         #expect(cluster.processes[0].node.effects.isEmpty)
     }
 
-    @Test func nodesOfAnotherClusterOrProtocolAreRefused() {
+    @Test("Nodes of another cluster or protocol are refused") func otherCluster() {
         let node = cluster.processes[0].node
         var hello = cluster.processes[1].node.cluster.hello(at: cluster.now)
         #expect(node.refusal(of: hello, at: cluster.now) == nil)
@@ -411,7 +412,7 @@ import Testing
     }
 
     /// A node accepts versions up to 60 s ahead of its clock.
-    @Test func aNodeWhoseClockIsOverAMinuteOffIsRefused() {
+    @Test("A node whose clock is off by more than a minute is refused") func clockSkew() {
         let node = cluster.processes[0].node
         var hello = cluster.processes[1].node.cluster.hello(at: cluster.now)
         let wall = hello.wall
@@ -430,7 +431,7 @@ import Testing
         }
     }
 
-    @Test mutating func aRegisterLongerThanTheQueueFitsThroughIt() {
+    @Test("A registration longer than the queue fits through it") mutating func longRegistration() {
         var settings = CoreSettings()
         settings.linkMessagesMax = 8
         cluster = TestCluster(nodes: 3, settings: settings)
@@ -446,7 +447,7 @@ import Testing
         #expect(cluster.processes[1].node.statistics.peers.map(\.overflows) == [0, 0])
     }
 
-    @Test mutating func aTargetThatTheSameCallEvictsIsNotFollowed() {
+    @Test("A target that the same call evicts is not followed") mutating func evictedTarget() {
         var settings = CoreSettings()
         settings.subscriptionsMax = 2
         cluster = TestCluster(nodes: 3, settings: settings)
@@ -460,7 +461,7 @@ import Testing
         #expect(cluster.statuses(told: watcher, of: "ann") == [])
     }
 
-    @Test mutating func aSessionThatIsOpenElsewhereIsToldWhatTheAnswerToldAnother() {
+    @Test("A session on another node receives what an answer sent the calling one") mutating func otherSession() {
         let laptop = cluster.login("bob", on: 2)
         cluster.login("ann", on: 1)
         let phone = cluster.login("bob", on: 0, platform: "web")
@@ -469,7 +470,7 @@ import Testing
         #expect(cluster.statuses(told: phone, of: "ann") == ["ONLINE"])
     }
 
-    @Test mutating func aClusterOfOneSaysAfterACrashOnlyWhatIsNewerThanWhatItHadToldBefore() throws {
+    @Test("After a crash a single node sends only newer versions than before") mutating func crashOfOne() throws {
         cluster = TestCluster(nodes: 1)
         cluster.login("ann", on: 0)
         let watcher = cluster.login("bob", on: 0)

@@ -14,7 +14,7 @@ import Testing
 
     func policies() -> [Policy] { cluster.processes.map { $0.node.owner.policies.policy(of: UserID(app: "default", id: "x")) } }
 
-    @Test(arguments: 0..<3) mutating func aPolicyThatWasAnsweredIsFollowedByAllNodesAndTheirDisks(node: Int) {
+    @Test("An answered policy applies on all nodes and is on their disks", arguments: 0..<3) mutating func everywhere(node: Int) {
         #expect(setPolicy(#"{"preset":"tencent"}"#, on: node) == .done)
         #expect(policies() == [Policy](repeating: Policy(.tencent), count: 3))
         #expect(cluster.processes.map { $0.disk.values.count { $0.kind == .policy } } == [1, 1, 1])
@@ -30,7 +30,7 @@ import Testing
 
     private func onAll(_ timeout: Int64, _ grace: Int64) -> [[Int64]] { [[Int64]](repeating: [timeout, grace], count: 3) }
 
-    @Test mutating func theTimesOfTheNodesHoldForAppsOfWhichOnlyOtherThingsAreSaid() throws {
+    @Test("The times of the node apply to apps that set only other settings") mutating func nodeTimes() throws {
         var settings = CoreSettings()
         settings.heartbeatTimeout = .seconds(60)
         settings.offlineGrace = .seconds(5)
@@ -60,7 +60,7 @@ import Testing
         #expect(times(of: "default") == onAll(60, 5))
     }
 
-    @Test mutating func aNodeThatIsConfiguredOtherwiseFollowsAnAppWithItsOwnTimes() throws {
+    @Test("A node with another configuration applies its own times to an app") mutating func ownTimes() throws {
         _ = setPolicy(#"{"preset":"zim"}"#)
         cluster.kill(2)
         cluster.advance(.seconds(4))
@@ -73,7 +73,7 @@ import Testing
         #expect(cluster.processes[2].gateway.policy(of: user).livenessTimeout == .seconds(90))
     }
 
-    @Test mutating func changesOfTwoAdministratorsAtOnceAreBothKept() {
+    @Test("Concurrent changes of two administrators are both kept") mutating func twoAdministrators() {
         cluster.call(.setAppPolicy(Array(#"{"settings":{"query.batchMax":5}}"#.utf8)), by: "admin", on: 0)
         cluster.call(.setAppPolicy(Array(#"{"settings":{"offlineGrace":7}}"#.utf8)), by: "admin", on: 1)
         cluster.advance(.milliseconds(100))
@@ -81,7 +81,7 @@ import Testing
         #expect(policies().map(\.offlineGrace) == [Duration](repeating: .seconds(7), count: 3))
     }
 
-    @Test mutating func anUnknownSettingChangesNothing() {
+    @Test("An unknown setting changes nothing") mutating func unknownSetting() {
         guard case .refused(let refusal) = setPolicy(#"{"preset":"zim","settings":{"quota":1}}"#) else {
             Issue.record("not refused")
             return
@@ -91,7 +91,7 @@ import Testing
         #expect(policies() == [Policy](repeating: Policy(), count: 3))
     }
 
-    @Test mutating func aNodeThatComesBackLearnsOfAPolicyThatWasSetMeanwhile() throws {
+    @Test("A node that comes back learns of a policy that was set meanwhile") mutating func absentNode() throws {
         _ = setPolicy(#"{"preset":"zim"}"#)
         cluster.kill(2)
         cluster.advance(.seconds(4))
@@ -101,7 +101,7 @@ import Testing
         #expect(policies() == [Policy](repeating: Policy(.tencent), count: 3))
     }
 
-    @Test mutating func oneOfThreeNodesAloneSetsNoPolicy() {
+    @Test("One of three nodes alone cannot set a policy") mutating func minority() {
         cluster.kill(1)
         cluster.kill(2)
         cluster.advance(.seconds(4))
@@ -115,8 +115,10 @@ import Testing
         #expect(cluster.processes[0].node.owner.policies.policy(of: UserID(app: "default", id: "x")) == Policy())
     }
 
-    @Test(arguments: [(#""userStatus.enabled":false"#, #""userStatus.enabled":true"#), (#""plan":"basic""#, #""plan":"premium""#)])
-    mutating func aSwitchOrAPlanThatEndsPushesTellsWhatWasMissedWhenItIsTakenBack(off: String, on: String) {
+    @Test(
+        "When pushes are allowed again, sessions receive what they missed",
+        arguments: [(#""userStatus.enabled":false"#, #""userStatus.enabled":true"#), (#""plan":"basic""#, #""plan":"premium""#)])
+    mutating func switchedOff(off: String, on: String) {
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
@@ -130,7 +132,7 @@ import Testing
         #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("busy"))
     }
 
-    @Test mutating func aSmallerQuotaEvictsTheEarliestOfAListThatIsThere() {
+    @Test("A smaller quota evicts the earliest subscriptions of an existing list") mutating func smallerQuota() {
         cluster.login("bob", on: 1)
         for target in ["ann", "carl", "dora"] { cluster.subscribe("bob", to: [target], on: 1) }
         _ = setPolicy(#"{"settings":{"subscription.maxPerSubscriber":2}}"#)
@@ -139,7 +141,7 @@ import Testing
         #expect(owner.users[owner.index(ofKnown: bob)!].subscriptions.live.map { String($0.target.id) } == ["carl", "dora"])
     }
 
-    @Test mutating func whereNobodyIsEvictedTheSurplusIsRefusedByName() {
+    @Test("If none is evicted, targets beyond the quota are refused by name") mutating func reject() {
         _ = setPolicy(#"{"preset":"rongcloud","settings":{"subscription.maxPerSubscriber":2}}"#)
         cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
@@ -150,7 +152,7 @@ import Testing
         #expect(refused.map { String($0.id) } == ["dora"])
     }
 
-    @Test mutating func theListOfAUserWhoStaysAwayForADayEnds() {
+    @Test("The list of a user who stays away for a day ends") mutating func awayForADay() {
         _ = setPolicy(#"{"preset":"tencent"}"#)  // T35
         let bob = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
@@ -165,7 +167,7 @@ import Testing
         #expect(countOfSubscriptions() == 0)
     }
 
-    @Test mutating func theTwentyFirstCallInFiveSecondsIsRefusedWithTheTimeToWait() {
+    @Test("The 21st call in 5 s is refused with the time to wait") mutating func rate() {
         for _ in 0..<20 { #expect(query() != .tooOften(retryAfter: 5)) }
         #expect(query() == .tooOften(retryAfter: 5))
         cluster.advance(.milliseconds(4_900))
@@ -181,7 +183,7 @@ import Testing
         cluster.call(.getUserStatus([UserID(app: "default", id: "carl")]), by: "ann", on: 0)
     }
 
-    @Test mutating func oneMayAskForOneselfAsOftenAsOneLikes() {
+    @Test("A user may query its own status without a limit") mutating func ownStatus() {
         for _ in 0..<100 {
             let answer = cluster.call(.getUserStatus([UserID(app: "default", id: "ann")]), by: "ann", on: 0)
             guard case .userStatusList = answer ?? cluster.lastAnswer(on: 0) else {

@@ -23,7 +23,7 @@ import Testing
     /// The slots of each node that are cold now.
     private var cold: [Int] { cluster.processes.map(\.node.cluster.ownership.acquiringCount) }
 
-    @Test mutating func aDrainedNodeDecidesUntilTheOthersHaveItsUsers() {
+    @Test("A draining node decides until the others have its users") mutating func drain() {
         let name = cluster.user(ownedBy: 0)
         cluster.login(name, on: 1)
         // What the others are to fetch does not come.
@@ -37,7 +37,7 @@ import Testing
         #expect(cluster.processes[0].node.cluster.decides(user(name)))
     }
 
-    @Test mutating func whatIsFetchedBeforeIsNotFetchedAgainAndNothingIsLost() {
+    @Test("Rows fetched before the change are not fetched again, and none is lost") mutating func prefetch() {
         let name = cluster.user(ownedBy: 0)
         cluster.login(name, on: 1)
         cluster.setStatus(name, "kept", on: 1)
@@ -50,7 +50,7 @@ import Testing
         #expect(cluster.processes[0].node.cluster.isHandedOver)
     }
 
-    @Test mutating func aNodeThatNeverFetchesIsNotWaitedForLongerThanTheTimeout() {
+    @Test("The others wait for a node that never fetches only until the timeout") mutating func prefetchTimeout() {
         // The link to node 2 takes nothing, and nobody notices.
         cluster.losing = [(from: 0, to: 2), (from: 1, to: 2)]
         _ = cluster.processes[0].node.drain(at: cluster.now)
@@ -60,7 +60,7 @@ import Testing
         #expect(cluster.processes[0].node.cluster.ownership.ring.preparation == nil)
     }
 
-    @Test mutating func whoHasChangedIsFollowed() {
+    @Test("All nodes follow the first one that changes") mutating func change() {
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.seconds(1))
         let rings = Set(cluster.processes.map(\.node.cluster.placement.id))
@@ -68,7 +68,7 @@ import Testing
         #expect(cluster.processes[0].node.cluster.placement.slotsOwned == 0)
     }
 
-    @Test mutating func aMemberThatIsGoneEndsTheWaiting() {
+    @Test("The death of a member ends the wait") mutating func deadMember() {
         cluster.losing = [(from: 0, to: 2), (from: 1, to: 2)]
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.milliseconds(200))
@@ -79,7 +79,7 @@ import Testing
         #expect(cluster.processes[1].node.cluster.placement.slotsOwned == Ring.slotsCount)
     }
 
-    @Test mutating func whatIsAskedJustBeforeTheRingChangesWaitsForASecondDisk() throws {
+    @Test("A call just before the ring changes waits for a second disk") mutating func lateCall() throws {
         let name = cluster.user(ownedBy: 0)
         cluster.losing = [(from: 0, to: 1), (from: 0, to: 2)]
         _ = cluster.processes[0].node.drain(at: cluster.now)
@@ -162,7 +162,7 @@ import Testing
         #expect(!decides, "node 0 or 1 does")
     }
 
-    @Test mutating func aRingThatIsNotAtRestIsNotHeld() {
+    @Test("A ring that is not at rest is not kept during a preparation") mutating func unsettledRing() {
         // They have not said that they have all that they are to keep.
         cluster.processes[0].node.cluster.ownership.withTransfer(.present) { $0.beginRound() }
         cluster.losing = [(from: 2, to: 0)]
@@ -171,7 +171,7 @@ import Testing
         #expect(membersCount(0) == 2)
     }
 
-    @Test mutating func whatWasAskedOfOneThatIsGoneIsAskedOfTheOthers() {
+    @Test("Requests to a dead peer go to the others") mutating func requestsOfDead() {
         var settings = CoreSettings()
         settings.preparationTimeout = timeout
         cluster = TestCluster(nodes: 4, settings: settings)
@@ -213,7 +213,7 @@ import Testing
         cluster.processes[index].node.owner.kept(user("ann")).subscriptions.filter { !$0.isRemoved }.map(\.target)
     }
 
-    @Test mutating func aNodeToldToStopWhileAloneGivesItsSlotsToOneThatJoins() throws {
+    @Test("A node told to stop while alone gives its slots to one that joins") mutating func stopWhileAlone() throws {
         try stopTheLastNode(losing: [])
         cluster.advance(.seconds(1))
         #expect(cluster.processes.map(\.node.cluster.placement.slotsOwned) == [0, Ring.slotsCount])
@@ -221,7 +221,7 @@ import Testing
         #expect(cluster.processes[0].node.cluster.isHandedOver)
     }
 
-    @Test mutating func twoNodesToldToStopTakeOverFromOneAnotherBeforeEitherEnds() throws {
+    @Test("Two nodes told to stop take over from one another before either ends") mutating func twoStops() throws {
         // Nothing of what node 0 holds reaches node 1 before node 1 drains, too.
         try stopTheLastNode(losing: [(from: 0, to: 1)])
         _ = cluster.processes[1].node.drain(at: cluster.now)

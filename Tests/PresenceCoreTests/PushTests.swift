@@ -22,7 +22,7 @@ import Testing
 
     var told: [String] { cluster.statuses(told: bob, of: "ann") }
 
-    @Test mutating func aLostSessionOfAReachableDeviceChangesNothing() {
+    @Test("A lost session of a reachable device changes nothing") mutating func lostSession() {
         let ann = cluster.login("ann", on: 1, device: "a", isPushReachable: true)
         let before = cluster.clients[bob].events.count
         cluster.lose(ann)
@@ -32,7 +32,7 @@ import Testing
         #expect(cluster.record(of: "ann").onlinePlatforms == ["ios"])
     }
 
-    @Test mutating func whereTheSettingIsOffOrNothingWasSaidTheUserIsOffline() {
+    @Test("The user is OFFLINE if the setting is off or the device is not reachable") mutating func switchedOff() {
         let silent = cluster.login("ann", on: 1, device: "a")
         cluster.lose(silent)
         cluster.advance(.seconds(3))
@@ -45,7 +45,7 @@ import Testing
         #expect(told.last == "OFFLINE")
     }
 
-    @Test mutating func logoutEndsIt() {
+    @Test("A logout ends the reachability") mutating func logout() {
         cluster.lose(cluster.login("ann", on: 1, device: "a", isPushReachable: true))
         cluster.advance(.seconds(3))
         cluster.call(.logout(nil), by: "ann", on: 0)
@@ -54,7 +54,7 @@ import Testing
         #expect(cluster.record(of: "ann").pushDevices.isEmpty)
     }
 
-    @Test mutating func theLogoutOfOneSessionEndsItForItsDeviceAlone() {
+    @Test("The logout of one session ends the reachability of its device alone") mutating func logoutOfOne() {
         cluster.lose(cluster.login("ann", on: 1, platform: "web", device: "b", isPushReachable: true))
         let phone = cluster.login("ann", on: 1, device: "a", isPushReachable: true)
         cluster.call(.logout(cluster.clients[phone].session), by: "ann", on: 0)
@@ -63,7 +63,7 @@ import Testing
         #expect(cluster.record(of: "ann").onlinePlatforms == ["web"])
     }
 
-    @Test mutating func aKickEndsIt() {
+    @Test("A kick ends the reachability") mutating func kick() {
         cluster.lose(cluster.login("ann", on: 1, device: "a", isPushReachable: true))
         cluster.advance(.seconds(3))
         cluster.call(.kick(reason: "banned"), by: "ann", on: 0)
@@ -71,8 +71,8 @@ import Testing
         #expect(told.last == "UNLOGINED")
     }
 
-    @Test(arguments: [("a", "OFFLINE"), ("b", "ONLINE")])
-    mutating func aLoginWithoutPushReplacesTheSameDeviceAndNoOther(device: String, status: String) {
+    @Test("A login without push replaces the same device and no other", arguments: [("a", "OFFLINE"), ("b", "ONLINE")])
+    mutating func loginWithoutPush(device: String, status: String) {
         cluster.lose(cluster.login("ann", on: 1, device: "a", isPushReachable: true))
         cluster.advance(.seconds(3))
         cluster.lose(cluster.login("ann", on: 0, device: device))
@@ -80,7 +80,7 @@ import Testing
         #expect(told.last == status)
     }
 
-    @Test mutating func ofTooManyDevicesTheOneThatWasLostFirstGivesWay() {
+    @Test("Of too many devices the one that was lost first is replaced") mutating func tooMany() {
         for number in 0...PushDevice.countMax {
             cluster.lose(cluster.login("ann", on: 1, device: "d\(number)", isPushReachable: true))
             cluster.advance(.seconds(3), step: .milliseconds(500))
@@ -90,7 +90,7 @@ import Testing
         #expect(told.last == "ONLINE")
     }
 
-    @Test mutating func aDeviceCountsForAtMostThirtyDays() {
+    @Test("A device counts for at most 30 days") mutating func thirtyDays() {
         cluster = TestCluster(nodes: 1)
         setPolicy(true)
         cluster.lose(cluster.login("ann", on: 0, device: "a", isPushReachable: true))
@@ -100,7 +100,7 @@ import Testing
         #expect(cluster.record(of: "ann").statusType == .offline)
     }
 
-    @Test mutating func aDeviceWithASessionCountsOnAndForFifteenDaysAfterItAtLeast() {
+    @Test("A device counts during its session and for at least 15 days after it") mutating func fifteenDays() {
         cluster = TestCluster(nodes: 1)
         setPolicy(true)
         let ann = cluster.login("ann", on: 0, device: "a", isPushReachable: true)
@@ -112,7 +112,7 @@ import Testing
         #expect(cluster.record(of: "ann").statusType == .offline)
     }
 
-    @Test mutating func whenTheSettingIsTurnedOffThoseWithoutASessionAreOfflineAndTurnedOnAgainOpenSessionsCount() {
+    @Test("With the setting off, users without a session go OFFLINE; on again, open sessions count") mutating func switchChanges() {
         cluster.lose(cluster.login("ann", on: 1, device: "a", isPushReachable: true))
         let carl = cluster.login("carl", on: 1, device: "c", isPushReachable: true)
         cluster.advance(.seconds(3))
@@ -126,7 +126,7 @@ import Testing
         #expect(cluster.record(of: "carl").statusType == .online)
     }
 
-    @Test mutating func itOutlivesTheOwnerAndTheGateway() throws {
+    @Test("The reachability survives the owner and the gateway") mutating func lostNodes() throws {
         let name = cluster.user(ownedBy: 0)
         cluster.subscribe("bob", to: [name], on: 2)
         cluster.login(name, on: 0, device: "a", isPushReachable: true)

@@ -23,7 +23,7 @@ import Testing
         cluster.processes[node].node.owner.record(of: UserID(app: "default", id: name)).isOfKnownUser
     }
 
-    @Test mutating func importedUsersAreOnTheDisksOfTheirOwnersAndReplicasAndOutliveThem() throws {
+    @Test("Imported users are on the disks of owners and replicas, and survive them") mutating func importedUsers() throws {
         let names = (0..<3).map { cluster.user(ownedBy: $0) }
         #expect(importUsers(names) == .imported(failed: []))
         for name in names { #expect((0..<3).count { isKnown(name, on: $0) } >= 2) }
@@ -35,7 +35,7 @@ import Testing
         for name in names { #expect(isKnown(name, on: cluster.ownerIndex(of: name))) }
     }
 
-    @Test mutating func aSubscriptionToSomebodyUnknownIsRefusedByNameAndTheOthersAreMade() {
+    @Test("A subscription to an unknown user is refused by name, and the others are made") mutating func unknownTarget() {
         setPolicy(#"{"users.mustBeRegistered":true}"#)
         cluster.login("ann", on: 1)  // Who has logged in is known.
         #expect(importUsers(["carl"]) == .imported(failed: []))
@@ -54,7 +54,7 @@ import Testing
         #expect(list.map(\.target) == ids(["ann", "carl"]))
     }
 
-    @Test mutating func whereOneBadUserFailsTheCallNobodyIsFollowed() {
+    @Test("If one bad user fails the call, no target is followed") mutating func wholeCall() {
         setPolicy(#"{"users.mustBeRegistered":true,"errors.shape":"wholeCall"}"#)
         _ = importUsers(["carl"])
         cluster.subscribe("bob", to: ["carl", "ghost"], on: 2)
@@ -63,7 +63,7 @@ import Testing
         #expect(cluster.processes[cluster.ownerIndex(of: "bob")].node.owner.kept(UserID(app: "default", id: "bob")).subscriptions.isEmpty)
     }
 
-    @Test mutating func nobodyUnknownCanBeKicked() {
+    @Test("An unknown user cannot be kicked") mutating func kick() {
         setPolicy(#"{"users.mustBeRegistered":true}"#)
         cluster.call(.kick(reason: "x"), by: "ghost", on: 0)
         cluster.advance(.milliseconds(100))
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test mutating func whoseOwnerTakesNothingIsNamed() {
+    @Test("The answer names the users whose owner cannot store them") mutating func failedImport() {
         cluster.isDiskFull = true
         cluster.call(.importUsers(ids(["a", "b"])), by: "admin", on: 0)
         cluster.advance(.seconds(6))

@@ -104,7 +104,7 @@ struct RelayCluster {
 @Suite(.serialized) struct RelayScaleTests {
     static let isFull = ProcessInfo.processInfo.environment["ROLLCALL_SCALE"] != nil
 
-    @Test func aUserWatchedEverywhereCostsItsOwnerFewSendsAndNobodyStaysBehind() {
+    @Test("A user watched on every node costs its owner few sends, and every node is current") func watchedEverywhere() {
         let count = Self.isFull ? 1_000 : 70
         var cluster = RelayCluster(count: count)
         let star = user("star")

@@ -31,7 +31,7 @@ import Testing
         for from in 1..<6 { for to in 1..<6 where from != to { cluster.losing.append((from, to)) } }
     }
 
-    @Test mutating func aRecordThatManyNodesWatchIsSentToFewAndReachesAll() {
+    @Test("A record that many nodes watch is sent to few and reaches all") mutating func tree() {
         let before = deltasSent()
         cluster.setStatus(ann, "hello", on: 0)
         #expect(texts() == Array(repeating: "hello", count: 6))
@@ -39,7 +39,7 @@ import Testing
         #expect(cluster.processes.map { $0.node.edge.relays.counters.passedOn }.reduce(0, +) >= 2)
     }
 
-    @Test mutating func theLoadSpreadsOverVersions() {
+    @Test("The load of relays spreads over versions") mutating func spread() {
         for number in 0..<40 {
             cluster.setStatus(ann, "\(number)", on: 0)
             cluster.advance(.milliseconds(50))
@@ -48,7 +48,7 @@ import Testing
         #expect(cluster.processes.allSatisfy { $0.node.edge.relays.counters.missed == 0 })
     }
 
-    @Test mutating func whatARelayDroppedIsAskedOfTheOwner() {
+    @Test("A record that a relay dropped is requested from the owner") mutating func dropped() {
         deafenRelays()
         cluster.setStatus(ann, "hello", on: 0)
         #expect(texts().count { $0 == "hello" } == 3, "the owner and two relays have it")
@@ -57,7 +57,7 @@ import Testing
         #expect(cluster.processes.map { $0.node.edge.relays.counters.missed }.reduce(0, +) == 3)
     }
 
-    @Test mutating func nobodyClaimsToHaveWhatARelayOwes() {
+    @Test("No node claims a position past a record that a relay still has to forward") mutating func claims() {
         deafenRelays()
         cluster.setStatus(ann, "hello", on: 0)
         let written = cluster.record(of: ann).version.milliseconds
@@ -74,7 +74,7 @@ import Testing
         #expect(cluster.processes.allSatisfy { $0.node.edge.position > written })
     }
 
-    @Test mutating func aQueryOfWhatARelayOwesIsAnsweredByTheOwner() {
+    @Test("The owner answers a query of a record that a relay still has to forward") mutating func query() {
         deafenRelays()
         cluster.setStatus(ann, "hello", on: 0)
         cluster.advance(.milliseconds(300))
@@ -105,7 +105,7 @@ import Testing
         #expect(texts() == Array(repeating: "hello", count: 6))
     }
 
-    @Test mutating func aRelayOfJunkNumbersPassesNothingOn() throws {
+    @Test("A relay forwards nothing to unknown numbers") mutating func junk() throws {
         var record = Record(blank: user("somebody"))
         record.version = Version(milliseconds: cluster.now.wall, counter: 1, node: 1)
         var writer = WireWriter()
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func aNewerRecordGoesToAllThatAnOlderOneWasToGoTo() throws {
+    @Test("A newer record goes to all targets of the older one") func newerRecord() throws {
         var link = Link(messagesMax: 10)
         link.append(.relay(Self.record(1), targets: [1, 2]))
         link.append(.relay(Self.record(3), targets: [2, 4]))
@@ -143,7 +143,7 @@ import Testing
         #expect(try Self.messages(&link).first == .delta(Self.record(5)), "a share is passed on once")
     }
 
-    @Test func whatAnOverflowDroppedIsNotSaidToBeComplete() throws {
+    @Test("Records dropped by an overflow are not claimed as complete") func overflow() throws {
         var link = Link(messagesMax: 1)
         link.append(.delta(Self.record(1)))
         for _ in 0..<3 { link.append(.requestSync) }

@@ -18,7 +18,7 @@ import Testing
         return follows(cluster.lastAnswer(on: node))
     }
 
-    @Test mutating func whatWasAcknowledgedOutlivesItsOwner() {
+    @Test("An acknowledged change survives its owner") mutating func deadOwner() {
         let ann = cluster.user(ownedBy: 0)
         cluster.subscribe(ann, to: ["bob", "carl"], on: 1)
         cluster.setStatus(ann, "kept", on: 1)
@@ -30,13 +30,13 @@ import Testing
         #expect(answer != nil)
     }
 
-    @Test mutating func aChangeThatOneReplicaHasIsAcknowledged() {
+    @Test("A change that one replica has is acknowledged") mutating func oneReplica() {
         let ann = cluster.user(ownedBy: 0)
         cluster.fullDisks = [1]
         guard case .userStatus = cluster.setStatus(ann, "two of three", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
-    @Test mutating func aChangeThatNoReplicaHasIsNotAcknowledged() {
+    @Test("A change that no replica has is not acknowledged") mutating func noReplica() {
         let ann = cluster.user(ownedBy: 0)
         cluster.fullDisks = [1, 2]
         let answer = cluster.setStatus(ann, "only one", on: 0)
@@ -45,7 +45,7 @@ import Testing
         #expect(cluster.lastAnswer(on: 0) == .refused(.unavailable.afterPassingOn))
     }
 
-    @Test mutating func theReplicaLagIsTheAgeOfTheOldestChangeThatWaitsForAReplica() {
+    @Test("The replica lag is the age of the oldest change that waits for a replica") mutating func replicaLag() {
         let ann = cluster.user(ownedBy: 0)
         let lag = { (cluster: TestCluster) in
             cluster.processes[0].node.replication.writes.replicaLag(timeout: CoreSettings().replicationTimeout)
@@ -71,7 +71,7 @@ import Testing
     }
 
     /// A status and a visibility are written in one turn, and their replica dies. A barrier acknowledgement does not count as a disk.
-    @Test func whoHasOnlyHeardOfAChangeIsNoDiskForIt() {
+    @Test("A barrier acknowledgement does not count as a disk") func barrierIsNoDisk() {
         var writes = PendingWrites()
         writes.add(write([], witnesses: [1, 2]))
         #expect(writes.replicated(8, by: 1) == nil)
@@ -81,7 +81,7 @@ import Testing
     }
 
     /// What a node says of the rows that it kept before does not count for those that it was given later.
-    @Test func anAnswerToWhatWasSentBeforeTheReplicasChangedDoesNotCount() {
+    @Test("An acknowledgement from before a change of the replicas does not count") func earlierReplicas() {
         var writes = PendingWrites()
         let row = Row(Record(blank: user("ann")))
         writes.add(write([row]))
@@ -94,7 +94,7 @@ import Testing
     }
 
     /// What came in a page of a handoff may wait behind others on its way to the disk: an acknowledgement does not stand on it.
-    @Test mutating func whatIsKnownHereIsWrittenAgainWithItsAcknowledgement() {
+    @Test("A known row is written again before its acknowledgement") mutating func writtenAgain() {
         let ann = cluster.user(ownedBy: 0)
         var record = Record(blank: user(ann))
         record.version = Version(milliseconds: cluster.now.wall, counter: 0, node: 3)
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// Not only when the time of the next attempt comes.
-    @Test mutating func whoDecidesFromNowOnIsToldAtOnceWhatItHadSentBack() {
+    @Test("A node that becomes active receives at once what it had rejected") mutating func newlyActive() {
         let ann = user(cluster.user(ownedBy: 0))
         var node = cluster.processes[1].node
         let owner = node.cluster.peerIndex(cluster.processes[0].node.cluster.own.id)!
@@ -126,7 +126,8 @@ import Testing
     }
 
     /// The last offer by a ring may have come before the ring: then a node gives its slots up and decides about them again in one turn.
-    @Test(arguments: [0, 1]) mutating func whoGivesUpAndGoesOnInOneTurnIsRegisteredWithAtOnce(node: Int) {
+    @Test("Nodes register at once with an owner that released and activated its slots in one turn", arguments: [0, 1])
+    mutating func sameTurn(node: Int) {
         let (ann, ben) = (cluster.user(ownedBy: 0), cluster.user(ownedBy: 2))
         cluster.login(ann, on: 2)
         let watcher = cluster.login(ben, on: node)
@@ -139,7 +140,7 @@ import Testing
     }
 
     /// An attempt that failed has left it on its owner's disk.
-    @Test mutating func aChangeThatIsSoAlreadyIsOnTwoDisksWhenItIsAcknowledged() {
+    @Test("A repeated change is on two disks when it is acknowledged") mutating func repeatedChange() {
         let ann = cluster.user(ownedBy: 0)
         cluster.fullDisks = [1, 2]
         cluster.setStatus(ann, "twice", on: 0)
@@ -151,7 +152,7 @@ import Testing
         guard case .userStatus = cluster.setStatus(ann, "twice", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
-    @Test mutating func theLastOneToStayKeepsItsUsersOnThoseThatDrain() {
+    @Test("The last node that stays keeps its users on those that drain") mutating func drainingReplicas() {
         for index in [1, 2] {
             let isDraining = cluster.processes[index].node.drain(at: cluster.now)
             #expect(isDraining)
@@ -165,7 +166,7 @@ import Testing
         guard case .userStatus = cluster.setStatus("ann", "two disks", on: 0) else { return #expect(Bool(false), "refused") }
     }
 
-    @Test mutating func aSoleSurvivorRefusesDurableChangesAndChangesNothing() {
+    @Test("A sole survivor refuses durable changes and changes nothing") mutating func soleSurvivor() {
         let ann = cluster.user(ownedBy: 0)
         cluster.setStatus(ann, "before", on: 0)
         let phone = cluster.login(ann, on: 0)
@@ -179,7 +180,7 @@ import Testing
         #expect(cluster.record(of: ann).statusType == .offline, "presence goes on")
     }
 
-    @Test mutating func nodesThatLeftOnPurposeAreNotMissed() {
+    @Test("Members that have left do not count towards the quorum") mutating func leftMembers() {
         cluster.leave(1)
         cluster.leave(2)
         cluster.advance(.seconds(1))
@@ -201,7 +202,7 @@ import Testing
         #expect(!peers.isMinority, "who has left is not missed")
     }
 
-    @Test mutating func aReplicaDecidesNothing() {
+    @Test("A replica decides nothing") mutating func replica() {
         let ann = cluster.user(ownedBy: 0)
         let watcher = cluster.login("watcher", on: 1)
         cluster.subscribe("watcher", to: [ann], on: 1)
@@ -213,7 +214,7 @@ import Testing
         #expect(online == 2, "each user is counted by its owner alone")
     }
 
-    @Test mutating func aTransferThatWasLostIsMadeGoodWhenTheLinkIsBack() throws {
+    @Test("A lost transfer is repeated when the link is back") mutating func lostTransfer() throws {
         let ann = cluster.user(ownedBy: 0)
         cluster.kill(0)
         cluster.setStatus(ann, "written elsewhere", on: 1)
@@ -231,7 +232,7 @@ import Testing
         #expect(followed == ["bob"])
     }
 
-    @Test mutating func whatANodeThatComesBackFetchesIsCounted() throws {
+    @Test("The rows that a returning node fetches are counted") mutating func fetchedRows() throws {
         let ann = cluster.user(ownedBy: 0)
         cluster.kill(0)
         cluster.setStatus(ann, "written elsewhere", on: 1)
@@ -247,7 +248,7 @@ import Testing
         #expect(cluster.processes[0].node.cluster.ownership.transfer.bytesReceived == fetched, "what is written since is no part of it")
     }
 
-    @Test mutating func whatALinkLostBetweenReplicasIsFoundByDigests() {
+    @Test("Range digests find rows that a link lost between replicas") mutating func digests() {
         let ann = cluster.user(ownedBy: 0)
         cluster.losing = [(0, 1)]
         cluster.setStatus(ann, "missed by one", on: 0)
@@ -275,7 +276,7 @@ import Testing
         cluster.processes[node].disk.values.contains { $0.kind == .subscription && String($0.user.id) == user }
     }
 
-    @Test mutating func whatHasMovedAwayIsLeftOnNoDiskAndAnEndedSubscriptionDoesNotComeBack() throws {
+    @Test("Rows that have moved are on no old disk, and an ended subscription does not come back") mutating func movedRows() throws {
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))
         #expect(!isOnDisk("ann1", of: former))
@@ -290,7 +291,7 @@ import Testing
     }
 
     /// Who follows others on every screen would otherwise fill all memory and disks with those not followed any more.
-    @Test mutating func afterTheHorizonNoNodeAndNoDiskRemembersAnEndedSubscription() throws {
+    @Test("After the horizon no node and no disk has an ended subscription") mutating func horizon() throws {
         cluster = TestCluster(nodes: 3)
         cluster.subscribe("ann", to: ["bob", "cat", "dan"], on: 1)
         cluster.call(.unsubscribeUserStatus([user("bob")]), by: "ann", on: 1)
@@ -316,7 +317,7 @@ import Testing
         #expect(list("ann", on: 0) == [])
     }
 
-    @Test mutating func whatComesByAnotherRingIsDiscardedOnceItsSenderGoesByThisOne() throws {
+    @Test("Rows of another ring are deleted once their sender uses this one") mutating func otherRing() throws {
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))
         let keeper = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
@@ -332,7 +333,7 @@ import Testing
     }
 
     /// Its sender may have acknowledged it with this one as the second disk, and all have settled the ring before it came.
-    @Test mutating func whatComesByAnotherRingIsOnTheDisksOfItsKeepersBeforeItIsDiscarded() throws {
+    @Test("Rows of another ring are on their replicas' disks before they are deleted") mutating func replicasFirst() throws {
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))
         var record = cluster.processes[former].node.owner.kept(user("ann1")).record
@@ -349,7 +350,7 @@ import Testing
     }
 
     /// The last word that all is settled and a row that is to be kept all the same may come in one batch.
-    @Test mutating func whatComesAfterThatWhichMovedWasForgottenStaysOnDisk() throws {
+    @Test("A row that arrives after the deletion of moved rows stays on disk") mutating func laterRow() throws {
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))
         let keeper = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
@@ -366,7 +367,7 @@ import Testing
         #expect(!discarded.contains(row.user.slot), "it is about to be acknowledged")
     }
 
-    @Test mutating func whatMovesIsKeptUntilAllHaveItOnTheirDisks() throws {
+    @Test("Moving rows are kept until all replicas have them on disk") mutating func movingRows() throws {
         let former = try clusterOfFour(where: "ann1", fullDisks: [3])
         cluster.advance(.seconds(2))
         #expect((0..<3).allSatisfy { node in isOnDisk("ann1", of: node) })
@@ -376,7 +377,7 @@ import Testing
         #expect(!isOnDisk("ann1", of: former))
     }
 
-    @Test mutating func aDrainedNodeIsGoneWithoutAFlap() {
+    @Test("A drained node leaves without a flap") mutating func drain() {
         let ann = cluster.user(ownedBy: 0)
         let watcher = cluster.login("watcher", on: 1)
         cluster.subscribe("watcher", to: [ann], on: 1)
@@ -396,7 +397,7 @@ import Testing
         guard case .userStatus = cluster.setStatus(ann, "goes on", on: 1) else { return #expect(Bool(false), "refused") }
     }
 
-    @Test mutating func theLastNodeThatDoesNotDrainWritesAlone() {
+    @Test("The last node that does not drain writes alone") mutating func lastNode() {
         let now = cluster.now
         for index in 1...2 { _ = cluster.processes[index].node.drain(at: now) }
         cluster.settle()
@@ -409,7 +410,7 @@ import Testing
     }
 
     /// Two of a row's replicas have left, and the remaining nodes have already transferred their misplaced rows.
-    @Test mutating func whatHasMovedIsKeptWhileAnotherRingIsOnItsWay() throws {
+    @Test("Moved rows are kept while another ring is on its way") mutating func ringOnItsWay() throws {
         cluster = TestCluster(nodes: 4)
         let node = cluster.processes[3].node
         let name = try #require((0..<100).map { "user\($0)" }.first { !node.cluster.placement.isKept(user($0).slot, by: 0) })
@@ -431,7 +432,7 @@ import Testing
     }
 
     /// Two of the three keepers of a list were killed before the third had heard of the last change.
-    @Test(arguments: [false, true]) mutating func anUnsubscribeHoldsAgainstASubscriptionThatOnlyNodesThatAreGoneKnow(
+    @Test("An unsubscribe holds against a subscription that only dead nodes know", arguments: [false, true]) mutating func unsubscribe(
         knowsAnEarlierOne: Bool
     ) throws {
         cluster = TestCluster(nodes: 4)
@@ -465,7 +466,7 @@ import Testing
         return owners.index(ofKnown: user(name)).map { owners.users[$0].subscriptions.entries } ?? []
     }
 
-    @Test mutating func aNodeTakenForDeadIsToldSoAlthoughTheQueueToItOverflows() throws {
+    @Test("A node that was declared dead learns it even if the queue to it overflows") mutating func deathNotice() throws {
         var settings = CoreSettings()
         settings.linkMessagesMax = 64
         cluster = TestCluster(nodes: 3, settings: settings)
@@ -489,7 +490,7 @@ import Testing
         #expect(cluster.processes[1].node.cluster.membership.deathsHeard == 1)
     }
 
-    @Test mutating func aNodeAloneHasNobodyToGiveItsSlotsTo() {
+    @Test("A single node cannot drain") mutating func drainAlone() {
         var alone = TestCluster(nodes: 1)
         let now = alone.now
         let othersStay = alone.processes[0].node.drain(at: now)

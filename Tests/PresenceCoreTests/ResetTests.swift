@@ -48,7 +48,7 @@ import Testing
         return node.edge.fanOut.unconfirmedCount == 0 && node.edge.fanOut.staleCount == 0 && node.edge.sessions.registeringCount == 0
     }
 
-    @Test mutating func aResetLinkWithEqualStateSendsNoAttachAndNoWatchAndNoList() {
+    @Test("A new link with equal state sends no session, no watch and no list") mutating func equalState() {
         populate()
         cluster.heard = []
         for (from, to) in [(0, 1), (1, 0), (2, 1), (1, 2)] { cluster.link(from, to) }
@@ -57,7 +57,7 @@ import Testing
         #expect((0..<3).allSatisfy(isComplete))
     }
 
-    @Test mutating func oneUserThatChangedMeanwhileCostsTheRegistrationOfItsRangeAlone() {
+    @Test("One changed user costs only the registration of its range") mutating func oneRange() {
         populate()
         let watcher = cluster.login("reader", on: 1)
         cluster.subscribe("reader", to: (0..<200).map { "user\($0)" }, on: 1)
@@ -74,7 +74,7 @@ import Testing
         #expect(isComplete(1))
     }
 
-    @Test mutating func aWatchThatWasLostIsMadeGoodByTheReset() {
+    @Test("A new link repairs a lost watch") mutating func lostWatch() {
         let watcher = cluster.login("watcher", on: 1)
         cluster.losing = [(1, 0)]
         cluster.subscribe("watcher", to: [ann], on: 1)
@@ -85,7 +85,7 @@ import Testing
         #expect(cluster.clients[watcher].view[ann]?["customStatus"]?.textValue == "heard")
     }
 
-    @Test mutating func anAnswerThatWasLostAboutSomebodyUnknownIsMadeGoodByTheReset() {
+    @Test("A new link repairs a lost answer about an unknown user") mutating func lostAnswer() {
         let nobody = (0...).lazy.map { "nobody\($0)" }.first { [cluster] in cluster.ownerIndex(of: $0) == 0 }!
         cluster.login("watcher", on: 1)
         cluster.advance(.milliseconds(500))
@@ -97,7 +97,7 @@ import Testing
         #expect(cluster.processes[1].node.edge.fanOut.record(of: user(nobody))?.version == .zero)
     }
 
-    @Test mutating func aSessionThatEndedWhileTheLinkWasDownEnds() {
+    @Test("A session that ended while the link was down ends") mutating func endedSession() {
         let phone = cluster.login(ann, on: 1)
         cluster.advance(.milliseconds(500))
         cluster.losing = [(1, 0)]
@@ -109,7 +109,7 @@ import Testing
     }
 
     /// Unlike the word of a gateway that a session has ended, a logout that is asked for is asked again until it is answered.
-    @Test mutating func aLogoutThatWasAskedForWhileTheLinkWasDownIsNoLoss() {
+    @Test("A logout call while the link was down does not count as disconnected") mutating func logout() {
         let phone = cluster.login(ann, on: 1)
         cluster.advance(.milliseconds(500))
         cluster.losing = [(1, 0)]
@@ -123,7 +123,7 @@ import Testing
     }
 
     /// The list changed by a call on another node; the word of it was lost with the link.
-    @Test(arguments: [false, true]) mutating func aListOfWhichAChangeWasLostIsToldAnew(hasNextChange: Bool) {
+    @Test("A list whose change was lost is sent again", arguments: [false, true]) mutating func lostChange(hasNextChange: Bool) {
         let phone = cluster.login(ann, on: 1)
         cluster.setStatus(bob, "hello", on: 0)
         cluster.losing = [(0, 1)]
@@ -140,7 +140,7 @@ import Testing
     }
 
     /// One device has its list, the word to the other one was lost.
-    @Test mutating func aSecondSessionThatWasToldNoListIsToldItByTheReset() {
+    @Test("A new link sends the list to a second session that lacks it") mutating func secondSession() {
         cluster.setStatus(bob, "hello", on: 0)
         cluster.login(ann, on: 1)
         cluster.subscribe(ann, to: [bob], on: 1)
@@ -152,7 +152,7 @@ import Testing
         #expect(cluster.clients[tablet].view[bob]?["customStatus"]?.textValue == "hello")
     }
 
-    @Test mutating func nothingIsCompleteBeforeTheAnswerHasCome() {
+    @Test("No position is claimed before the answer has arrived") mutating func complete() {
         cluster.login("watcher", on: 1)
         cluster.subscribe("watcher", to: [ann], on: 1)
         cluster.advance(.milliseconds(500))
@@ -171,7 +171,7 @@ import Testing
         #expect(cluster.processes[1].node.edge.position > position)
     }
 
-    @Test mutating func anAnswerToAnEarlierQuestionSaysNothing() {
+    @Test("The answer to an earlier question does not count") mutating func earlierAnswer() {
         cluster.login("watcher", on: 1)
         cluster.subscribe("watcher", to: [ann], on: 1)
         cluster.losing = [(0, 1)]
@@ -184,7 +184,7 @@ import Testing
         #expect(isComplete(1))
     }
 
-    @Test(arguments: [0, 3, 1_024]) mutating func whoCannotSayWhatItKnowsIsToldEverything(hashesCount: Int) {
+    @Test("A peer that cannot answer receives everything", arguments: [0, 3, 1_024]) mutating func noAnswer(hashesCount: Int) {
         populate()
         cluster.losing = [(0, 1)]
         cluster.link(1, 0)
@@ -198,14 +198,14 @@ import Testing
     }
 
     /// A ring that only one side goes by yet says nothing of what both know.
-    @Test mutating func aQuestionByAnotherRingIsAnsweredWithNothing() {
+    @Test("A question by another ring has an empty answer") mutating func otherRing() {
         cluster.heard = []
         cluster.processes[0].node.handle(.requestRegistered(epoch: 7, ring: 5), from: 1, at: cluster.now)
         cluster.advance(.milliseconds(50))
         #expect(cluster.heard!.contains { $0.message == .registered(epoch: 7, []) })
     }
 
-    @Test mutating func aNodeThatBeganAnewIsToldEverything() throws {
+    @Test("A restarted peer receives everything") mutating func restartedPeer() throws {
         let watcher = cluster.login("watcher", on: 1)
         cluster.login(ann, on: 1)
         cluster.subscribe("watcher", to: [ann, bob], on: 1)
@@ -219,7 +219,7 @@ import Testing
     }
 
     /// Since when a record is known is told on to whoever resumes: it counts as much as the version.
-    @Test mutating func sinceWhenARecordIsKnownIsComparedToo() {
+    @Test("The hash covers the time from which a record is known") mutating func knownSince() {
         cluster.login("watcher", on: 1)
         cluster.subscribe("watcher", to: [ann], on: 1)
         cluster.setStatus(ann, "here", on: 0)
@@ -232,7 +232,7 @@ import Testing
     // MARK: Lists
 
     /// What an owner writes before it tells it is not taken for told.
-    @Test func aChangeThatIsToldWhenItIsStoredIsUntoldUntilThen() throws {
+    @Test("A change that waits for the disk counts as not sent") func unsentChange() throws {
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
         var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
@@ -255,7 +255,7 @@ import Testing
     }
 
     /// With equal hashes, sessions whose list has yet to be sent would never receive it.
-    @Test(arguments: 1...3) func sessionsWithoutAListAreUnlikeAsManyWhoseListIsUntold(count: UInt64) {
+    @Test("Sessions without a list differ from as many whose list is unsent", arguments: 1...3) func sessionsWithoutList(count: UInt64) {
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
         var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
@@ -277,7 +277,7 @@ import Testing
     }
 
     /// A slot that comes back to a node finds no list that was told by it before.
-    @Test func anOwnerThatIsOneAgainNamesItsListsAnew() {
+    @Test("A returning owner gives its lists new hashes") func returningOwner() {
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
         var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
@@ -293,7 +293,7 @@ import Testing
     }
 
     /// The owner of one side of a split watches the user with the owner of the healed cluster, which may hold an older record.
-    @Test mutating func whatWasToldAloneIsSaidToAnOwnerThatMayKnowLess() {
+    @Test("A former owner sends the record it published to an owner that may hold an older one") mutating func olderOwner() {
         let ben = cluster.user(ownedBy: 1)
         cluster.subscribe(ben, to: [ann], on: 1)
         let phone = cluster.login(ann, on: 2)
@@ -370,7 +370,7 @@ import Testing
     // MARK: Cost
 
     /// 10,000 views and 1,000 sessions of the users of one other node.
-    @Test func aResetOfALargeLinkCostsTheDigestsAlone() {
+    @Test("A new link with many users costs only the digests") func largeLink() {
         var cluster = TestCluster(nodes: 2)
         let owned = (0...).lazy.map { "user\($0)" }.filter { [cluster] in cluster.ownerIndex(of: $0) == 0 }.prefix(10_000)
         let users: [String] = Array(owned)

@@ -34,7 +34,7 @@ import Testing
         cluster.advance(.milliseconds(100))
     }
 
-    @Test mutating func theSessionsOfADeadNodeAreLostWhenTheyAreReplacedOrHaveNotComeBack() {
+    @Test("Sessions of a dead node count as disconnected when they are replaced or do not come back") mutating func deadNode() {
         let (ann, eve) = (cluster.user(ownedBy: 1), cluster.user(ownedBy: 1, number: 1))
         for user in [ann, eve] { cluster.login(user, on: 0, device: "phone") }
         cluster.kill(0)
@@ -86,7 +86,7 @@ import Testing
         #expect(shards.counters.sessionsLost == 1)
     }
 
-    @Test mutating func aSessionThatWasLostIsCountedOnceWhateverBecomesOfIt() {
+    @Test("A disconnected session is counted once, whatever follows") mutating func countedOnce() {
         let retired = cluster.login("ann", on: 0)
         cluster.lose(retired)
         #expect(ends == Ends(lost: 1))
@@ -102,20 +102,20 @@ import Testing
         #expect(ends == Ends(lost: 3))
     }
 
-    @Test mutating func sessionsThatAKickEndsAreKickedAndNotLoggedOut() {
+    @Test("Sessions that a kick ends count as kicked, not as logged out") mutating func kickedSessions() {
         cluster.login("ann", on: 0)
         cluster.login("ann", on: 1, platform: "web")
         kick("ann")
         #expect(ends == Ends(kicked: 2))
     }
 
-    @Test mutating func theOldestSessionOfAUserWithTooManyIsSurplus() {
+    @Test("The oldest session of a user with too many is evicted") mutating func evicted() {
         for number in 0...Limits.sessionsPerUserMax { cluster.login("ann", on: number % 3, device: "\(number)") }
         #expect(ends == Ends(surplus: 1))
         #expect(cluster.clients.count { !$0.isOpen } == 1)
     }
 
-    @Test mutating func everyLoginIsOpenOrCountedAsEnded() {
+    @Test("Every login is open or counted as ended") mutating func balance() {
         for number in 0..<9 { cluster.login("user\(number)", on: number % 3) }
         for number in 0...Limits.sessionsPerUserMax { cluster.login("ann", on: number % 3, device: "\(number)") }
         cluster.close(0, .loggedOut)

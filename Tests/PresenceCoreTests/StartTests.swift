@@ -16,7 +16,7 @@ import Testing
         return cluster
     }
 
-    @Test func aLoneNodeKeepsWhatItWroteWhenTheClockWasTenMinutesAhead() throws {
+    @Test("A single node keeps what it wrote while its clock was ten minutes ahead") func clockAhead() throws {
         var cluster = wronged()
         for _ in 0..<2 {
             try cluster.restart(0)
@@ -34,7 +34,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false]) func aNodeWithOthersKnowsThatItWasAwayForLongerThanTheyRememberWhatEnded(joins: Bool) throws {
+    @Test("A node with others knows that it was away for longer than they keep tombstones", arguments: [true, false]) func longAbsence(
+        joins: Bool
+    ) throws {
         let cluster = wronged()
         let row = try #require(cluster.processes[0].disk.values.max { $0.version < $1.version })
         func absence(_ milliseconds: Milliseconds) throws -> Duration? {
@@ -49,7 +51,7 @@ import Testing
         #expect(long == (joins ? .seconds(8 * 86_400) : nil))
     }
 
-    @Test func whoLogsInForTheFirstTimeIsToldOfItselfOnce() throws {
+    @Test("A first login receives its own status once") func firstLogin() throws {
         var cluster = TestCluster(nodes: 1)
         cluster.kill(0)
         try cluster.restart(0)
@@ -58,7 +60,7 @@ import Testing
         #expect(cluster.clients[ann].view["ann"]?["statusType"]?.textValue == "ONLINE")
     }
 
-    @Test func aNodeWithOthersDoesNotStartWithRowsThatTheyWouldRefuse() throws {
+    @Test("A node with others does not start with rows that they would refuse") func refusedRows() throws {
         let cluster = wronged()
         var node = Node(selfPeer: cluster.processes[0].node.cluster.own, cluster: "test", gatewaysCount: 1, joins: true)
         let row = try #require(cluster.processes[0].disk.values.first { $0.kind == .status })
@@ -66,7 +68,7 @@ import Testing
         #expect(error?.description.contains("ahead of this machine's clock") == true)
     }
 
-    @Test func whoWasOnlineIsDoubtedForTheWholeGraceHoweverLongTheDiskWasRead() throws {
+    @Test("An ONLINE user stays unconfirmed for the whole grace after a slow start") func slowStart() throws {
         var cluster = TestCluster(nodes: 1)
         cluster.login("ann", on: 0)
         cluster.advance(.milliseconds(100))
@@ -83,7 +85,7 @@ import Testing
     }
 
     /// The wall clock goes back between two starts.
-    @Test func whatAStartTellsIsNewerThanWhatTheOneBeforeTold() throws {
+    @Test("Versions of a start are newer than those of the start before") func newerVersions() throws {
         var cluster = TestCluster(nodes: 1)
         cluster.login("ann", on: 0)
         cluster.advance(.seconds(1))
@@ -99,7 +101,10 @@ import Testing
     }
 
     /// Members that went on after this node ended, and have left since, had clocks ahead of this node's clock.
-    @Test(arguments: [false, true]) func whoStartsAfterOthersHaveLeftTellsAllToWhoResumesFromTheirPositions(hasOthers: Bool) throws {
+    @Test(
+        "A node that starts after others have left resends everything to clients that resume from their positions",
+        arguments: [false, true]) func othersLeft(hasOthers: Bool) throws
+    {
         var cluster = TestCluster(nodes: 1)
         cluster.setStatus("ann", "kept", on: 0)
         cluster.kill(0)
@@ -116,8 +121,10 @@ import Testing
     }
 
     /// The node that stayed when all others left is missing when they start again. Its clock was ahead of theirs.
-    @Test(arguments: [false, true])
-    func whoStartsAfterItHasLeftTellsAllToWhoResumesFromThePositionsOfOneThatIsMissing(isMissing: Bool) throws {
+    @Test(
+        "A node that left and starts again resends everything to clients that resume from a missing node's positions",
+        arguments: [false, true])
+    func missingNode(isMissing: Bool) throws {
         var cluster = TestCluster(nodes: 3)
         let (ann, bob) = ("ann", "bob")
         cluster.setStatus(bob, "hello", on: 0)
@@ -135,7 +142,7 @@ import Testing
         #expect((cluster.clients[phone].view[bob]?["customStatus"]?.textValue == "changed") == isMissing)
     }
 
-    @Test func aDiskThatTakesNothingAtTheStartIsKnownBeforeAnythingIsChanged() throws {
+    @Test("A disk that fails at the start is known before the first change") func failedDisk() throws {
         var cluster = TestCluster(nodes: 1)
         cluster.kill(0)
         cluster.isDiskFull = true
@@ -144,7 +151,7 @@ import Testing
         #expect(cluster.processes[0].node.owner.kept(user("ann")).record.customStatus == "")
     }
 
-    @Test func aPeerThatAnswersASubscribeWithRecordsEndsNothing() {
+    @Test("A peer that answers a subscribe with records does no harm") func wrongAnswer() {
         var cluster = TestCluster(nodes: 2)
         let ann = cluster.user(ownedBy: 1)
         cluster.losing = [(from: 0, to: 1)]

@@ -12,7 +12,7 @@ import Testing
             version: Version(milliseconds: time, counter: 0, node: 1))
     }
 
-    @Test mutating func beyondTheQuotaTheEarliestSubscribedAreRemoved() {
+    @Test("Beyond the quota the earliest subscriptions are evicted") mutating func quota() {
         for (time, target) in ["z", "m", "a", "k"].enumerated() { _ = list.merge(entry(target, at: Milliseconds(time))) }
         let evicted = list.evict(downTo: 2, version: Version(milliseconds: 9, counter: 0, node: 1))
         #expect(evicted.map(\.target) == [user("z"), user("m")])
@@ -21,7 +21,7 @@ import Testing
     }
 
     /// A node restarts while a target waits for a slow disk. A client that resumes from an earlier position must still receive the target.
-    @Test mutating func whatIsYetToBeToldIsNotLearntBefore() {
+    @Test("An entry that has not been sent yet is not known before it is sent") mutating func unsentEntry() {
         _ = list.merge(entry("told", at: 1).learnt(at: 1))
         _ = list.merge(entry("untold", at: 2).learnt(at: .max))
         list.relearn(at: 5)
@@ -31,7 +31,7 @@ import Testing
     }
 
     /// The nodes that hold the subscription are down when it ends.
-    @Test mutating func anUnsubscribeOutlivesTheSubscriptionThatComesLater() {
+    @Test("An unsubscribe wins over a subscription that arrives later") mutating func lateSubscription() {
         for target in ["friend", "known"] { _ = list.merge(entry(target, at: 1, type: target == "friend" ? 3 : 1)) }
         _ = list.merge(entry("removed", at: 1))
         _ = list.remove([user("removed")], version: Version(milliseconds: 2, counter: 0, node: 1))
@@ -46,7 +46,7 @@ import Testing
         #expect(list.live.map(\.target) == [user("friend")], "it is of another type")
     }
 
-    @Test mutating func anUnsubscribeOfAllRenewsEachRemovalThatIsKnown() {
+    @Test("An unsubscribe of all renews each known tombstone") mutating func unsubscribeAll() {
         for target in ["known", "removed"] { _ = list.merge(entry(target, at: 1)) }
         _ = list.remove([user("removed")], version: Version(milliseconds: 2, counter: 0, node: 1))
         let result = list.unsubscribe(nil, of: nil, version: Version(milliseconds: 5, counter: 0, node: 1), unknownAt: nil)
@@ -55,13 +55,13 @@ import Testing
         #expect(!isNew && list.liveCount == 0)
     }
 
-    @Test mutating func whereNothingElseIsKnownAnUnsubscribeOfSomebodyUnknownLeavesNothing() {
+    @Test("An unsubscribe of an unknown target leaves nothing if no other node may know it") mutating func unknownTarget() {
         let result = list.unsubscribe([user("unknown")], of: nil, version: Version(milliseconds: 5, counter: 0, node: 1), unknownAt: nil)
         #expect(result.ended.isEmpty && result.others.isEmpty && list.isEmpty)
     }
 
     /// The answer to the first attempt was lost: the second says whom the first has evicted.
-    @Test mutating func whatAnEarlierAttemptHasDoneIsFound() {
+    @Test("The outcome of an earlier attempt is found") mutating func earlierAttempt() {
         let start = Version(milliseconds: 5, counter: 0, node: 2)
         _ = list.merge(entry("old", at: 1))
         _ = list.merge(entry("new", at: 6))
@@ -76,7 +76,7 @@ import Testing
     }
 
     /// Another node's clock has jumped ahead, so its change carries a version after the start of this attempt.
-    @Test mutating func whatAnotherCallHasDoneIsNoAttemptOfThisOne() {
+    @Test("The outcome of another call is not an attempt of this one") mutating func otherCall() {
         let start = Version(milliseconds: 5, counter: 0, node: 2)
         for target in ["a", "b", "c", "e"] { _ = list.merge(entry(target, at: target == "c" ? 7 : 6)) }
         _ = list.evict(downTo: 3, version: Version(milliseconds: 7, counter: 1, node: 1))
@@ -89,7 +89,7 @@ import Testing
         #expect(done.evicted.map(\.target) == [user("a")])
     }
 
-    @Test mutating func aRenewalReplacesTheExpiryAndCountsAsTheLatest() {
+    @Test("A renewal replaces the expiry and counts as the latest") mutating func renewal() {
         _ = list.merge(entry("a", at: 1, expiresAt: 10))
         _ = list.merge(entry("b", at: 2))
         _ = list.merge(entry("a", at: 3, expiresAt: 99))
@@ -99,7 +99,7 @@ import Testing
         #expect(evicted.map(\.target) == [user("b")])
     }
 
-    @Test mutating func whatEndedIsATombstoneThatAnOlderEntryDoesNotRevive() {
+    @Test("An ended subscription is a tombstone that an older entry does not revive") mutating func tombstone() {
         _ = list.merge(entry("a", at: 1, expiresAt: 10))
         let early = list.expire(at: 9, version: Version(milliseconds: 9, counter: 0, node: 1))
         #expect(early.isEmpty)
@@ -118,7 +118,7 @@ import Testing
 
     private func removal(_ number: Int) -> Version { Version(milliseconds: Milliseconds(number), counter: 0, node: 1) }
 
-    @Test mutating func aRemovalIsForgottenWhenItsTimeIsUpButForTheNewestChange() {
+    @Test("A tombstone expires, unless it is the newest change") mutating func expiredTombstone() {
         for target in ["a", "b", "c"] { _ = list.merge(entry(target, at: 1)) }
         let hash = list.hash
         _ = list.remove([user("a")], version: removal(10))
@@ -140,7 +140,7 @@ import Testing
         #expect(list.hash != hash)
     }
 
-    @Test mutating func ofTooManyRemovalsTheOldestAreForgottenAtOnceWhateverTheirOrder() {
+    @Test("Of too many tombstones the oldest expire at once, in whatever order they came") mutating func tooManyTombstones() {
         let countMax = Subscriptions.tombstonesMax
         var other = Subscriptions()
         for number in 1...countMax + 2 {
@@ -155,7 +155,7 @@ import Testing
         #expect(list.expiresNext == 3 + CoreSettings.tombstoneHorizon)
     }
 
-    @Test mutating func pagesAreByTargetAndHoldNoTombstones() {
+    @Test("Pages are sorted by target and have no tombstones") mutating func pages() {
         for target in ["d", "b", "c", "a"] { _ = list.merge(entry(target, at: 1)) }
         _ = list.remove([user("b")], version: Version(milliseconds: 2, counter: 0, node: 1))
         #expect(list.page(offset: 0, limit: 2).map(\.target) == [user("a"), user("c")])

@@ -21,7 +21,7 @@ import Testing
 
     private func differences() -> [UInt64] { cluster.processes.map { $0.node.edge.comparison.differences } }
 
-    @Test mutating func aWatchThatWasLostIsMadeGoodWithinAPeriod() {
+    @Test("A lost watch is repaired within a period") mutating func lostWatch() {
         let watcher = cluster.login("watcher", on: 1)
         cluster.losing = [(1, 0)]
         cluster.subscribe("watcher", to: [ann], on: 1)
@@ -31,7 +31,7 @@ import Testing
         #expect(cluster.clients[watcher].view[ann]?["customStatus"]?.textValue == "unheard")
     }
 
-    @Test mutating func aDeltaThatWasLostIsMadeGoodWithinAPeriod() {
+    @Test("A lost delta is repaired within a period") mutating func lostDelta() {
         let watcher = cluster.login("watcher", on: 1)
         cluster.subscribe("watcher", to: [ann], on: 1)
         cluster.losing = [(0, 1)]
@@ -41,7 +41,7 @@ import Testing
         #expect(cluster.clients[watcher].view[ann]?["customStatus"]?.textValue == "unheard")
     }
 
-    @Test mutating func aSessionThatItsOwnerHasNotHeardOfIsMadeGoodWithinAPeriod() {
+    @Test("A session unknown to its owner is repaired within a period") mutating func lostSession() {
         cluster.losing = [(1, 0)]
         cluster.login(ann, on: 1)
         cluster.losing = []
@@ -50,7 +50,7 @@ import Testing
         #expect(cluster.record(of: ann).statusType == .online)
     }
 
-    @Test mutating func anEndThatItsOwnerHasNotHeardOfIsMadeGoodWithinAPeriodAndTheGrace() {
+    @Test("A session end unknown to its owner is repaired within a period and the grace") mutating func lostEnd() {
         let phone = cluster.login(ann, on: 1)
         cluster.losing = [(1, 0)]
         cluster.lose(phone)
@@ -61,7 +61,7 @@ import Testing
         #expect(cluster.record(of: ann).statusType == .offline)
     }
 
-    @Test mutating func aNodeThatCaresNoMoreIsForgottenThoughItsWordWasLost() {
+    @Test("A node that stopped watching is removed even if its message was lost") mutating func lostUnwatch() {
         let watcher = cluster.login("watcher", on: 1)
         cluster.subscribe("watcher", to: [ann], on: 1)
         cluster.lose(watcher)
@@ -74,7 +74,7 @@ import Testing
         #expect(owned.index(ofKnown: user(ann)).map { owned.users[$0].watchers } ?? [] == [])
     }
 
-    @Test mutating func nothingDiffersWhenNothingIsLost() {
+    @Test("The digests are equal if nothing is lost") mutating func equal() {
         for node in 0..<3 {
             for number in 0..<4 { cluster.login(cluster.user(ownedBy: number % 3, number: number), on: node) }
             cluster.login("watcher\(node)", on: node)
@@ -86,7 +86,7 @@ import Testing
     }
 
     /// A registration that crosses a login must not set again what was changed since.
-    @Test mutating func aLoginThatIsHeardOfTwiceIsDoneOnce() {
+    @Test("A login that is reported twice is applied once") mutating func repeatedLogin() {
         cluster.losing = [(0, 1)]
         let phone = cluster.login(ann, on: 1, customStatus: "from the login")
         cluster.losing = []
@@ -102,7 +102,7 @@ import Testing
         #expect(cluster.record(of: ann).customStatus == "newer")
     }
 
-    @Test func aSessionThatItsOwnerHasEndedIsNotRegisteredAgain() {
+    @Test("A session that its owner has ended is not registered again") func endedSession() {
         var sessions = LocalSessions()
         let session = SessionID(stamp: 1, node: 2)
         sessions.open(Attach(session: session, user: user("ann"), platform: "ios"), gateway: 0)
@@ -112,7 +112,7 @@ import Testing
         #expect(sessions.sessions(of: user("ann")).isEmpty)
     }
 
-    @Test mutating func aDigestOfAnotherRingSaysNothing() throws {
+    @Test("A digest of another ring is ignored") mutating func otherRing() throws {
         cluster.login(ann, on: 1)
         let sender = cluster.processes[0].node.cluster.own.id
         for (ring, expected) in [(UInt64(7), 0), (cluster.processes[1].node.cluster.placement.id, 64)] {

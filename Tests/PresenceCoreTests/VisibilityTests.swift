@@ -20,10 +20,12 @@ import Testing
         return records[0]
     }
 
-    @Test(arguments: [
-        Visibility.Change(mode: .nobody), .init(mode: .list, listed: [user("cid")]), .init(mode: .friends), .init(isInvisible: true),
-    ])
-    mutating func whoHidesIsGoneForThoseWhoMayNotSeeHerAtOnceAndNothingMoreIsTold(change: Visibility.Change) {
+    @Test(
+        "Excluded viewers see a hiding user go at once, and receive nothing more",
+        arguments: [
+            Visibility.Change(mode: .nobody), .init(mode: .list, listed: [user("cid")]), .init(mode: .friends), .init(isInvisible: true),
+        ])
+    mutating func hiding(change: Visibility.Change) {
         let ann = cluster.login("ann", on: 0, customStatus: "here")
         let bob = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
@@ -40,7 +42,7 @@ import Testing
         for node in 0..<3 { #expect(status(of: "ann", to: "bob", on: node) == hidden) }
     }
 
-    @Test mutating func whoIsSeenAgainIsSeenToComeAndNothingIsDatedBefore() {
+    @Test("A user who shows again comes online, with no time before that") mutating func showingAgain() {
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
@@ -75,7 +77,7 @@ import Testing
         #expect(owners.record(of: user("ann")).shown(to: user("bob")).version > version(20))
     }
 
-    @Test mutating func aListLetsThoseOnItSeeAndNobodyElseAndOneselfAlways() {
+    @Test("A list admits the listed viewers and the user itself, and nobody else") mutating func list() {
         let phone = cluster.login("ann", on: 0)
         let cid = cluster.login("cid", on: 1)
         let bob = cluster.login("bob", on: 2)
@@ -88,7 +90,7 @@ import Testing
         #expect(status(of: "ann", to: "ann", on: 2)?.statusType == .online)
     }
 
-    @Test mutating func whoIsBlockedSeesNothingWhateverElseHolds() {
+    @Test("A blocked viewer sees nothing, whatever else holds") mutating func blocked() {
         cluster.login("ann", on: 0)
         let bob = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: ["ann"], on: 1)
@@ -102,7 +104,7 @@ import Testing
         #expect(cluster.statuses(told: bob, of: "ann") == ["ONLINE", "OFFLINE", "ONLINE"])
     }
 
-    @Test mutating func whatAFaceShowsEndsWhenItWouldHaveEnded() {
+    @Test("A text in a hidden view ends at its time") mutating func expiry() {
         var settings = CoreSettings()
         settings.policy = Policy(.zim)
         cluster = TestCluster(nodes: 3, settings: settings)
@@ -119,7 +121,7 @@ import Testing
         #expect(status(of: "ann", to: "ann", on: 1)?.customStatus == "secret")
     }
 
-    @Test mutating func theRuleOutlivesItsOwnerAndARestartOfAll() throws {
+    @Test("A visibility survives its owner and a restart of all nodes") mutating func restart() throws {
         cluster.login("ann", on: (cluster.ownerIndex(of: "ann") + 1) % 3)
         let owner = cluster.ownerIndex(of: "ann")
         let other = (owner + 1) % 3
@@ -135,7 +137,7 @@ import Testing
     }
 
     /// The other side of a split has stored an earlier call that it refused. A later call that changes nothing on this side must still win.
-    @Test mutating func whatIsSoAlreadyCountsFromWhenItIsAskedForAgain() {
+    @Test("A repeated visibility counts from the later call") mutating func repeatedCall() {
         cluster.login("ann", on: 0)
         let owner = cluster.ownerIndex(of: "ann")
         var hidden = Privacy(
@@ -152,7 +154,7 @@ import Testing
 
     /// A node that was cut off has shown a record that the owner does not know. The node forwards that record to the owner before the owner's
     /// record replaces it on disk: without a link to the owner too, and before the rule arrives.
-    @Test mutating func theOwnerHearsOfWhatSomebodyShowedBeforeItKnewOfTheRule() throws {
+    @Test("The owner receives the record that another node showed before it knew the visibility") mutating func shownBeforeRule() throws {
         var shown = Record(blank: user("ann"))
         shown.version = Version(milliseconds: cluster.now.wall - 10, counter: 0, node: 9)
         var hiding = shown
@@ -197,8 +199,8 @@ import Testing
     }
 
     /// One side of a split has shown the user with a version one count above the version of the other side's rule.
-    @Test(arguments: [false, true])
-    mutating func aRuleThatIsOlderThanWhatWasShownWithoutItIsNewerFromNowOn(recordNamesIt: Bool) throws {
+    @Test("A visibility older than the record shown without it becomes newer", arguments: [false, true])
+    mutating func olderRule(recordNamesIt: Bool) throws {
         let version = Version(milliseconds: cluster.now.wall, counter: 1, node: 9)
         var shown = Record(blank: user("ann"))
         shown.version = Version(stamp: version.stamp + 1, node: 3)
@@ -234,7 +236,7 @@ import Testing
     }
 
     /// A record is raised together with its rule. A node that receives only the record must not show it.
-    @Test func aRuleIsUnknownToARecordThatShowsSomethingElseByTheVersionOfAFace() {
+    @Test("A record with another content under a hidden view's version does not know the visibility") func sameVersion() {
         var record = Record(blank: user("ann"))
         record.version = Version(milliseconds: 5, counter: 0, node: 1)
         let rule = Visibility().changed(by: .init(mode: .nobody))
@@ -249,7 +251,9 @@ import Testing
 
     /// Seed 69: a node that was alone wrote a record by older faces of the same rule. It came together with the newer faces by its own
     /// version, which others showed with the older ones.
-    @Test(arguments: [false, true]) mutating func aRecordThatWasWrittenWithOlderFacesIsNewWithTheNewerOnes(facesComeFirst: Bool) throws {
+    @Test("A record written with older hidden views is new with the newer ones", arguments: [false, true]) mutating func olderHiddenViews(
+        facesComeFirst: Bool
+    ) throws {
         let wall = cluster.now.wall
         let (first, second, third) = (Version(wall - 30, 9), Version(wall - 20, 9), Version(wall - 10, 3))
         let old = Privacy().changed(
@@ -379,7 +383,7 @@ import Testing
     }
 
     /// A hidden view is older than the record that this side of a split has shown. Watchers receive it raised; a new subscriber must, too.
-    @Test mutating func whoFollowsAnewIsToldNothingOlderThanBefore() throws {
+    @Test("A new subscription receives nothing older than before") mutating func newSubscription() throws {
         let ann = cluster.user(ownedBy: 0)
         let bob = cluster.login("bob", on: 1)
         cluster.subscribe("bob", to: [ann], on: 1)
@@ -402,7 +406,7 @@ import Testing
         #expect(cluster.clients[bob].wentBack == 0)
     }
 
-    @Test mutating func whoShowsWhatMayHaveBeenReplacedHasNotHeardOfTheRuleYet() {
+    @Test("A node with a stale view has not acknowledged the visibility yet") mutating func staleView() {
         cluster.login("ann", on: 0)
         let owner = cluster.ownerIndex(of: "ann")
         let other = (owner + 1) % 3
@@ -420,7 +424,7 @@ import Testing
         #expect(node.cluster.outbox.acknowledgementsWhenStored.map(\.1) == [7])
     }
 
-    @Test mutating func theAnswerWaitsForEveryNodeThatIsAlive() {
+    @Test("The answer waits for every live node") mutating func barrier() {
         cluster.login("ann", on: 0)
         cluster.losing = [(0, 1), (0, 2), (1, 2), (2, 1), (1, 0), (2, 0)].filter { $0.1 == 2 }
         #expect(cluster.call(.setVisibility(.init(mode: .nobody)), by: "ann", on: 0) == nil || cluster.ownerIndex(of: "ann") == 2)
@@ -445,7 +449,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 0..<10) func noRandomGraphLeaksAFieldAnAnswerOrAPush(part: Int) {
+    @Test("No random graph of visibilities leaks a field, an answer or a push", arguments: 0..<10) func randomGraphs(part: Int) {
         var cluster = TestCluster(nodes: 3)
         var random = SplitMix64(seed: UInt64(part))
         for number in 0..<100 { play(Graph(number: number, size: 3 + number % 4), in: &cluster, &random) }

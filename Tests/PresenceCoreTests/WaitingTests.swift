@@ -24,7 +24,7 @@ import Testing
         for case .place(let members) in node.effects.takeAll() { node.placed(Ring(members: members), at: now) }
     }
 
-    @Test mutating func whatWasSaidBeforeTheNodeDecidesIsDoneInItsOrderWhenItDoes() {
+    @Test("Messages that arrive before the node is active are handled in their order when it is") mutating func order() {
         login("ann", 1)
         login("bob", 2)
         node.receive(.close(Detach(session: session(2), user: user("bob"), cause: .loggedOut)), from: 0, at: now)
@@ -50,7 +50,7 @@ import Testing
 
     /// A user hides while this node is down. The only peer that this node has met leaves without sending its rows. A third node, which this
     /// node has not met, holds the newer rule. Until then this node must not show the user from its own disk.
-    @Test mutating func whoHasJustBegunDoesNotDecideAloneWhenTheOnlyOneItHasMetIsGoneUnheard() throws {
+    @Test("A restarted node does not activate slots while its only known peer is unreachable") mutating func unreachablePeer() throws {
         let met = Peer(id: "n2", generation: 1, address: "10.0.0.2:7601")
         let unmet = Peer(id: "n3", generation: 1, address: "10.0.0.3:7601")
         for other in [met, unmet] { try node.load(Row(member: other, hasLeft: false, version: Version(stamp: 1, node: 2)), at: now) }
@@ -74,7 +74,9 @@ import Testing
 
     /// With two of three members missing, all replicas of a list that know its newest change may be gone. With one missing, the other two hold
     /// every change.
-    @Test(arguments: [1, 2]) mutating func whoBeginsWhileTwoAreMissedSaysThatListsMayLackSome(missedCount: Int) throws {
+    @Test("A restarted node with two members missing says that lists may be incomplete", arguments: [1, 2]) mutating func incompleteLists(
+        missedCount: Int
+    ) throws {
         for index in 0..<missedCount {
             let other = Peer(id: NodeID("n\(index + 2)"), generation: 1, address: "10.0.0.\(index + 2):7601")
             try node.load(Row(member: other, hasLeft: false, version: Version(stamp: 1, node: 2)), at: now)

@@ -16,14 +16,14 @@ import Testing
         return try result.get()
     }
 
-    @Test func aQueryNamesItsUsers() throws {
+    @Test("A query names its users") func query() throws {
         for _ in 0..<100 {
             let parsed = try parse(.getUserStatus, #"{"userIDs":["bob","carl","bob"]}"#)
             #expect(parsed.call == .getUserStatus([UserID(app: "default", id: "bob"), UserID(app: "default", id: "carl")]))
         }
     }
 
-    @Test func answersAreJSON() throws {
+    @Test("Answers are JSON") func answers() throws {
         for _ in 0..<100 {
             let users = [UserID(app: "default", id: "bob")]
             var json = JSONWriter()
@@ -54,7 +54,7 @@ import Testing
         #expect(errors.first?["reason"] == .string(Refusal.unavailable.detail) && answer["total"] == 7)
     }
 
-    @Test func aRuleOfWhoMaySeeOneIsTakenWholeOrNotAtAll() throws {
+    @Test("A visibility is accepted as a whole or not at all") func visibility() throws {
         let bob = UserID(app: "default", id: "bob")
         #expect(
             try parse(.setVisibility, #"{"visibility":"list","userIDs":["bob"],"invisible":false}"#).call
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// JSON knows no integers, only numbers: 60.0 is as whole as 60 (found by Tests/Fuzz/api).
-    @Test func aWholeNumberMayBeWrittenWithAFraction() throws {
+    @Test("A whole number may be written with a fraction") func wholeNumbers() throws {
         let call = try parse(.subscribeUserStatus, #"{"userIDs":["bob"],"expiry":60.0}"#).call
         #expect(call == .subscribeUserStatus([UserID(app: "default", id: "bob")], seconds: 60, sync: false, subscribeType: 1))
         #expect(throws: Problem.self) { try parse(.subscribeUserStatus, #"{"userIDs":["bob"],"expiry":60.5}"#) }

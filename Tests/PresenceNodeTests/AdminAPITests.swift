@@ -16,8 +16,10 @@ import Testing
         """
 
     /// Nothing was said of `default`, other things of `shop`, a time of `slow`, and both by the document of which `talk` has the preset.
-    @Test(arguments: [("default", 60, 5), ("shop", 60, 5), ("slow", 400, 5), ("talk", 400, 0)])
-    func theTimesThatAreShownAreThoseThatTheNodeFollows(app: String, timeout: Int, grace: Int) async throws {
+    @Test(
+        "The shown times are those that the node applies",
+        arguments: [("default", 60, 5), ("shop", 60, 5), ("slow", 400, 5), ("talk", 400, 0)])
+    func times(app: String, timeout: Int, grace: Int) async throws {
         let file = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString).yaml"
         defer { unlink(file) }
         try Self.yaml.write(toFile: file, atomically: true, encoding: .utf8)

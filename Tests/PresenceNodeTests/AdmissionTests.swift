@@ -27,7 +27,7 @@ import Testing
         return refused
     }
 
-    @Test mutating func anIdleNodeTakesEverything() {
+    @Test("An idle node admits everything") mutating func idle() {
         for _ in 0..<1_000 {
             probe(late: .milliseconds(1))
             #expect(refusals(.login, of: 10, late: .zero) == 0)
@@ -36,7 +36,7 @@ import Testing
     }
 
     /// One turn of a second is a burst; turns that are late for 300 ms without a break are overload.
-    @Test mutating func aDelayCountsWhenItLasts() {
+    @Test("A delay counts if it lasts") mutating func delay() {
         probe(late: .seconds(1))
         #expect(refusals(.login, of: 1, late: .seconds(1)) == 0)
         for _ in 0..<4 { probe(late: .milliseconds(60)) }
@@ -49,7 +49,7 @@ import Testing
     }
 
     /// A stream that is resumed is taken while everything else yields: whoever watches its user would see OFFLINE.
-    @Test mutating func resumedStreamsYieldLast() {
+    @Test("Resumed streams yield last") mutating func yieldOrder() {
         for _ in 0..<10 { probe(late: .milliseconds(400)) }
         #expect(refusals(.operation, of: 5, late: .milliseconds(400)) == 5)
         #expect(refusals(.resume, of: 5, late: .milliseconds(400)) == 0)
@@ -58,7 +58,7 @@ import Testing
     }
 
     /// Between the targets logins yield and operations go on; beyond both nothing is taken.
-    @Test mutating func operationsComeBeforeLogins() {
+    @Test("Logins yield before operations") mutating func operationsFirst() {
         for _ in 0..<10 { probe(late: .milliseconds(60)) }
         #expect(refusals(.login, of: 5, late: .milliseconds(60)) == 5)
         #expect(refusals(.operation, of: 5, late: .milliseconds(60)) == 0)
@@ -72,7 +72,7 @@ import Testing
         #expect(admission.longestDelay(at: now) == .zero)
     }
 
-    @Test mutating func loginsInProgressAreBounded() {
+    @Test("Logins in progress are bounded") mutating func bounds() {
         var taken = 0
         while take(.login) { taken += 1 }
         #expect(taken == 256)
@@ -83,7 +83,7 @@ import Testing
     }
 
     /// While too many operations are in progress, no login is taken.
-    @Test mutating func noLoginWhileOperationsAreRefused() {
+    @Test("No login is admitted while operations are refused") mutating func noLogins() {
         while take(.operation) {}
         #expect(!take(.login))
         admission.abandoned(.operation)
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// A server with one place and a queue: the bound finds the number that are done within the target.
-    @Test(arguments: [200, 300, 4_000]) mutating func theBoundFollowsHowLongWorkTakes(microseconds: Int) {
+    @Test("The bound follows the duration of the work", arguments: [200, 300, 4_000]) mutating func adaptiveBound(microseconds: Int) {
         let work = Duration.microseconds(microseconds)
         var queue: [Instant] = []
         for _ in 0..<40_000 {
@@ -104,7 +104,7 @@ import Testing
         #expect(limit <= max(expected * 1.2, 64) && (limit >= expected * 0.6 || limit == 64), "\(limit) for \(expected)")
     }
 
-    @Test mutating func theBoundIsNotRaisedByThoseWhoDoNotUseIt() {
+    @Test("An unused bound is not raised") mutating func unusedBound() {
         for _ in 0..<1_000 {
             #expect(take(.login))
             admission.ended(.login, startedAt: now, at: now)
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// The more are refused for each that is taken, the longer they stay away, each for another time.
-    @Test mutating func aHerdIsSpread() {
+    @Test("Refused clients are spread over time") mutating func herd() {
         func longest(_ refusals: Int, _ admission: inout Admission, at now: Instant) -> (max: Int, different: Int, min: Int) {
             var times: [Int] = []
             for _ in 0..<refusals {
@@ -133,7 +133,7 @@ import Testing
     }
 
     /// A thousand at once are free, and then two for each that is taken; beyond, connections wait, but never longer than half a second.
-    @Test(arguments: [0, 1_000, 50_000]) mutating func refusingIsBoundedToo(taken: Int) {
+    @Test("Refusals are bounded, too", arguments: [0, 1_000, 50_000]) mutating func refusalBounds(taken: Int) {
         for _ in 0..<taken {
             #expect(take(.operation))
             admission.ended(.operation, startedAt: now, at: now)
@@ -153,14 +153,14 @@ import Testing
         for _ in 0..<1_000 { if case .refuse(_, let pause) = admission.ask(for: .login, at: now) { #expect(pause == .zero) } }
     }
 
-    @Test mutating func theSameSeedSpreadsAlike() {
+    @Test("The same seed gives the same delays") mutating func seed() {
         var other = Admission(seed: 1)
         while take(.login) {}
         while other.ask(for: .login, at: now) == .accept {}
         for _ in 0..<1_000 { #expect(admission.ask(for: .login, at: now) == other.ask(for: .login, at: now)) }
     }
 
-    @Test func aRefusalSaysWhatTheContractSays() throws {
+    @Test("A refusal has the fields of the API") func refusal() throws {
         var bodies = RefusalBodies()
         for seconds in [7, 60, 7, 1] {
             let response = bodies.response(retryAfter: seconds)

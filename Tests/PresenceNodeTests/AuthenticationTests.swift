@@ -19,30 +19,32 @@ import Testing
         await (try await authenticator()).check(Array(token.utf8), at: wall)
     }
 
-    @Test func aTokenNamesItsCaller() async throws {
+    @Test("A token names its caller") func caller() async throws {
         let token = try await TokenMint(secret: Self.secretA).token(user: "ann", app: "a", isAdmin: true)
         let caller = try await check(token).get()
         #expect(caller.user == UserID(app: "a", id: "ann"))
         #expect(caller.isAdmin)
     }
 
-    @Test func aTokenOfAnotherAppIsRefused() async throws {
+    @Test("A token of another app is refused") func otherApp() async throws {
         let token = try await TokenMint(secret: Self.secretB).token(user: "ann", app: "a")
         #expect(try await check(token) == .failure(AuthenticationError(reason: "the token is not signed by a key of app \"a\"")))
     }
 
-    @Test func anExpiredTokenIsRefused() async throws {
+    @Test("An expired token is refused") func expired() async throws {
         let token = try await TokenMint(secret: Self.secretA).token(user: "ann", app: "a", seconds: -10)
         #expect(try await check(token) == .failure(AuthenticationError(reason: "the token has expired")))
     }
 
-    @Test(arguments: ["", "x", "a.b.c", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4iLCJhcHAiOiJhIiwiZXhwIjo5OTk5OTk5OTk5fQ."])
-    func junkAndUnsignedTokensAreRefused(token: String) async throws {
+    @Test(
+        "Junk and unsigned tokens are refused",
+        arguments: ["", "x", "a.b.c", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4iLCJhcHAiOiJhIiwiZXhwIjo5OTk5OTk5OTk5fQ."])
+    func junk(token: String) async throws {
         let result = try await check(token)
         #expect(throws: AuthenticationError.self) { try result.get() }
     }
 
-    @Test func aNameWithAControlCharacterOr65BytesIsRefused() async throws {
+    @Test("A name with a control character or 65 bytes is refused") func names() async throws {
         for user in ["a\u{0}b", String(repeating: "x", count: 65)] {
             let token = try await TokenMint(secret: Self.secretA).token(user: user, app: "a")
             let result = try await check(token)
@@ -50,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func aTimeBeyondAllBoundsIsTakenAsTheFarFuture() async throws {
+    @Test("A time beyond all bounds counts as the far future") func farFuture() async throws {
         let far = TokenClaims(
             sub: "ann", app: "a", role: nil, exp: .init(value: Date(timeIntervalSince1970: 1e300)), nbf: nil)
         let early = TokenClaims(
@@ -61,7 +63,7 @@ import Testing
         #expect(try await check(try await keys.sign(early)) == .failure(AuthenticationError(reason: "the token is not valid yet (nbf)")))
     }
 
-    @Test func aTokenThatCallsAnExtensionCriticalIsRefused() async throws {
+    @Test("A token with a critical extension is refused") func critical() async throws {
         let claims = TokenClaims(sub: "ann", app: "a", role: nil, exp: .init(value: Date(timeIntervalSinceNow: 60)), nbf: nil)
         let keys = try await TokenKey.hs256(secret: Self.secretA).collection()
         let token = try await keys.sign(claims, header: ["crit": ["b64"]])
@@ -70,8 +72,10 @@ import Testing
     }
 
     /// RFC 8725 §3.1: the algorithm is the key's, whatever the signature is worth.
-    @Test(arguments: [#""none""#, #""xyz""#, #""hs256""#, #""HS512""#, #""ES256""#, #""""#, "1", "null"], ["", #","kid":"k""#])
-    func aTokenOfAnotherAlgorithmThanTheKeysIsRefusedThoughItsSignatureIsRight(algorithm: String, more: String) async throws {
+    @Test(
+        "A token of another algorithm than the key's is refused even if its signature is right",
+        arguments: [#""none""#, #""xyz""#, #""hs256""#, #""HS512""#, #""ES256""#, #""""#, "1", "null"], ["", #","kid":"k""#])
+    func algorithm(algorithm: String, more: String) async throws {
         let claims = #"{"sub":"ann","app":"a","exp":9999999999}"#
         let head = #"{"alg":\#(algorithm),"typ":"JWT"\#(more)}"#
         #expect(await isTaken(Self.signed(head, claims)) == false)
@@ -79,7 +83,7 @@ import Testing
         #expect(await isTaken(Self.signed(#"{"alg":"HS256"\#(more)}"#, claims)), "signed like the others")
     }
 
-    @Test func theReasonNamesTheAlgorithmsOfTheAppsKeysAndNothingOfTheToken() async throws {
+    @Test("The reason names the algorithms of the app's keys and nothing of the token") func reason() async throws {
         let token = Self.signed(#"{"alg":"none\n"}"#, #"{"sub":"ann","app":"a","exp":9999999999}"#)
         #expect(
             try await check(token) == .failure(AuthenticationError(reason: "the token's alg is not HS256, that of the keys of app \"a\"")))
@@ -98,11 +102,13 @@ import Testing
         Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
-    @Test(arguments: [TokenKey.es256(publicPEM: "no key"), .rs256(publicPEM: "no key")]) func whatIsNoKeyIsRefused(key: TokenKey) async {
+    @Test("An invalid key is refused", arguments: [TokenKey.es256(publicPEM: "no key"), .rs256(publicPEM: "no key")]) func invalidKey(
+        key: TokenKey
+    ) async {
         await #expect(throws: ConfigurationError.self) { _ = try await key.collection() }
     }
 
-    @Test func aShortSecretIsRefused() async {
+    @Test("A short secret is refused") func shortSecret() async {
         await #expect(throws: ConfigurationError.self) {
             try await Authenticator(apps: ["a": [.hs256(secret: "short")]], isDevelopment: false)
         }

@@ -21,12 +21,14 @@ import Testing
         return taken
     }
 
-    @Test(arguments: [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 0, 1, 3]] as [[UInt64]])
-    func batchesAreTakenInTheOrderInWhichTheyWereSent(arrivals: [UInt64]) {
+    @Test(
+        "Batches are taken in the order in which they were sent",
+        arguments: [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 0, 1, 3]] as [[UInt64]])
+    func order(arrivals: [UInt64]) {
         #expect(taken(arrivals) == [0, 1, 2, 3])
     }
 
-    @Test func aNumberThatWasThereOrIsFarAheadIsRefused() {
+    @Test("A number that arrived before or is far ahead is refused") func refused() {
         #expect(taken([0, 0, 1, 99, 1, 2]) == [0, 1, 2])
     }
 }

@@ -11,12 +11,12 @@ import Testing
         ClusterSecret(secret).isValid(proof, of: side, caller: caller, listener: listener, hello: hello ?? self.hello)
     }
 
-    @Test(arguments: ["a shared secret", nil]) func whoKnowsTheSecretIsBelieved(secret: String?) {
+    @Test("A proof with the secret is valid", arguments: ["a shared secret", nil]) func valid(secret: String?) {
         let proof = ClusterSecret(secret).proof(.caller, caller: caller, listener: listener, hello: hello)
         #expect(isValid(proof, secret))
     }
 
-    @Test func anotherSecretSideCardOrConversationIsNotBelieved() {
+    @Test("A proof of another secret, side, hello or exchange is invalid") func invalid() {
         let secret = ClusterSecret("a shared secret")
         let proof = secret.proof(.caller, caller: caller, listener: listener, hello: hello)
         #expect(!isValid(proof, "another secret"))
@@ -27,7 +27,7 @@ import Testing
         #expect(!isValid(secret.proof(.caller, caller: ClusterSecret.nonce(), listener: listener, hello: hello), "a shared secret"))
     }
 
-    @Test func aNameStandsForAllItsAddresses() {
+    @Test("A contact point's name stands for all its addresses") func addresses() {
         let found = ContactPoints.resolve(HostPort(host: "localhost", port: 7601))
         #expect(found.contains(HostPort(host: "127.0.0.1", port: 7601)))
         #expect(ContactPoints.resolve(HostPort(host: "no-such-name.invalid", port: 1)).isEmpty)

@@ -28,13 +28,13 @@ import Testing
         return nil
     }
 
-    @Test func withoutSettingsANodeIsForDevelopmentOnLoopback() async throws {
+    @Test("Without settings a node is for development on loopback") func defaults() async throws {
         let configuration = try await read()
         #expect(configuration.isDevelopment)
         #expect(configuration.listen == HostPort(host: "127.0.0.1", port: 7600))
     }
 
-    @Test func flagsWinOverTheEnvironmentAndThatOverTheFile() async throws {
+    @Test("Flags override the environment, which overrides the file") func precedence() async throws {
         let file = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString).yaml"
         defer { unlink(file) }
         try "cluster: from-file\nnodeId: from-file\ndataDir: from-file\nheartbeatTimeout: 60\n".write(
@@ -47,28 +47,33 @@ import Testing
         #expect(configuration.core.heartbeatTimeout == .seconds(60))
     }
 
-    @Test(arguments: [
-        ("nodeID: n1", "nodeID"), ("lisen: 127.0.0.1:0", "lisen"), ("apps: [a]\njwt:\n  a:\n    hs265: x", "jwt.a.hs265"),
-        ("- a list", "config"), ("a: [", "config"),
-    ])
-    func aFileWithAnUnknownSettingIsRefusedByItsName(text: String, setting: String) async throws {
+    @Test(
+        "The error names an unknown setting in a file",
+        arguments: [
+            ("nodeID: n1", "nodeID"), ("lisen: 127.0.0.1:0", "lisen"), ("apps: [a]\njwt:\n  a:\n    hs265: x", "jwt.a.hs265"),
+            ("- a list", "config"), ("a: [", "config"),
+        ])
+    func unknownSetting(text: String, setting: String) async throws {
         let file = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString).yaml"
         defer { unlink(file) }
         try text.write(toFile: file, atomically: true, encoding: .utf8)
         await #expect { _ = try await read(file: file) } throws: { ($0 as? ConfigurationError)?.setting == setting }
     }
 
-    @Test(arguments: [
-        (["listen": "nonsense"], "listen"), (["listen": "127.0.0.1:99999"], "listen"), (["dev": "true", "listen": "0.0.0.0:1"], "listen"),
-        (["listen": "127.0.0.1:0"], "apps"), (["loops": "0"], "loops"), (["loops": "many"], "loops"), (["nodeId": ""], "node-id"),
-        (["join": "a:1,b"], "join"), (["join": "127.0.0.1:0"], "join"), (["join": "a:1,b:0"], "join"),
-        (["advertise": "127.0.0.1:0"], "advertise"),
-        (["tlsCertificate": "x", "dev": "true"], "tls-certificate"),
-        (["logFormat": "xml", "dev": "true"], "log-format"),
-        (["heartbeatTimeout": "10", "dev": "true"], "heartbeatTimeout"),
-        (["dev": "true", "listen": "127.example.com:1"], "listen"), (["dev": "true", "listen": "127.0.0.1.evil:1"], "listen"),
-    ])
-    func aBadSettingIsNamed(flags: [String: String], setting: String) async {
+    @Test(
+        "The error names an invalid setting",
+        arguments: [
+            (["listen": "nonsense"], "listen"), (["listen": "127.0.0.1:99999"], "listen"),
+            (["dev": "true", "listen": "0.0.0.0:1"], "listen"),
+            (["listen": "127.0.0.1:0"], "apps"), (["loops": "0"], "loops"), (["loops": "many"], "loops"), (["nodeId": ""], "node-id"),
+            (["join": "a:1,b"], "join"), (["join": "127.0.0.1:0"], "join"), (["join": "a:1,b:0"], "join"),
+            (["advertise": "127.0.0.1:0"], "advertise"),
+            (["tlsCertificate": "x", "dev": "true"], "tls-certificate"),
+            (["logFormat": "xml", "dev": "true"], "log-format"),
+            (["heartbeatTimeout": "10", "dev": "true"], "heartbeatTimeout"),
+            (["dev": "true", "listen": "127.example.com:1"], "listen"), (["dev": "true", "listen": "127.0.0.1.evil:1"], "listen"),
+        ])
+    func invalidSetting(flags: [String: String], setting: String) async {
         do {
             _ = try await read(flags)
             Issue.record("taken: \(flags)")
@@ -79,13 +84,13 @@ import Testing
 
     // MARK: Loops
 
-    @Test(arguments: [(1, 1), (64, 64), (65, 64), (192, 64)])
-    func thereIsALoopForEachCoreUpToAsManyAsANodeTakes(cores: Int, loops: Int) {
+    @Test("There is a loop for each core, up to the maximum", arguments: [(1, 1), (64, 64), (65, 64), (192, 64)])
+    func loops(cores: Int, loops: Int) {
         #expect(NodeConfiguration.loops(ofCores: cores) == loops)
         #expect(NodeConfiguration.loopsMax == FanOut.gatewaysMax)
     }
 
-    @Test(arguments: [0, 65]) func aNumberOfLoopsThatANodeDoesNotTakeIsRefused(loops: Int) {
+    @Test("A number of loops beyond the maximum is refused", arguments: [0, 65]) func tooManyLoops(loops: Int) {
         var configuration = NodeConfiguration()
         configuration.isDevelopment = true
         configuration.loopsCount = loops
@@ -94,7 +99,7 @@ import Testing
 
     // MARK: Keys
 
-    @Test func anAppWithAKeyInTheFileIsServedAndNobodyTakesTheDevelopmentKey() async throws {
+    @Test("With a key in the file its app is served, and the development key is not accepted") func keyInFile() async throws {
         let yaml = "apps: [default]\njwt: {default: {hs256: \(Self.secret)}, shop: {hs256: \(Self.secret)}}"
         let both = try await read(yaml: yaml)
         #expect(both.appKeys.keys.sorted() == ["default", "shop"] && !both.isDevelopment)
@@ -102,14 +107,18 @@ import Testing
         #expect(one.appKeys.keys.sorted() == ["shop"] && !one.isDevelopment)
     }
 
-    @Test(arguments: ["default", "my-shop", "myShop", "shop.2"], KnownSettings.keyNames)
-    func theVariableOfAKeyIsTheOneThatIsRead(app: String, key: String) async throws {
+    @Test(
+        "The documented variable of a key is the one that is read", arguments: ["default", "my-shop", "myShop", "shop.2"],
+        KnownSettings.keyNames)
+    func keyVariable(app: String, key: String) async throws {
         let configuration = try await read([:], ["ROLLCALL_APPS": app, KnownSettings.variable(of: app, key): #filePath])
         #expect(configuration.appKeys[app]?.count == 1 && !configuration.isDevelopment)
     }
 
-    @Test(arguments: [[:], ["dev": "true"], ["listen": "127.0.0.1:0"], ["dataDir": "x"]] as [[String: String]])
-    func aKeyInTheEnvironmentOfAnAppThatIsNotNamedIsRefused(flags: [String: String]) async throws {
+    @Test(
+        "A key in the environment of an app that is not configured is refused",
+        arguments: [[:], ["dev": "true"], ["listen": "127.0.0.1:0"], ["dataDir": "x"]] as [[String: String]])
+    func keyWithoutApp(flags: [String: String]) async throws {
         let name = "ROLLCALL_JWT_SHOP_HS256"
         let alone = try await refusal { try await read(flags, [name: Self.secret]) }
         #expect(alone?.setting == name && alone?.problem.hasSuffix("ROLLCALL_APPS=shop") == true)
@@ -118,14 +127,16 @@ import Testing
         #expect(besides?.setting == name && besides?.problem.hasSuffix("ROLLCALL_APPS=default,shop") == true)
     }
 
-    @Test(arguments: ["ROLLCALL_JWT_HS256", "ROLLCALL_JWT_DEFAULT_HS265", "ROLLCALL_JWT_DEFAULT_ES256_PUBLIC_KEY_FILE"])
-    func aVariableThatIsNoKeyIsRefusedByItsName(name: String) async throws {
+    @Test(
+        "The error names a variable that is not a key",
+        arguments: ["ROLLCALL_JWT_HS256", "ROLLCALL_JWT_DEFAULT_HS265", "ROLLCALL_JWT_DEFAULT_ES256_PUBLIC_KEY_FILE"])
+    func unknownKey(name: String) async throws {
         let variables = ["ROLLCALL_APPS": "default", "ROLLCALL_JWT_DEFAULT_HS256": Self.secret, name: Self.secret]
         let refusal = try await refusal { try await read([:], variables) }
         #expect(refusal?.setting == name && refusal?.problem.contains("ROLLCALL_JWT_<APP>_ES256PUBLIC_KEY_FILE") == true)
     }
 
-    @Test func anAppOf65BytesIsRefusedByItsName() async throws {
+    @Test("The error names an app of 65 bytes") func longApp() async throws {
         let name = String(repeating: "a", count: 65)
         let inFile = try await refusal { try await read(yaml: "jwt: {\(name): {hs256: \(Self.secret)}}") }
         #expect(inFile?.setting == "jwt.\(name)")
@@ -138,13 +149,15 @@ import Testing
 
     // MARK: Variables
 
-    @Test(arguments: ["ROLLCALL_LISTN", "ROLLCALL_NODEID", "ROLLCALL_node_id", "ROLLCALL_POLICIES", "ROLLCALL_JWT", "ROLLCALL_"])
-    func aVariableThatIsNoSettingIsRefusedByItsName(name: String) async throws {
+    @Test(
+        "The error names a variable that is not a setting",
+        arguments: ["ROLLCALL_LISTN", "ROLLCALL_NODEID", "ROLLCALL_node_id", "ROLLCALL_POLICIES", "ROLLCALL_JWT", "ROLLCALL_"])
+    func unknownVariable(name: String) async throws {
         let refusal = try await refusal { try await read([:], [name: "x"]) }
         #expect(refusal?.setting == name && refusal?.problem.contains("ROLLCALL_NODE_ID") == true)
     }
 
-    @Test func theVariableOfEachSettingAndThoseForOtherCommandsAreTaken() async throws {
+    @Test("The variables of all settings, and those of other commands, are accepted") func knownVariables() async throws {
         for name in ["ROLLCALL_HS256", "ROLLCALL_SECRET", "ROLLCALL", "ROLLCALLER", "PATH"] {
             #expect(try await read([:], [name: "x"]).isDevelopment)
         }
@@ -158,8 +171,10 @@ import Testing
 
     // MARK: The cluster port
 
-    @Test(arguments: ["0.0.0.0:7601", "192.0.2.1:7601", "[::]:7601", "a.example.net:7601"])
-    func aClusterPortThatStrangersReachNeedsASecretOrCertificates(address: String) async throws {
+    @Test(
+        "A cluster port that other machines reach needs a secret or certificates",
+        arguments: ["0.0.0.0:7601", "192.0.2.1:7601", "[::]:7601", "a.example.net:7601"])
+    func openClusterPort(address: String) async throws {
         let flags = ["clusterListen": address, "apps": "a"]
         let key = ["ROLLCALL_JWT_A_HS256": Self.secret]
         let refusal = try await refusal { try await read(flags, key) }
@@ -173,8 +188,8 @@ import Testing
         #expect(try await read(yaml: file).isClusterOpen)
     }
 
-    @Test(arguments: ["127.0.0.1:7601", "localhost:7601", "[::1]:7601"])
-    func aClusterPortOnLoopbackNeedsNeither(address: String) async throws {
+    @Test("A cluster port on loopback needs neither", arguments: ["127.0.0.1:7601", "localhost:7601", "[::1]:7601"])
+    func loopbackClusterPort(address: String) async throws {
         #expect(try await read(["clusterListen": address, "apps": "a"], ["ROLLCALL_JWT_A_HS256": Self.secret]).isClusterOpen == false)
     }
 
@@ -197,7 +212,7 @@ import Testing
         #expect(refusal?.setting == setting)
     }
 
-    @Test func aListMayBeAListOrOneValueWithCommas() async throws {
+    @Test("A list may be a list or one value with commas") func lists() async throws {
         let list = try await read(yaml: "join: [\"a:1\", \"b:2\"]\njwt:\npolicies:\n")
         let value = try await read(yaml: "join: a:1,b:2")
         #expect(list.join == [HostPort(host: "a", port: 1), HostPort(host: "b", port: 2)] && value.join == list.join)

@@ -102,7 +102,7 @@ import Testing
         return .salvaged
     }
 
-    @Test func aFlippedByteIsNoticedOrHarmless() async throws {
+    @Test("A flipped byte is detected or harmless") func flippedByte() async throws {
         let whole = try await makeFile()
         var random = SplitMix64(seed: 7)
         var counts: [Outcome: Int] = [:]
@@ -121,7 +121,7 @@ import Testing
         #expect(counts[.salvaged, default: 0] > 60, "\(counts)")
     }
 
-    @Test func aTornPageIsNoticed() async throws {
+    @Test("A torn page is detected") func tornPage() async throws {
         let whole = try await makeFile()
         for page in 0..<whole.count / 4_096 {
             for half in [0, 2_048] {
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func aFileThatIsCutOffIsNoticed() async throws {
+    @Test("A truncated file is detected") func truncatedFile() async throws {
         let whole = try await makeFile()
         var random = SplitMix64(seed: 9)
         for count in [0, 1, 99, 100, 4_095, 4_096] + (0..<20).map({ _ in Int.random(in: 4_097..<whole.count, using: &random) }) {
@@ -158,7 +158,7 @@ import Testing
         return (files, states)
     }
 
-    @Test func aLogThatIsCutOffGivesAnEarlierState() async throws {
+    @Test("A truncated log gives an earlier state") func truncatedLog() async throws {
         let (files, states) = try await makeLog()
         let log = try #require(files["rollcall.sqlite-wal"])
         var random = SplitMix64(seed: 11)
@@ -171,7 +171,7 @@ import Testing
         }
     }
 
-    @Test func aFlippedByteInTheLogIsNoticedUnlessItIsInTheLastCommit() async throws {
+    @Test("A flipped byte in the log is detected unless it is in the last commit") func flippedByteInLog() async throws {
         let (files, states) = try await makeLog()
         let log = try #require(files["rollcall.sqlite-wal"])
         var random = SplitMix64(seed: 13)
@@ -188,7 +188,7 @@ import Testing
         #expect(noticed > 40, "\(noticed)")
     }
 
-    @Test func aLogWithoutItsDatabaseIsRefused() async throws {
+    @Test("A log without its database is refused") func logAlone() async throws {
         var (files, _) = try await makeLog()
         files["rollcall.sqlite"] = nil
         try put(files)
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    @Test func aSalvageThatWasInterruptedIsEndedByTheNextStart() async throws {
+    @Test("The next start finishes an interrupted salvage") func interruptedSalvage() async throws {
         let whole = try await makeFile()
         var damaged = whole
         damaged.replaceSubrange(16_384..<20_480, with: Data(count: 4_096))
@@ -216,7 +216,7 @@ import Testing
         }
     }
 
-    @Test func anIncompleteFileStartsOnlyWithOtherNodesUntilItIsCompleted() async throws {
+    @Test("An incomplete file starts only with other nodes until it is completed") func incompleteFile() async throws {
         var damaged = try await makeFile()
         damaged.replaceSubrange(16_384..<20_480, with: Data(count: 4_096))
         try put(["rollcall.sqlite": damaged])
@@ -231,7 +231,7 @@ import Testing
         try open().close()
     }
 
-    @Test func rowsOfVersion1GetTheirChecksums() async throws {
+    @Test("Rows of version 1 get their checksums") func migration() async throws {
         _ = try await makeFile()
         try put([:])
         let queue = try DatabaseQueue(path: file)
@@ -257,7 +257,7 @@ import Testing
         #expect(try Data(contentsOf: URL(fileURLWithPath: file))[60..<64].elementsEqual([0, 0, 0, 2]))
     }
 
-    @Test func everyFieldIsInTheChecksum() {
+    @Test("The checksum covers every field") func checksum() {
         let row = Self.row(151)
         var others = [row, row, row, row, row, row, row, row]
         others[0].user = UserID(app: "default", id: "other")

@@ -3,20 +3,22 @@ import Testing
 @testable import PresenceNode
 
 @Suite struct DescriptorBudgetTests {
-    @Test(arguments: [(256, 2, 124), (1_024, 2, 652), (20_000, 2, 19_288), (200_000, 64, 199_040), (1_048_576, 2, 1_047_864)])
-    func clientsGetWhatIsLeft(descriptors: Int, loops: Int, clients: Int) {
+    @Test(
+        "Clients get the remaining descriptors",
+        arguments: [(256, 2, 124), (1_024, 2, 652), (20_000, 2, 19_288), (200_000, 64, 199_040), (1_048_576, 2, 1_047_864)])
+    func remainder(descriptors: Int, loops: Int, clients: Int) {
         let budget = DescriptorBudget(descriptorsMax: descriptors, loopsCount: loops)
         #expect(budget.clients == clients)
         #expect(budget.clients + 2 * budget.nodes + budget.operators + 64 + 4 * loops == descriptors)
     }
 
     /// A process that may have next to nothing tries to serve somebody.
-    @Test func everyPortTakesSomebody() {
+    @Test("Every port accepts a connection even with few descriptors") func fewDescriptors() {
         for descriptors in [0, 10, 64, 100] {
             let budget = DescriptorBudget(descriptorsMax: descriptors, loopsCount: 2)
             #expect(budget.clients >= 4 && budget.nodes >= 2 && budget.operators >= 1)
         }
     }
 
-    @Test func theSystemTellsHowManyThereAre() { #expect(DescriptorBudget.descriptorsMax >= 64) }
+    @Test("The system reports the number of descriptors") func systemLimit() { #expect(DescriptorBudget.descriptorsMax >= 64) }
 }

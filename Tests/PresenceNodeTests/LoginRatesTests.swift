@@ -12,7 +12,7 @@ import Testing
 
     private func address(_ text: String) throws -> ConnectionLimits.Address { .init(try SocketAddress(ipAddress: text, port: 7)) }
 
-    @Test func aUserHasSoManyAtOnceAndAsManyAgainEvenlyWithinTheWindow() throws {
+    @Test("A user may log in up to the limit at once, and as often again evenly within the window") func window() throws {
         let rates = LoginRates(perUserMax: 10, perAddressMax: 0)
         let here = try address("192.0.2.1")
         for _ in 0..<10 { #expect(rates.refusal(of: ann, from: here, at: start) == nil) }
@@ -28,7 +28,7 @@ import Testing
         #expect(rates.refusedCounts == [.loginsPerUser: 3])
     }
 
-    @Test func anAddressHasAShareForAllItsUsers() throws {
+    @Test("An address has one limit for all its users") func addressLimit() throws {
         let rates = LoginRates(perUserMax: 0, perAddressMax: 5)
         let (here, elsewhere) = (try address("192.0.2.1"), try address("192.0.2.2"))
         for number in 0..<5 { #expect(rates.refusal(of: UserID(app: "a", id: "u\(number)"), from: here, at: start) == nil) }
@@ -40,7 +40,7 @@ import Testing
     }
 
     /// A login that the address may not have is not counted for its user.
-    @Test func aRefusedLoginCostsNothing() throws {
+    @Test("A refused login does not count") func refused() throws {
         let rates = LoginRates(perUserMax: 1, perAddressMax: 1)
         let (here, elsewhere) = (try address("192.0.2.1"), try address("192.0.2.2"))
         #expect(rates.refusal(of: UserID(app: "a", id: "bob"), from: here, at: start) == nil)
@@ -48,13 +48,13 @@ import Testing
         #expect(rates.refusal(of: ann, from: elsewhere, at: start) == nil)
     }
 
-    @Test func withoutLimitsNobodyIsRefused() throws {
+    @Test("Without limits no login is refused") func unlimited() throws {
         let rates = LoginRates(perUserMax: 0, perAddressMax: 0)
         let here = try address("192.0.2.1")
         for _ in 0..<1_000 { #expect(rates.refusal(of: ann, from: here, at: start) == nil) }
     }
 
-    @Test func beyondTheBoundAllAreForgotten() throws {
+    @Test("Beyond the bound all counts are dropped") func countedMax() throws {
         let rates = LoginRates(perUserMax: 1, perAddressMax: 0)
         let here = try address("192.0.2.1")
         // Each counts for ten seconds, so none may be swept. The bound is looked at when the number has doubled.

@@ -11,7 +11,7 @@ import Testing
 
     init() throws { document = try JSONReader.read(Array(OpenAPI.buffer.readableBytesView)) }
 
-    @Test func everyOperationOfTheCodeIsDescribedAndNoOther() {
+    @Test("Every operation of the code is described, and no other") func operations() {
         #expect(OpenAPI.operations.map(\.name).sorted() == API.Operation.allCases.map(\.name).sorted())
         #expect(OpenAPI.operatorOperations.map(\.name).sorted() == AdminAPI.Operation.allCases.map(\.rawValue).sorted())
         for operation in API.Operation.allCases {
@@ -21,7 +21,7 @@ import Testing
     }
 
     /// Each bound of a request's field is the one that the code keeps: the edge is taken, one past it is not.
-    @Test func limitsAreThoseOfTheCode() throws {
+    @Test("The limits are those of the code") func limits() throws {
         var bounds = 0
         for operation in API.Operation.allCases {
             let schema = try #require(OpenAPI.operations.first { $0.name == operation.name }?.request)
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func aUserStatusHasTheFieldsThatAreDescribed() throws {
+    @Test("A UserStatus has the described fields") func userStatus() throws {
         var record = Record(blank: UserID(app: "default", id: "bob"))
         record.events = PublishedEvents(
             newest: PublishedEvent(value: 10_001, ext: "x", expiresAt: 5, session: SessionID(stamp: 9, node: 2)),
@@ -87,14 +87,14 @@ import Testing
         #expect(untyped.isEmpty)
     }
 
-    @Test func everySettingIsDescribed() {
+    @Test("Every setting is described") func settings() {
         let settings = document["components"]?["schemas"]?["AppPolicy"]?["properties"]?["settings"]
         #expect(settings?["properties"]?.members.map(\.name) == Policy.settingNames)
     }
 
     // MARK: OpenAPI 3.1
 
-    @Test func theDocumentIsOpenAPI() throws {
+    @Test("The document is OpenAPI") func format() throws {
         #expect(document["openapi"] == "3.1.0")
         #expect(document["info"]?["title"] != nil)
         #expect(document["info"]?["version"] != nil)
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func everyReferenceLeadsSomewhere() {
+    @Test("Every reference resolves") func resolution() {
         let references = document.references
         #expect(references.count > 50)
         for reference in references {
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test func theServedBytesAreTheDocument() { #expect(document == OpenAPI.document) }
+    @Test("The served bytes are the document") func bytes() { #expect(document == OpenAPI.document) }
 }
 
 extension JSONValue {

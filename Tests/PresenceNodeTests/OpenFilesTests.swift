@@ -26,11 +26,13 @@ import Testing
     private func open() throws -> SQLiteStore { try SQLiteStore(directory: folder, nodeID: "n1", cluster: "test") }
 
     /// What somebody does to the files, and which of them a store then names.
-    @Test(arguments: [
-        ("rm rollcall.sqlite", ""), ("rm rollcall.sqlite-wal", "-wal"), ("rm -r ../$F", ""), ("mv ../$F ../$F.aside", ""),
-        ("cp rollcall.sqlite a; mv a rollcall.sqlite", ""), ("ln rollcall.sqlite a; rm rollcall.sqlite", ""),
-    ])
-    func nothingIsAcknowledgedOnceTheFilesAreGone(command: String, ending: String) async throws {
+    @Test(
+        "Nothing is acknowledged once the files are gone",
+        arguments: [
+            ("rm rollcall.sqlite", ""), ("rm rollcall.sqlite-wal", "-wal"), ("rm -r ../$F", ""), ("mv ../$F ../$F.aside", ""),
+            ("cp rollcall.sqlite a; mv a rollcall.sqlite", ""), ("ln rollcall.sqlite a; rm rollcall.sqlite", ""),
+        ])
+    func lostFiles(command: String, ending: String) async throws {
         let store = try open()
         try await persist([row("ann")], in: store).get()
         #expect(store.problem == nil)
@@ -44,7 +46,7 @@ import Testing
     }
 
     /// How soon is shown by `Tests/Chaos/deleted-files`, on a machine that does nothing else.
-    @Test func filesThatAreGoneAreNoticedThoughNothingIsWritten() async throws {
+    @Test("Missing files are detected even if nothing is written") func idle() async throws {
         let store = try open()
         try await persist([row("ann")], in: store).get()
         let start = ContinuousClock.now
@@ -56,7 +58,7 @@ import Testing
         store.close()
     }
 
-    @Test func whatCameMeanwhileIsWrittenWhenTheFilesAreBack() async throws {
+    @Test("Rows that came meanwhile are written when the files are back") func filesReturn() async throws {
         var store = try open()
         try await persist([row("ann")], in: store).get()
         try FileManager.default.moveItem(atPath: folder, toPath: folder + ".aside")

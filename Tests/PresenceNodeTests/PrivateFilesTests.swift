@@ -23,7 +23,7 @@ import Testing
         return path
     }
 
-    @Test func theFolderAndTheFilesOfAnEarlierVersionAreTakenFromOtherUsers() throws {
+    @Test("The folder and files of an earlier version become private") func earlierVersion() throws {
         let store = try SQLiteStore(directory: folder, nodeID: "n1", cluster: "test")
         store.close()
         for path in [folder, "\(folder)/rollcall.sqlite"] {
@@ -36,7 +36,7 @@ import Testing
     }
 
     /// For instance `/tmp`, or a user's home.
-    @Test func aFolderThatHoldsOtherThingsStaysAsItIs() throws {
+    @Test("A folder with other files stays unchanged") func otherFolder() throws {
         let other = try make("letter.txt", rights: 0o644)
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder)
         try SQLiteStore(directory: folder, nodeID: "n1", cluster: "test").close()

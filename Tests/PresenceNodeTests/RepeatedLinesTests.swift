@@ -7,7 +7,7 @@ import Testing
     private var lines = RepeatedLines()
     private let start = NIODeadline.uptimeNanoseconds(1_000_000_000)
 
-    @Test mutating func aLineIsDueOnceAMinuteForEachThatItIsAbout() {
+    @Test("A line is due once a minute for each subject") mutating func oncePerMinute() {
         let first = lines.isDue("n1", "clock is 70 s ahead", at: start)
         let sameWithOtherSeconds = lines.isDue("n1", "clock is 71 s ahead", at: start + .seconds(59))
         let ofAnother = lines.isDue("n2", "clock is 70 s ahead", at: start)
@@ -15,7 +15,7 @@ import Testing
         #expect([first, sameWithOtherSeconds, ofAnother, aMinuteLater] == [true, false, true, true])
     }
 
-    @Test mutating func beyondTheBoundAllAreForgotten() {
+    @Test("Beyond the bound all lines are dropped") mutating func linesMax() {
         for number in 0..<RepeatedLines.linesMax {
             let isDue = lines.isDue("n\(number)", "refused", at: start)
             #expect(isDue)

@@ -35,7 +35,7 @@ import Testing
         return rows
     }
 
-    @Test func rowsSurviveAndAnOlderVersionDoesNotReplaceANewerOne() async throws {
+    @Test("Rows survive, and an older version does not replace a newer one") func versions() async throws {
         var store = try open()
         try await persist([row("ann", version: 2, value: "two"), row("bob", version: 1, value: nil)], in: store).get()
         try await persist([row("ann", version: 1, value: "one")], in: store).get()
@@ -67,7 +67,7 @@ import Testing
         store.close()
     }
 
-    @Test func aProcessIsLaterThanTheOneBeforeThoughTheClockWentBack() throws {
+    @Test("A process has a later generation than the one before even if the clock went back") func generations() throws {
         var store = try open()
         #expect(store.lastGeneration == 0)
         for wall: Milliseconds in [1_000_000, 990_000, 990_000, 1_000_500] {
@@ -83,7 +83,7 @@ import Testing
         store.close()
     }
 
-    @Test func whatWaitsTogetherIsCommittedTogetherAndInOrder() async throws {
+    @Test("Rows that wait together are committed together and in order") func groupCommit() async throws {
         let store = try open()
         let order = OrderedNumbers()
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
@@ -101,7 +101,7 @@ import Testing
     }
 
     /// The writer stands still in the first completion until everything waits.
-    @Test func anUrgentRowPassesABacklogOfOthers() async throws {
+    @Test("An urgent row overtakes a backlog of bulk rows") func urgentRow() async throws {
         let store = try open()
         let (order, gate) = (OrderedNumbers(), DispatchSemaphore(value: 0))
         let late = row("ann", version: 1, value: "urgent")
@@ -129,7 +129,7 @@ import Testing
         store.close()
     }
 
-    @Test func aStoreClosesHoweverOftenItIsAskedToWriteMeanwhile() throws {
+    @Test("A store closes under a continuous load") func closing() throws {
         let late = row("ann", version: 1, value: "late")
         for _ in 0..<20 {
             let store = try open()
@@ -154,7 +154,7 @@ import Testing
     }
 
     /// A bulk row was read before an urgent one of the same version: it does not replace it, whichever comes first to the disk.
-    @Test func bulkReplacesWhatIsOlderOnly() async throws {
+    @Test("A bulk row replaces only an older row") func bulkRow() async throws {
         let store = try open()
         for (version, value) in [(2, "kept"), (1, "older"), (2, "equal")] as [(Milliseconds, String)] {
             await withCheckedContinuation { done in
@@ -165,7 +165,7 @@ import Testing
         store.close()
     }
 
-    @Test func whatIsNotUrgentLeavesMostOfTheTimeToOthers() async throws {
+    @Test("Bulk writes leave most of the time to others") func rest() async throws {
         let store = try open()
         let clock = ContinuousClock()
         let start = clock.now
@@ -182,7 +182,7 @@ import Testing
         store.close()
     }
 
-    @Test func closingWritesWhatWaitsInBulk() throws {
+    @Test("Closing writes the waiting bulk rows") func closingWithBulk() throws {
         var store = try open()
         store.persist((0..<2_000).map { row("u\($0)", version: 1, value: "x") }, isUrgent: false) { _ in }
         store.persist([row("ann", version: 1, value: "x")]) { _ in }
@@ -192,7 +192,7 @@ import Testing
         store.close()
     }
 
-    @Test func deletedSlotsLoseEarlierRowsAndKeepLaterOnes() async throws {
+    @Test("Deleted slots lose earlier rows and keep later ones") func deletedSlots() async throws {
         var store = try open()
         let (moved, stays) = (user("ann"), user("bob"))
         let rule = Row(user: moved, kind: .policy, key: "", version: Version(milliseconds: 1, counter: 0, node: 3), value: [1])
@@ -211,7 +211,7 @@ import Testing
         store.close()
     }
 
-    @Test func allSlotsAreDiscardedAFewAtATimeAndClosingWaitsForNone() async throws {
+    @Test("All slots are deleted a few at a time, and closing waits for none") func deletingAllSlots() async throws {
         let store = try open()
         let users = (0..<1_000).map { "u\($0)" }
         try await persist(users.map { row($0, version: 1, value: "x") }, in: store).get()
@@ -224,7 +224,7 @@ import Testing
         store.close()
     }
 
-    @Test func forgottenRowsAreGoneUnlessAnotherVersionHasTakenTheirPlace() async throws {
+    @Test("Deleted rows are gone unless another version has replaced them") func deletedRows() async throws {
         var store = try open()
         let many = (0..<1_000).map { row("u\($0)", version: 1, value: "x") }
         try await persist(many + [row("ann", version: 2, value: "newer"), row("bob", version: 1, value: "stays")], in: store).get()
@@ -240,7 +240,7 @@ import Testing
         store.close()
     }
 
-    @Test func whatComesAfterTheStoreWasClosedIsToldSo() async throws {
+    @Test("A write after the store was closed fails with that reason") func closed() async throws {
         let store = try open()
         store.close()
         await #expect(throws: StoreError.closed) { try await persist([row("ann", version: 1, value: "late")], in: store).get() }
@@ -257,7 +257,7 @@ import Testing
     }
 
     /// What a SIGKILL leaves: the files as they are while the store is open.
-    @Test func whatWasStoredIsThereAfterAKillBeforeTheFirstCheckpoint() async throws {
+    @Test("Stored rows survive a kill before the first checkpoint") func kill() async throws {
         let store = try open()
         try await persist([row("ann", version: 1, value: "kept")], in: store).get()
         let copy = directory + "-killed"
@@ -268,7 +268,7 @@ import Testing
         again.close()
     }
 
-    @Test func aDirectoryOfAnotherNodeIsLeftAsItWasEvenAfterAKill() async throws {
+    @Test("A directory of another node stays unchanged, even after a kill") func otherNodeAfterKill() async throws {
         let store = try open()
         defer { store.close() }
         try await persist([row("ann", version: 1, value: "1")], in: store).get()
@@ -284,21 +284,24 @@ import Testing
         own.close()
     }
 
-    @Test func aDirectoryInUseIsRefused() throws {
+    @Test("A directory in use is refused") func inUse() throws {
         let store = try open()
         #expect(throws: StoreError.self) { try open() }
         store.close()
     }
 
-    @Test(arguments: [("n2", "test"), ("n1", "other")]) func aDirectoryOfAnotherNodeOrClusterIsRefused(node: String, cluster: String) throws
-    {
+    @Test("A directory of another node or cluster is refused", arguments: [("n2", "test"), ("n1", "other")]) func otherNode(
+        node: String, cluster: String
+    ) throws {
         try open().close()
         #expect(throws: StoreError.self) { try open(node: node, cluster: cluster) }
         try open().close()
     }
 
-    @Test(arguments: ["no database at all", "SQLite format 3\0 and then nothing that makes sense"])
-    func aDamagedFileIsRefusedAndLeftAsItWas(content: String) throws {
+    @Test(
+        "A damaged file is refused and stays unchanged",
+        arguments: ["no database at all", "SQLite format 3\0 and then nothing that makes sense"])
+    func damagedFile(content: String) throws {
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         try Data(content.utf8).write(to: URL(fileURLWithPath: file))
         #expect(throws: StoreError.self) { try open() }
@@ -306,7 +309,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == ["rollcall.sqlite"])
     }
 
-    @Test func aFileOfANewerSchemaIsRefusedAndLeftAsItWas() throws {
+    @Test("A file of a newer schema is refused and stays unchanged") func newerSchema() throws {
         try open().close()
         var bytes = try Data(contentsOf: URL(fileURLWithPath: file))
         bytes[63] = 99

@@ -7,8 +7,10 @@ import Testing
     private static let secret = String(repeating: "k", count: 32)
     private static let variables = ["ROLLCALL_APPS": "default", "ROLLCALL_JWT_DEFAULT_HS256": secret, "ROLLCALL_CLUSTER_SECRET": secret]
 
-    @Test(arguments: ["cluster-listen", "ops-listen", "listen"])
-    func aHostThatDoesNotResolveIsNamedWithItsSettingAndTheReason(setting: String) async throws {
+    @Test(
+        "The error names a host that does not resolve, with its setting and the reason",
+        arguments: ["cluster-listen", "ops-listen", "listen"])
+    func unresolvedHost(setting: String) async throws {
         let folder = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: folder) }
         var arguments = ["serve", "--node-id", "n", "--loops", "1", "--data-dir", folder]
@@ -20,7 +22,9 @@ import Testing
         #expect(ended.output.contains("rollcall: \(setting): cannot listen on nosuch.invalid:7600: "), "\(ended.output)")
     }
 
-    @Test(arguments: [["--users", "1"], ["--rate", "0"], ["--duration", "0"]]) func aDemoThatCannotBeginLeavesNothingBehind(flags: [String])
+    @Test("A demo that cannot start leaves nothing behind", arguments: [["--users", "1"], ["--rate", "0"], ["--duration", "0"]]) func demo(
+        flags: [String]
+    )
         async throws
     {
         let folder = NSTemporaryDirectory() + "rollcall-\(UUID().uuidString)"

@@ -24,7 +24,7 @@ import Testing
         func give() { current?.succeed(count) }
     }
 
-    @Test func allWhoWaitGetOneAndWhoAsksMeanwhileGetsTheNext() async throws {
+    @Test("All waiting requests share one value, and a later request gets the next") func shared() async throws {
         let maker = Maker()
         let (first, later) = try await maker.eventLoop.submit { () -> (EventLoopFuture<Int>, [EventLoopFuture<Int>]) in
             let first = maker.ask()
@@ -41,7 +41,7 @@ import Testing
         #expect(try await EventLoopFuture.whenAllSucceed(later, on: maker.eventLoop).get() == Array(repeating: 2, count: 1_000))
     }
 
-    @Test func twoBeginAtLeastAnIntervalAfterOneAnother() async throws {
+    @Test("Two values start at least an interval apart") func interval() async throws {
         let eventLoop = MultiThreadedEventLoopGroup.singleton.next()
         let shared = Unchecked(
             value: SharedAnswer(eventLoop: eventLoop, interval: .milliseconds(50)) { eventLoop.makeSucceededFuture(NIODeadline.now()) })
@@ -52,7 +52,7 @@ import Testing
 
     private struct Unchecked<Value>: @unchecked Sendable { let value: Value }
 
-    @Test func whoWaitsWhenItStopsIsToldSo() async throws {
+    @Test("A waiting request fails when the answer stops") func stop() async throws {
         let maker = Maker()
         let waiting = try await maker.eventLoop.submit { [maker.ask(), maker.ask()] }.get()
         try await maker.eventLoop.submit {

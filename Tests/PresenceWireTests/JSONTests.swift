@@ -5,7 +5,7 @@ import Testing
 @Suite struct JSONTests {
     private func read(_ text: String) throws(JSONError) -> JSONValue { try JSONReader.read(Array(text.utf8)) }
 
-    @Test func valuesAreRead() throws {
+    @Test("Values are read") func values() throws {
         let value = try read(#" {"a":[1,-2,0,true,false,null,"x\n\u00e9\ud83d\ude00\"\\\/"],"b":{"c":1.5e3},"d":[],"e":{}} "#)
         #expect(value["a"] == .array([.integer(1), .integer(-2), .integer(0), .bool(true), .bool(false), .null, .string("x\né😀\"\\/")]))
         #expect(value["b"]?["c"] == .number(1500))
@@ -19,22 +19,24 @@ import Testing
         #expect(throws: JSONError.self) { try read(text) }
     }
 
-    @Test func invalidUTF8IsRefused() {
+    @Test("Invalid UTF-8 is refused") func utf8() {
         #expect(throws: JSONError.self) { try JSONReader.read([0x22, 0xFF, 0x22]) }
     }
 
-    @Test func aNameTwiceIsRefused() {
+    @Test("A repeated name is refused") func repeatedName() {
         #expect(throws: JSONError.duplicate(name: "a")) { try read(#"{"a":1,"a":2}"#) }
     }
 
-    @Test(arguments: [
-        "0", "-0", "999999999999999999", "-99999999999999999", "1000000000000000000", "9223372036854775807", "-9223372036854775808",
-    ])
-    func aWholeNumberIsReadToTheLastDigit(text: String) throws {
+    @Test(
+        "A whole number is read to the last digit",
+        arguments: [
+            "0", "-0", "999999999999999999", "-99999999999999999", "1000000000000000000", "9223372036854775807", "-9223372036854775808",
+        ])
+    func digits(text: String) throws {
         #expect(try read(text) == .integer(try #require(Int64(text))))
     }
 
-    @Test func aWholeNumberBeyond64BitsIsNoInteger() throws {
+    @Test("A whole number beyond 64 bits is not an integer") func largeNumbers() throws {
         #expect(try read("9223372036854775808") == .number(9223372036854775808))
     }
 
@@ -55,12 +57,12 @@ import Testing
         #expect(throws: JSONError.self) { try JSONReader.readMembers(of: Array(text.utf8)) { _, _ in } }
     }
 
-    @Test func tenThousandLevelsAreRefused() {
+    @Test("10,000 levels are refused") func depth() {
         let text = String(repeating: "[", count: 10_000) + String(repeating: "]", count: 10_000)
         #expect(throws: JSONError.tooDeep(limit: JSONReader.depthMax)) { try read(text) }
     }
 
-    @Test func whatIsWrittenIsReadBack() throws {
+    @Test("Written values are read back") func roundTrip() throws {
         var json = JSONWriter()
         json.object { json in
             json.member("text", "quote \" backslash \\ newline \n control \u{1} é")
@@ -78,7 +80,8 @@ import Testing
         #expect(value["list"] == .array([.integer(0), .string("")]))
     }
 
-    @Test(arguments: [0, 9, 10, 99, 100, 101, 12_345, 1_790_000_000_000, -1, -100, Int64.max, .min]) func anIntegerIsWrittenInDecimal(
+    @Test("An integer is written in decimal", arguments: [0, 9, 10, 99, 100, 101, 12_345, 1_790_000_000_000, -1, -100, Int64.max, .min])
+    func integers(
         value: Int64
     ) {
         var json = JSONWriter()
@@ -86,7 +89,7 @@ import Testing
         #expect(json.bytes == Array(String(value).utf8))
     }
 
-    @Test func aStatusOfTheLargestNumbersIsWrittenWhole() throws {
+    @Test("A status of the largest numbers is written completely") func largestStatus() throws {
         var record = Record(blank: UserID(app: "a", id: "u"))
         record.version = Version(stamp: .max, node: .max)
         (record.lastUpdateTime, record.lastOnlineStatusUpdateTime) = (.min, .min)
@@ -100,7 +103,7 @@ import Testing
     }
 
     /// Of all lengths around the eight bytes that are compared at a time, and a difference in each place.
-    @Test func usersAreEqualWhenAllTheirBytesAre() {
+    @Test("Users are equal if all their bytes are") func userEquality() {
         for length in 1...20 {
             let name = Array(repeating: UInt8(ascii: "n"), count: length)
             let user = UserID(app: "a", id: String(decoding: name, as: UTF8.self))

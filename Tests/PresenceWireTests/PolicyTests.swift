@@ -6,7 +6,7 @@ import Testing
         try policy.changed(by: try JSONReader.read(Array(json.utf8)))
     }
 
-    @Test func aPresetHasItsDocumentsNumbers() {
+    @Test("A preset has the numbers of its document") func presets() {
         let quotas = Policy.Preset.allCases.map { Policy($0).subscriptionsMax }
         #expect(quotas == [3_000, 200, 1_000, 3_000, 3_000])  // T21, R5, N18, Z11
         #expect(Policy.Preset.allCases.map { Policy($0).queryUsersMax } == [500, 500, 500, 100, 200])  // T18, N16, Z17
@@ -41,7 +41,7 @@ import Testing
         #expect(basic.coversOwnStatus && !basic.tellsOfOthers)
     }
 
-    @Test func aSettingOverridesItsPresetUntilItIsDroppedOrThePresetChanges() throws {
+    @Test("A setting overrides its preset until it is removed or the preset changes") func overrides() throws {
         let tencent = try changed(json: #"{"preset":"tencent","settings":{"query.batchMax":7,"offlineGrace":3}}"#)
         #expect(tencent.policy.queryUsersMax == 7)
         #expect(tencent.policy.subscriptionsMax == 200)
@@ -57,7 +57,7 @@ import Testing
         #expect(try changed(app, json: #"{"settings":{"customStatus.ttlMax":86401}}"#).policy.customStatusSeconds == 86_401)
     }
 
-    @Test func whatIsKeptIsReadAgain() throws {
+    @Test("A stored policy is read back") func stored() throws {
         let policy = try changed(
             json: #"{"preset":"zim","settings":{"rate.query":false,"rate.setStatus":{"calls":2,"seconds":3},"plan":"basic"}}"#)
         #expect(try AppPolicy(try JSONReader.read(policy.json)) == policy)
@@ -91,7 +91,7 @@ import Testing
         #expect { try changed(json: json) } throws: { ($0 as? PolicyError)?.setting == setting }
     }
 
-    @Test func timesOfSilenceAreReadUpToTheirEdgesAndPlatformsMayDiffer() throws {
+    @Test("Liveness timeouts are read up to their bounds, and platforms may differ") func livenessTimeouts() throws {
         let text = #"{"settings":{"liveness.timeout":15,"liveness.timeoutByPlatform":{"web":60,"tv":3600.0}}}"#
         let app = try changed(json: text)
         #expect(app.policy.livenessTimeout == .seconds(15))

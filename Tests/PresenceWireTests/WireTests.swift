@@ -123,13 +123,13 @@ import Testing
         return try result.get()
     }
 
-    @Test(arguments: messages) func everyMessageComesBackAsItWas(message: Message) throws {
+    @Test("Every message survives encoding", arguments: messages) func roundTrip(message: Message) throws {
         var writer = WireWriter()
         writer.message(message)
         #expect(try decode(writer.bytes) == message)
     }
 
-    @Test(arguments: messages) func everyTruncationIsRefused(message: Message) {
+    @Test("Every truncated message is refused", arguments: messages) func truncation(message: Message) {
         var writer = WireWriter()
         writer.message(message)
         for count in 0..<writer.bytes.count {
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test(arguments: messages) func aFlippedByteIsRefusedOrMeansAnotherMessage(message: Message) {
+    @Test("A flipped byte is refused or gives another message", arguments: messages) func flippedByte(message: Message) {
         var writer = WireWriter()
         writer.message(message)
         for place in writer.bytes.indices {
@@ -148,7 +148,8 @@ import Testing
     }
 
     /// Sums of these would end the process.
-    @Test(arguments: [Int64.min, -(1 << 53) - 1, (1 << 53) + 1, .max]) func timesAndDurationsThatNoNodeSaysAreRefused(number: Int64) {
+    @Test("Times and durations that no node sends are refused", arguments: [Int64.min, -(1 << 53) - 1, (1 << 53) + 1, .max])
+    func outOfRange(number: Int64) {
         var records = [WritableKeyPath<Record, Milliseconds>]()
         records += [\.lastUpdateTime, \.lastOnlineStatusUpdateTime, \.lastCustomStatusUpdateTime, \.lastSeenTime]
         records += [\.customStatusExpiresAt, \.knownSince]
@@ -182,7 +183,7 @@ import Testing
         }
     }
 
-    @Test func versionsCompareAsTextLikeAsNumbers() {
+    @Test("Versions sort as text like as numbers") func versionOrder() {
         let versions = [
             Version.zero, Version(milliseconds: 1, counter: 0, node: 9), Version(milliseconds: 1, counter: 1, node: 0),
             Version(milliseconds: 1, counter: 1, node: 1), Version(milliseconds: 2, counter: 0, node: 0),
@@ -191,7 +192,7 @@ import Testing
         #expect(versions.map(\.text).sorted() == versions.map(\.text))
     }
 
-    @Test func aVersionIsReadFromItsTextAndFromNothingElse() {
+    @Test("A version is read from its text and from nothing else") func versionText() {
         for version in [Version.zero, .max, Version(milliseconds: 1_790_000_000_000, counter: 77, node: 0xCBD8_5ABC)] {
             #expect(Version(text: version.text) == version)
         }
@@ -201,7 +202,7 @@ import Testing
         }
     }
 
-    @Test func aClockGoesOnWhenTheWallClockGoesBack() {
+    @Test("A version clock goes on when the wall clock goes back") func clock() {
         var clock = VersionClock(node: 1)
         let first = clock.next(at: 1_000)
         #expect(clock.next(at: 10) > first)
@@ -210,15 +211,17 @@ import Testing
         #expect(!clock.accepts(Version(milliseconds: 3_600_000, counter: 0, node: 2), at: 1_000))
     }
 
-    @Test func usersThatUnicodeCallsEqualAreTwo() {
+    @Test("IDs that Unicode calls equivalent are two users") func equivalentIDs() {
         let composed = UserID(app: "default", id: "\u{E9}")
         let decomposed = UserID(app: "default", id: "e\u{301}")
         #expect(composed != decomposed)
         #expect(Set([composed, decomposed]).count == 2)
     }
 
-    @Test(arguments: [("", false), ("a", true), (String(repeating: "x", count: 64), true), (String(repeating: "x", count: 65), false)])
-    func namesHaveOneTo64Bytes(name: String, isValid: Bool) {
+    @Test(
+        "Names have 1 to 64 bytes",
+        arguments: [("", false), ("a", true), (String(repeating: "x", count: 64), true), (String(repeating: "x", count: 65), false)])
+    func names(name: String, isValid: Bool) {
         #expect(Limits.isValidName(name) == isValid)
     }
 
@@ -241,12 +244,12 @@ import Testing
         }
     }
 
-    @Test func theStableHashIsStable() {
+    @Test("The stable hash never changes") func stableHash() {
         #expect(StableHash.hash64(Array("default\0ann".utf8)) == StableHash.hash64(Array("default\0ann".utf8)))
         #expect(UserID(app: "default", id: "ann").slot == 56_961)
     }
 
-    @Test func ofAHelloOfAnotherVersionItIsKnownWhoSaysItWhateverComesThen() throws {
+    @Test("A hello of another protocol version names its sender, whatever follows") func otherProtocol() throws {
         let sender = Peer(id: NodeID("old"), generation: 5, address: "10.0.0.1:7601")
         var writer = WireWriter()
         writer.hello(Hello(cluster: "rollcall", sender: sender, members: [sender], wall: 7, protocolVersion: 10))

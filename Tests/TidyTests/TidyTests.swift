@@ -111,13 +111,15 @@ import Testing
         }
     }
 
-    @Test func targetsImportOnlyWhatTheyMay() { #expect(Self.sources.flatMap(Self.imports) == []) }
-    @Test func theCoreHasNoClockNoChanceAndNoTasks() { #expect(Self.sources.flatMap(Self.impurities) == []) }
-    @Test func filesAndFunctionsAreShort() { #expect(Self.sources.flatMap(Self.lengths) == []) }
-    @Test func nothingIsLeftUndone() { #expect(Self.sources.flatMap(Self.bans) == []) }
-    @Test func publicTypesAreDocumented() { #expect(Self.sources.flatMap(Self.undocumented) == []) }
+    @Test("Targets import only what they may") func allowedImports() { #expect(Self.sources.flatMap(Self.imports) == []) }
+    @Test("The core reads no clock, draws no random number and starts no task") func purity() {
+        #expect(Self.sources.flatMap(Self.impurities) == [])
+    }
+    @Test("Files and functions are short") func shortFiles() { #expect(Self.sources.flatMap(Self.lengths) == []) }
+    @Test("No source has a banned word or call") func bannedWords() { #expect(Self.sources.flatMap(Self.bans) == []) }
+    @Test("Public types are documented") func documentation() { #expect(Self.sources.flatMap(Self.undocumented) == []) }
 
-    @Test func theTopLevelHoldsOnlyWhatWasAgreed() throws {
+    @Test("The top level has only the agreed files") func topLevel() throws {
         let agreed: Set = [
             "Package.swift", "Sources", "Tests", "Benchmarks", "deploy", "docker-compose.yml", "README.md", "CHANGELOG.md",
             "CONTRIBUTING.md", "SECURITY.md", "Makefile", "LICENSE", "rollcall-data", "Package.resolved",
@@ -128,7 +130,7 @@ import Testing
         #expect(found == [])
     }
 
-    @Test func theRulesFindWhatTheyLookFor() {
+    @Test("The rules find what they look for") func rules() {
         let planted = { (text: String) in Source(path: "Sources/PresenceCore/Planted.swift", text: text) }
         #expect(Self.imports(planted("import Foundation")).count == 1)
         #expect(Self.impurities(planted("let a = Int.random(in: 0...1)")).count == 1)
