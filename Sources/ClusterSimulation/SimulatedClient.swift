@@ -27,7 +27,7 @@ struct SimulatedClient {
     /// The number of its streams. An event of an earlier stream is ignored.
     var attempt = 0
     /// The newest status that it has received of each user.
-    var view: [Int: Told] = [:]
+    var view: [Int: ReceivedStatus] = [:]
     /// The newest version that the current stream has sent of each user.
     var streamed: [Int: String] = [:]
     var isSynced = false
@@ -56,7 +56,7 @@ struct SimulatedClient {
     }
 
     /// The status of a user as a client shows it.
-    struct Told: Equatable, CustomStringConvertible {
+    struct ReceivedStatus: Equatable, CustomStringConvertible {
         let version: String
         let status: JSONValue
         /// The process that sent it, and the time.

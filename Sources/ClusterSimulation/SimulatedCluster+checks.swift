@@ -6,7 +6,7 @@ extension SimulatedCluster {
     // MARK: While things happen
 
     /// Checks a newer status that a client received.
-    mutating func checkTold(_ told: SimulatedClient.Told, of user: Int, _ client: Int) {
+    mutating func checkReceived(_ told: SimulatedClient.ReceivedStatus, of user: Int, _ client: Int) {
         guard options.isCalm, isSound, !isHealed, !mayHide(user, from: clients[client].user), told.statusType != "UNKNOWN" else { return }
         let presence = truth.presences[user]
         // A client that reads late reads an earlier state.
@@ -24,7 +24,7 @@ extension SimulatedCluster {
     }
 
     /// Checks a status that shows a user as gone. It may arrive after the user's grace, neither before nor much later.
-    private mutating func checkAbsence(_ told: SimulatedClient.Told, of user: Int, _ client: Int, toldOf: Nanoseconds) {
+    private mutating func checkAbsence(_ told: SimulatedClient.ReceivedStatus, of user: Int, _ client: Int, toldOf: Nanoseconds) {
         let presence = truth.presences[user]
         let absence = toldOf - presence.absentSince
         let words =
@@ -39,18 +39,18 @@ extension SimulatedCluster {
     }
 
     /// Checks a change on a stream. The stream must not send users that nobody follows any more.
-    mutating func checkFollowed(_ told: SimulatedClient.Told, of target: Int, _ client: Int) {
+    mutating func checkFollowed(_ told: SimulatedClient.ReceivedStatus, of target: Int, _ client: Int) {
         let user = clients[client].user
-        let book = truth.books[user]
-        guard options.isCalm, isSound, target != user, book.isCertain, !book.isBusy else { return }
+        let expected = truth.subscriptions[user]
+        guard options.isCalm, isSound, target != user, expected.isCertain, !expected.isBusy else { return }
         let changedAt: Nanoseconds = .milliseconds(Int(told.lastUpdateTime - Self.epoch))
-        if changedAt < time, book.hasLeft(target, for: .milliseconds(2_000), at: changedAt) {
-            violate(.onlyFollowedUsersAreTold, "user-\(user) is told \(told) of user-\(target), whom it does not follow")
+        if changedAt < time, expected.hasLeft(target, for: .milliseconds(2_000), at: changedAt) {
+            violate(.onlyFollowedUsersAreSent, "user-\(user) is told \(told) of user-\(target), whom it does not follow")
         }
     }
 
     /// Whether a user may hide from a viewer.
-    private func mayHide(_ user: Int, from viewer: Int) -> Bool { truth.sights[user].hasHidden && user != viewer }
+    private func mayHide(_ user: Int, from viewer: Int) -> Bool { truth.oracles[user].hasHidden && user != viewer }
 
     /// Whether at most one replica of each user was down lately. Then a node knows every acknowledged change.
     var isSound: Bool { time - crippledAt > .milliseconds(12_000) }
@@ -62,9 +62,9 @@ extension SimulatedCluster {
         // One side of a split does not know all subscriptions of the other.
         guard options.faults.isDisjoint(with: [.partitions, .pauses, .clocks]), isSound, let stream = clients[client].stream,
             truth.policy.hasTold(since: stream.openedAt - .milliseconds(1_000)),
-            truth.books[clients[client].user].isCertain, !truth.books[clients[client].user].isBusy
+            truth.subscriptions[clients[client].user].isCertain, !truth.subscriptions[clients[client].user].isBusy
         else { return }
-        for target in truth.books[clients[client].user].settledTargets(since: stream.openedAt, until: time)
+        for target in truth.subscriptions[clients[client].user].settledTargets(since: stream.openedAt, until: time)
         where clients[client].view[target] == nil && isKnown(target, since: stream.openedAt, upTo: position)
             && !mayHide(target, from: clients[client].user)
         {
@@ -78,13 +78,14 @@ extension SimulatedCluster {
         let user = clients[client].user
         // The change was acknowledged this long before, and had reached every node, even over a link that had to reconnect.
         let moment = stream.openedAt - .milliseconds(options.faults.contains(.delays) ? 8_000 : 3_000)
-        for target in truth.books[user].settledTargets(since: stream.openedAt, until: time) + [user] where !mayHide(target, from: user) {
+        for target in truth.subscriptions[user].settledTargets(since: stream.openedAt, until: time) + [user]
+        where !mayHide(target, from: user) {
             guard let view = clients[client].view[target], let newest = truth.newestAcknowledged(target, before: moment),
                 let version = newest.version, view.version < version.text
             else { continue }
             if let owner = owner(of: target), endedWithRemoval(of: target, nodes[owner].kept(userID(target)).record) { continue }
             // The user's own devices do not receive a change of the visibility alone.
-            if truth.sights[target].hasHidden, view.lastUpdateTime >= newest.changedAt { continue }
+            if truth.oracles[target].hasHidden, view.lastUpdateTime >= newest.changedAt { continue }
             violate(
                 .syncCompletedIsTrue, "user-\(user) sees \(view) of user-\(target), \"\(newest.text)\" \(version.text) was acknowledged")
         }
@@ -105,7 +106,7 @@ extension SimulatedCluster {
         // off has accepted no changes, and gives way before it is active again.
         guard options.faults.isDisjoint(with: [.partitions, .pauses]) || call.isOfKnownMembers, isSound else { return }
         for record in records.compactMap({ $0 }) {
-            guard let user = userIndex(record.user.id), !truth.sights[user].hasHidden, !isRemoved(record),
+            guard let user = userIndex(record.user.id), !truth.oracles[user].hasHidden, !isRemoved(record),
                 let newest = truth.newestAcknowledged(user)?.version
             else { continue }
             if newest.milliseconds < asOf, record.version < newest {
@@ -115,7 +116,7 @@ extension SimulatedCluster {
     }
 
     /// Whether every node knows all others, and has received their rows.
-    var isEverybodyKnown: Bool {
+    var areAllMembersKnown: Bool {
         nodes.allSatisfy { node in
             node.isUp && node.look { $0.cluster.isWarm && !$0.owner.isUnheard && $0.cluster.memberIDs.count == nodes.count }
         }
@@ -130,14 +131,14 @@ extension SimulatedCluster {
     }
 
     mutating func checkList(_ page: [Subscription], of call: SimulatedCall) {
-        let book = truth.books[call.user]
-        guard book.isCertain, !book.isBusy else { return }
+        let expected = truth.subscriptions[call.user]
+        guard expected.isCertain, !expected.isBusy else { return }
         let listed = page.compactMap { userIndex($0.target.id) }.sorted()
         if page.count > options.settings.subscriptionsMax {
             violate(.listsAreExact, "user-\(call.user) follows \(page.count), at most \(options.settings.subscriptionsMax) are right")
         }
-        if options.isCalm, isSound, listed != book.targets(at: time), call.at > time - .milliseconds(50) {
-            violate(.listsAreExact, "user-\(call.user) follows \(book.targets(at: time)), is answered \(listed)")
+        if options.isCalm, isSound, listed != expected.targets(at: time), call.at > time - .milliseconds(50) {
+            violate(.listsAreExact, "user-\(call.user) follows \(expected.targets(at: time)), is answered \(listed)")
         }
     }
 
@@ -163,11 +164,11 @@ extension SimulatedCluster {
         let record = kept.shown(to: userID(clients[client].user))
         guard record.lastUpdateTime + 1_500 < nodes[owner].now(time).wall else { return }  // It changes just now.
         let view = clients[client].view[target]
-        let hasHidden = truth.sights[target].hasHidden
+        let hasHidden = truth.oracles[target].hasHidden
         if view == nil, record.version == .zero || (hasHidden && record.looksLike(Record(blank: record.user))) { return }
         // A new visibility goes only to viewers who see something else than the nodes know to have been sent.
         let isUntold = kept.privacy?.version == kept.version || record.version < kept.version
-        if let view, view.version > record.version.text || isUntold, isLastWord(view) { return }
+        if let view, view.version > record.version.text || isUntold, isLastMessage(view) { return }
         // A change that nobody sees moves the version, and no stream sends it. Everything else is the same.
         let hidden = hiddenMembers(of: target, client)
         if view?.looksLike(record, to: userID(clients[client].user), policyAtRest, without: hidden) ?? false { return }
@@ -188,11 +189,11 @@ extension SimulatedCluster {
     ///
     /// The next change is newer. A cluster of one is not excused, because it gives new versions to all records that it finds. It is excused
     /// if its clock went back while it was down, and its disk did not have the bound of the clock.
-    private func isLastWord(_ told: SimulatedClient.Told) -> Bool {
+    private func isLastMessage(_ told: SimulatedClient.ReceivedStatus) -> Bool {
         guard nodes.count > 1 || options.faults.isSuperset(of: [.clocks, .disks]), let source = told.source,
             let death = nodes[source.node].deaths[source.run]
         else { return false }
-        let lasts = Self.lastWordMilliseconds * (source.hasSlowDisk ? 2 : 1)
+        let lasts = Self.lastMessageMilliseconds * (source.hasSlowDisk ? 2 : 1)
         return death - source.at < .milliseconds(lasts) || source.hasFullDisk
     }
 
@@ -243,7 +244,7 @@ extension SimulatedCluster {
             checkRule(user, record)
             checkEvents(user, record, owner: owner)
             checkContents(of: rest.kept.map { $0[place].record })
-            checkBook(user, subscriptions, owner: owner)
+            checkSubscriptions(user, subscriptions, owner: owner)
             checkReplicas(place, rest, owner: owner)
         }
         if violation == nil { checkLeftovers(rest) }
@@ -363,10 +364,10 @@ extension SimulatedCluster {
 
     /// The faults that may keep a custom status beyond its end.
     private static let faultsOfEnds: Set<SimulationOptions.Fault> = [.partitions, .pauses, .clocks]
-    private static let faultsOfWords = faultsOfEnds.union([.kills, .drains, .clients])
+    private static let faultsOfLogouts = faultsOfEnds.union([.kills, .drains, .clients])
 
     /// Whether the owner has certainly received how a session ended.
-    var checksHowSessionsEnd: Bool { options.faults.isDisjoint(with: Self.faultsOfWords) }
+    var checksHowSessionsEnd: Bool { options.faults.isDisjoint(with: Self.faultsOfLogouts) }
 
     /// Checks that a custom status ends at its time, and that a user who logged out is UNLOGINED (T7).
     private mutating func checkEnd(_ user: Int, _ record: Record) {
@@ -379,7 +380,7 @@ extension SimulatedCluster {
         }
         guard checksHowSessionsEnd, truth.presences[user].openCount == 0, !mayBeReached(user),
             let byLogout = truth.presences[user].endedByLogout, !isRemoved(record),
-            !byLogout || truth.unheardLogouts[user] == nil
+            !byLogout || truth.undeliveredLogouts[user] == nil
         else { return }
         if record.statusType != (byLogout ? .unlogined : .offline) {
             violate(.recordsEqualSessions, "user-\(user) \(byLogout ? "logged out" : "was lost"), its record is \(record.words)")
@@ -395,14 +396,16 @@ extension SimulatedCluster {
         }
         if record.customStatus == newest.text { return }
         // A user who is OFFLINE, or whose node seems dead, has none from then on (T11).
-        let hasEnded = truth.wishes[user].contains(where: \.expires) || truth.presences[user].offlineVersion > version
+        let hasEnded = truth.expectedStatuses[user].contains(where: \.expires) || truth.presences[user].offlineVersion > version
         if record.customStatus.isEmpty, hasEnded, record.version > version { return }
-        let isWish = truth.wishes[user].contains { $0.text == record.customStatus && ($0.version == nil || $0.version! >= version) }
-        if isWish, record.version > version { return }
+        let isExpected = truth.expectedStatuses[user].contains {
+            $0.text == record.customStatus && ($0.version == nil || $0.version! >= version)
+        }
+        if isExpected, record.version > version { return }
         violate(.nothingAcknowledgedIsLost, "user-\(user) was told \"\(newest.text)\" with \(version.text), its record is \(record.words)")
     }
 
-    private mutating func checkBook(_ user: Int, _ entries: [Subscription], owner: Int) {
+    private mutating func checkSubscriptions(_ user: Int, _ entries: [Subscription], owner: Int) {
         let listed = entries.compactMap { userIndex($0.target.id) }.sorted()
         let wall = nodes[owner].now(time).wall
         // After a clock has jumped ahead, an end is as late as the jump was long.
@@ -412,10 +415,10 @@ extension SimulatedCluster {
         if listed.count > options.settings.subscriptionsMax {
             violate(.listsAreExact, "user-\(user) follows \(listed), at most \(options.settings.subscriptionsMax) are right")
         }
-        let book = truth.books[user]
-        guard book.isCertain, !book.isBusy else { return }
-        if listed != book.targets(at: time) {
-            violate(.nothingAcknowledgedIsLost, "user-\(user) follows \(listed), right would be \(book.targets(at: time))")
+        let expected = truth.subscriptions[user]
+        guard expected.isCertain, !expected.isBusy else { return }
+        if listed != expected.targets(at: time) {
+            violate(.nothingAcknowledgedIsLost, "user-\(user) follows \(listed), right would be \(expected.targets(at: time))")
         }
     }
 

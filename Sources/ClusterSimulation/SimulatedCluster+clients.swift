@@ -112,7 +112,7 @@ extension SimulatedCluster {
             return plan(.missed(client: client, attempt: clients[client].attempt), at: nodes[stream.node].pausedUntil)
         }
         note(31, client, stream.node, "user-\(clients[client].user) device \(clients[client].device) ends \(stream.session): \(cause)")
-        if cause == .loggedOut { noteWord(of: stream, user: clients[client].user) }
+        if cause == .loggedOut { recordLogout(of: stream, user: clients[client].user) }
         nodes[stream.node].gateways[stream.gateway].value.close(stream.index, cause: cause)
         nodes[stream.node].clients[stream.gateway][Int(stream.index)] = nil
         lostSession(of: client, stream, tolerance: tolerance)
@@ -123,21 +123,21 @@ extension SimulatedCluster {
     ///
     /// Unlike the call, this logout has no acknowledgement. It is lost with its link, and its session then counts as disconnected. An owner
     /// that restarted alone may hand the user to another one, for which the disconnected sessions ended last.
-    private mutating func noteWord(of stream: SimulatedClient.Stream, user: Int) {
+    private mutating func recordLogout(of stream: SimulatedClient.Stream, user: Int) {
         guard checksHowSessionsEnd else { return }
         let isHeard = nodes[stream.node].look {
             $0.cluster.ownerID(of: userID(user)) == $0.cluster.own.id && !$0.owner.doubts(userID(user))
         }
-        if !isHeard { truth.unheardLogouts[user, default: []].append(stream.session) }
+        if !isHeard { truth.undeliveredLogouts[user, default: []].append(stream.session) }
     }
 
     /// Records a batch that arrived on a link that has stayed up since the batch was sent.
-    mutating func noteWords(in batch: [UInt8], to node: Int) {
-        guard !truth.unheardLogouts.isEmpty else { return }
+    mutating func recordLogouts(in batch: [UInt8], to node: Int) {
+        guard !truth.undeliveredLogouts.isEmpty else { return }
         for case .detach(let detach) in Message.all(in: batch) where !nodes[node].look({ $0.owner.doubts(detach.user) }) {
-            guard let user = userIndex(detach.user.id), let unheard = truth.unheardLogouts[user] else { continue }
-            let left = unheard.filter { $0 != detach.session }
-            truth.unheardLogouts[user] = left.isEmpty ? nil : left
+            guard let user = userIndex(detach.user.id), let undelivered = truth.undeliveredLogouts[user] else { continue }
+            let left = undelivered.filter { $0 != detach.session }
+            truth.undeliveredLogouts[user] = left.isEmpty ? nil : left
         }
     }
 
@@ -246,7 +246,7 @@ extension SimulatedCluster {
             "user-\(clients[client].user) device \(clients[client].device) reads \(String(decoding: payload, as: UTF8.self))")
         switch event.name {
         case "onConnected": break
-        case "onUserStatusChanged": for status in event.data["userStatusList"]?.elements ?? [] { told(status, client) }
+        case "onUserStatusChanged": for status in event.data["userStatusList"]?.elements ?? [] { receive(status, client) }
         case "onSubscriptionSyncCompleted":
             clients[client].isSynced = true
             clients[client].syncedAt = time
@@ -265,19 +265,19 @@ extension SimulatedCluster {
             let status = event.data["userStatusList"]?.elements.first, let user = userIndex(record.user.id)
         else { return violate(.messagesAreReadable, "not a status: \(record)") }
         if let before = clients[client].view[user], before.version >= record.version.text { return }
-        clients[client].view[user] = SimulatedClient.Told(version: record.version.text, status: status)
+        clients[client].view[user] = SimulatedClient.ReceivedStatus(version: record.version.text, status: status)
     }
 
-    private mutating func told(_ status: JSONValue, _ client: Int) {
+    private mutating func receive(_ status: JSONValue, _ client: Int) {
         guard let id = status["userID"]?.text, let user = userIndex(id), let version = status["version"]?.text else {
             return violate(.messagesAreReadable, "not a status: \(status)")
         }
         counts.recordsTold += 1
         checkContent(status, version, of: user)
-        let told = SimulatedClient.Told(version: version, status: status)
+        let told = SimulatedClient.ReceivedStatus(version: version, status: status)
         let last = clients[client].streamed[user] ?? ""
         // A new subscription sends the target again. With a clock that has jumped, a subscription may end at any time.
-        let isFollowedAnew = truth.books[clients[client].user].mayHaveRemoved(at: time)
+        let isFollowedAnew = truth.subscriptions[clients[client].user].mayHaveRemoved(at: time)
         let mayBeRepeated = isFollowedAnew || options.faults.contains(.clocks) || version == Version.zero.text || truth.policy.hasBeenOff
         if last > version || (last == version && !mayBeRepeated) {
             return violate(.viewsNeverGoBack, "user-\(clients[client].user) was told \(last), is now told \(status)")
@@ -298,6 +298,6 @@ extension SimulatedCluster {
                 node: stream.node, run: stream.run, at: nodes[stream.node].worked(at: time), hasFullDisk: disk.isFull,
                 hasSlowDisk: disk.isSlow)
         }
-        if before?.version != version { checkTold(told, of: user, client) }
+        if before?.version != version { checkReceived(told, of: user, client) }
     }
 }

@@ -29,7 +29,7 @@ extension SimulatedCluster {
         switch call {
         case .publishEvent(let value, _, let seconds, let isForOnlineOnly, let isSynced):
             truth.events[user].ask(
-                EventBook.Published(
+                ExpectedEvents.Published(
                     value: value, askedAt: time, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced))
         case .setAppPolicy(let change): notePolicyAsked(change)
         case .kick: truth.reaches[user].doubt(at: time)
@@ -60,7 +60,7 @@ extension SimulatedCluster {
         counts.published += 1
         guard !isAlone else { return }
         truth.events[call.user].acknowledge(event)
-        guard isQuiet(since: time), !truth.sights[call.user].hasHidden else { return }
+        guard isQuiet(since: time), !truth.oracles[call.user].hasHidden else { return }
         for client in clients.indices where clients[client].isSynced {
             guard let stream = clients[client].stream, follows(call.user, client, since: time) else { continue }
             truth.expectations.append(
@@ -72,9 +72,9 @@ extension SimulatedCluster {
     /// Whether a session certainly receives a user's changes since `moment`.
     private func follows(_ user: Int, _ client: Int, since moment: Nanoseconds) -> Bool {
         if clients[client].user == user { return true }
-        let book = truth.books[clients[client].user]
-        return book.isCertain && !book.isBusy
-            && book.settledTargets(since: moment - .milliseconds(2_000), until: time + .milliseconds(1_000)).contains(user)
+        let expected = truth.subscriptions[clients[client].user]
+        return expected.isCertain && !expected.isBusy
+            && expected.settledTargets(since: moment - .milliseconds(2_000), until: time + .milliseconds(1_000)).contains(user)
     }
 
     /// Checks that a session that was synced when an event was acknowledged has received it by now, or a newer one.
@@ -83,7 +83,7 @@ extension SimulatedCluster {
         let client = expected.client
         guard let stream = clients[client].stream, stream.session == expected.session,
             isQuiet(since: expected.acknowledgedAt), clients[client].stalledUntil < time - .milliseconds(500),
-            !clients[client].isBlocked, !truth.sights[expected.user].hasHidden
+            !clients[client].isBlocked, !truth.oracles[expected.user].hasHidden
         else { return }
         let isOwn = clients[client].user == expected.user
         let since = expected.acknowledgedAt - .milliseconds(2_000)
@@ -94,12 +94,12 @@ extension SimulatedCluster {
         let view = clients[client].view[expected.user]
         let seen = view.map { "\($0.status)" } ?? "nothing"
         let words = "user-\(clients[client].user) sees \(seen) of user-\(expected.user), \(expected.event) was acknowledged"
-        guard let view, view.version >= expected.event.id.text else { return violate(.eventsAreTold, words) }
+        guard let view, view.version >= expected.event.id.text else { return violate(.eventsAreDelivered, words) }
         let told = view.status["event"]?["eventID"]?.text ?? ""
         let mayHaveEnded =
             expected.event.expiresAt < trueWall + 1_000
             || truth.events[expected.user].mayBeReplaced(expected.event, at: trueWall, mayLag: 1_000)
-        if !mayHaveEnded, told < expected.event.id.text { violate(.eventsAreTold, words) }
+        if !mayHaveEnded, told < expected.event.id.text { violate(.eventsAreDelivered, words) }
     }
 
     /// Checks that the record has the events in force.
@@ -114,7 +114,7 @@ extension SimulatedCluster {
 
     /// Checks a status that a client receives.
     mutating func checkContent(_ status: JSONValue, _ version: String, of user: Int) {
-        guard !truth.sights[user].hasHidden, let before = truth.contents[user].problem(with: status, version) else { return }
+        guard !truth.oracles[user].hasHidden, let before = truth.contents[user].problem(with: status, version) else { return }
         violate(.oneVersionHasOneContent, "of user-\(user) \(status) is told, under this version \(before) was told before")
     }
 
@@ -193,7 +193,8 @@ extension SimulatedCluster {
     /// The final certainty about a device whose user has no session.
     private func reach(_ user: Int, _ device: Int) -> Reach.Word {
         let word = truth.reaches[user].word(device, killsAt: truth.killsAt)
-        return word == .no && truth.unheardLogouts[user] != nil && clients[user * SimulatedClient.devicesPerUser + device].isPushReachable
+        return word == .no && truth.undeliveredLogouts[user] != nil
+            && clients[user * SimulatedClient.devicesPerUser + device].isPushReachable
             ? .unknown : word
     }
 

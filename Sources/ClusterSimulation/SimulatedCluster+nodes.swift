@@ -3,7 +3,7 @@ import PresenceWire
 
 /// The simulated shell: it gives the cores their inputs and carries out their effects.
 extension SimulatedCluster {
-    mutating func happen(_ what: Occurrence.What) {
+    mutating func handle(_ what: SimulationEvent.What) {
         if let node = place(of: what), isDeferred(what, by: node) { return }
         switch what {
         case .step(let index): perform(plan.steps[index].action)
@@ -50,7 +50,7 @@ extension SimulatedCluster {
     func isRunning(_ node: Int, _ run: Int) -> Bool { nodes[node].isUp && nodes[node].run == run }
 
     /// The node of an event, if the event waits while the node is paused.
-    private mutating func place(of what: Occurrence.What) -> Int? {
+    private mutating func place(of what: SimulationEvent.What) -> Int? {
         switch what {
         case .tick(let node, _), .commit(let node, _), .fromGateway(let node, _, _, _), .toGateway(let node, _, _, _), .leave(let node, _),
             .end(let node, _), .placed(let node, _, _):
@@ -65,7 +65,7 @@ extension SimulatedCluster {
     }
 
     /// Whether an event waits. A paused node receives all waiting events when it resumes.
-    private mutating func isDeferred(_ what: Occurrence.What, by node: Int) -> Bool {
+    private mutating func isDeferred(_ what: SimulationEvent.What, by node: Int) -> Bool {
         guard nodes[node].isUp, time < nodes[node].pausedUntil else { return false }
         nodes[node].deferred.append(what)
         return true
@@ -75,7 +75,7 @@ extension SimulatedCluster {
         guard nodes[node].isUp, time >= nodes[node].pausedUntil else { return }
         let deferred = nodes[node].deferred
         nodes[node].deferred = []
-        for what in deferred where violation == nil { happen(what) }
+        for what in deferred where violation == nil { handle(what) }
     }
 
     // MARK: Life
@@ -92,12 +92,12 @@ extension SimulatedCluster {
         note(1, node, 0, "\(nodes[node].id) starts")
         for other in nodes.indices where other != node { attempt(link(node, other)) }
         plan(.tick(node: node, run: nodes[node].run), after: Self.tickInterval)
-        noticeSolitude(of: node)
+        recordFirstNode(of: node)
         obey(node)
     }
 
     /// Records that a node has tried all its contact points in vain, and is the first node.
-    private mutating func noticeSolitude(of node: Int) {
+    private mutating func recordFirstNode(of node: Int) {
         guard nodes.indices.allSatisfy({ $0 == node || links[link(node, $0)].failuresCount > 0 }) else { return }
         nodes[node].core.joinedNobody(at: nodes[node].now(time))
         obey(node)
@@ -163,7 +163,7 @@ extension SimulatedCluster {
     /// Records that several nodes are down at once.
     private mutating func cripple() {
         crippledAt = time
-        truth.doubtSights()
+        truth.doubtVisibilities()
     }
 
     /// Records a write of OFFLINE, which ends the custom status (T11).
@@ -244,7 +244,7 @@ extension SimulatedCluster {
         kill(node)
         nodes[node].hasLeft = options.isShrinking
         // The first node to start may not know what the others have taken with them, and waits for nobody. Its "all" then covers less.
-        if !nodes.contains(where: \.isUp) { for user in truth.books.indices { truth.books[user].doubt() } }
+        if !nodes.contains(where: \.isUp) { for user in truth.subscriptions.indices { truth.subscriptions[user].doubt() } }
         plan(.start(node: node), after: .milliseconds(isHealed ? 100 : nodes[node].downMilliseconds))
     }
 
@@ -340,7 +340,7 @@ extension SimulatedCluster {
         // A process that has started meanwhile was not asked.
         if wasLive || links[index].tried != links[index].expected { return self.attempt(index) }
         links[index].failuresCount += 1
-        noticeSolitude(of: from)
+        recordFirstNode(of: from)
         let ceiling = min(100 << min(links[index].failuresCount, 5), 1_000)
         retry(index, after: .milliseconds(random.number(in: 20...ceiling)))
     }
@@ -367,7 +367,7 @@ extension SimulatedCluster {
             "\(nodes[to].id) takes \(batch.count) bytes from \(nodes[from].id)\(isCurrent ? "" : isTaken ? ", late" : ", void")\(Message.words(of: batch))"
         )
         if isCurrent {
-            noteWords(in: batch, to: to)
+            recordLogouts(in: batch, to: to)
             let answerAt = links[index].answer(at: time, blockedUntil: links[link(to, from)].blockedUntil)
             plan(.acknowledge(link: index, attempt: attempt), at: answerAt)
         }
@@ -451,7 +451,7 @@ extension SimulatedCluster {
         nodes[node].gateways[gateway].value.output = Gateway.Output()
         for push in output.pushes {
             guard let client = nodes[node].clients[gateway][Int(push.session)] else { continue }
-            checkSights(of: output.payloads[Int(push.payload)], for: client)
+            checkVisibility(of: output.payloads[Int(push.payload)], for: client)
             checkPolicy(of: output.payloads[Int(push.payload)], for: client, on: node)
             note(.event, node, client, output.payloads[Int(push.payload)])
             self.push(output.payloads[Int(push.payload)], to: client)

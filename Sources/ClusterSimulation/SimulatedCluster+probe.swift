@@ -19,24 +19,24 @@ extension SimulatedCluster {
             users = Array(Set(lists.joined()).sorted().prefix(SimulationOptions.stagedUsersMax))
         }
         for user in users {
-            call(.setSelfStatus(customStatus: Self.lastWord(of: user), seconds: nil), by: user)
+            call(.setSelfStatus(customStatus: Self.finalStatus(of: user), seconds: nil), by: user)
             advance(to: time + .milliseconds(Self.probeInterval))
         }
         advance(to: time + .milliseconds(Self.probeMilliseconds))
         let needsSession = policyAtRest.customStatusNeedsSession
-        for user in users where truth.newestAcknowledged(user)?.text != Self.lastWord(of: user) {
+        for user in users where truth.newestAcknowledged(user)?.text != Self.finalStatus(of: user) {
             if needsSession, truth.presences[user].openCount == 0 { continue }
             violate(.everyCallIsAnswered, "user-\(user) sets its status when everything is at rest, and is not told that it is set")
         }
         if violation == nil { twice { $0.checkViews() } }
     }
 
-    private static func lastWord(of user: Int) -> String { "the last word of \(user)" }
+    private static func finalStatus(of user: Int) -> String { "the last word of \(user)" }
 
     /// Checks that a client at rest receives only users of its user's list.
-    mutating func checkListed(_ told: SimulatedClient.Told, of target: Int, _ client: Int) {
+    mutating func checkListed(_ told: SimulatedClient.ReceivedStatus, of target: Int, _ client: Int) {
         let user = clients[client].user
         guard let probed, !probed[user].contains(target) else { return }
-        violate(.onlyFollowedUsersAreTold, "user-\(user) is told \(told) of user-\(target), whom its list does not name")
+        violate(.onlyFollowedUsersAreSent, "user-\(user) is told \(told) of user-\(target), whom its list does not name")
     }
 }

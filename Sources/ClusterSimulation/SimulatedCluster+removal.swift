@@ -11,7 +11,8 @@ extension SimulatedCluster {
     /// Whether the user was removed after the end of the newest acknowledged custom status, or without one.
     func endedWithRemoval(of user: Int, _ record: Record) -> Bool {
         guard isRemoved(record), let newest = truth.newestAcknowledged(user), let version = newest.version else { return false }
-        return newest.text.isEmpty || truth.wishes[user].contains(where: \.expires) || truth.presences[user].offlineVersion > version
+        return newest.text.isEmpty || truth.expectedStatuses[user].contains(where: \.expires)
+            || truth.presences[user].offlineVersion > version
     }
 
     /// Counts the rows that a node deletes from its disk.
@@ -58,9 +59,11 @@ extension SimulatedCluster {
             return violate(.nobodyIsRemovedEarly, "\(words), who went \((time - presence.absentSince).milliseconds) ms ago")
         }
         let since = time - .milliseconds(3_000)
-        for follower in truth.books.indices where truth.books[follower].isCertain && !truth.books[follower].isBusy {
-            let book = truth.books[follower]
-            guard book.changedAt < since, follower == user ? !book.targets(at: time).isEmpty : book.targets(at: time).contains(user) else {
+        for follower in truth.subscriptions.indices where truth.subscriptions[follower].isCertain && !truth.subscriptions[follower].isBusy {
+            let expected = truth.subscriptions[follower]
+            guard expected.changedAt < since,
+                follower == user ? !expected.targets(at: time).isEmpty : expected.targets(at: time).contains(user)
+            else {
                 continue
             }
             return violate(.nobodyIsRemovedEarly, "\(words), whom user-\(follower) follows, or who follows somebody")
@@ -74,7 +77,7 @@ extension SimulatedCluster {
             return
         }
         // Subscriptions of this user or to this user that have ended since delay it.
-        guard truth.books.allSatisfy({ time - $0.changedAt > .milliseconds(Int(forgetAfterMilliseconds)) }) else { return }
+        guard truth.subscriptions.allSatisfy({ time - $0.changedAt > .milliseconds(Int(forgetAfterMilliseconds)) }) else { return }
         let wall = nodes[owner].now(time).wall
         let since = record.isBlank ? record.version.milliseconds : max(record.lastUpdateTime, record.lastSeenTime)
         let kept = record.isBlank ? options.settings.blankHorizon.wholeMilliseconds + 1_500 : forgetAfterMilliseconds + 5_000

@@ -99,23 +99,23 @@ extension SimulatedCluster {
         if case .subscribeUserStatus(let targets, _, _, _) = call {
             for target in targets.compactMap({ userIndex($0.id) }) { truth.concern(target) }
         }
-        if call.isOfBook {
-            guard !truth.books[user].isBusy else { return }
-            truth.books[user].begin(seconds: call.subscriptionSeconds, at: time)
+        if call.changesSubscriptions {
+            guard !truth.subscriptions[user].isBusy else { return }
+            truth.subscriptions[user].begin(seconds: call.subscriptionSeconds, at: time)
         }
         if case .setVisibility = call {
-            guard !truth.sights[user].isBusy || isLater(than: truth.sights[user].askedAt) else { return }
-            truth.sights[user].ask(at: time)
+            guard !truth.oracles[user].isBusy || isLater(than: truth.oracles[user].askedAt) else { return }
+            truth.oracles[user].ask(at: time)
         }
         let elsewhere = nodeElsewhere(call, by: user)
         let client = elsewhere == nil ? caller(user) : nil
         guard let node = elsewhere ?? client.flatMap({ clients[$0].stream?.node }) ?? randomNode() else {
-            if call.isOfBook { truth.books[user].isBusy = false }
-            if case .setVisibility = call { truth.sights[user].end() }
+            if call.changesSubscriptions { truth.subscriptions[user].isBusy = false }
+            if case .setVisibility = call { truth.oracles[user].end() }
             return
         }
         guard !isSwitchedOff(call, at: node) else {
-            if call.isOfBook { truth.books[user].isBusy = false }
+            if call.changesSubscriptions { truth.subscriptions[user].isBusy = false }
             return
         }
         noteAsked(call, by: user)
@@ -125,11 +125,11 @@ extension SimulatedCluster {
             call = .subscribeUserStatus(targets, seconds: seconds, sync: false, subscribeType: type)
         }
         if case .setSelfStatus(let text, let seconds) = call {
-            truth.wishes[user].append(Truth.Wish(text: text, expires: seconds != nil, version: nil))
+            truth.expectedStatuses[user].append(Truth.ExpectedStatus(text: text, expires: seconds != nil, version: nil))
         }
         nextToken += 1
         nodes[node].calls[nextToken] = SimulatedCall(
-            user: user, client: client, call: call, at: time, isOfKnownMembers: options.asksKnownMembers && isEverybodyKnown)
+            user: user, client: client, call: call, at: time, isOfKnownMembers: options.asksKnownMembers && areAllMembersKnown)
         nodes[node].core.perform(call, caller: userID(user), gateway: 0, token: nextToken, at: nodes[node].now(time))
         obey(node)
     }
@@ -172,11 +172,11 @@ extension SimulatedCluster {
 
     /// Records that a call gets no answer. It may have been carried out or not.
     mutating func unanswered(_ call: SimulatedCall) {
-        if case .setVisibility = call.call { truth.sights[call.user].end() }
+        if case .setVisibility = call.call { truth.oracles[call.user].end() }
         if case .setAppPolicy = call.call { truth.policy.isBusy = false }
-        guard call.call.isOfBook else { return }
-        truth.books[call.user].isBusy = false
-        truth.books[call.user].doubt()
+        guard call.call.changesSubscriptions else { return }
+        truth.subscriptions[call.user].isBusy = false
+        truth.subscriptions[call.user].doubt()
     }
 
     mutating func answered(_ node: Int, _ token: UInt64, _ answer: CallAnswer) {
@@ -196,8 +196,8 @@ extension SimulatedCluster {
         }
         if case .tooOften = answer {
             counts.refused += 1
-            if call.call.isOfBook { truth.books[call.user].isBusy = false }
-            if case .setVisibility = call.call { truth.sights[call.user].end() }
+            if call.call.changesSubscriptions { truth.subscriptions[call.user].isBusy = false }
+            if case .setVisibility = call.call { truth.oracles[call.user].end() }
             if case .setAppPolicy = call.call { truth.policy.isBusy = false }
             return
         }
@@ -207,32 +207,32 @@ extension SimulatedCluster {
         // One that has just begun may not have been met yet.
         let isAlone = nodes.count > 1 && (nodes.count(where: \.isUp) == 1 || nodes[node].look { $0.cluster.isAlone })
         // Somebody may have been met since the list was changed (seed 27796096503149).
-        if isAlone || nodes[node].aloneAt >= call.at, call.call.isOfBook { truth.books[call.user].doubt() }
+        if isAlone || nodes[node].aloneAt >= call.at, call.call.changesSubscriptions { truth.subscriptions[call.user].doubt() }
         switch (call.call, answer) {
         case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
             checkDisks(of: record)
-            truth.wishes[call.user].append(
-                Truth.Wish(
+            truth.expectedStatuses[call.user].append(
+                Truth.ExpectedStatus(
                     text: text, expires: seconds != nil, endsBy: seconds.map { time + ($0 + 3) * 1_000_000_000 },
                     version: isAlone ? nil : record.version, changedAt: record.lastUpdateTime, acknowledgedAt: time))
         case (.subscribeUserStatus(let targets, let seconds, _, _), .subscribed(let evicted, _, _, _, _, let records, _)):
             subscribed(call, targets, seconds, evicted: evicted)
-            checkSights(of: records ?? [], inAnswerTo: call)
-            told(records ?? [], inAnswerTo: call)
+            checkVisibility(of: records ?? [], inAnswerTo: call)
+            receive(records ?? [], inAnswerTo: call)
         case (.unsubscribeUserStatus(let targets, _), .done):
-            truth.books[call.user].isBusy = false
-            truth.books[call.user].unsubscribe(targets?.compactMap { userIndex($0.id) }, at: time)
+            truth.subscriptions[call.user].isBusy = false
+            truth.subscriptions[call.user].unsubscribe(targets?.compactMap { userIndex($0.id) }, at: time)
         case (.getUserStatus, .userStatusList(let records, _, let asOf)):
-            checkSights(of: records, inAnswerTo: call)
+            checkVisibility(of: records, inAnswerTo: call)
             checkAsOf(records, asOf: asOf, of: call, by: nodes[node].id)
         case (.getSubscribedUserStatus, .subscriptions(let page, let records, _)):
-            checkSights(of: records, inAnswerTo: call)
+            checkVisibility(of: records, inAnswerTo: call)
             checkList(page, of: call)
         case (.setVisibility, .visibility(let rule)):
             // A later call may be on the disks by now.
-            if call.at == truth.sights[call.user].askedAt { checkDisks(of: rule, askedBy: call) }
-            truth.sights[call.user].acknowledge(rule, askedAt: call.at, at: time)
-            if isAlone || isOverruled(call.user) || isSomebodyTakenForDead { truth.sights[call.user].doubt() }
+            if call.at == truth.oracles[call.user].askedAt { checkDisks(of: rule, askedBy: call) }
+            truth.oracles[call.user].acknowledge(rule, askedAt: call.at, at: time)
+            if isAlone || isOverruled(call.user) || isLiveNodeDeclaredDead { truth.oracles[call.user].doubt() }
         case (.publishEvent, .userStatus(let record)): published(call, record, isAlone: isAlone)
         case (.setAppPolicy(let change), .done): policyAcknowledged(change, isAlone: isAlone)
         case (.kick, .done): kicked(call)
@@ -247,24 +247,24 @@ extension SimulatedCluster {
 
     /// Records that an answer with `sync` sends records to the only session of its user, whose stream leaves them out. Several sessions
     /// receive them by stream.
-    private mutating func told(_ records: [Record?], inAnswerTo call: SimulatedCall) {
+    private mutating func receive(_ records: [Record?], inAnswerTo call: SimulatedCall) {
         guard let client = call.client else { return }
         for record in records.compactMap({ $0 }) { take(record, by: client) }
     }
 
     private mutating func subscribed(_ call: SimulatedCall, _ targets: [UserID], _ seconds: Int64?, evicted: [UserID]) {
-        truth.books[call.user].isBusy = false
+        truth.subscriptions[call.user].isBusy = false
         // The expiry counts from when the owner stored it: between call and answer.
         let expiresAt = seconds.map { time + $0 * 1_000_000_000 }
-        if seconds != nil { truth.books[call.user].doubt() }
-        let wasCertain = truth.books[call.user].isCertain
-        let expected = truth.books[call.user].subscribe(targets.compactMap { userIndex($0.id) }, at: time, expiresAt: expiresAt)
-        guard wasCertain, truth.books[call.user].isCertain else { return }
+        if seconds != nil { truth.subscriptions[call.user].doubt() }
+        let wasCertain = truth.subscriptions[call.user].isCertain
+        let expected = truth.subscriptions[call.user].subscribe(targets.compactMap { userIndex($0.id) }, at: time, expiresAt: expiresAt)
+        guard wasCertain, truth.subscriptions[call.user].isCertain else { return }
         if expected.sorted() != evicted.compactMap({ userIndex($0.id) }).sorted() {
             // An owner that does not know the whole list evicts others than it would have: the two that had it on their disks may have been killed
             // (seed 8028874).
             let isUnheard = nodes.contains { $0.isUp && $0.look { $0.owner.isUnheard } }
-            if isUnheard || time - manyKilledAt < .milliseconds(12_000) { return truth.books[call.user].doubt() }
+            if isUnheard || time - manyKilledAt < .milliseconds(12_000) { return truth.subscriptions[call.user].doubt() }
             violate(.listsAreExact, "user-\(call.user) subscribes to \(targets): evicted are \(evicted), right would be \(expected)")
         }
     }
@@ -272,7 +272,7 @@ extension SimulatedCluster {
 
 extension Call {
     /// Whether the call changes the caller's subscription list.
-    fileprivate var isOfBook: Bool {
+    fileprivate var changesSubscriptions: Bool {
         switch self {
         case .subscribeUserStatus, .unsubscribeUserStatus: true
         default: false

@@ -16,7 +16,7 @@ public struct SimulatedCluster {
     static let restMilliseconds = 19_000
     /// The time before a kill in which a node's last messages may not reach the others. Links under faults are slow by up to 0.8 s, and
     /// broken for some time.
-    static let lastWordMilliseconds = 2_000
+    static let lastMessageMilliseconds = 2_000
     /// The interval of ticks. The shell ticks every 20 ms.
     static let tickInterval: Nanoseconds = .milliseconds(50)
 
@@ -80,7 +80,7 @@ public struct SimulatedCluster {
 
     /// Counts of a history.
     public struct Counts: Equatable, Sendable {
-        public var occurrences = 0
+        public var eventsCount = 0
         public var batches = 0
         public var pushes = 0
         public var recordsTold = 0
@@ -113,7 +113,7 @@ public struct SimulatedCluster {
         public init() {}
 
         public static func += (left: inout Counts, right: Counts) {
-            left.occurrences += right.occurrences
+            left.eventsCount += right.eventsCount
             left.batches += right.batches
             left.pushes += right.pushes
             left.recordsTold += right.recordsTold
@@ -164,7 +164,9 @@ public struct SimulatedCluster {
         publishesEvents = self.plan.steps.contains(where: \.publishesEvent)
         truth = Truth(usersCount: options.usersCount, settings: options.settings)
         // Each side of a split of four nodes or more accepts changes of lists. They are merged, so the lists are not exact.
-        if !options.faults.isDisjoint(with: [.partitions, .pauses]) { for user in truth.books.indices { truth.books[user].doubt() } }
+        if !options.faults.isDisjoint(with: [.partitions, .pauses]) {
+            for user in truth.subscriptions.indices { truth.subscriptions[user].doubt() }
+        }
         journal = Journal(isLogging: isLogging || isLoggingTrace, isOfTrace: isLoggingTrace)
     }
 
@@ -218,8 +220,8 @@ public struct SimulatedCluster {
     mutating func advance(to end: Nanoseconds) {
         while !isBroken, let at = agenda.nextAt, at <= end, let next = agenda.popFirst() {
             time = max(time, next.at)
-            counts.occurrences += 1
-            happen(next.what)
+            counts.eventsCount += 1
+            handle(next.what)
             checkInvariants()
         }
         time = max(time, end)
@@ -232,8 +234,8 @@ public struct SimulatedCluster {
 
     /// Checks the machines of one node, another one after each event.
     private func checkInvariants() {
-        let node = nodes[counts.occurrences % nodes.count]
-        guard node.isUp, counts.occurrences / nodes.count % Self.checkInterval == 0 else { return }
+        let node = nodes[counts.eventsCount % nodes.count]
+        guard node.isUp, counts.eventsCount / nodes.count % Self.checkInterval == 0 else { return }
         node.look { $0.checkInvariants(alsoUsers: true) }
         for gateway in node.gateways { gateway.value.checkInvariants() }
     }
@@ -249,16 +251,16 @@ public struct SimulatedCluster {
             case .acknowledge: at = min(at, time + .milliseconds(1))
             default: break
             }
-            kept.insert(Occurrence(at: at, order: next.order, what: next.what))
+            kept.insert(SimulationEvent(at: at, order: next.order, what: next.what))
         }
         agenda = kept
     }
 
-    mutating func plan(_ what: Occurrence.What, after delay: Nanoseconds) { plan(what, at: time + delay) }
+    mutating func plan(_ what: SimulationEvent.What, after delay: Nanoseconds) { plan(what, at: time + delay) }
 
-    mutating func plan(_ what: Occurrence.What, at moment: Nanoseconds) {
+    mutating func plan(_ what: SimulationEvent.What, at moment: Nanoseconds) {
         order += 1
-        agenda.insert(Occurrence(at: max(moment, time), order: order, what: what))
+        agenda.insert(SimulationEvent(at: max(moment, time), order: order, what: what))
     }
 
     // MARK: Journal

@@ -22,7 +22,7 @@ struct SimulatedLink {
     var failuresCount = 0
     var inFlightCount = 0
     var heardAt: Nanoseconds = 0
-    /// The attempt for which ``Occurrence/What/silent(link:attempt:)`` is scheduled.
+    /// The attempt for which ``SimulationEvent/What/silent(link:attempt:)`` is scheduled.
     var watched: Int?
     /// The last arrival. A connection keeps the order of its content.
     var lastArrival: Nanoseconds = 0

@@ -35,7 +35,7 @@ final class SimulatedNode {
     /// The total pause, including the current one.
     var stoodStill: Nanoseconds = 0
     /// The events that arrived while the node was paused.
-    var deferred: [Occurrence.What] = []
+    var deferred: [SimulationEvent.What] = []
     /// The difference of the wall clock from the true time.
     var clockOffset: Milliseconds = 0
     var sessionsCount: UInt64 = 0

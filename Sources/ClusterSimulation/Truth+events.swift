@@ -2,7 +2,7 @@ import PresenceCore
 import PresenceWire
 
 /// The events that one user has published, each with another value.
-struct EventBook {
+struct ExpectedEvents {
     struct Published {
         let value: Int64
         let askedAt: Nanoseconds

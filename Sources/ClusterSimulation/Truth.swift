@@ -28,7 +28,7 @@ struct Truth {
     }
 
     /// A custom status whose call was made.
-    struct Wish {
+    struct ExpectedStatus {
         let text: String
         let expires: Bool
         /// The latest end of the status, if it was acknowledged and ends by itself.
@@ -44,11 +44,11 @@ struct Truth {
     /// Whether each user ever acted, or was a target. Nodes hold nothing of any other user.
     private(set) var isConcerned: [Bool]
     /// For each user the sessions that ended by a logout of which the user's owner has not learned yet. Users without any have no entry.
-    var unheardLogouts: [Int: [SessionID]] = [:]
-    var wishes: [[Wish]]
-    var books: [SubscriptionBook]
-    var sights: [Sight]
-    var events: [EventBook]
+    var undeliveredLogouts: [Int: [SessionID]] = [:]
+    var expectedStatuses: [[ExpectedStatus]]
+    var subscriptions: [ExpectedSubscriptions]
+    var oracles: [VisibilityOracle]
+    var events: [ExpectedEvents]
     var reaches: [Reach]
     var contents: [Contents]
     var policy: PolicyTruth
@@ -61,15 +61,15 @@ struct Truth {
 
     init(usersCount: Int, settings: CoreSettings) {
         let quota = settings.subscriptionsMax
-        events = Array(repeating: EventBook(), count: usersCount)
+        events = Array(repeating: ExpectedEvents(), count: usersCount)
         reaches = Array(repeating: Reach(), count: usersCount)
         contents = Array(repeating: Contents(), count: usersCount)
         policy = PolicyTruth(standard: settings.policy)
         presences = Array(repeating: Presence(), count: usersCount)
         isConcerned = Array(repeating: false, count: usersCount)
-        wishes = Array(repeating: [], count: usersCount)
-        sights = Array(repeating: Sight(), count: usersCount)
-        books = Array(repeating: SubscriptionBook(quota: quota), count: usersCount)
+        expectedStatuses = Array(repeating: [], count: usersCount)
+        oracles = Array(repeating: VisibilityOracle(), count: usersCount)
+        subscriptions = Array(repeating: ExpectedSubscriptions(quota: quota), count: usersCount)
     }
 
     /// The users of ``isConcerned``, in order.
@@ -114,31 +114,31 @@ struct Truth {
     }
 
     /// Records that no remaining node may have the acknowledged visibilities.
-    mutating func doubtSights() { for user in sights.indices { sights[user].doubt() } }
+    mutating func doubtVisibilities() { for user in oracles.indices { oracles[user].doubt() } }
 
     /// Records how a session ended. The cluster knows it for certain only if no other session has just ended.
     ///
     /// - Parameter byLogout: nil if the owner may never have received it.
     mutating func noteEnd(of user: Int, byLogout: Bool?, at now: Nanoseconds) {
         let isAlone = now - presences[user].lastEndAt > .milliseconds(15_000)
-        if isAlone { unheardLogouts[user] = nil }
+        if isAlone { undeliveredLogouts[user] = nil }
         presences[user].endedByLogout = isAlone || presences[user].endedByLogout == byLogout ? byLogout : nil
         presences[user].lastEndAt = now
     }
 
     /// The newest acknowledged custom status.
-    func newestAcknowledged(_ user: Int) -> Wish? {
+    func newestAcknowledged(_ user: Int) -> ExpectedStatus? {
         newestAcknowledged(user, before: .max)
     }
 
     /// The newest custom status acknowledged before `moment`.
-    func newestAcknowledged(_ user: Int, before moment: Nanoseconds) -> Wish? {
-        wishes[user].filter { $0.version != nil && $0.acknowledgedAt < moment }.max { $0.version! < $1.version! }
+    func newestAcknowledged(_ user: Int, before moment: Nanoseconds) -> ExpectedStatus? {
+        expectedStatuses[user].filter { $0.version != nil && $0.acknowledgedAt < moment }.max { $0.version! < $1.version! }
     }
 }
 
 /// The subscriptions of a user by the rules alone. They are exact as long as every call was answered.
-struct SubscriptionBook {
+struct ExpectedSubscriptions {
     private struct Entry {
         let target: Int
         let addedAt: Nanoseconds

@@ -21,9 +21,9 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         /// Quotas and lists are exact.
         case listsAreExact
         /// No client receives users that it does not follow.
-        case onlyFollowedUsersAreTold
+        case onlyFollowedUsersAreSent
         /// No viewer sees a user whom it may not see.
-        case nobodySeesWhomItMayNot
+        case hiddenUsersStayHidden
         /// A stream that claims to be synced has sent everything that its user follows.
         case syncCompletedIsTrue
         /// An answer is as new as it claims.
@@ -43,7 +43,7 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         /// Queues stay within their bounds.
         case boundsHold
         /// A synced session receives each acknowledged event, or a newer one (N10).
-        case eventsAreTold
+        case eventsAreDelivered
         /// One version has one content, for every viewer and on every path.
         case oneVersionHasOneContent
         /// A kicked session ends, and its token opens no other session (X5).

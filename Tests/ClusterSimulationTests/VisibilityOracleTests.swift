@@ -4,8 +4,8 @@ import Testing
 @testable import ClusterSimulation
 
 /// What is shown to who may not see a user stays as it was, but for a text that ends by itself.
-@Suite struct SightTests {
-    private var sight = Sight()
+@Suite struct VisibilityOracleTests {
+    private var oracle = VisibilityOracle()
 
     private func status(_ text: String, seenAt: Int64 = 5, version: String) -> JSONValue {
         .object([
@@ -15,7 +15,7 @@ import Testing
     }
 
     private mutating func isRight(_ status: JSONValue, mayEnd: Bool = true) -> Bool {
-        sight.problem(with: status, shownTo: 1, mayEnd: mayEnd) == nil
+        oracle.problem(with: status, shownTo: 1, mayEnd: mayEnd) == nil
     }
 
     @Test("A node that has not received the end of a text may still show the text") mutating func endedText() {
@@ -30,7 +30,7 @@ import Testing
         #expect(isRight(status("", version: "3")))
         #expect(!isRight(status("a secret", version: "2")))
         #expect(!isRight(status("lunch", seenAt: 6, version: "2")))
-        sight.ask(at: 1)
+        oracle.ask(at: 1)
         #expect(isRight(status("", version: "3")))
         #expect(!isRight(status("lunch", version: "4")))
     }

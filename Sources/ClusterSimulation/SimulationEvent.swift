@@ -13,7 +13,7 @@ extension Nanoseconds {
 /// An event of the simulation at a moment of virtual time.
 ///
 /// Events of the same moment happen in the order in which they were scheduled.
-struct Occurrence {
+struct SimulationEvent {
     enum What {
         case step(Int)
         case tick(node: Int, run: Int)
@@ -78,22 +78,22 @@ struct Agenda {
     }
 
     private var keys = Heap<Key>()
-    private var occurrences: [Occurrence?] = []
+    private var events: [SimulationEvent?] = []
     private var free: [Int] = []
 
     /// The time of the next event; nil if there is none.
     var nextAt: Nanoseconds? { keys.min?.at }
 
-    mutating func insert(_ occurrence: Occurrence) {
-        let place = free.popLast() ?? occurrences.count
-        if place == occurrences.count { occurrences.append(occurrence) } else { occurrences[place] = occurrence }
-        keys.insert(Key(at: occurrence.at, order: occurrence.order, place: place))
+    mutating func insert(_ event: SimulationEvent) {
+        let place = free.popLast() ?? events.count
+        if place == events.count { events.append(event) } else { events[place] = event }
+        keys.insert(Key(at: event.at, order: event.order, place: place))
     }
 
     /// Removes and returns the next event.
-    mutating func popFirst() -> Occurrence? {
+    mutating func popFirst() -> SimulationEvent? {
         guard let key = keys.popMin() else { return nil }
         free.append(key.place)
-        return occurrences[key.place].take()
+        return events[key.place].take()
     }
 }

@@ -2,7 +2,7 @@ import PresenceCore
 import PresenceWire
 
 /// The visibility of a user as far as it is certain, and the statuses that hidden viewers have received since.
-struct Sight {
+struct VisibilityOracle {
     /// The number of changes of the visibility that are under way.
     private var busyCount = 0
     /// The time of the last call that changes it.
@@ -66,34 +66,36 @@ struct Sight {
 /// Checks that hidden viewers see nothing of a user.
 extension SimulatedCluster {
     /// Whether every live node is reached in time, and no acknowledged change is lost.
-    private var isSightCertain: Bool { options.faults.isDisjoint(with: [.partitions, .pauses]) }
+    private var isVisibilityCertain: Bool { options.faults.isDisjoint(with: [.partitions, .pauses]) }
 
     /// Checks bytes that a gateway sends to a client's stream now.
-    mutating func checkSights(of payload: [UInt8], for client: Int) {
-        guard hidesUsers, isSightCertain, let event = SimulatedClient.Event(payload), event.name == "onUserStatusChanged" else { return }
-        for status in event.data["userStatusList"]?.elements ?? [] { checkSight(of: status, by: clients[client].user, askedAt: time) }
+    mutating func checkVisibility(of payload: [UInt8], for client: Int) {
+        guard hidesUsers, isVisibilityCertain, let event = SimulatedClient.Event(payload), event.name == "onUserStatusChanged" else {
+            return
+        }
+        for status in event.data["userStatusList"]?.elements ?? [] { checkVisibility(of: status, by: clients[client].user, askedAt: time) }
     }
 
     /// Checks records that an answer sends now.
-    mutating func checkSights(of records: [Record?], inAnswerTo call: SimulatedCall) {
-        guard hidesUsers, isSightCertain else { return }
+    mutating func checkVisibility(of records: [Record?], inAnswerTo call: SimulatedCall) {
+        guard hidesUsers, isVisibilityCertain else { return }
         let event = SimulatedClient.Event(EventText.statusChanged(records.compactMap(\.self), id: 1))
-        for status in event?.data["userStatusList"]?.elements ?? [] { checkSight(of: status, by: call.user, askedAt: call.at) }
+        for status in event?.data["userStatusList"]?.elements ?? [] { checkVisibility(of: status, by: call.user, askedAt: call.at) }
     }
 
-    private mutating func checkSight(of status: JSONValue, by viewer: Int, askedAt: Nanoseconds) {
-        guard let user = status["userID"]?.text.flatMap({ userIndex($0) }), user != viewer, let rule = truth.sights[user].rule,
-            askedAt >= truth.sights[user].since, !rule.lets(userID(viewer))
+    private mutating func checkVisibility(of status: JSONValue, by viewer: Int, askedAt: Nanoseconds) {
+        guard let user = status["userID"]?.text.flatMap({ userIndex($0) }), user != viewer, let rule = truth.oracles[user].rule,
+            askedAt >= truth.oracles[user].since, !rule.lets(userID(viewer))
         else { return }
-        let mayEnd = truth.wishes[user].contains(where: \.expires)
-        if let event = truth.events[user].hiddenEvent(in: status, since: truth.sights[user].since) {
+        let mayEnd = truth.expectedStatuses[user].contains(where: \.expires)
+        if let event = truth.events[user].hiddenEvent(in: status, since: truth.oracles[user].since) {
             return violate(
-                .nobodySeesWhomItMayNot, "user-\(viewer) is shown event \(event), which user-\(user) published when it hid from it")
+                .hiddenUsersStayHidden, "user-\(viewer) is shown event \(event), which user-\(user) published when it hid from it")
         }
         // Events end by themselves, and the time of the last change moves then.
         let shown = publishesEvents ? status.without("event", "loginEvent", "lastUpdateTime") : status
-        guard let problem = truth.sights[user].problem(with: shown, shownTo: viewer, mayEnd: mayEnd) else { return }
-        violate(.nobodySeesWhomItMayNot, "user-\(viewer) is shown \(status), though user-\(user) hides from it: \(problem)")
+        guard let problem = truth.oracles[user].problem(with: shown, shownTo: viewer, mayEnd: mayEnd) else { return }
+        violate(.hiddenUsersStayHidden, "user-\(viewer) is shown \(status), though user-\(user) hides from it: \(problem)")
     }
 
     /// Checks the disks after a change of the visibility, or its confirmation, was acknowledged.
@@ -129,7 +131,7 @@ extension SimulatedCluster {
     /// Whether a live node seems dead to another, because slow and breaking links delay its messages.
     ///
     /// A barrier over all live nodes does not include it. It shows what it knew until it is a member again.
-    var isSomebodyTakenForDead: Bool {
+    var isLiveNodeDeclaredDead: Bool {
         nodes.contains { node in
             node.isUp && time - node.startedAt > .milliseconds(4_000)
                 && nodes.contains { $0.id != node.id && $0.isUp && !$0.look { $0.cluster.isMember(node.id) } }
@@ -138,13 +140,13 @@ extension SimulatedCluster {
 
     /// Checks that the owner knows the visibility when the cluster is at rest.
     mutating func checkRule(_ user: Int, _ record: Record) {
-        guard let rule = truth.sights[user].rule, !truth.sights[user].isBusy, !options.faults.contains(.clocks) else { return }
+        guard let rule = truth.oracles[user].rule, !truth.oracles[user].isBusy, !options.faults.contains(.clocks) else { return }
         let known = record.privacy?.visibility ?? Visibility()
         if known != rule { violate(.nothingAcknowledgedIsLost, "user-\(user) was told that \(rule) holds, its record says \(known)") }
     }
 }
 
-extension SimulatedClient.Told {
+extension SimulatedClient.ReceivedStatus {
     /// Whether a viewer sees no change, although the version is another one.
     ///
     /// - Parameter policy: the visible fields, by the viewer's app.
