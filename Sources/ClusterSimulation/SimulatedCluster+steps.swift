@@ -194,7 +194,7 @@ extension SimulatedCluster {
             checkRefusal(refusal, of: call, by: node)
             return unanswered(call)
         }
-        if case .tooOften = answer {
+        if case .rateLimited = answer {
             counts.refused += 1
             if call.call.changesSubscriptions { truth.subscriptions[call.user].isBusy = false }
             if case .setVisibility = call.call { truth.oracles[call.user].end() }

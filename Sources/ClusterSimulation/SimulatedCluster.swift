@@ -92,7 +92,7 @@ public struct SimulatedCluster {
         public var logins = 0
         /// Records that relays forwarded, and those requested from their owners because no relay had; of the processes at the end.
         public var relayed = 0
-        public var relaysMissed = 0
+        public var relaysFetched = 0
         /// Ranges in which a gateway and an owner differed.
         public var viewDifferences = 0
         /// Acknowledged events, and checks of sessions that had to receive one.
@@ -124,7 +124,7 @@ public struct SimulatedCluster {
             left.resets += right.resets
             left.logins += right.logins
             left.relayed += right.relayed
-            left.relaysMissed += right.relaysMissed
+            left.relaysFetched += right.relaysFetched
             left.viewDifferences += right.viewDifferences
             left.published += right.published
             left.eventsExpected += right.eventsExpected
@@ -186,8 +186,8 @@ public struct SimulatedCluster {
         if violation == nil { probe() }
         for node in nodes {
             let statistics = node.look { $0.statistics }
-            counts.relayed += Int(statistics.relaysPassedOn)
-            counts.relaysMissed += Int(statistics.relaysMissed)
+            counts.relayed += Int(statistics.relaysForwarded)
+            counts.relaysFetched += Int(statistics.relaysFetched)
             counts.viewDifferences += Int(statistics.viewDigestDifferences)
         }
     }

@@ -101,7 +101,7 @@ extension WireWriter {
                 writer.tag(explanation.part.rawValue)
                 writer.text(String(decoding: explanation.json, as: UTF8.self))
             }
-        case .tooOften(let retryAfter):
+        case .rateLimited(let retryAfter):
             tag(10)
             signed(Int64(retryAfter))
         }

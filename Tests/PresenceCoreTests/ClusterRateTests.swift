@@ -28,7 +28,7 @@ import Testing
         cluster.settle()
         for (node, token) in waiting {
             switch cluster.processes[node].answers[token] {
-            case .tooOften: break
+            case .rateLimited: break
             case .some: taken += 1
             case nil: Issue.record("no answer to \(token)")
             }
@@ -66,7 +66,7 @@ import Testing
                     return
                 }
             }
-            #expect(cluster.call(.getUserStatus([Self.id("carl")]), by: user, on: node) == .tooOften(retryAfter: 5))
+            #expect(cluster.call(.getUserStatus([Self.id("carl")]), by: user, on: node) == .rateLimited(retryAfter: 5))
         }
     }
 

@@ -168,10 +168,10 @@ import Testing
     }
 
     @Test("The 21st call in 5 s is refused with the time to wait") mutating func rate() {
-        for _ in 0..<20 { #expect(query() != .tooOften(retryAfter: 5)) }
-        #expect(query() == .tooOften(retryAfter: 5))
+        for _ in 0..<20 { #expect(query() != .rateLimited(retryAfter: 5)) }
+        #expect(query() == .rateLimited(retryAfter: 5))
         cluster.advance(.milliseconds(4_900))
-        #expect(query() == .tooOften(retryAfter: 1))
+        #expect(query() == .rateLimited(retryAfter: 1))
         cluster.advance(.milliseconds(100))
         guard case .userStatusList = query() else {
             Issue.record("five seconds after the first call one more is right")

@@ -36,7 +36,7 @@ import Testing
         cluster.setStatus(ann, "hello", on: 0)
         #expect(texts() == Array(repeating: "hello", count: 6))
         #expect(deltasSent() - before == 2)
-        #expect(cluster.processes.map { $0.node.edge.relays.counters.passedOn }.reduce(0, +) >= 2)
+        #expect(cluster.processes.map { $0.node.edge.relays.counters.forwarded }.reduce(0, +) >= 2)
     }
 
     @Test("The load of relays spreads over versions") mutating func spread() {
@@ -44,8 +44,8 @@ import Testing
             cluster.setStatus(ann, "\(number)", on: 0)
             cluster.advance(.milliseconds(50))
         }
-        #expect(cluster.processes.dropFirst().allSatisfy { $0.node.edge.relays.counters.passedOn >= 8 })
-        #expect(cluster.processes.allSatisfy { $0.node.edge.relays.counters.missed == 0 })
+        #expect(cluster.processes.dropFirst().allSatisfy { $0.node.edge.relays.counters.forwarded >= 8 })
+        #expect(cluster.processes.allSatisfy { $0.node.edge.relays.counters.fetched == 0 })
     }
 
     @Test("A record that a relay dropped is requested from the owner") mutating func dropped() {
@@ -54,7 +54,7 @@ import Testing
         #expect(texts().count { $0 == "hello" } == 3, "the owner and two relays have it")
         cluster.advance(.milliseconds(300))
         #expect(texts() == Array(repeating: "hello", count: 6))
-        #expect(cluster.processes.map { $0.node.edge.relays.counters.missed }.reduce(0, +) == 3)
+        #expect(cluster.processes.map { $0.node.edge.relays.counters.fetched }.reduce(0, +) == 3)
     }
 
     @Test("No node claims a position past a record that a relay still has to forward") mutating func claims() {

@@ -22,9 +22,9 @@ import Testing
         for process in cluster.processes where process.isUp {
             let counters = process.node.owner.counters
             ends.logouts += counters.logouts
-            ends.lost += counters.sessionsLost
+            ends.lost += counters.sessionsDisconnected
             ends.kicked += counters.sessionsKicked
-            ends.surplus += counters.sessionsSurplus
+            ends.surplus += counters.sessionsEvicted
         }
         return ends
     }
@@ -55,19 +55,19 @@ import Testing
         var now = cluster.now
         let attach = Attach(session: SessionID(stamp: 1, node: 9), user: user("ann"), platform: "ios")
         shards.attach(attach, from: 1, at: now, into: &outbox)
-        shards.peersLost([1], at: now, into: &outbox)
+        shards.peersDied([1], at: now, into: &outbox)
         shards.attach(attach, from: 1, at: now, into: &outbox)
         now.instant += .seconds(60)
         shards.tick(at: now, into: &outbox)
-        #expect(shards.counters.sessionsLost == 0)
+        #expect(shards.counters.sessionsDisconnected == 0)
         let detach = Detach(session: attach.session, user: attach.user, cause: .lost)
         for _ in 0..<2 { shards.detach(detach, from: 1, isMoving: false, at: now, into: &outbox) }
-        #expect(shards.counters.sessionsLost == 1)
-        shards.peersLost([1], at: now, into: &outbox)
+        #expect(shards.counters.sessionsDisconnected == 1)
+        shards.peersDied([1], at: now, into: &outbox)
         now.instant += .seconds(60)
         shards.tick(at: now, into: &outbox)
         #expect(shards.users.places.allSatisfy { shards.users[$0].sessions.isEmpty })
-        #expect(shards.counters.sessionsLost == 1)
+        #expect(shards.counters.sessionsDisconnected == 1)
     }
 
     @Test func aSessionOfWhichItsNodeDoesNotSpeakAnyMoreIsLostOnce() {
@@ -80,10 +80,10 @@ import Testing
             shards.beginSync(from: 1, Owner.Round(epoch: epoch, ranges: .all))
             shards.endSync(from: 1, epoch: epoch, at: now, into: &outbox)
         }
-        #expect(shards.counters.sessionsLost == 1)
+        #expect(shards.counters.sessionsDisconnected == 1)
         now.instant += .seconds(60)
         shards.tick(at: now, into: &outbox)
-        #expect(shards.counters.sessionsLost == 1)
+        #expect(shards.counters.sessionsDisconnected == 1)
     }
 
     @Test("A disconnected session is counted once, whatever follows") mutating func countedOnce() {

@@ -72,5 +72,5 @@ public enum CallAnswer: Equatable, Sendable {
     /// Answers `explain` with the parts that have arrived, each a JSON object.
     case explained([Explanation])
     /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.
-    case tooOften(retryAfter: Int)
+    case rateLimited(retryAfter: Int)
 }

@@ -17,7 +17,7 @@ extension Calls {
             return cluster.send(.answer(id: request.id, .refused(refusal)), to: peer)
         }
         if let seconds = delay(of: request, owner, at: now) {
-            return cluster.send(.answer(id: request.id, .tooOften(retryAfter: UInt64(seconds))), to: peer)
+            return cluster.send(.answer(id: request.id, .rateLimited(retryAfter: UInt64(seconds))), to: peer)
         }
         switch request.operation {
         // The smaller side of a split decides nothing for all nodes.

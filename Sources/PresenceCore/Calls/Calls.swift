@@ -24,7 +24,7 @@ struct Calls {
         let isLimited = origin == .caller
         let decision = isLimited ? count(call, of: caller, owner, &cluster, at: now) : .answer
         if case .refuse(let seconds) = decision {
-            return cluster.outbox.effects.append(.answer(gateway: gateway, token: token, .tooOften(retryAfter: seconds)))
+            return cluster.outbox.effects.append(.answer(gateway: gateway, token: token, .rateLimited(retryAfter: seconds)))
         }
         if decision == .answer, case .getUserStatus(let users) = call,
             answerAtOnce(users, viewer, gateway: gateway, token: token, edge, owner, &cluster, at: now)
@@ -190,9 +190,9 @@ struct Calls {
         if rates.counted(id, answer, at: now.instant) { return }
         guard let sent = waiting.take(id), let pending = waiting[sent.call] else { return }
         switch answer {
-        case .tooOften(let seconds):
+        case .rateLimited(let seconds):
             if case .countQuery = sent.request.operation { rates.close(pending.caller, for: seconds, at: now.instant) }
-            finish(sent.call, .tooOften(retryAfter: Int(clamping: seconds)), edge, &cluster)
+            finish(sent.call, .rateLimited(retryAfter: Int(clamping: seconds)), edge, &cluster)
         case .record, .refused:
             if case .importUsers = pending.call {
                 if case .refused = answer { waiting[sent.call]?.excluded.append(sent.request.user) }

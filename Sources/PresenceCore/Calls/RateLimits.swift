@@ -111,7 +111,7 @@ struct RateLimits {
     mutating func counted(_ request: UInt64, _ answer: Answer, at now: Instant) -> Bool {
         guard let user = counting.removeValue(forKey: request) else { return false }
         if !(remotes[user]?.answeredAt.isEmpty ?? true) { remotes[user]?.answeredAt.removeFirst() }
-        if case .tooOften(let seconds) = answer { close(user, for: seconds, at: now) }
+        if case .rateLimited(let seconds) = answer { close(user, for: seconds, at: now) }
         if let remote = remotes[user], remote.answeredAt.isEmpty, remote.closedUntil <= now { remotes[user] = nil }
         return true
     }
@@ -158,7 +158,7 @@ extension Calls {
     mutating func count(_ request: Request, isMade: Bool, _ owner: Owner, at now: Now) -> Answer {
         guard let rate = owner.policies.policy(of: request.user).queryRate else { return .done }
         let wait = rates.ask(.query, of: request.user, rate, at: now.instant, isMade: isMade)
-        return wait.map { .tooOften(retryAfter: UInt64($0)) } ?? .done
+        return wait.map { .rateLimited(retryAfter: UInt64($0)) } ?? .done
     }
 
     /// Decides whether a query may be answered. This node counts by itself while the owner of the caller cannot be reached.

@@ -98,7 +98,7 @@ struct RelayTree {
     ) {
         guard onDelta(record, from: peer, &fanOut, &owner, &cluster, at: now) else { return }
         let targets = numbers.compactMap { cluster.peers.index(ofNumber: $0) }.filter { $0 != 0 && cluster.links.isUp($0) }
-        counters.passedOn += 1
+        counters.forwarded += 1
         // The owner names the record to the nodes that do not get it, and they ask (``onRelayed(_:from:_:_:at:)``).
         counters.dropped += UInt64(numbers.count - targets.count)
         spread(record, to: targets, &cluster)
@@ -144,5 +144,5 @@ struct RelayTree {
     }
 
     /// A record was asked of its owner because no node had passed it on.
-    mutating func countMissed() { counters.missed += 1 }
+    mutating func countMissed() { counters.fetched += 1 }
 }

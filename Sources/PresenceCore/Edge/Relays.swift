@@ -47,11 +47,11 @@ struct RelayCounters: Equatable, Sendable {
     /// Records sent together with targets to which the receiver forwards them.
     var sent: UInt64 = 0
     /// Records forwarded for another node.
-    var passedOn: UInt64 = 0
+    var forwarded: UInt64 = 0
     /// Targets to which a record could not be forwarded.
     var dropped: UInt64 = 0
     /// Records requested from their owner because no relay had forwarded them.
-    var missed: UInt64 = 0
+    var fetched: UInt64 = 0
 }
 
 extension [Owner.Index] {

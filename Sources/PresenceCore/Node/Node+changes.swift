@@ -155,7 +155,7 @@ extension Node {
         let change = cluster.follow(card, state, isDraining: isDraining, at: peer)
         if change.mustRelearn { owner.relearn(at: now) }
         if change.isLost {
-            owner.peersLost([peer], at: now, into: &cluster.outbox)
+            owner.peersDied([peer], at: now, into: &cluster.outbox)
             reports.drop(from: peer)
             cluster.ownership.lose(peer)
             SlotTransfer.requestFromAll(owner, &cluster)
@@ -184,7 +184,7 @@ extension Node {
             reports.drop(from: peer)
             owner.rounds[peer] = nil
         }
-        owner.peersLost(Set(gone), at: now, into: &cluster.outbox)
+        owner.peersDied(Set(gone), at: now, into: &cluster.outbox)
     }
 
     mutating func loadMember(_ row: Row, at now: Now) throws(RowError) {

@@ -5,18 +5,19 @@ extension Node {
     public var statistics: NodeStatistics {
         let (counters, transfer, kept) = (owner.counters, cluster.ownership.transfer, owner.users.replicaCount)
         return NodeStatistics(
-            logins: edge.loginsCount, logouts: counters.logouts, sessionsLost: counters.sessionsLost,
-            sessionsKicked: counters.sessionsKicked, sessionsSurplus: counters.sessionsSurplus, usersOnline: owner.users.onlineCount,
-            usersOwned: owner.users.count - kept, usersKept: kept, writesWaiting: replication.writes.count,
+            logins: edge.loginsCount, logouts: counters.logouts, sessionsDisconnected: counters.sessionsDisconnected,
+            sessionsKicked: counters.sessionsKicked, sessionsEvicted: counters.sessionsEvicted, usersOnline: owner.users.onlineCount,
+            usersOwned: owner.users.count - kept, usersReplicated: kept, writesWaiting: replication.writes.count,
             digestDifferences: repair.differences, rowsRefused: repair.rowsRefusedCount, isDraining: cluster.isDraining,
             evictions: counters.evictions, tombstonesForgotten: counters.tombstonesForgotten, usersRemoved: counters.usersRemoved,
             clocksRefused: counters.clocksRefused, usersWatched: edge.fanOut.count, slotsOwned: cluster.placement.slotsOwned,
-            slotsCold: cluster.ownership.acquiringCount, handoffDuration: transfer.duration, handoffBytes: transfer.bytesReceived,
+            slotsAcquiring: cluster.ownership.acquiringCount, handoffDuration: transfer.duration, handoffBytes: transfer.bytesReceived,
             replicaLag: replication.writes.replicaLag(timeout: cluster.settings.replicationTimeout), callsWaiting: calls.waiting.count,
             misrouted: cluster.misroutedCount, viewDigestsSent: edge.comparison.sentCount,
             viewDigestDifferences: edge.comparison.differences, relaysSent: edge.relays.counters.sent,
-            relaysPassedOn: edge.relays.counters.passedOn, relaysDropped: edge.relays.counters.dropped,
-            messagesPostponed: reports.postponed.count, relaysMissed: edge.relays.counters.missed, callsTooOften: calls.rates.refusedCount,
+            relaysForwarded: edge.relays.counters.forwarded, relaysDropped: edge.relays.counters.dropped,
+            messagesPostponed: reports.postponed.count, relaysFetched: edge.relays.counters.fetched,
+            callsRateLimited: calls.rates.refusedCount,
             kicks: facts.kicks.count, policies: owner.policies.apps.count,
             peers: cluster.peers.others.filter { !cluster.peers[$0].isVacant }.map { peer in
                 let counters = cluster.links[peer].counters

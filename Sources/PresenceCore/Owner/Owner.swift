@@ -93,7 +93,7 @@ package struct Owner {
     }
 
     /// Handles dead nodes. Their sessions may come back within ``CoreSettings/reconnectGrace``, and the nodes receive no more records.
-    mutating func peersLost(_ peers: Set<PeerIndex>, at now: Now, into outbox: inout Outbox) {
+    mutating func peersDied(_ peers: Set<PeerIndex>, at now: Now, into outbox: inout Outbox) {
         let deadline = now.instant + settings.reconnectGrace
         for user in users.places where users.isLive(user) {
             let isChanged = users.modify(user) { user in
@@ -248,7 +248,7 @@ package struct Owner {
 
     /// Ends the parts that end at a time of the wall clock, and decides the status.
     mutating func endReview(of user: Index, _ ended: OwnedUser.Ended, at now: Now, into outbox: inout Outbox) {
-        counters.sessionsLost += ended.disconnectedCount
+        counters.sessionsDisconnected += ended.disconnectedCount
         let expiry = users[user].record.customStatusExpiresAt
         let hasExpired = expiry > 0 && expiry <= now.wall
         dropAfterOffline(user, at: now, into: &outbox)

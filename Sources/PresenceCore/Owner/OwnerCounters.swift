@@ -1,10 +1,10 @@
 /// Counts for the metrics. A session that ends is counted once: as logged out, disconnected, kicked or evicted.
 struct OwnerCounters: Equatable, Sendable {
     var logouts: UInt64 = 0
-    var sessionsLost: UInt64 = 0
+    var sessionsDisconnected: UInt64 = 0
     var sessionsKicked: UInt64 = 0
     /// Sessions that ended to make room for a newer one of the same user.
-    var sessionsSurplus: UInt64 = 0
+    var sessionsEvicted: UInt64 = 0
     var evictions: UInt64 = 0
     var tombstonesForgotten: UInt64 = 0
     var usersRemoved: UInt64 = 0

@@ -29,7 +29,7 @@ struct PeerReport {
             user.open(session)
             return (disconnectedCount, user.endReplaced(by: session, isLogin: isLogin, scope: policy.multiClient) + user.endBeyondLimit())
         }
-        owner.counters.sessionsLost += disconnectedCount
+        owner.counters.sessionsDisconnected += disconnectedCount
         for session in ended { end(session, of: attach.user, in: &owner, &outbox) }
         var change = StatusChange()
         if isLogin, let customStatus = attach.customStatus, !customStatus.isEmpty {
@@ -44,7 +44,7 @@ struct PeerReport {
 
     /// A session was ended to make room for a newer one.
     private func end(_ session: OwnedSession, of user: UserID, in owner: inout Owner, _ outbox: inout Outbox) {
-        if !session.isCounted { owner.counters.sessionsSurplus += 1 }
+        if !session.isCounted { owner.counters.sessionsEvicted += 1 }
         outbox.send(.end(session.id, user: user, reason: SessionEnd.replaced), to: session.peer)
     }
 
@@ -71,7 +71,7 @@ struct PeerReport {
                 user.lastSeenTime = max(user.lastSeenTime, now.wall - detach.silence)
                 return (isCounted, grace == .zero ? user.endWhatIsDue(at: now, offlineGrace: offlineGrace) : nil)
             }
-            if isCounted { owner.counters.sessionsLost += 1 }
+            if isCounted { owner.counters.sessionsDisconnected += 1 }
             if let ended { return owner.endReview(of: user, ended, at: now, into: &outbox) }
             owner.refresh(user, at: now, into: &outbox)
         }
@@ -115,7 +115,7 @@ struct PeerReport {
                 }
                 return isChanged
             }
-            owner.counters.sessionsLost += disconnectedCount
+            owner.counters.sessionsDisconnected += disconnectedCount
             if isChanged { changed.append(user) }
         }
         for user in changed { owner.refresh(user, at: now, into: &outbox) }

@@ -31,14 +31,14 @@ public struct NodeStatistics: Equatable, Sendable {
 
     public let logins: UInt64
     public let logouts: UInt64
-    public let sessionsLost: UInt64
+    public let sessionsDisconnected: UInt64
     public let sessionsKicked: UInt64
     /// Sessions ended to make room for newer ones of the same user.
-    public let sessionsSurplus: UInt64
+    public let sessionsEvicted: UInt64
     public let usersOnline: Int
     public let usersOwned: Int
     /// Users whose facts are kept for another owner.
-    public let usersKept: Int
+    public let usersReplicated: Int
     /// Changes whose answers wait for disks.
     public let writesWaiting: Int
     public let digestDifferences: UInt64
@@ -53,7 +53,7 @@ public struct NodeStatistics: Equatable, Sendable {
     public let usersWatched: Int
     public let slotsOwned: Int
     /// Slots that this node owns and does not decide about yet: it waits for what others hold of them.
-    public let slotsCold: Int
+    public let slotsAcquiring: Int
     /// How long slots have been cold; while none is, how long the last ones were.
     public let handoffDuration: Duration
     /// Bytes of rows that other nodes have sent because they were asked for slots.
@@ -69,15 +69,15 @@ public struct NodeStatistics: Equatable, Sendable {
     /// Records sent with a share of other nodes to pass them on to.
     public let relaysSent: UInt64
     /// Records passed on for another node.
-    public let relaysPassedOn: UInt64
+    public let relaysForwarded: UInt64
     /// Nodes that a record could not be passed on to.
     public let relaysDropped: UInt64
     /// Messages about users about whom this node will decide soon.
     public let messagesPostponed: Int
     /// Records asked of their owner because nobody had passed them on.
-    public let relaysMissed: UInt64
+    public let relaysFetched: UInt64
     /// Calls refused because they came too often (7008).
-    public let callsTooOften: UInt64
+    public let callsRateLimited: UInt64
     /// Users who were kicked, as long as it is remembered.
     public let kicks: Int
     /// Apps with a policy of their own.

@@ -205,7 +205,7 @@ struct API {
         switch answer {
         case .refused(let refusal): throw Problem(refusal)
         case .explained, .imported: preconditionFailure("an administrator's call: \(answer)")
-        case .tooOften(let retryAfter): throw .tooOften(operation.name, retryAfter: retryAfter)
+        case .rateLimited(let retryAfter): throw .rateLimited(operation.name, retryAfter: retryAfter)
         case .done: json.object { json in if operation != .logout { json.member("errorUserList", errors) } }
         case .visibility(let visibility):
             json.object { json in

@@ -53,7 +53,7 @@ extension OpenAPI {
         ],
         "responses": answers(
             ["description": "The stream.", "content": ["text/event-stream": ["schema": ["oneOf": .array(streamEvents.map(\.envelope))]]]],
-            [.notAllowed, .tooOften]),
+            [.notAllowed, .rateLimited]),
     ]
 
     static let platformPattern = "^[A-Za-z0-9._-]+$"

@@ -24,7 +24,7 @@ extension OpenAPI {
             asUser,
         ]), isBodyRequired: true,
         answer: Schema.object([Schema.required("userStatus", Schema.reference("UserStatus"))]),
-        refusals: [.notAllowed, .noSuchUser, .tooOften])
+        refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     private static let publishEvent = Operation(
         name: "publishEvent", summary: "Publishes an event: a numeric status that the app defines.",
@@ -49,7 +49,7 @@ extension OpenAPI {
         answer: Schema.object([
             Schema.required("eventID", Schema.string), Schema.required("userStatus", Schema.reference("UserStatus")),
         ]),
-        refusals: [.notAllowed, .noSuchUser, .tooOften])
+        refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     private static let getUserStatus = Operation(
         name: "getUserStatus", summary: "Returns the present status of users.",
@@ -58,7 +58,7 @@ extension OpenAPI {
             Schema.required("userStatusList", Schema.statuses), Schema.required("errorUserList", Schema.errors),
             Schema.required("asOf", Schema.described(Schema.time, "Time up to which the answering node knows that the answer is correct.")),
         ]),
-        refusals: [.notAllowed, .noSuchUser, .tooOften])
+        refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     private static let subscribeType = Schema.described(
         ["type": "integer", "enum": .array(API.subscribeTypes.map { .integer(Int64($0)) })],
@@ -87,7 +87,7 @@ extension OpenAPI {
             Schema.required("errorUserList", Schema.errors), Schema.required("evicted", Schema.list(of: Schema.reference("UserID"))),
             Schema.sometimes("userStatusList", Schema.statuses),
         ]),
-        refusals: [.notAllowed, .noSuchUser, .tooOften])
+        refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     /// Either some users or all of them.
     private static let unsubscribeUserStatus = Operation(
@@ -105,7 +105,7 @@ extension OpenAPI {
                 ]),
             ]
         ], isBodyRequired: true,
-        answer: Schema.object([Schema.required("errorUserList", Schema.errors)]), refusals: [.notAllowed, .noSuchUser, .tooOften])
+        answer: Schema.object([Schema.required("errorUserList", Schema.errors)]), refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     private static let getSubscribedUserStatus = Operation(
         name: "getSubscribedUserStatus", summary: "Returns the caller's subscriptions.",
@@ -122,7 +122,7 @@ extension OpenAPI {
                 "errorUserList",
                 Schema.described(Schema.errors, "Users whose owner cannot be reached: 50001. Their subscriptions lack userStatus.")),
         ]),
-        refusals: [.notAllowed, .noSuchUser, .tooOften])
+        refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
     private static let logout = Operation(
         name: "logout", summary: "Ends one session of the user, or all sessions. After the last one the user is UNLOGINED.",
@@ -155,7 +155,7 @@ extension OpenAPI {
             Schema.optional("invisible", Schema.described(Schema.bool, "True: no other user may see the caller, whatever visibility is.")),
             asUser,
         ]),
-        answer: visibility, refusals: [.noSuchUser, .tooOften])
+        answer: visibility, refusals: [.noSuchUser, .rateLimited])
 
     private static let getVisibility = Operation(
         name: "getVisibility", summary: "Returns who may see the caller's status.", request: Schema.object([asUser]), answer: visibility,

@@ -93,7 +93,7 @@ extension OpenAPI {
         refused(.nodeIsAlive, "The member is alive: 6017."),
         refused(.bodyTooSlow, "The request was not complete in time: 6017. Over HTTP/2 the stream is reset."),
         refused(.bodyTooLong, "The body is too long: 6017."),
-        refused(.tooOften, "The caller exceeds a rate: 7008.", retryAfter: true),
+        refused(.rateLimited, "The caller exceeds a rate: 7008.", retryAfter: true),
         refused(.headerTooLarge, "The header is too large: 6017."),
         refused(
             .unavailable, "The owner of a user cannot be reached now: 50001. The node is overloaded: 50002, with Retry-After.",

@@ -21,7 +21,7 @@ enum OpenAPI {
 
     /// An answer that is not a success. The raw value names its component.
     enum Refused: String, CaseIterable {
-        case badParameter, notLoggedIn, wrongRole, notAllowed, noSuchUser, noSuchNode, bodyTooSlow, nodeIsAlive, bodyTooLong, tooOften,
+        case badParameter, notLoggedIn, wrongRole, notAllowed, noSuchUser, noSuchNode, bodyTooSlow, nodeIsAlive, bodyTooLong, rateLimited,
             headerTooLarge,
             unavailable
 
@@ -34,7 +34,7 @@ enum OpenAPI {
             case .bodyTooSlow: 408
             case .nodeIsAlive: 409
             case .bodyTooLong: 413
-            case .tooOften: 429
+            case .rateLimited: 429
             case .headerTooLarge: 431
             case .unavailable: 503
             }

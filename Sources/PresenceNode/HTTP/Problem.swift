@@ -60,7 +60,7 @@ public struct Problem: Error, Equatable, Sendable {
     }
 
     /// 7008: the caller has reached the rate limit.
-    static func tooOften(_ operation: String, retryAfter: Int) -> Problem {
+    static func rateLimited(_ operation: String, retryAfter: Int) -> Problem {
         var problem = Problem(
             status: 429, code: 7008, detail: "\(operation): called too often; retry after \(retryAfter) s", retryAfter: retryAfter)
         problem.rule = .rate

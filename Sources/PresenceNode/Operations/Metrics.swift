@@ -49,11 +49,11 @@ struct MetricsSnapshot {
         metrics.counter("rollcall_logouts_total", "Sessions ended by logout, counted by the owner.", node.logouts)
         metrics.counter(
             "rollcall_sessions_disconnected_total",
-            "Sessions that ended without a logout, because the connection ended, counted by the owner.", node.sessionsLost)
+            "Sessions that ended without a logout, because the connection ended, counted by the owner.", node.sessionsDisconnected)
         metrics.counter("rollcall_sessions_kicked_total", "Sessions ended by a kick, counted by the owner.", node.sessionsKicked)
         metrics.counter(
             "rollcall_sessions_evicted_total", "Sessions ended to make room for newer ones of the same user, counted by the owner.",
-            node.sessionsSurplus)
+            node.sessionsEvicted)
         metrics.counter(
             "rollcall_sessions_silent_total", "Sessions ended because the client sent nothing within the heartbeat timeout.",
             sum(\.silentSessions))
@@ -164,11 +164,11 @@ struct MetricsSnapshot {
         metrics.gauge("rollcall_slots_owned", "Slots of the ring that this node owns.", Double(node.slotsOwned))
         metrics.counter(
             "rollcall_calls_rate_limited_total", "Calls refused with 7008, because a user exceeded a rate of the app's policy.",
-            node.callsTooOften)
+            node.callsRateLimited)
         metrics.gauge("rollcall_kicks", "Users who were kicked and whose older tokens are refused.", Double(node.kicks))
         metrics.gauge("rollcall_policies", "Apps with a policy of their own.", Double(node.policies))
         metrics.gauge(
-            "rollcall_slots_acquiring", "Owned slots that wait for the rows that other nodes hold of them.", Double(node.slotsCold))
+            "rollcall_slots_acquiring", "Owned slots that wait for the rows that other nodes hold of them.", Double(node.slotsAcquiring))
         metrics.gauge(
             "rollcall_handoff_seconds", "Duration of the handoff in progress; without one, the duration of the last handoff.",
             node.handoffDuration.inSeconds)
@@ -179,7 +179,7 @@ struct MetricsSnapshot {
             "rollcall_replica_lag_seconds", "Age of the oldest change that waits for a replica; 0 when none waits.",
             node.replicaLag.inSeconds)
         metrics.gauge(
-            "rollcall_users_replicated", "Users whose rows this node keeps as a replica for another owner.", Double(node.usersKept))
+            "rollcall_users_replicated", "Users whose rows this node keeps as a replica for another owner.", Double(node.usersReplicated))
         metrics.gauge("rollcall_writes_waiting", "Changes whose answers wait for a disk.", Double(node.writesWaiting))
         metrics.counter(
             "rollcall_replica_digest_differences_total", "Range digests of another replica that differed from this node's.",
@@ -192,10 +192,10 @@ struct MetricsSnapshot {
             node.viewDigestDifferences)
         metrics.counter(
             "rollcall_relays_sent_total", "Records sent with a list of nodes to relay them to.", node.relaysSent)
-        metrics.counter("rollcall_relays_passed_on_total", "Records relayed for another node.", node.relaysPassedOn)
+        metrics.counter("rollcall_relays_passed_on_total", "Records relayed for another node.", node.relaysForwarded)
         metrics.counter("rollcall_relays_dropped_total", "Nodes that a record could not be relayed to.", node.relaysDropped)
         metrics.counter(
-            "rollcall_relays_fetched_total", "Records fetched from their owner because no relay delivered them.", node.relaysMissed)
+            "rollcall_relays_fetched_total", "Records fetched from their owner because no relay delivered them.", node.relaysFetched)
         metrics.counter("rollcall_rows_refused_total", "Batches of rows from another node that could not be decoded.", node.rowsRefused)
     }
 

@@ -64,7 +64,7 @@ enum AnswerTag: UInt8 {
     case visibility = 8
     case crowded = 9
     case followers = 10
-    case tooOften = 11
+    case rateLimited = 11
 }
 
 extension WireWriter {

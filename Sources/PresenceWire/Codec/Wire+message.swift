@@ -327,8 +327,8 @@ extension WireWriter {
             unsigned(UInt64(refusal.code))
             text(refusal.detail)
             tag(refusal.mayTakeEffect ? 1 : 0)
-        case .tooOften(let retryAfter):
-            tag(AnswerTag.tooOften)
+        case .rateLimited(let retryAfter):
+            tag(AnswerTag.rateLimited)
             unsigned(retryAfter)
         }
     }
@@ -583,7 +583,7 @@ extension WireReader {
             var refusal = Refusal(code: code, detail: try text(bytesMax: 1024))
             refusal.mayTakeEffect = try flag()
             return .refused(refusal)
-        case .tooOften: return .tooOften(retryAfter: try unsigned())
+        case .rateLimited: return .rateLimited(retryAfter: try unsigned())
         }
     }
 }

@@ -124,7 +124,7 @@ public enum Answer: Hashable, Sendable {
     /// Refuses the operation. Nothing was changed.
     case refused(Refusal)
     /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
-    case tooOften(retryAfter: UInt64)
+    case rateLimited(retryAfter: UInt64)
 }
 
 /// Why an operation was refused (<doc:HTTPAPI#Errors>).
