@@ -75,9 +75,9 @@ extension WireWriter {
             self.records(records)
             self.users(users)
             signed(asOf)
-        case .subscribed(let evicted, let refused, let crowded, let strangers, let unknown, let records, let users):
+        case .subscribed(let evicted, let refused, let followerLimitReached, let nonFriends, let unknown, let records, let users):
             tag(3)
-            for list in [evicted, refused, crowded, strangers, unknown, users] { self.users(list) }
+            for list in [evicted, refused, followerLimitReached, nonFriends, unknown, users] { self.users(list) }
             optional(records) { $0.records($1) }
         case .imported(let failed):
             tag(4)

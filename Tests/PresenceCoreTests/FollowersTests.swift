@@ -15,11 +15,11 @@ import Testing
 
     /// Whether `user` may follow `target` from now on.
     private mutating func follows(_ user: String, _ target: String, on node: Int) -> Bool {
-        guard case .subscribed(_, _, let crowded, _, _, _, _) = cluster.subscribe(user, to: [target], on: node) else {
+        guard case .subscribed(_, _, let followerLimitReached, _, _, _, _) = cluster.subscribe(user, to: [target], on: node) else {
             Issue.record("\(user) is answered \(cluster.lastAnswer(on: node).map { "\($0)" } ?? "nothing")")
             return false
         }
-        return !crowded.contains(self.user(target))
+        return !followerLimitReached.contains(self.user(target))
     }
 
     private func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
@@ -121,9 +121,9 @@ import Testing
             PendingCalls.Pending(
                 gateway: 0, token: 1, caller: user("ann"), viewer: nil, call: .getVisibility, deadline: cluster.now.instant, begunAt: .zero,
                 askers: []))
-        node.calls.waiting[call]?.crowd = PendingCalls.Crowd(targets: [user("star")], counts: [1])
+        node.calls.waiting[call]?.followerSums = PendingCalls.FollowerSums(targets: [user("star")], counts: [1])
         for _ in 0..<3 { node.calls.add([.max, 7], to: call) }
-        #expect(node.calls.waiting[call]?.crowd?.counts == [1 + 3 << 32])
+        #expect(node.calls.waiting[call]?.followerSums?.counts == [1 + 3 << 32])
     }
 
     @Test("Shared counts beyond the bound are dropped") func sharedMax() {

@@ -38,11 +38,11 @@ import Testing
         cluster.login("bob", on: 1)
         befriend("bob", ["ann", "carl"])
         let answer = followFriends(["ann", "eve", "carl"], by: "bob")
-        guard case .subscribed(let evicted, let refused, _, let strangers, _, _, let users)? = answer else {
+        guard case .subscribed(let evicted, let refused, _, let nonFriends, _, _, let users)? = answer else {
             Issue.record("not subscribed")
             return
         }
-        #expect(evicted == [] && refused == [] && strangers == [UserID(app: "default", id: "eve")])
+        #expect(evicted == [] && refused == [] && nonFriends == [UserID(app: "default", id: "eve")])
         #expect(users == ["ann", "carl"].map { UserID(app: "default", id: $0) })
         #expect(list(of: "bob") == ["ann 3", "carl 3"])
         set(#"{"errors.shape":"wholeCall"}"#)

@@ -67,7 +67,7 @@ import Testing
             Request(
                 id: 2, user: ann,
                 operation: .subscribe([.init(user: ann, told: nil)], seconds: nil, subscribeType: 1, session: nil, isCounted: true))),
-        .request(Request(id: 2, user: ann, operation: .followers([ann]))), .answer(id: 2, .crowded([ann])),
+        .request(Request(id: 2, user: ann, operation: .followers([ann]))), .answer(id: 2, .followerLimitReached([ann])),
         .answer(id: 2, .followers([0, .max])),
         .request(Request(id: 3, user: ann, operation: .unsubscribe(nil, subscribeType: nil, session: session))),
         .request(Request(id: 4, user: ann, operation: .subscriptions(only: [ann], offset: 3, limit: 200, subscribeType: 3))),
@@ -91,7 +91,7 @@ import Testing
                 user: ann, version: version, isWhole: true,
                 added: [.init(target: ann, told: nil, since: 3, subscribeType: 3, expiresAt: 9)], removed: [ann])),
         .interest(news), .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)),
-        .answer(id: 9, .subscribed(evicted: [ann])), .answer(id: 9, .subscribed(evicted: [], strangers: [ann])),
+        .answer(id: 9, .subscribed(evicted: [ann])), .answer(id: 9, .subscribed(evicted: [], nonFriends: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
         .answer(id: 9, .refused(.unavailable.afterPassingOn)), .misrouted([ann]),
         .offer(ring: 7, round: 3, [SlotHash(slot: 65_535, hash: .max)], isFirst: true, isLast: false), .want(ring: 7, [0, 65_535]),

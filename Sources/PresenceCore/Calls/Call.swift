@@ -60,7 +60,7 @@ public enum CallAnswer: Equatable, Sendable {
     ///
     /// With `sync` also the records of `users`.
     case subscribed(
-        evicted: [UserID], refused: [UserID] = [], crowded: [UserID] = [], strangers: [UserID] = [], unknown: [UserID] = [],
+        evicted: [UserID], refused: [UserID] = [], followerLimitReached: [UserID] = [], nonFriends: [UserID] = [], unknown: [UserID] = [],
         records: [Record?]?, users: [UserID])
     /// The users whose owners have not confirmed the registration.
     case imported(failed: [UserID])

@@ -26,7 +26,7 @@ extension Calls {
     /// Asks all nodes how many of their users follow these: the caller's owner needs it to decide.
     mutating func countFollowers(of targets: [UserID], for call: PendingCalls.CallIndex, _ cluster: inout Cluster) {
         guard let pending = waiting[call] else { return }
-        waiting[call]?.crowd = PendingCalls.Crowd(targets: targets, counts: Array(repeating: 0, count: targets.count))
+        waiting[call]?.followerSums = PendingCalls.FollowerSums(targets: targets, counts: Array(repeating: 0, count: targets.count))
         for peer in cluster.peers.indices where peer == 0 || cluster.peers[peer].isAlive {
             cluster.send(.request(waiting.send(.followers(targets), of: pending.caller, for: call, to: peer, isRepeated: false)), to: peer)
         }
@@ -34,21 +34,21 @@ extension Calls {
 
     /// One node's part has come.
     mutating func add(_ counts: [UInt64], to call: PendingCalls.CallIndex) {
-        for (place, count) in counts.prefix(waiting[call]?.crowd?.counts.count ?? 0).enumerated() {
+        for (place, count) in counts.prefix(waiting[call]?.followerSums?.counts.count ?? 0).enumerated() {
             // Beyond what any policy allows it does not matter how many, and nobody's answer may overflow the sum.
-            waiting[call]?.crowd?.counts[place] += Int(min(count, 1 << 32))
+            waiting[call]?.followerSums?.counts[place] += Int(min(count, 1 << 32))
         }
     }
 
     /// All have said it: leaves out those that have no room for another follower. Returns why the whole call is refused, if it is (T37).
-    mutating func excludeCrowded(from call: PendingCalls.CallIndex, _ owner: Owner) -> Refusal? {
-        guard let pending = waiting[call], let crowd = pending.crowd else { return nil }
+    mutating func excludeFullTargets(from call: PendingCalls.CallIndex, _ owner: Owner) -> Refusal? {
+        guard let pending = waiting[call], let followerSums = pending.followerSums else { return nil }
         let policy = owner.policies.policy(of: pending.caller)
         let most = Int(policy.followersMax)
-        let full = zip(crowd.targets, crowd.counts).filter { $1 >= most }.map(\.0)
+        let full = zip(followerSums.targets, followerSums.counts).filter { $1 >= most }.map(\.0)
         if policy.errorShape == .wholeCall, !full.isEmpty { return .tooManyFollowers(full, most: most) }
         let kept = pending.users.indices.filter { !full.contains(pending.users[$0]) }
-        waiting[call]?.crowded = full
+        waiting[call]?.followerLimitReached = full
         waiting[call]?.users = kept.map { pending.users[$0] }
         if !pending.records.isEmpty { waiting[call]?.records = kept.map { pending.records[$0] } }
         return nil

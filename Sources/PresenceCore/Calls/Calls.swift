@@ -142,7 +142,7 @@ struct Calls {
     private mutating func subscribe(
         _ index: PendingCalls.CallIndex, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
     ) {
-        if let refusal = excludeCrowded(from: index, owner) { return finish(index, .refused(refusal), edge, &cluster) }
+        if let refusal = excludeFullTargets(from: index, owner) { return finish(index, .refused(refusal), edge, &cluster) }
         guard let pending = waiting[index], case .subscribeUserStatus(_, let seconds, let sync, let type) = pending.call else { return }
         let targets = pending.users
         if targets.isEmpty { return finish(index, subscribed(pending), edge, &cluster) }
@@ -155,18 +155,19 @@ struct Calls {
             OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : untold)
         }
         let operation = OwnerOperation.subscribe(
-            told, seconds: seconds, subscribeType: type, session: asker(of: index), isCounted: pending.crowd != nil)
+            told, seconds: seconds, subscribeType: type, session: asker(of: index), isCounted: pending.followerSums != nil)
         ask(operation, of: pending.caller, for: index, &cluster)
     }
 
     private func subscribed(
-        _ pending: PendingCalls.Pending, evicted: [UserID] = [], refused: [UserID] = [], strangers: [UserID] = []
+        _ pending: PendingCalls.Pending, evicted: [UserID] = [], refused: [UserID] = [], nonFriends: [UserID] = []
     ) -> CallAnswer {
         guard case .subscribeUserStatus(_, _, let sync, _) = pending.call else { return .done }
-        let unfollowed = Set(refused + strangers)
+        let unfollowed = Set(refused + nonFriends)
         let followed = pending.users.indices.filter { !unfollowed.contains(pending.users[$0]) }
         return .subscribed(
-            evicted: evicted, refused: refused, crowded: pending.crowded, strangers: strangers, unknown: pending.excluded,
+            evicted: evicted, refused: refused, followerLimitReached: pending.followerLimitReached, nonFriends: nonFriends,
+            unknown: pending.excluded,
             records: sync ? followed.map { pending.records[$0] } : nil, users: followed.map { pending.users[$0] })
     }
 
@@ -203,12 +204,12 @@ struct Calls {
         case .done:
             if case .countQuery = sent.request.operation { return advance(sent.call, edge, owner, &cluster, at: now) }
             finish(sent.call, .done, edge, &cluster)
-        case .subscribed(let evicted, let refused, let strangers):
+        case .subscribed(let evicted, let refused, let nonFriends):
             if let refusal = refusal(ofSurplus: refused, by: pending.caller, owner) {
                 return finish(sent.call, .refused(refusal), edge, &cluster)
             }
-            finish(sent.call, subscribed(pending, evicted: evicted, refused: refused, strangers: strangers), edge, &cluster)
-        case .crowded(let targets): countFollowers(of: targets, for: sent.call, &cluster)
+            finish(sent.call, subscribed(pending, evicted: evicted, refused: refused, nonFriends: nonFriends), edge, &cluster)
+        case .followerLimitReached(let targets): countFollowers(of: targets, for: sent.call, &cluster)
         case .followers(let counts):
             add(counts, to: sent.call)
             advance(sent.call, edge, owner, &cluster, at: now)
@@ -258,7 +259,9 @@ struct Calls {
         case .getSubscribedUserStatus:
             finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total), edge, &cluster)
         case .subscribeUserStatus:
-            if pending.crowd == nil, let refusal = excludeUnknown(index, owner) { return finish(index, .refused(refusal), edge, &cluster) }
+            if pending.followerSums == nil, let refusal = excludeUnknown(index, owner) {
+                return finish(index, .refused(refusal), edge, &cluster)
+            }
             subscribe(index, edge, owner, &cluster, at: now)
         case .importUsers: finish(index, .imported(failed: pending.excluded), edge, &cluster)
         case .explain: finish(index, .explained(pending.explanations), edge, &cluster)

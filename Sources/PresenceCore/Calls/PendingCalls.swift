@@ -7,7 +7,7 @@ struct PendingCalls {
     typealias CallIndex = Int
 
     /// Users of whom all nodes are asked how many follow them, and what has come.
-    struct Crowd {
+    struct FollowerSums {
         let targets: [UserID]
         var counts: [Int]
     }
@@ -35,8 +35,8 @@ struct PendingCalls {
         /// To `subscribe`: who is no user of the app; to `importUsers`: who could not be registered.
         var excluded: [UserID] = []
         /// To `subscribe`: what the nodes are asked, and who has no room for another follower.
-        var crowd: Crowd?
-        var crowded: [UserID] = []
+        var followerSums: FollowerSums?
+        var followerLimitReached: [UserID] = []
         var page: [Subscription] = []
         var total = 0
         /// Requests without an answer.

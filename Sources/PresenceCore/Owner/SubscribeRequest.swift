@@ -24,7 +24,7 @@ struct SubscribeRequest {
         _ asked: [OwnerOperation.Target], isCounted: Bool, on owner: inout Owner, into outbox: inout Outbox
     ) -> Outcome {
         let full = isCounted ? [] : targetsWithoutRoom(asked, at: owner)
-        guard full.isEmpty else { return .refused(.crowded(full)) }
+        guard full.isEmpty else { return .refused(.followerLimitReached(full)) }
         let nonFriends = type == Subscription.friendOnlineStatus ? nonFriends(among: asked, at: owner) : []
         let policy = owner.policies.policy(of: id)
         if !nonFriends.isEmpty, policy.errorShape == .wholeCall { return .refused(.refused(.noFriends(nonFriends))) }
@@ -32,10 +32,10 @@ struct SubscribeRequest {
         let targets = asked.filter { !nonFriends.contains($0.user) }
         let surplus = surplus(of: targets, by: policy, at: owner)
         if !surplus.isEmpty, policy.errorShape == .wholeCall {
-            return .refused(.subscribed(evicted: [], refused: surplus, strangers: []))
+            return .refused(.subscribed(evicted: [], refused: surplus, nonFriends: []))
         }
         let evicted = subscribe(targets, surplus, on: &owner, into: &outbox)
-        return .done(.subscribed(evicted: evicted, refused: surplus, strangers: nonFriends))
+        return .done(.subscribed(evicted: evicted, refused: surplus, nonFriends: nonFriends))
     }
 
     /// Adds the subscriptions. Returns the evicted targets, also those of an earlier attempt whose answer was lost. There is no room for

@@ -247,10 +247,12 @@ struct API {
                 json.member("errorUserList", errors)
                 json.member("asOf", asOf)
             }
-        case .subscribed(let evicted, let refused, let crowded, let strangers, let unknown, let records, let users):
+        case .subscribed(let evicted, let refused, let followerLimitReached, let nonFriends, let unknown, let records, let users):
             json.object { json in
-                let full = refused.map { UserError(unfollowed: $0, policy) } + crowded.map { UserError(crowded: $0, policy) }
-                let others = strangers.map { UserError(stranger: $0) } + unknown.map { UserError(unknown: $0) }
+                let full =
+                    refused.map { UserError(unfollowed: $0, policy) }
+                    + followerLimitReached.map { UserError(followerLimitReached: $0, policy) }
+                let others = nonFriends.map { UserError(nonFriend: $0) } + unknown.map { UserError(unknown: $0) }
                 json.member("errorUserList", errors + full + others)
                 json.key("evicted")
                 json.array { json in
@@ -339,14 +341,14 @@ extension UserError {
 
 extension UserError {
     /// The error for a subscription of type 3 to a user who is not a friend (R3).
-    fileprivate init(stranger user: UserID) {
+    fileprivate init(nonFriend user: UserID) {
         self.init(
             userID: String(user.id), code: 31704, reason: "subscribeType: 3 requires a friend; the user is not a friend of the caller",
             rule: .friends)
     }
 
     /// The error for a target that has reached the follower limit (R6).
-    fileprivate init(crowded user: UserID, _ policy: Policy) {
+    fileprivate init(followerLimitReached user: UserID, _ policy: Policy) {
         self.init(
             userID: String(user.id), code: 6017,
             reason: "userIDs: \(policy.followersMax) users already follow this user, the most that are allowed", rule: .followers)

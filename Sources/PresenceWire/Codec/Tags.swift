@@ -62,7 +62,7 @@ enum AnswerTag: UInt8 {
     case refused = 6
     case explained = 7
     case visibility = 8
-    case crowded = 9
+    case followerLimitReached = 9
     case followers = 10
     case rateLimited = 11
 }

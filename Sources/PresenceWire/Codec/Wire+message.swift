@@ -298,11 +298,11 @@ extension WireWriter {
         case .record(let record):
             tag(AnswerTag.record)
             self.record(record)
-        case .subscribed(let evicted, let refused, let strangers):
+        case .subscribed(let evicted, let refused, let nonFriends):
             tag(AnswerTag.subscribed)
-            for list in [evicted, refused, strangers] { users(list) }
-        case .crowded(let targets):
-            tag(AnswerTag.crowded)
+            for list in [evicted, refused, nonFriends] { users(list) }
+        case .followerLimitReached(let targets):
+            tag(AnswerTag.followerLimitReached)
             users(targets)
         case .followers(let counts):
             tag(AnswerTag.followers)
@@ -568,8 +568,8 @@ extension WireReader {
     private mutating func answer() throws(DecodeError) -> Answer {
         switch try tag(as: AnswerTag.self) {
         case .record: return .record(try record())
-        case .subscribed: return .subscribed(evicted: try users(), refused: try users(), strangers: try users())
-        case .crowded: return .crowded(try users())
+        case .subscribed: return .subscribed(evicted: try users(), refused: try users(), nonFriends: try users())
+        case .followerLimitReached: return .followerLimitReached(try users())
         case .followers: return .followers(try list { reader throws(DecodeError) in try reader.unsigned() })
         case .done: return .done
         case .subscriptions:

@@ -106,9 +106,9 @@ public enum Answer: Hashable, Sendable {
     case record(Record)
     /// Answers `subscribe`: the targets evicted to make room (T21), those without room (R7), and those who are not friends, as type 3
     /// requires (R3).
-    case subscribed(evicted: [UserID], refused: [UserID] = [], strangers: [UserID] = [])
+    case subscribed(evicted: [UserID], refused: [UserID] = [], nonFriends: [UserID] = [])
     /// Answers `subscribe`: nothing was changed yet, because these targets may have reached the follower limit. The caller asks all nodes.
-    case crowded([UserID])
+    case followerLimitReached([UserID])
     /// Answers `followers`, in the order of the request.
     case followers([UInt64])
     /// Answers `unsubscribe`, `logout`, `kick`, `setPolicy` and `countQuery`.
