@@ -502,8 +502,10 @@ extension Record {
 
     /// The row in words, for a person.
     var words: String {
-        let faces = privacy.map { ", who may see it \($0.writtenAt.text) \($0.version.text), faces \($0.faces.map(\.version.text))" }
+        let hiddenViews = privacy.map {
+            ", who may see it \($0.writtenAt.text) \($0.version.text), hiddenViews \($0.hiddenViews.map(\.version.text))"
+        }
         return "\(statusType) \"\(customStatus)\" \(onlinePlatforms) \(version.text), of the text \(customStatusVersion.text), "
-            + "known since \(knownSince), events \(events.newest?.value ?? 0) \(events.forLogins?.value ?? 0)\(faces ?? "")"
+            + "known since \(knownSince), events \(events.newest?.value ?? 0) \(events.forLogins?.value ?? 0)\(hiddenViews ?? "")"
     }
 }

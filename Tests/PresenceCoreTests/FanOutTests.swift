@@ -47,12 +47,13 @@ import Testing
         #expect(inTime?.record.knownSince == 0)
     }
 
-    /// Seeds 15219 and 29827: two owners kept different faces under one version, because one of them had them from a node that watched.
+    /// Seeds 15219 and 29827: two owners kept different hiddenViews under one version, because one of them had them from a node that watched.
     @Test("A new owner receives the hidden views as the previous owner sent them") mutating func originalHiddenViews() {
         var hiding = Self.ann
         hiding.version = Version(milliseconds: 6, counter: 0, node: 1)
         let nobody = Visibility().changed(by: .init(mode: .nobody))
-        hiding.privacy = Privacy().changed(to: nobody, writtenAt: hiding.version, face: Record(blank: user("ann")), at: hiding.version)
+        hiding.privacy = Privacy().changed(
+            to: nobody, writtenAt: hiding.version, hiddenView: Record(blank: user("ann")), at: hiding.version)
         let delivered = views.receive(hiding, at: 20)
         #expect(delivered?.record.shown(to: user("bob")).version == hiding.version, "not older than what bob was shown")
         #expect(views.recordHeld(of: user("ann")) == hiding)
@@ -64,7 +65,7 @@ import Testing
         var hiding = Self.ann
         hiding.version = Version(milliseconds: 8, counter: 0, node: 2)
         let nobody = Visibility().changed(by: .init(mode: .nobody))
-        hiding.privacy = Privacy().changed(to: nobody, writtenAt: hiding.version, face: Self.ann, at: hiding.version)
+        hiding.privacy = Privacy().changed(to: nobody, writtenAt: hiding.version, hiddenView: Self.ann, at: hiding.version)
         _ = views.receive(hiding, at: 20)
         hiding.version = Version(milliseconds: 30, counter: 0, node: 2)
         let next = views.receive(hiding, at: 30)

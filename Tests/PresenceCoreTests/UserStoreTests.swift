@@ -35,7 +35,7 @@ import Testing
             #expect(users.hash(of: users[ann].slot) == hash)
         }
         let privacy = Privacy().changed(
-            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: version(3), face: users[ann].record, at: version(3))
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: version(3), hiddenView: users[ann].record, at: version(3))
         users.modify(ann) { $0.record.privacy = privacy }
         #expect(users.hash(of: users[ann].slot) != hash)
         #expect(users.brokenInvariant() == nil)

@@ -72,7 +72,7 @@ import Testing
         var record = shown
         (shown.version, record.version) = (version(5), version(30))
         let rule = Visibility().changed(by: .init(mode: .nobody))
-        record.privacy = Privacy().changed(to: rule, writtenAt: version(10), face: shown, at: version(10))
+        record.privacy = Privacy().changed(to: rule, writtenAt: version(10), hiddenView: shown, at: version(10))
         owners.adopt(record, at: place, now: now, into: &outbox)
         #expect(owners.record(of: user("ann")).shown(to: user("bob")).version > version(20))
     }
@@ -143,7 +143,8 @@ import Testing
         var hidden = Privacy(
             visibility: Visibility().changed(by: .init(mode: .nobody)),
             writtenAt: Version(milliseconds: cluster.now.wall, counter: 0, node: 9),
-            version: Version(milliseconds: cluster.now.wall, counter: 0, node: 9), faces: [Record(blank: user("ann"))], named: [], others: 0
+            version: Version(milliseconds: cluster.now.wall, counter: 0, node: 9), hiddenViews: [Record(blank: user("ann"))], named: [],
+            others: 0
         )!
         cluster.advance(.seconds(1))
         hide("ann", .init(mode: .everyone))
@@ -161,7 +162,7 @@ import Testing
         hiding.version = Version(milliseconds: cluster.now.wall, counter: 0, node: 9)
         #expect(!Row(hiding).namesRule)
         hiding.privacy = Privacy().changed(
-            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: hiding.version, face: Record(blank: user("ann")),
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: hiding.version, hiddenView: Record(blank: user("ann")),
             at: hiding.version)
         #expect(Row(hiding).namesRule)
         let owner = cluster.ownerIndex(of: "ann")
@@ -171,7 +172,7 @@ import Testing
         for row in [Row(shown), Row(hiding), rule] { node.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
         let kept = try #require(node.owner.record(of: user("ann")).privacy)
         #expect(kept.version > hiding.version, "a fact that digests tell")
-        #expect(kept.faces.allSatisfy { $0.version > shown.version })
+        #expect(kept.hiddenViews.allSatisfy { $0.version > shown.version })
         #expect(node.cluster.outbox.rowsForOwners == [Row(shown), Row(kept, of: user("ann"))])
     }
 
@@ -183,7 +184,7 @@ import Testing
         var hiding = Record(blank: user("ann"))
         hiding.version = Version(10, 2)
         hiding.privacy = Privacy().changed(
-            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: hiding.version, face: Record(blank: user("ann")),
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: hiding.version, hiddenView: Record(blank: user("ann")),
             at: hiding.version)
         shards.watch([Watch(user: user("ann"), held: hiding.version, record: hiding)], from: 2, at: now, into: &outbox)
         let known = shards.record(of: user("ann"))
@@ -205,7 +206,7 @@ import Testing
         var shown = Record(blank: user("ann"))
         shown.version = Version(stamp: version.stamp + 1, node: 3)
         let rule = Privacy().changed(
-            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: version, face: Record(blank: user("ann")), at: version)
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: version, hiddenView: Record(blank: user("ann")), at: version)
         let first = Row(shown)
         if recordNamesIt { shown.privacy = rule }
         let owner = cluster.ownerIndex(of: "ann")
@@ -227,7 +228,7 @@ import Testing
         var hiding = shown
         hiding.version = Version(milliseconds: cluster.now.wall - 5, counter: 0, node: 9)
         hiding.privacy = Privacy().changed(
-            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: hiding.version, face: Record(blank: user("ann")),
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: hiding.version, hiddenView: Record(blank: user("ann")),
             at: hiding.version)
         for record in [shown, hiding] {
             shards.watch([Watch(user: user("ann"), held: record.version, record: record)], from: 2, at: cluster.now, into: &outbox)
@@ -241,7 +242,7 @@ import Testing
         record.version = Version(milliseconds: 5, counter: 0, node: 1)
         let rule = Visibility().changed(by: .init(mode: .nobody))
         let later = Version(milliseconds: 6, counter: 0, node: 1)
-        let same = Privacy().changed(to: rule, writtenAt: later, face: record, at: later)
+        let same = Privacy().changed(to: rule, writtenAt: later, hiddenView: record, at: later)
         #expect(!same.isUnknown(to: record), "nobody is shown anything else")
         record.customStatus = "shown"
         #expect(same.isUnknown(to: record))
@@ -249,15 +250,15 @@ import Testing
         #expect(!same.isUnknown(to: record))
     }
 
-    /// Seed 69: a node that was alone wrote a record by older faces of the same rule. It came together with the newer faces by its own
+    /// Seed 69: a node that was alone wrote a record by older hiddenViews of the same rule. It came together with the newer hiddenViews by its own
     /// version, which others showed with the older ones.
     @Test("A record written with older hidden views is new with the newer ones", arguments: [false, true]) mutating func olderHiddenViews(
-        facesComeFirst: Bool
+        hiddenViewsComeFirst: Bool
     ) throws {
         let wall = cluster.now.wall
         let (first, second, third) = (Version(wall - 30, 9), Version(wall - 20, 9), Version(wall - 10, 3))
         let old = Privacy().changed(
-            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: first, face: Record(blank: user("ann")), at: first)
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: first, hiddenView: Record(blank: user("ann")), at: first)
         var new = old
         new.raise(to: second)
         var alone = Record(blank: user("ann"))
@@ -265,13 +266,13 @@ import Testing
         let owner = cluster.ownerIndex(of: "ann")
         var node = cluster.processes[(owner + 1) % 3].node
         let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
-        let (status, faces) = (Row(alone), Row(new, of: user("ann")))
-        for row in [Row(old, of: user("ann"))] + (facesComeFirst ? [faces, status] : [status, faces]) {
+        let (status, hiddenViews) = (Row(alone), Row(new, of: user("ann")))
+        for row in [Row(old, of: user("ann"))] + (hiddenViewsComeFirst ? [hiddenViews, status] : [status, hiddenViews]) {
             node.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
         }
         let told = node.cluster.outbox.rowsForOwners
-        #expect(try told.last.map { try Privacy($0).faces.allSatisfy { $0.version > third } } == true)
-        #expect(!facesComeFirst || told.contains { $0.kind == .status && $0.version > third })
+        #expect(try told.last.map { try Privacy($0).hiddenViews.allSatisfy { $0.version > third } } == true)
+        #expect(!hiddenViewsComeFirst || told.contains { $0.kind == .status && $0.version > third })
         // Who takes what comes of it takes no step further.
         for row in told { node.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
         #expect(node.cluster.outbox.rowsForOwners == told)
@@ -285,7 +286,7 @@ import Testing
         var newest = Record(blank: user("ann"))
         newest.version = third
         newest.privacy = Privacy().changed(
-            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: first, face: Record(blank: user("ann")), at: first)
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: first, hiddenView: Record(blank: user("ann")), at: first)
         var shown = newest
         newest.privacy?.raise(to: second)
         for record in [newest, shown] {
@@ -310,7 +311,7 @@ import Testing
         let hiding = Visibility().changed(by: .init(mode: .nobody))
         replacing.version = Version(30, 3)
         replacing.privacy = Privacy().changed(
-            to: hiding, writtenAt: replacing.version, face: Record(blank: user("ann")), at: replacing.version)
+            to: hiding, writtenAt: replacing.version, hiddenView: Record(blank: user("ann")), at: replacing.version)
         for record in [before, answered, replacing] {
             shards.watch([Watch(user: user("ann"), held: record.version, record: record)], from: 2, at: cluster.now, into: &outbox)
         }
@@ -372,11 +373,11 @@ import Testing
 
     /// A rule by which nobody sees Ann, a newer one by which all do, and a record that is newer than both: by the newer one if that `isAwaited`.
     private func recordOfTwoRules(isAwaited: Bool) -> (old: Privacy, new: Privacy, record: Record) {
-        var face = Record(blank: user("ann"))
-        face.version = Version(5, 2)
+        var hiddenView = Record(blank: user("ann"))
+        hiddenView.version = Version(5, 2)
         let old = Privacy().changed(
-            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: Version(10, 2), face: face, at: Version(10, 2))
-        let new = old.changed(to: Visibility(), writtenAt: Version(1_200, 2), face: face, at: Version(1_200, 2))
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: Version(10, 2), hiddenView: hiddenView, at: Version(10, 2))
+        let new = old.changed(to: Visibility(), writtenAt: Version(1_200, 2), hiddenView: hiddenView, at: Version(1_200, 2))
         var record = Record(blank: user("ann"))
         (record.version, record.privacy) = (Version(1_500, 3), isAwaited ? new : old)
         return (old, new, record)
@@ -392,7 +393,7 @@ import Testing
         hiding.version = Version(stamp: hiding.version.stamp + 1, node: 9)
         let began = Version(milliseconds: cluster.now.wall - 1_000, counter: 0, node: 9)
         hiding.privacy = Privacy().changed(
-            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: began, face: Record(blank: user(ann)), at: began)
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: began, hiddenView: Record(blank: user(ann)), at: began)
         var writer = WireWriter()
         writer.message(.delta(hiding))
         let owner = cluster.processes[0].node.cluster.own.id

@@ -26,8 +26,8 @@ import Testing
     static let privacy: Privacy = {
         var rule = Visibility()
         rule.blocked = [ann]
-        let blocking = Privacy().changed(to: rule, writtenAt: version, face: record, at: version)
-        return blocking.changed(to: rule.changed(by: .init(mode: .nobody)), writtenAt: version, face: record, at: version)
+        let blocking = Privacy().changed(to: rule, writtenAt: version, hiddenView: record, at: version)
+        return blocking.changed(to: rule.changed(by: .init(mode: .nobody)), writtenAt: version, hiddenView: record, at: version)
     }()
     static let hiding: Record = {
         var hiding = record

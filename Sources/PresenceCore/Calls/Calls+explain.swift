@@ -41,9 +41,9 @@ extension Calls {
         if let privacy = user.record.privacy {
             json.member("visibility", privacy.visibility.mode.rawValue)
             json.member("invisible", privacy.visibility.isInvisible)
-            if let face = privacy.face(for: viewer), viewer != target {
+            if let hiddenView = privacy.hiddenView(for: viewer), viewer != target {
                 json.key("shownToViewer")
-                json.userStatus(face)
+                json.userStatus(hiddenView)
             }
         }
         if let doubt = user.confirmationDeadline {
@@ -52,9 +52,10 @@ extension Calls {
         json.key("because")
         json.array { json in
             for reason in reasons(of: user, cluster, at: now) { json.string(reason) }
-            if viewer != target, let face = user.record.privacy?.face(for: viewer) {
+            if viewer != target, let hiddenView = user.record.privacy?.hiddenView(for: viewer) {
                 json.string(
-                    "the target is hidden from the viewer, who sees \(face.statusType.name) since \(face.lastOnlineStatusUpdateTime)")
+                    "the target is hidden from the viewer, who sees \(hiddenView.statusType.name) since \(hiddenView.lastOnlineStatusUpdateTime)"
+                )
             }
         }
     }

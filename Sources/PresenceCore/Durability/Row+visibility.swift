@@ -13,16 +13,16 @@ extension Row {
             json.member("writtenAt", privacy.writtenAt.text)
             json.key("faces")
             json.array { json in
-                for face in privacy.faces {
+                for hiddenView in privacy.hiddenViews {
                     json.object { json in
-                        json.member("version", face.version.text)
-                        json.facts(of: face)
+                        json.member("version", hiddenView.version.text)
+                        json.facts(of: hiddenView)
                     }
                 }
             }
             json.member("named", privacy.named.map(\.user))
             json.key("namedFaces")
-            json.array { json in for named in privacy.named { json.integer(Int64(named.face)) } }
+            json.array { json in for named in privacy.named { json.integer(Int64(named.hiddenView)) } }
             if let others = privacy.others { json.member("others", Int64(others)) }
         }
         self.init(user: user, kind: .visibility, key: "", version: privacy.version, value: json.bytes)
@@ -41,17 +41,19 @@ extension Privacy {
         visibility.friends = json["friends"]?.users(besides: row.user) ?? []
         visibility.blocked = json["blocked"]?.users(besides: row.user) ?? []
         guard let writtenAt = Version(text: json["writtenAt"]?.text ?? "") else { throw RowError(row, "writtenAt is missing") }
-        var faces: [Record] = []
-        for face in json["faces"]?.elements ?? [] {
-            guard let version = Version(text: face["version"]?.text ?? "") else { throw RowError(row, "a hidden view has no version") }
-            faces.append(try Record(face, version: version, of: row))
+        var hiddenViews: [Record] = []
+        for hiddenView in json["faces"]?.elements ?? [] {
+            guard let version = Version(text: hiddenView["version"]?.text ?? "") else {
+                throw RowError(row, "a hidden view has no version")
+            }
+            hiddenViews.append(try Record(hiddenView, version: version, of: row))
         }
         let places = json["namedFaces"]?.elements.compactMap(\.wholeNumber) ?? []
-        let named = zip(json["named"]?.users(besides: row.user) ?? [], places).map { Named(user: $0, face: Int(clamping: $1)) }
+        let named = zip(json["named"]?.users(besides: row.user) ?? [], places).map { Named(user: $0, hiddenView: Int(clamping: $1)) }
         let others = json["others"]?.wholeNumber.map { Int(clamping: $0) }
         guard
             let privacy = Privacy(
-                visibility: visibility, writtenAt: writtenAt, version: row.version, faces: faces, named: named, others: others)
+                visibility: visibility, writtenAt: writtenAt, version: row.version, hiddenViews: hiddenViews, named: named, others: others)
         else { throw RowError(row, "it refers to a hidden view that does not exist") }
         self = privacy
     }

@@ -87,7 +87,7 @@ enum Presence {
         if statusChanged { record.lastOnlineStatusUpdateTime = now.wall }
         if textChanged { record.lastCustomStatusUpdateTime = now.wall }
         let isChanged = isShown || platformsChanged || customChanged || record.pushDevices != old.pushDevices
-        guard isChanged || change.visibility != nil || record.hasExpiredFace(at: now.wall) else { return Decision(record: record) }
+        guard isChanged || change.visibility != nil || record.hasExpiredHiddenView(at: now.wall) else { return Decision(record: record) }
         if isShown {
             // The time increases with each change, so that a viewer who missed one in between notices it.
             record.lastUpdateTime = max(now.wall, old.lastUpdateTime + 1)
@@ -96,7 +96,7 @@ enum Presence {
         record.version = circumstances.version
         if customChanged { record.customStatusVersion = record.version }
         change.events?.apply(to: &record, at: now)
-        record.changePrivacy(to: change.visibility, face: isChanged ? record : old, by: policy, at: now)
+        record.changePrivacy(to: change.visibility, hiddenView: isChanged ? record : old, by: policy, at: now)
         record.knownSince = knownSince(ofNew: record, claimedByOthers: circumstances.claimedByOthers)
         return Decision(record: record, isWritten: true)
     }

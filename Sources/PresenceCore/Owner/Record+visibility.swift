@@ -5,28 +5,28 @@ import PresenceWire
 extension Record {
     /// Updates the hidden views of a changed record after a new visibility, and over time.
     ///
-    /// - Parameter face: the record with all changes except the visibility.
-    mutating func changePrivacy(to change: StatusChange.Visibility?, face: Record, by policy: Policy, at now: Now) {
+    /// - Parameter hiddenView: the record with all changes except the visibility.
+    mutating func changePrivacy(to change: StatusChange.Visibility?, hiddenView: Record, by policy: Policy, at now: Now) {
         guard hasPrivacy || change != nil else { return }
         var privacy = privacy ?? Privacy()
         if let change {
             // A viewer who may see the user again sees the user come online. No time is before the user was shown as gone.
             if privacy.isOpened(by: change.visibility), statusType == .online {
-                let isNewText = privacy.faces.contains { $0.customStatus != customStatus }
+                let isNewText = privacy.hiddenViews.contains { $0.customStatus != customStatus }
                 if isNewText { lastCustomStatusUpdateTime = now.wall }
                 lastUpdateTime = max(now.wall, lastUpdateTime + 1)
                 lastOnlineStatusUpdateTime = now.wall
                 lastSeenTime = max(lastSeenTime, now.wall)
             }
-            let hidden = face.hidden(at: version, now.wall, by: policy)
-            privacy = privacy.changed(to: change.visibility, writtenAt: change.writtenAt, face: hidden, at: version)
+            let hidden = hiddenView.hidden(at: version, now.wall, by: policy)
+            privacy = privacy.changed(to: change.visibility, writtenAt: change.writtenAt, hiddenView: hidden, at: version)
         }
         privacy.expire(at: now.wall, version: version)
         self.privacy = privacy
     }
 
     /// Whether a part of a hidden view has ended.
-    func hasExpiredFace(at wall: Milliseconds) -> Bool {
+    func hasExpiredHiddenView(at wall: Milliseconds) -> Bool {
         guard let expiry = privacy?.nextExpiry else { return false }
         return expiry <= wall
     }

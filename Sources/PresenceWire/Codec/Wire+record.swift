@@ -16,12 +16,12 @@ extension WireWriter {
 
     /// Writes a whole record.
     public mutating func record(_ value: Record) {
-        face(value)
+        hiddenView(value)
         optional(value.privacy) { $0.privacy($1) }
     }
 
     /// Writes a record without the visibility of its user.
-    mutating func face(_ value: Record) {
+    mutating func hiddenView(_ value: Record) {
         user(value.user)
         version(value.version)
         tag(value.statusType.rawValue)
@@ -120,13 +120,13 @@ extension WireReader {
 
     /// See ``WireWriter/record(_:)``.
     public mutating func record() throws(DecodeError) -> Record {
-        var record = try face()
+        var record = try hiddenView()
         record.privacy = try optional { reader throws(DecodeError) in try reader.privacy() }
         return record
     }
 
-    /// See ``WireWriter/face(_:)``.
-    mutating func face() throws(DecodeError) -> Record {
+    /// See ``WireWriter/hiddenView(_:)``.
+    mutating func hiddenView() throws(DecodeError) -> Record {
         var record = Record(blank: try user())
         record.version = try version()
         let status = try tag()

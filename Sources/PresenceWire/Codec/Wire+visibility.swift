@@ -14,10 +14,10 @@ extension WireWriter {
         for list in [visibility.listed, visibility.friends, visibility.blocked] { users(list) }
         version(privacy.writtenAt)
         version(privacy.version)
-        list(privacy.faces) { $0.face($1) }
+        list(privacy.hiddenViews) { $0.hiddenView($1) }
         list(privacy.named) { writer, named in
             writer.user(named.user)
-            writer.unsigned(UInt64(named.face))
+            writer.unsigned(UInt64(named.hiddenView))
         }
         optional(privacy.others) { $0.unsigned(UInt64($1)) }
     }
@@ -42,15 +42,15 @@ extension WireReader {
         visibility.blocked = try someNames()
         let writtenAt = try version()
         let version = try version()
-        let faces = try list(countMax: Privacy.facesMax) { reader throws(DecodeError) in try reader.face() }
+        let hiddenViews = try list(countMax: Privacy.hiddenViewsMax) { reader throws(DecodeError) in try reader.hiddenView() }
         let named = try list { reader throws(DecodeError) in
-            Privacy.Named(user: try reader.user(), face: Int(clamping: try reader.unsigned()))
+            Privacy.Named(user: try reader.user(), hiddenView: Int(clamping: try reader.unsigned()))
         }
         let others = try optional { reader throws(DecodeError) in Int(clamping: try reader.unsigned()) }
         guard
             let privacy = Privacy(
-                visibility: visibility, writtenAt: writtenAt, version: version, faces: faces, named: named, others: others)
-        else { throw .unknownTag(UInt8(clamping: faces.count)) }
+                visibility: visibility, writtenAt: writtenAt, version: version, hiddenViews: hiddenViews, named: named, others: others)
+        else { throw .unknownTag(UInt8(clamping: hiddenViews.count)) }
         return privacy
     }
 

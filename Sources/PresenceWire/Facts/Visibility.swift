@@ -73,19 +73,19 @@ public struct Visibility: Hashable, Sendable {
 /// Neither its fields nor its version depend on later actions of the user.
 public struct Privacy: Hashable, Sendable {
     /// Most hidden views of one user. Beyond it the next newer view replaces the oldest.
-    public static let facesMax = 8
+    public static let hiddenViewsMax = 8
     /// Most viewers with a hidden view of their own. Beyond it all hidden viewers receive the newest one.
     public static let namedMax = 200
 
     /// A viewer with another hidden view than ``others``.
     public struct Named: Hashable, Sendable {
         public let user: UserID
-        /// The viewer's hidden view: an index into ``Privacy/faces``.
-        public let face: Int
+        /// The viewer's hidden view: an index into ``Privacy/hiddenViews``.
+        public let hiddenView: Int
 
-        public init(user: UserID, face: Int) {
+        public init(user: UserID, hiddenView: Int) {
             self.user = user
-            self.face = face
+            self.hiddenView = hiddenView
         }
     }
 
@@ -97,25 +97,27 @@ public struct Privacy: Hashable, Sendable {
     /// The version of the last change of any field.
     public private(set) var version: Version
     /// The hidden views, the oldest first.
-    public private(set) var faces: [Record]
+    public private(set) var hiddenViews: [Record]
     /// The viewers with a hidden view of their own, sorted by user.
     public private(set) var named: [Named]
-    /// The hidden view of all other viewers who may not see the user: an index into ``faces``.
+    /// The hidden view of all other viewers who may not see the user: an index into ``hiddenViews``.
     public private(set) var others: Int?
 
     /// Makes the value of a user who never changed the visibility: everyone may see the user.
     public init() {
         visibility = Visibility()
-        (writtenAt, version, faces, named, others) = (.zero, .zero, [], [], nil)
+        (writtenAt, version, hiddenViews, named, others) = (.zero, .zero, [], [], nil)
     }
 
     /// - Returns: nil if an index is out of range.
-    public init?(visibility: Visibility, writtenAt: Version, version: Version, faces: [Record], named: [Named], others: Int?) {
-        guard others.map(faces.indices.contains) ?? true, named.allSatisfy({ faces.indices.contains($0.face) }) else { return nil }
+    public init?(visibility: Visibility, writtenAt: Version, version: Version, hiddenViews: [Record], named: [Named], others: Int?) {
+        guard others.map(hiddenViews.indices.contains) ?? true, named.allSatisfy({ hiddenViews.indices.contains($0.hiddenView) }) else {
+            return nil
+        }
         self.visibility = visibility
         self.writtenAt = writtenAt
         self.version = version
-        self.faces = faces
+        self.hiddenViews = hiddenViews
         self.named = named
         self.others = others
     }
@@ -129,7 +131,7 @@ public struct Privacy: Hashable, Sendable {
     /// The approximate size on the wire, in bytes.
     public var bytesCount: Int {
         let names = visibility.listed.count + visibility.friends.count + visibility.blocked.count + named.count
-        return names * (2 * Limits.nameBytesMax + 8) + faces.count * (Limits.customStatusBytesMax + Limits.eventBytesMax + 512)
+        return names * (2 * Limits.nameBytesMax + 8) + hiddenViews.count * (Limits.customStatusBytesMax + Limits.eventBytesMax + 512)
     }
 
     /// Whether a node may have shown `record` to viewers for whom this has an older hidden view, or a different one of the same version.
@@ -138,19 +140,19 @@ public struct Privacy: Hashable, Sendable {
     /// before the record was written: its version then stands for another content.
     public func isUnknown(to record: Record) -> Bool {
         if let known = record.privacy, known.writtenAt == writtenAt {
-            return known.version < version && version <= record.version && known.faces != faces
+            return known.version < version && version <= record.version && known.hiddenViews != hiddenViews
         }
         guard record.privacy?.writtenAt ?? .zero < writtenAt else { return false }
-        return faces.contains { $0.version < record.version || ($0.version == record.version && !$0.looksLike(record)) }
+        return hiddenViews.contains { $0.version < record.version || ($0.version == record.version && !$0.looksLike(record)) }
     }
 
     /// The hidden view of a viewer; nil if the viewer may see the user.
-    public func face(for viewer: UserID) -> Record? { faceIndex(for: viewer).map { faces[$0] } }
+    public func hiddenView(for viewer: UserID) -> Record? { hiddenViewIndex(for: viewer).map { hiddenViews[$0] } }
 
-    private func faceIndex(for viewer: UserID) -> Int? {
+    private func hiddenViewIndex(for viewer: UserID) -> Int? {
         guard !visibility.lets(viewer) else { return nil }
         let place = named.firstIndex { $0.user >= viewer } ?? named.count
-        return place < named.count && named[place].user == viewer ? named[place].face : others
+        return place < named.count && named[place].user == viewer ? named[place].hiddenView : others
     }
 
     /// Whether `new` admits a viewer whom this visibility does not admit.
@@ -161,18 +163,18 @@ public struct Privacy: Hashable, Sendable {
 
     /// The same with another visibility.
     ///
-    /// A viewer who stays excluded keeps the hidden view. A viewer who is newly excluded receives `face`.
-    public func changed(to new: Visibility, writtenAt: Version, face: Record, at time: Version) -> Privacy {
+    /// A viewer who stays excluded keeps the hidden view. A viewer who is newly excluded receives `hiddenView`.
+    public func changed(to new: Visibility, writtenAt: Version, hiddenView: Record, at time: Version) -> Privacy {
         var next = Privacy(visibility: new, writtenAt: writtenAt, version: time)
-        next.faces = faces + [face]
-        let fresh = faces.count
+        next.hiddenViews = hiddenViews + [hiddenView]
+        let fresh = hiddenViews.count
         next.others = new.letsOthers ? nil : others ?? fresh
         for user in (visibility.named + new.named + named.map(\.user)).sortedSet where !new.lets(user) {
-            let index = faceIndex(for: user) ?? fresh
-            if index != next.others { next.named.append(Named(user: user, face: index)) }
+            let index = hiddenViewIndex(for: user) ?? fresh
+            if index != next.others { next.named.append(Named(user: user, hiddenView: index)) }
         }
         if next.named.count > Self.namedMax, !new.letsOthers { (next.named, next.others) = ([], fresh) }
-        next.dropFaces()
+        next.dropUnusedViews()
         return next
     }
 
@@ -180,20 +182,20 @@ public struct Privacy: Hashable, Sendable {
         self.visibility = visibility
         self.writtenAt = writtenAt
         self.version = version
-        (faces, named, others) = ([], [], nil)
+        (hiddenViews, named, others) = ([], [], nil)
     }
 
-    /// Drops hidden views without a viewer, and the oldest beyond ``facesMax``.
-    private mutating func dropFaces() {
-        var used = Set(named.map(\.face))
+    /// Drops hidden views without a viewer, and the oldest beyond ``hiddenViewsMax``.
+    private mutating func dropUnusedViews() {
+        var used = Set(named.map(\.hiddenView))
         if let others { used.insert(others) }
         var kept = used.sorted()
-        kept.removeFirst(max(kept.count - Self.facesMax, 0))
+        kept.removeFirst(max(kept.count - Self.hiddenViewsMax, 0))
         // The oldest view that stays replaces the dropped ones.
         let place = { (index: Int) in kept.firstIndex { $0 >= index } ?? 0 }
-        named = named.map { Named(user: $0.user, face: place($0.face)) }
+        named = named.map { Named(user: $0.user, hiddenView: place($0.hiddenView)) }
         others = others.map(place)
-        faces = kept.map { faces[$0] }
+        hiddenViews = kept.map { hiddenViews[$0] }
     }
 
     /// The viewers who may receive another record than ``others``.
@@ -201,20 +203,20 @@ public struct Privacy: Hashable, Sendable {
 
     /// The time at which a custom status or an event of a hidden view ends, as it does for a user who is OFFLINE; nil for never.
     public var nextExpiry: Milliseconds? {
-        faces.flatMap { [$0.customStatusExpiresAt > 0 ? $0.customStatusExpiresAt : nil, $0.nextEventExpiry] }.compactMap(\.self).min()
+        hiddenViews.flatMap { [$0.customStatusExpiresAt > 0 ? $0.customStatusExpiresAt : nil, $0.nextEventExpiry] }.compactMap(\.self).min()
     }
 
     /// Removes from hidden views what has ended at `wall`.
     public mutating func expire(at wall: Milliseconds, version: Version) {
         guard let nextExpiry, nextExpiry <= wall else { return }
         self.version = version
-        for index in faces.indices { faces[index].expire(at: wall, version: version) }
+        for index in hiddenViews.indices { hiddenViews[index].expire(at: wall, version: version) }
     }
 
     /// Raises the version of all hidden views to at least `version`, because a viewer may have received a newer one before.
     public mutating func raise(to version: Version) {
         self.version = version
-        for index in faces.indices { faces[index].version = max(faces[index].version, version) }
+        for index in hiddenViews.indices { hiddenViews[index].version = max(hiddenViews[index].version, version) }
     }
 }
 
@@ -222,7 +224,7 @@ extension Record {
     /// The record as `viewer` may see it: whole, or the hidden view.
     public func shown(to viewer: UserID) -> Record {
         guard let privacy, viewer != user else { return self }
-        var shown = privacy.face(for: viewer) ?? self
+        var shown = privacy.hiddenView(for: viewer) ?? self
         (shown.knownSince, shown.privacy) = (knownSince, nil)
         return shown
     }
@@ -245,7 +247,7 @@ extension Record {
 
     /// Whether a viewer would receive an older version than from `old`.
     public func isBehind(_ old: Record) -> Bool {
-        guard let privacy, privacy != old.privacy, privacy.faces.contains(where: { $0.version < old.version }) else { return false }
+        guard let privacy, privacy != old.privacy, privacy.hiddenViews.contains(where: { $0.version < old.version }) else { return false }
         if versionForOthers < old.versionForOthers { return true }
         return (privacy.viewers + (old.privacy?.viewers ?? [])).contains { shown(to: $0).version < old.shown(to: $0).version }
     }
@@ -253,7 +255,7 @@ extension Record {
     /// The version that viewers without an entry in the rule receive.
     private var versionForOthers: Version {
         guard let privacy, let others = privacy.others else { return version }
-        return privacy.faces[others].version
+        return privacy.hiddenViews[others].version
     }
 
     /// The hidden view for viewers from whom the user hides at `time`: an ONLINE user goes OFFLINE, any other user stays unchanged.
@@ -263,18 +265,18 @@ extension Record {
     ///
     /// - Parameter policy: gives the grace and decides about the custom status (T11).
     public func hidden(at time: Version, _ wall: Milliseconds, by policy: Policy) -> Record {
-        var face = self
-        (face.privacy, face.knownSince) = (nil, 0)
-        guard statusType == .online else { return face }
-        face.version = time
-        face.statusType = .offline
-        (face.onlinePlatforms, face.pushDevices) = ([], [])
-        (face.lastUpdateTime, face.lastOnlineStatusUpdateTime) = (max(wall, lastUpdateTime + 1), wall)
-        face.lastSeenTime = max(wall - policy.offlineGrace.wholeMilliseconds, lastUpdateTime, lastSeenTime)
+        var hiddenView = self
+        (hiddenView.privacy, hiddenView.knownSince) = (nil, 0)
+        guard statusType == .online else { return hiddenView }
+        hiddenView.version = time
+        hiddenView.statusType = .offline
+        (hiddenView.onlinePlatforms, hiddenView.pushDevices) = ([], [])
+        (hiddenView.lastUpdateTime, hiddenView.lastOnlineStatusUpdateTime) = (max(wall, lastUpdateTime + 1), wall)
+        hiddenView.lastSeenTime = max(wall - policy.offlineGrace.wholeMilliseconds, lastUpdateTime, lastSeenTime)
         if policy.clearsCustomStatus(of: .offline), !customStatus.isEmpty {
-            (face.customStatus, face.customStatusExpiresAt, face.lastCustomStatusUpdateTime) = ("", 0, wall)
+            (hiddenView.customStatus, hiddenView.customStatusExpiresAt, hiddenView.lastCustomStatusUpdateTime) = ("", 0, wall)
         }
-        return face
+        return hiddenView
     }
 
     fileprivate mutating func expire(at wall: Milliseconds, version: Version) {

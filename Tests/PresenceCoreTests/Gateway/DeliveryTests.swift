@@ -12,10 +12,10 @@ import Testing
         return record
     }
 
-    private func hidden(_ record: Record, showing face: Record) -> Record {
+    private func hidden(_ record: Record, showing hiddenView: Record) -> Record {
         var record = record
         let rule = Visibility().changed(by: .init(mode: .nobody))
-        record.privacy = Privacy().changed(to: rule, writtenAt: record.version, face: face, at: face.version)
+        record.privacy = Privacy().changed(to: rule, writtenAt: record.version, hiddenView: hiddenView, at: hiddenView.version)
         return record
     }
 
@@ -45,8 +45,8 @@ import Testing
 
     @Test("A viewer from whom the user hides is not pushed what the user changes meanwhile")
     func hiddenChange() {
-        let face = record(1, text: "gone")
-        let (old, new) = (hidden(record(1, text: "a"), showing: face), hidden(record(2, text: "b"), showing: face))
+        let hiddenView = record(1, text: "gone")
+        let (old, new) = (hidden(record(1, text: "a"), showing: hiddenView), hidden(record(2, text: "b"), showing: hiddenView))
         if case .push = change(old, new) { Issue.record("the viewer was shown the change") }
         #expect(Delivery.differsByViewer(from: old, to: new, policy: Policy()))
         #expect(!Delivery.differsByViewer(from: record(1, text: "a"), to: record(2, text: "b"), policy: Policy()))

@@ -158,7 +158,7 @@ import Testing
         let rule = Visibility().changed(by: .init(mode: .nobody))
         let hidden = dora.hidden(at: Version(milliseconds: 3, counter: 0, node: 1), 3, by: Policy(.zim))
         dora.version = hidden.version
-        dora.privacy = Privacy().changed(to: rule, writtenAt: hidden.version, face: hidden, at: hidden.version)
+        dora.privacy = Privacy().changed(to: rule, writtenAt: hidden.version, hiddenView: hidden, at: hidden.version)
         let eve = Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios")
         gateway.receive(.position(5))
         _ = gateway.open(eve, resumeFrom: position, at: now)
@@ -195,7 +195,7 @@ import Testing
         let rule = Visibility().changed(by: .init(mode: .list, listed: [user("eve")]))
         let time = Version(milliseconds: version + 1, counter: 0, node: 1)
         dora.privacy = Privacy().changed(
-            to: rule, writtenAt: time, face: dora.hidden(at: time, 9, by: Policy(.zim)), at: time)
+            to: rule, writtenAt: time, hiddenView: dora.hidden(at: time, 9, by: Policy(.zim)), at: time)
         dora.version = time
         gateway.receive(.deliver(dora))
         #expect(pushed().count == times)
@@ -204,7 +204,7 @@ import Testing
     private func hidden(_ id: String, _ version: Milliseconds) -> Record {
         var record = record(id, version)
         record.privacy = Privacy().changed(
-            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: record.version, face: self.record(id, version),
+            to: Visibility().changed(by: .init(mode: .nobody)), writtenAt: record.version, hiddenView: self.record(id, version),
             at: record.version)
         return record
     }
