@@ -256,7 +256,7 @@ extension SimulatedCluster {
         links[index].state = .connecting
         links[index].attempt += 1
         links[index].tried = links[index].expected
-        links[index].heardAt = time
+        links[index].lastSignOfLifeAt = time
         plan(.connect(link: index, attempt: links[index].attempt), after: 3 * links[index].latency(at: time))
         plan(.silent(link: index, attempt: links[index].attempt), after: SimulatedLink.connectTimeout)
     }
@@ -317,7 +317,7 @@ extension SimulatedCluster {
         guard links[index].attempt == attempt else { return }
         if links[index].state == .connecting { return failed(index, attempt, .silent) }
         guard links[index].state == .live, links[index].inFlightCount > 0 else { return links[index].watched = nil }
-        let deadline = links[index].heardAt + SimulatedLink.silenceMax
+        let deadline = links[index].lastSignOfLifeAt + SimulatedLink.silenceMax
         if time < deadline { return plan(.silent(link: index, attempt: attempt), at: deadline) }
         failed(index, attempt, .silent)
     }
@@ -378,7 +378,7 @@ extension SimulatedCluster {
         let (from, to) = (links[index].from, links[index].to)
         guard links[index].attempt == attempt, links[index].state == .live, nodes[from].isUp else { return }
         links[index].inFlightCount -= 1
-        links[index].heardAt = time
+        links[index].lastSignOfLifeAt = time
         let now = nodes[from].now(time)
         if let peer = nodes[from].peerIndex(nodes[to].id) { nodes[from].core.acknowledged(by: peer, at: now) }
         obey(from)
@@ -394,7 +394,7 @@ extension SimulatedCluster {
         while let batch = nodes[from].core.nextBatch(for: peer, at: now) {
             note(.batch, from, target, batch)
             if links[index].inFlightCount == 0 {
-                links[index].heardAt = time
+                links[index].lastSignOfLifeAt = time
                 if links[index].watched != links[index].attempt {
                     links[index].watched = links[index].attempt
                     plan(.silent(link: index, attempt: links[index].attempt), after: SimulatedLink.silenceMax)

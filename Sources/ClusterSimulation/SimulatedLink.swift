@@ -21,7 +21,7 @@ struct SimulatedLink {
     var tried: Peer?
     var failuresCount = 0
     var inFlightCount = 0
-    var heardAt: Nanoseconds = 0
+    var lastSignOfLifeAt: Nanoseconds = 0
     /// The attempt for which ``SimulationEvent/What/silent(link:attempt:)`` is scheduled.
     var watched: Int?
     /// The last arrival. A connection keeps the order of its content.
@@ -36,7 +36,7 @@ struct SimulatedLink {
     static let silenceMax: Nanoseconds = .milliseconds(10_000)
     static let connectTimeout: Nanoseconds = .milliseconds(1_000)
 
-    mutating func expect(_ card: Peer) { if card.generation >= expected?.generation ?? 0 { expected = card } }
+    mutating func expect(_ peer: Peer) { if peer.generation >= expected?.generation ?? 0 { expected = peer } }
 
     /// The arrival time of what is sent now, after everything that was sent before.
     mutating func arrival(at now: Nanoseconds) -> Nanoseconds {

@@ -145,10 +145,10 @@ import Testing
         var simulation = MembershipSimulation(nodes: 2, seed: 1)
         var membership = simulation.nodes[0].membership
         for index in 0..<1_000 {
-            let card = Peer(id: NodeID("member-\(index)"), generation: 1, address: "10.1.\(index / 250).\(index % 250):7601")
-            membership.hear(Rumour(member: card, incarnation: 0, state: .alive), at: simulation.now)
+            let peer = Peer(id: NodeID("member-\(index)"), generation: 1, address: "10.1.\(index / 250).\(index % 250):7601")
+            membership.apply(MembershipUpdate(member: peer, incarnation: 0, state: .alive), at: simulation.now)
         }
-        membership.queue = RumourQueue()
+        membership.queue = UpdateQueue()
         _ = membership.takeEffects()
         var acks = 0
         let began = Date()

@@ -6,7 +6,7 @@ import PresenceWire
 struct MembershipSimulation {
     struct Node {
         var membership: Membership
-        let card: Peer
+        let peer: Peer
         var isUp = true
         /// Whether it lives, but cannot be missed when it is called dead: a node made slow.
         var isSlow = false
@@ -77,7 +77,7 @@ struct MembershipSimulation {
         for index in 0..<count { start(index, generation: 1) }
         for index in 0..<count where isKnown { introduceAll(to: index) }
         for index in 1..<max(1, count) where !isKnown {
-            nodes[index].membership.learn(Peer(id: nodes[0].card.id, generation: 0, address: nodes[0].card.address), at: now)
+            nodes[index].membership.learn(Peer(id: nodes[0].peer.id, generation: 0, address: nodes[0].peer.address), at: now)
             flush(index)
         }
     }
@@ -85,24 +85,24 @@ struct MembershipSimulation {
     var now: Now { Now(instant: Instant(nanoseconds: time), wall: 1_790_000_000_000 + time / 1_000_000) }
 
     private mutating func start(_ index: Int, generation: UInt64) {
-        let card = Peer(id: NodeID("node-\(index)"), generation: generation, address: "10.0.\(index / 250).\(index % 250):7601")
-        let membership = Membership(own: card, settings: settings, seed: random.next())
+        let peer = Peer(id: NodeID("node-\(index)"), generation: generation, address: "10.0.\(index / 250).\(index % 250):7601")
+        let membership = Membership(own: peer, settings: settings, seed: random.next())
         if index == nodes.count {
-            nodes.append(Node(membership: membership, card: card))
-            indices[card.id] = index
+            nodes.append(Node(membership: membership, peer: peer))
+            indices[peer.id] = index
         } else {
             let group = nodes[index].group
-            nodes[index] = Node(membership: membership, card: card, group: group)
+            nodes[index] = Node(membership: membership, peer: peer, group: group)
         }
         schedule(.tick, on: index, after: Int64.random(in: 0..<Self.tickInterval, using: &random))
     }
 
     private mutating func introduceAll(to index: Int) {
         for other in nodes.indices where other != index {
-            nodes[index].membership.hear(
-                Rumour(member: nodes[other].card, incarnation: 0, state: .alive), at: now)
+            nodes[index].membership.apply(
+                MembershipUpdate(member: nodes[other].peer, incarnation: 0, state: .alive), at: now)
         }
-        nodes[index].membership.queue = RumourQueue()
+        nodes[index].membership.queue = UpdateQueue()
         nodes[index].membership.effects = []
     }
 
@@ -116,14 +116,14 @@ struct MembershipSimulation {
         deaths.append(Death(node: index, at: time, unaware: unaware))
         guard !isSilent else { return }
         for other in nodes.indices where nodes[other].isUp && reaches(other, index) {
-            schedule(.unlinked(nodes[index].card.id, .refused(generation: nodes[index].card.generation)), on: other, after: drawDelay() * 2)
+            schedule(.unlinked(nodes[index].peer.id, .refused(generation: nodes[index].peer.generation)), on: other, after: drawDelay() * 2)
         }
     }
 
     mutating func restart(_ index: Int) {
-        start(index, generation: nodes[index].card.generation + 1)
+        start(index, generation: nodes[index].peer.generation + 1)
         let contact = nodes.indices.first { $0 != index && nodes[$0].isUp && reaches($0, index) && reaches(index, $0) }
-        if let contact { nodes[index].membership.learn(nodes[contact].card, at: now) }
+        if let contact { nodes[index].membership.learn(nodes[contact].peer, at: now) }
         flush(index)
     }
 
@@ -165,7 +165,7 @@ struct MembershipSimulation {
     /// Whether all that are up agree about all: who is up is alive to all, who is not is to nobody.
     var isAgreed: Bool {
         let up = nodes.filter(\.isUp)
-        let living = up.map(\.card).sorted { $0.id < $1.id }
+        let living = up.map(\.peer).sorted { $0.id < $1.id }
         return up.allSatisfy { node in
             let members = node.membership.members.filter { $0.state.isLive }
             return members.map(\.member) == living && members.allSatisfy { $0.state == .alive }
@@ -184,8 +184,8 @@ struct MembershipSimulation {
         }
         switch event.content {
         case .tick: nodes[event.node].membership.tick(at: now)
-        case .message(let message, let from): nodes[event.node].membership.receive(message, from: nodes[from].card.id, at: now)
-        case .linked(let card): nodes[event.node].membership.linked(card, at: now)
+        case .message(let message, let from): nodes[event.node].membership.receive(message, from: nodes[from].peer.id, at: now)
+        case .linked(let peer): nodes[event.node].membership.linked(peer, at: now)
         case .unlinked(let id, let loss): nodes[event.node].membership.unlinked(id, evidence: loss, at: now)
         }
         flush(event.node)
@@ -197,7 +197,7 @@ struct MembershipSimulation {
             case .send(let message, let id): send(message, from: index, to: indices[id]!)
             case .changed(let peer, let state, _): note(peer, state, at: index)
             case .connect(let peer): connect(index, to: indices[peer.id]!)
-            case .superseded, .wasMissed: break
+            case .superseded, .wasDeclaredDead: break
             }
         }
     }
@@ -225,15 +225,15 @@ struct MembershipSimulation {
 
     private mutating func connect(_ from: Int, to: Int) {
         guard nodes[to].isUp, reaches(from, to), reaches(to, from) else { return }
-        schedule(.linked(nodes[to].card), on: from, after: 2 * drawDelay())
-        schedule(.linked(nodes[from].card), on: to, after: 2 * drawDelay())
+        schedule(.linked(nodes[to].peer), on: from, after: 2 * drawDelay())
+        schedule(.linked(nodes[from].peer), on: to, after: 2 * drawDelay())
     }
 
     private mutating func note(_ peer: Peer, _ state: MemberState, at observer: Int) {
         if isTracing { trace = StableHash.mix(trace, UInt64(observer) << 8 | UInt64(state.rawValue)) }
         let index = indices[peer.id]!
         if nodes[index].isUp {
-            guard state == .dead, peer.generation == nodes[index].card.generation else { return }
+            guard state == .dead, peer.generation == nodes[index].peer.generation else { return }
             falseDeaths += 1
             if !nodes[index].isSlow { falseDeathsOfHealthy += 1 }
             if !nodes[index].isSlow, !nodes[observer].isSlow { falseDeathsAmongHealthy += 1 }

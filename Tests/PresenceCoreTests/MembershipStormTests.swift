@@ -21,7 +21,7 @@ import Testing
             var simulation = MembershipSimulation(nodes: 5, seed: seed)
             simulation.run(for: .seconds(2))
             simulation.kill(1, isSilent: true)
-            let refusal = Membership.LinkLoss.refused(generation: simulation.nodes[1].card.generation)
+            let refusal = Membership.LinkLoss.refused(generation: simulation.nodes[1].peer.generation)
             simulation.act(on: 0) { $0.unlinked(NodeID("node-1"), evidence: refusal, at: $1) }
             simulation.run(for: .milliseconds(300))
             #expect(simulation.deaths[0].knownToAllAt != nil)
@@ -36,7 +36,7 @@ import Testing
             simulation.run(for: .seconds(2))
             simulation.nodes[0].group = 1
             let others = simulation.run(atMost: .seconds(20)) { simulation in
-                simulation.nodes.dropFirst().allSatisfy { $0.membership.rumour(about: NodeID("node-0"))?.state == .dead }
+                simulation.nodes.dropFirst().allSatisfy { $0.membership.update(about: NodeID("node-0"))?.state == .dead }
             }
             rest = max(rest, others ?? .seconds(999))
             let own = simulation.run(atMost: .seconds(30)) { $0.nodes[0].membership.liveCount == 1 }

@@ -5,14 +5,15 @@ import Testing
 
 /// One membership alone, in virtual time: each rule of SWIM and Lifeguard.
 @Suite struct MembershipTests {
-    static func card(_ name: String, generation: UInt64 = 1) -> Peer {
+    static func peer(_ name: String, generation: UInt64 = 1) -> Peer {
         Peer(id: NodeID(name), generation: generation, address: "\(name):7601")
     }
 
-    static func rumour(
-        _ name: String, _ state: MemberState, _ incarnation: UInt64 = 0, generation: UInt64 = 1, by accuser: String? = nil
-    ) -> Rumour {
-        Rumour(member: card(name, generation: generation), incarnation: incarnation, state: state, accuser: accuser.map { NodeID($0) })
+    static func update(
+        _ name: String, _ state: MemberState, _ incarnation: UInt64 = 0, generation: UInt64 = 1, by suspecter: String? = nil
+    ) -> MembershipUpdate {
+        MembershipUpdate(
+            member: peer(name, generation: generation), incarnation: incarnation, state: state, suspecter: suspecter.map { NodeID($0) })
     }
 
     var now = Now(instant: Instant(nanoseconds: 1_000_000_000), wall: 1_790_000_000_000)
@@ -23,18 +24,18 @@ import Testing
         // Only what a test is about shall happen.
         settings.fullExchangeInterval = .seconds(86_400)
         settings.reconnectInterval = .seconds(86_400)
-        membership = Membership(own: Self.card("a"), settings: settings, seed: 7)
+        membership = Membership(own: Self.peer("a"), settings: settings, seed: 7)
     }
 
     /// Knows these, all told already.
     mutating func know(_ names: String...) {
-        for name in names { hear(Self.rumour(name, .alive)) }
-        membership.queue = RumourQueue()
+        for name in names { apply(Self.update(name, .alive)) }
+        membership.queue = UpdateQueue()
         membership.effects = []
     }
 
-    mutating func hear(_ rumours: Rumour..., from sender: String = "b", kind: MembershipMessage.Kind = .gossip) {
-        membership.receive(MembershipMessage(kind, rumours: rumours), from: NodeID(sender), at: now)
+    mutating func apply(_ updates: MembershipUpdate..., from sender: String = "b", kind: MembershipMessage.Kind = .gossip) {
+        membership.receive(MembershipMessage(kind, updates: updates), from: NodeID(sender), at: now)
     }
 
     /// Ticks every 20 ms; returns what was done, with the milliseconds from here at which it was.
@@ -49,7 +50,7 @@ import Testing
         return done
     }
 
-    func state(_ name: String) -> MemberState? { membership.rumour(about: NodeID(name))?.state }
+    func state(_ name: String) -> MemberState? { membership.update(about: NodeID(name))?.state }
 
     static func sent(_ effects: [Membership.Effect]) -> [(to: String, message: MembershipMessage)] {
         effects.compactMap { effect in
@@ -64,17 +65,17 @@ import Testing
 
     // MARK: Precedence
 
-    /// Whatever the order in which the same rumours come, the same is known in the end.
+    /// Whatever the order in which the same updates come, the same is known in the end.
     @Test("The greatest update wins in any order") func greatestWins() {
-        let rumours = [
-            Self.rumour("b", .alive, 0), Self.rumour("b", .suspect, 0, by: "x"), Self.rumour("b", .alive, 1), Self.rumour("b", .dead, 1),
-            Self.rumour("b", .alive, 2), Self.rumour("b", .suspect, 2, by: "y"),
+        let updates = [
+            Self.update("b", .alive, 0), Self.update("b", .suspect, 0, by: "x"), Self.update("b", .alive, 1), Self.update("b", .dead, 1),
+            Self.update("b", .alive, 2), Self.update("b", .suspect, 2, by: "y"),
         ]
         var random = SplitMix64(seed: 1)
         for _ in 0..<100 {
             var test = MembershipTests()
-            for rumour in rumours.shuffled(using: &random) + [rumours[4]] { test.hear(rumour, from: "z") }
-            #expect(test.membership.rumour(about: "b")?.incarnation == 2)
+            for update in updates.shuffled(using: &random) + [updates[4]] { test.apply(update, from: "z") }
+            #expect(test.membership.update(about: "b")?.incarnation == 2)
             let heardLast = test.state("b")
             #expect(heardLast == .suspect)
         }
@@ -82,23 +83,23 @@ import Testing
 
     @Test("Only a higher incarnation refutes a death") mutating func refutedDeath() {
         know("b", "c")
-        hear(Self.rumour("b", .dead, 3))
-        hear(Self.rumour("b", .alive, 3), Self.rumour("b", .suspect, 3, by: "c"), Self.rumour("b", .alive, 0))
+        apply(Self.update("b", .dead, 3))
+        apply(Self.update("b", .alive, 3), Self.update("b", .suspect, 3, by: "c"), Self.update("b", .alive, 0))
         #expect(state("b") == .dead)
-        hear(Self.rumour("b", .alive, 4))
+        apply(Self.update("b", .alive, 4))
         #expect(state("b") == .alive)
     }
 
     @Test("A member that left comes back only as another process") mutating func leftMember() {
         know("b", "c")
-        hear(Self.rumour("b", .left, 1))
-        hear(Self.rumour("b", .dead, 1), Self.rumour("b", .alive, 1))
+        apply(Self.update("b", .left, 1))
+        apply(Self.update("b", .dead, 1), Self.update("b", .alive, 1))
         #expect(state("b") == .left)
         membership.effects = []
-        hear(Self.rumour("b", .alive, 0, generation: 2))
+        apply(Self.update("b", .alive, 0, generation: 2))
         #expect(state("b") == .alive)
-        #expect(membership.takeEffects().first == .changed(Self.card("b", generation: 2), .alive, isDraining: false))
-        hear(Self.rumour("b", .dead, 99, generation: 1))
+        #expect(membership.takeEffects().first == .changed(Self.peer("b", generation: 2), .alive, isDraining: false))
+        apply(Self.update("b", .dead, 99, generation: 1))
         #expect(state("b") == .alive)
     }
 
@@ -106,53 +107,53 @@ import Testing
 
     @Test("A node refutes an update about itself with the next incarnation") mutating func ownUpdate() {
         know("b", "c")
-        hear(Self.rumour("a", .suspect, 0, by: "b"))
-        #expect(membership.rumour(about: "a") == Self.rumour("a", .alive, 1))
+        apply(Self.update("a", .suspect, 0, by: "b"))
+        #expect(membership.update(about: "a") == Self.update("a", .alive, 1))
         #expect(membership.localHealth == 1)
-        hear(Self.rumour("a", .dead, 5, by: "b"), kind: .probe(9))
-        #expect(membership.rumour(about: "a") == Self.rumour("a", .alive, 6))
+        apply(Self.update("a", .dead, 5, by: "b"), kind: .probe(9))
+        #expect(membership.update(about: "a") == Self.update("a", .alive, 6))
         // The probe's answer brings the refutation.
-        #expect(Self.sent(membership.takeEffects()).last?.message.rumours.first == Self.rumour("a", .alive, 6))
-        hear(Self.rumour("a", .dead, 5, by: "b"))
+        #expect(Self.sent(membership.takeEffects()).last?.message.updates.first == Self.update("a", .alive, 6))
+        apply(Self.update("a", .dead, 5, by: "b"))
         #expect(membership.counters.refutations == 2)
     }
 
     /// Links break, and each of the limited retransmissions of the refutation is lost. Every suspecter must receive it again.
     @Test("Each suspecter receives a lost refutation again") mutating func lostRefutation() {
         know("b", "c")
-        hear(Self.rumour("a", .suspect, 0, by: "b"))
+        apply(Self.update("a", .suspect, 0, by: "b"))
         for kind in [MembershipMessage.Kind.ack(7), .gossip] {
             membership.effects = []
-            hear(Self.rumour("a", .suspect, 0), from: "c", kind: kind)
+            apply(Self.update("a", .suspect, 0), from: "c", kind: kind)
             let told = Self.sent(membership.takeEffects()).filter { $0.to == "c" }
-            #expect(told.map(\.message.rumours.first) == [Self.rumour("a", .alive, 1)])
+            #expect(told.map(\.message.updates.first) == [Self.update("a", .alive, 1)])
         }
     }
 
     /// The refutation is on its way when the others declare this node dead. They decide without it, and this node must know.
     @Test("A death that was refuted before it arrived counts once") mutating func refutedBefore() {
         know("b", "c")
-        hear(Self.rumour("a", .suspect, 0, by: "b"))
+        apply(Self.update("a", .suspect, 0, by: "b"))
         membership.effects = []
-        hear(Self.rumour("a", .dead, 0, by: "b"))
-        #expect(membership.takeEffects().count { $0 == .wasMissed } == 1)
-        hear(Self.rumour("a", .dead, 0, by: "c"))
-        #expect(membership.takeEffects().count { $0 == .wasMissed } == 0)
-        #expect(membership.rumour(about: "a") == Self.rumour("a", .alive, 1))
-        hear(Self.rumour("a", .dead, 1, by: "b"))
-        #expect(membership.takeEffects().count { $0 == .wasMissed } == 1)
+        apply(Self.update("a", .dead, 0, by: "b"))
+        #expect(membership.takeEffects().count { $0 == .wasDeclaredDead } == 1)
+        apply(Self.update("a", .dead, 0, by: "c"))
+        #expect(membership.takeEffects().count { $0 == .wasDeclaredDead } == 0)
+        #expect(membership.update(about: "a") == Self.update("a", .alive, 1))
+        apply(Self.update("a", .dead, 1, by: "b"))
+        #expect(membership.takeEffects().count { $0 == .wasDeclaredDead } == 1)
     }
 
     @Test("A live member that was declared dead receives a notice") mutating func deathNotice() {
         know("b", "c")
-        hear(Self.rumour("b", .dead, 3, by: "c"))
+        apply(Self.update("b", .dead, 3, by: "c"))
         membership.effects = []
-        hear(Self.rumour("b", .alive, 4), from: "c")
+        apply(Self.update("b", .alive, 4), from: "c")
         let told = Self.sent(membership.takeEffects()).filter { $0.to == "b" }
-        #expect(told.map(\.message.rumours) == [[Self.rumour("b", .dead, 3, by: "c")]])
+        #expect(told.map(\.message.updates) == [[Self.update("b", .dead, 3, by: "c")]])
         membership.reached("b")
-        #expect(Self.sent(membership.takeEffects()).map(\.message.rumours) == [[Self.rumour("b", .dead, 3, by: "c")]], "the link is new")
-        hear(Self.rumour("b", .alive, 0, generation: 2), from: "c")
+        #expect(Self.sent(membership.takeEffects()).map(\.message.updates) == [[Self.update("b", .dead, 3, by: "c")]], "the link is new")
+        apply(Self.update("b", .alive, 0, generation: 2), from: "c")
         membership.effects = []
         membership.reached("b")
         #expect(Self.sent(membership.takeEffects()).isEmpty, "another process was not taken for dead")
@@ -160,32 +161,32 @@ import Testing
 
     @Test("Implausible incarnations are ignored and counted") mutating func implausible() {
         know("b", "c")
-        hear(Self.rumour("b", .alive, .max), Self.rumour("a", .suspect, .max), Self.rumour("d", .alive, .max))
-        hear(Self.rumour("c", .alive, 0, generation: .max))
+        apply(Self.update("b", .alive, .max), Self.update("a", .suspect, .max), Self.update("d", .alive, .max))
+        apply(Self.update("c", .alive, 0, generation: .max))
         #expect(membership.members.map(\.incarnation) == [0, 0, 0])
-        #expect(membership.counters.rumoursRefused == 4)
+        #expect(membership.counters.updatesRefused == 4)
         // A jump within the bound is believed, and is the liar's own affair: it still can be suspected, and can refute.
-        hear(Self.rumour("b", .alive, 1 << 32))
-        hear(Self.rumour("b", .suspect, 1 << 32, by: "c"))
+        apply(Self.update("b", .alive, 1 << 32))
+        apply(Self.update("b", .suspect, 1 << 32, by: "c"))
         #expect(state("b") == .suspect)
     }
 
     @Test("An exhausted incarnation does not overflow") mutating func exhausted() {
         know("b", "c")
         membership.table[0].incarnation = .max - 1
-        hear(Self.rumour("a", .suspect, .max - 1))
-        #expect(membership.rumour(about: "a")?.incarnation == .max)
-        hear(Self.rumour("a", .suspect, .max), Self.rumour("a", .dead, .max))
-        #expect(membership.rumour(about: "a") == Self.rumour("a", .alive, .max))
+        apply(Self.update("a", .suspect, .max - 1))
+        #expect(membership.update(about: "a")?.incarnation == .max)
+        apply(Self.update("a", .suspect, .max), Self.update("a", .dead, .max))
+        #expect(membership.update(about: "a") == Self.update("a", .alive, .max))
         #expect(membership.counters.incarnationsExhausted == 2)
         membership.drain(at: now)
-        #expect(membership.rumour(about: "a")?.incarnation == .max)
+        #expect(membership.update(about: "a")?.incarnation == .max)
     }
 
     @Test("A later process under the same name is reported once") mutating func laterProcess() {
         know("b")
-        hear(Self.rumour("a", .alive, 0, generation: 2), Self.rumour("a", .alive, 0, generation: 2))
-        #expect(membership.takeEffects() == [.superseded(by: Self.card("a", generation: 2))])
+        apply(Self.update("a", .alive, 0, generation: 2), Self.update("a", .alive, 0, generation: 2))
+        #expect(membership.takeEffects() == [.superseded(by: Self.peer("a", generation: 2))])
     }
 
     // MARK: Probes
@@ -196,8 +197,8 @@ import Testing
         membership.localHealth = 0
         let done = pass(.seconds(4))
         let probe = done.first { !Self.probed([$0.effect]).isEmpty }!.milliseconds
-        let suspected = done.first { $0.effect == .changed(Self.card("b"), .suspect, isDraining: false) }!.milliseconds
-        let dead = done.first { $0.effect == .changed(Self.card("b"), .dead, isDraining: false) }!.milliseconds
+        let suspected = done.first { $0.effect == .changed(Self.peer("b"), .suspect, isDraining: false) }!.milliseconds
+        let dead = done.first { $0.effect == .changed(Self.peer("b"), .dead, isDraining: false) }!.milliseconds
         #expect(suspected - probe == 1_000)
         let timeout = settings.suspicionMin + settings.suspicionPerDecade * 0.30103
         #expect(abs(dead - suspected - timeout.wholeMilliseconds) <= 20)  // Two nodes: nobody could confirm.
@@ -210,7 +211,7 @@ import Testing
             for (_, effect) in pass(.milliseconds(20)) {
                 probed += Self.probed([effect])
                 for (to, message) in Self.sent([effect]) {
-                    if case .probe(let sequence) = message.kind { hear(from: to, kind: .ack(sequence)) }
+                    if case .probe(let sequence) = message.kind { apply(from: to, kind: .ack(sequence)) }
                 }
             }
         }
@@ -221,14 +222,14 @@ import Testing
 
     @Test("An indirect probe is carried out and answered with an ack or a nack") mutating func indirectProbe() throws {
         know("b", "c")
-        hear(from: "b", kind: .indirectProbe(77, target: "c"))
+        apply(from: "b", kind: .indirectProbe(77, target: "c"))
         let asked = try #require(Self.sent(membership.takeEffects()).first)
         guard case .probe(let sequence) = asked.message.kind else { return #expect(Bool(false)) }
         #expect(asked.to == "c")
         _ = pass(.milliseconds(380))
         let nacks = pass(.milliseconds(60)).map(\.effect)
         #expect(Self.sent(nacks).contains { $0.to == "b" && $0.message.kind == .nack(77) })
-        hear(from: "c", kind: .ack(sequence))
+        apply(from: "c", kind: .ack(sequence))
         #expect(Self.sent(membership.takeEffects()).contains { $0.to == "b" && $0.message.kind == .ack(77) })
     }
 
@@ -239,8 +240,8 @@ import Testing
             for _ in 0..<75 {
                 for (to, message) in Self.sent(test.pass(.milliseconds(20)).map(\.effect)) {
                     switch message.kind {
-                    case .indirectProbe(let sequence, _) where isNacking: test.hear(from: to, kind: .nack(sequence))
-                    case .probe(let sequence) where to != "b": test.hear(from: to, kind: .ack(sequence))
+                    case .indirectProbe(let sequence, _) where isNacking: test.apply(from: to, kind: .nack(sequence))
+                    case .probe(let sequence) where to != "b": test.apply(from: to, kind: .ack(sequence))
                     default: break
                     }
                 }
@@ -249,7 +250,7 @@ import Testing
         run(&self)
         #expect(membership.counters.probesFailed > 0)
         #expect(membership.localHealth == 0)
-        hear(Self.rumour("b", .alive, 1))
+        apply(Self.update("b", .alive, 1))
         isNacking = false
         for _ in 0..<3 where membership.localHealth == 0 { run(&self) }
         #expect(membership.localHealth > 0)
@@ -267,11 +268,11 @@ import Testing
 
     @Test("Confirmations of others shorten a suspicion") mutating func confirmations() {
         know("b", "c", "d", "e", "f", "g", "h", "i", "j")
-        hear(Self.rumour("b", .suspect, 0, by: "c"))
+        apply(Self.update("b", .suspect, 0, by: "c"))
         let min = settings.suspicionMin + settings.suspicionPerDecade
         var timeouts = [membership.suspicions[0].deadline - now.instant]
-        for accuser in ["c", "d", "d", "e", "f", "g"] {
-            hear(Self.rumour("b", .suspect, 0, by: accuser))
+        for suspecter in ["c", "d", "d", "e", "f", "g"] {
+            apply(Self.update("b", .suspect, 0, by: suspecter))
             let timeout = membership.suspicions[0].deadline - now.instant
             if timeout != timeouts.last { timeouts.append(timeout) }
         }
@@ -284,17 +285,17 @@ import Testing
 
     @Test("A suspect first learns that it is one") mutating func buddySystem() {
         know("b", "c")
-        hear(Self.rumour("b", .suspect, 0, by: "c"))
-        for _ in 0..<100 { _ = membership.queue.take(tellingsMax: 1) { _ in true } }
+        apply(Self.update("b", .suspect, 0, by: "c"))
+        for _ in 0..<100 { _ = membership.queue.take(transmissionsMax: 1) { _ in true } }
         let probes = Self.sent(pass(.milliseconds(600)).map(\.effect)).filter { if case .probe = $0.message.kind { true } else { false } }
-        #expect(probes.first { $0.to == "b" }?.message.rumours == [Self.rumour("b", .suspect, 0, by: "c")])
-        #expect(probes.first { $0.to == "c" }?.message.rumours == [])
+        #expect(probes.first { $0.to == "b" }?.message.updates == [Self.update("b", .suspect, 0, by: "c")])
+        #expect(probes.first { $0.to == "c" }?.message.updates == [])
     }
 
     /// A node that slept accuses nobody of what happened meanwhile, and doubts itself.
     @Test("A late tick suspects no member") mutating func lateTick() {
         know("b", "c", "d")
-        hear(Self.rumour("d", .suspect, 0, by: "c"))
+        apply(Self.update("d", .suspect, 0, by: "c"))
         _ = pass(.milliseconds(900))
         let inFlight = membership.probes.count
         #expect(inFlight > 0)
@@ -311,13 +312,13 @@ import Testing
         know("b", "c", "d")
         for _ in 0..<100 {
             _ = pass(.milliseconds(100))
-            membership.heard(from: "b", at: now)
+            membership.recordSignOfLife(from: "b", at: now)
         }
         #expect(state("b") == .alive && state("c") == .dead)
-        hear(Self.rumour("b", .suspect, 0, by: "d"))
+        apply(Self.update("b", .suspect, 0, by: "d"))
         for _ in 0..<100 {
             _ = pass(.milliseconds(100))
-            membership.heard(from: "b", at: now)
+            membership.recordSignOfLife(from: "b", at: now)
         }
         #expect(state("b") == .suspect)
         _ = pass(.seconds(5))
@@ -328,17 +329,17 @@ import Testing
 
     @Test("A refused link is a death, which the node announces at once") mutating func refusedLink() {
         know("b", "c", "d")
-        membership.unlinked("b", evidence: .refused(generation: Self.card("b").generation), at: now)
+        membership.unlinked("b", evidence: .refused(generation: Self.peer("b").generation), at: now)
         let effects = membership.takeEffects()
-        #expect(effects.first == .changed(Self.card("b"), .dead, isDraining: false))
-        let told = Self.sent(effects).filter { $0.message.rumours.first == Self.rumour("b", .dead, by: "a") }.map(\.to)
+        #expect(effects.first == .changed(Self.peer("b"), .dead, isDraining: false))
+        let told = Self.sent(effects).filter { $0.message.updates.first == Self.update("b", .dead, by: "a") }.map(\.to)
         #expect(told.sorted() == ["c", "d"])
     }
 
     /// The attempt began before the process that lives now.
     @Test("A refusal does not concern a newer generation") mutating func newerGeneration() {
         know("b", "c", "d")
-        membership.linked(Self.card("b", generation: 2), at: now)
+        membership.linked(Self.peer("b", generation: 2), at: now)
         _ = membership.takeEffects()
         membership.unlinked("b", evidence: .refused(generation: 1), at: now)
         #expect(membership.takeEffects().isEmpty)
@@ -348,10 +349,10 @@ import Testing
     /// Something between the two nodes refuses in the member's place; the others reach it.
     @Test("A member that survived a refusal is only probed after the next one") mutating func survivedRefusal() {
         know("b", "c", "d")
-        let refusal = Membership.LinkLoss.refused(generation: Self.card("b").generation)
+        let refusal = Membership.LinkLoss.refused(generation: Self.peer("b").generation)
         membership.unlinked("b", evidence: refusal, at: now)
         #expect(state("b") == .dead)
-        hear(Self.rumour("b", .alive, 1))
+        apply(Self.update("b", .alive, 1))
         membership.unlinked("b", evidence: refusal, at: now)
         #expect(state("b") == .alive)
         #expect(Self.probed(pass(.milliseconds(20)).map(\.effect)).contains("b"))
@@ -371,10 +372,10 @@ import Testing
     }
 
     @Test("A known address is not a member before its link is up") mutating func addressOnly() {
-        membership.learn(Self.card("b"), at: now)
-        #expect(membership.takeEffects() == [.connect(Self.card("b"))])
+        membership.learn(Self.peer("b"), at: now)
+        #expect(membership.takeEffects() == [.connect(Self.peer("b"))])
         #expect(membership.ringMembers.map(\.id) == ["a"])
-        membership.linked(Self.card("b"), at: now)
+        membership.linked(Self.peer("b"), at: now)
         #expect(membership.ringMembers.map(\.id) == ["a", "b"])
         #expect(Self.sent(membership.takeEffects()).contains { $0.message.kind == .digest(membership.digest) })
     }

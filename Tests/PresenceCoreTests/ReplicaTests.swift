@@ -472,11 +472,11 @@ import Testing
         cluster = TestCluster(nodes: 3, settings: settings)
         let (missed, sender) = (cluster.processes[1].node.cluster.own, cluster.processes[2].node.cluster.own.id)
         let peer = try #require(cluster.processes[0].node.cluster.peerIndex(missed.id))
-        let dead = Rumour(member: missed, incarnation: 0, state: .dead, isDraining: false, accuser: sender)
-        let alive = Rumour(member: missed, incarnation: 1, state: .alive, isDraining: false, accuser: nil)
-        for rumour in [dead, alive] {
+        let dead = MembershipUpdate(member: missed, incarnation: 0, state: .dead, isDraining: false, suspecter: sender)
+        let alive = MembershipUpdate(member: missed, incarnation: 1, state: .alive, isDraining: false, suspecter: nil)
+        for update in [dead, alive] {
             var writer = WireWriter()
-            writer.message(.membership(MembershipMessage(.gossip, rumours: [rumour])))
+            writer.message(.membership(MembershipMessage(.gossip, updates: [update])))
             try cluster.deliver(writer.bytes, from: sender, to: 0)
         }
         let overflows = cluster.processes[0].node.cluster.links[peer].counters.overflows
@@ -486,8 +486,8 @@ import Testing
         cluster.heard = []
         cluster.settle()
         let first = try #require(cluster.heard?.first { $0.from == 0 && $0.to == 1 })
-        #expect(first.message == .membership(MembershipMessage(.gossip, rumours: [dead])))
-        #expect(cluster.processes[1].node.cluster.membership.deathsHeard == 1)
+        #expect(first.message == .membership(MembershipMessage(.gossip, updates: [dead])))
+        #expect(cluster.processes[1].node.cluster.membership.deathsKnown == 1)
     }
 
     @Test("A single node cannot drain") mutating func drainAlone() {

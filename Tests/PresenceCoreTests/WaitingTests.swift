@@ -58,7 +58,7 @@ import Testing
         node.linked(to: Hello(cluster: "test", sender: met, members: [unmet], wall: now.wall), at: now)
         place()
         #expect(node.cluster.memberIDs == ["n1", "n2"])
-        node.cluster.membership.hear(Rumour(member: met, incarnation: 1, state: .left), at: now)
+        node.cluster.membership.apply(MembershipUpdate(member: met, incarnation: 1, state: .left), at: now)
         for _ in 0..<2 {
             node.tick(at: now)
             place()

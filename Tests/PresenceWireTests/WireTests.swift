@@ -99,7 +99,7 @@ import Testing
         .membership(
             MembershipMessage(
                 .probe(7),
-                rumours: [Rumour(member: Peer(id: NodeID("n"), generation: 5, address: "h:1"), incarnation: 2, state: .suspect)])),
+                updates: [MembershipUpdate(member: Peer(id: NodeID("n"), generation: 5, address: "h:1"), incarnation: 2, state: .suspect)])),
         .complete(upTo: version), .requestSync,
         .replicate(
             ticket: 3,

@@ -18,7 +18,7 @@ extension Cluster {
         peers.others.filter { peer in
             let member = peers[peer]
             guard !member.isVacant, member.hasLeft, !links.isUp(peer), !ownership.isMember(peer) else { return false }
-            return member.noted.milliseconds <= horizon && membership.rumour(about: member.peer.id) == nil
+            return member.noted.milliseconds <= horizon && membership.update(about: member.peer.id) == nil
         }
     }
 

@@ -89,27 +89,27 @@ extension Row {
 
 extension Row {
     /// The durable form of a member. It stays on this node.
-    init(member card: Peer, hasLeft: Bool, version: Version) {
+    init(member peer: Peer, hasLeft: Bool, version: Version) {
         var json = JSONWriter(reserving: 120)
         json.object { json in
-            json.member("generation", Int64(clamping: card.generation))
-            json.member("address", card.address)
-            json.member("weight", Int64(card.weight))
+            json.member("generation", Int64(clamping: peer.generation))
+            json.member("address", peer.address)
+            json.member("weight", Int64(peer.weight))
             json.member("hasLeft", hasLeft ? 1 : 0)
         }
-        self.init(user: UserID(app: "cluster", id: card.id.rawValue), kind: .member, key: "", version: version, value: json.bytes)
+        self.init(user: UserID(app: "cluster", id: peer.id.rawValue), kind: .member, key: "", version: version, value: json.bytes)
     }
 
     /// Reads a row of kind ``PresenceWire/Row/Kind/member``.
-    func member() throws(RowError) -> (card: Peer, hasLeft: Bool) {
+    func member() throws(RowError) -> (peer: Peer, hasLeft: Bool) {
         let json = try JSONValue(self)
         guard let generation = json["generation"]?.wholeNumber, let address = json["address"]?.text else {
             throw RowError(self, "generation or address is missing")
         }
-        let card = Peer(
+        let peer = Peer(
             id: NodeID(String(user.id)), generation: UInt64(clamping: generation), address: address,
             weight: UInt32(clamping: json["weight"]?.wholeNumber ?? 100))
-        return (card, json["hasLeft"]?.wholeNumber == 1)
+        return (peer, json["hasLeft"]?.wholeNumber == 1)
     }
 }
 

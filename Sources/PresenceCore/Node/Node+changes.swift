@@ -142,7 +142,7 @@ extension Node {
             case .connect(let card):
                 _ = index(of: card, at: now)
                 effects.append(.connect(card))
-            case .wasMissed: cluster.ownership.demote(.declaredDead)
+            case .wasDeclaredDead: cluster.ownership.demote(.declaredDead)
             case .superseded(let card): effects.append(.superseded(by: card))
             }
         }

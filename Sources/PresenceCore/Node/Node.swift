@@ -112,7 +112,7 @@ public struct Node {
         guard let peer = cluster.peers.index(of: id), connection >= cluster.links.connection(from: peer),
             connection.generation >= cluster.peers[peer].peer.generation
         else { return false }
-        cluster.membership.heard(from: id, at: now)
+        cluster.membership.recordSignOfLife(from: id, at: now)
         while let message = incoming.popFirst() { handle(message, from: peer, at: now) }
         run(at: now)
         changePrepared(at: now)

@@ -2,7 +2,7 @@ import PresenceWire
 
 /// A probe that a member has not answered yet.
 struct Probe {
-    let place: Int
+    let memberIndex: Int
     let sequence: UInt64
     let startedAt: Instant
     /// The time at which other members probe; far in the future once they do.
@@ -14,7 +14,7 @@ struct Probe {
 
 /// An indirect probe that this node carries out for another node.
 struct Relay {
-    let place: Int
+    let memberIndex: Int
     let sequence: UInt64
     let origin: NodeID
     let originSequence: UInt64
@@ -76,64 +76,64 @@ extension Membership {
     /// Probes the next live member of this round.
     mutating func probeNext(at now: Now) {
         nextProbeAt = max(nextProbeAt + settings.probeInterval * patience, now.instant)
-        guard table[Self.ownPlace].state == .alive, !live.isEmpty else { return }
-        for _ in 0...round.count {
-            if roundPosition >= round.count { beginRound() }
-            let place = round[roundPosition]
-            roundPosition += 1
-            guard table[place].livePlace >= 0, !probes.contains(where: { $0.place == place }) else { continue }
-            return probe(place, isUrgent: false, at: now)
+        guard table[Self.ownIndex].state == .alive, !live.isEmpty else { return }
+        for _ in 0...probeRound.count {
+            if probeRoundPosition >= probeRound.count { beginRound() }
+            let memberIndex = probeRound[probeRoundPosition]
+            probeRoundPosition += 1
+            guard table[memberIndex].liveIndex >= 0, !probes.contains(where: { $0.memberIndex == memberIndex }) else { continue }
+            return probe(memberIndex, isUrgent: false, at: now)
         }
     }
 
     private mutating func beginRound() {
-        round = live
-        round.shuffle(using: &random)
-        roundPosition = 0
+        probeRound = live
+        probeRound.shuffle(using: &random)
+        probeRoundPosition = 0
     }
 
     /// Probes a member now, and through others at the same time, because only the direct path may be broken.
-    mutating func probeUrgently(_ place: Int, at now: Now) {
-        if let index = probes.firstIndex(where: { $0.place == place }) {
+    mutating func probeUrgently(_ memberIndex: Int, at now: Now) {
+        if let index = probes.firstIndex(where: { $0.memberIndex == memberIndex }) {
             probes[index].indirectAt = min(probes[index].indirectAt, now.instant)
         } else {
-            probe(place, isUrgent: true, at: now)
+            probe(memberIndex, isUrgent: true, at: now)
         }
     }
 
-    private mutating func probe(_ place: Int, isUrgent: Bool, at now: Now) {
+    private mutating func probe(_ memberIndex: Int, isUrgent: Bool, at now: Now) {
         counters.probes += 1
         sequence += 1
         let timeout = isUrgent ? .zero : settings.probeTimeout * patience
         let indirectAt = now.instant + timeout
         probes.append(
             Probe(
-                place: place, sequence: sequence, startedAt: now.instant, indirectAt: indirectAt,
+                memberIndex: memberIndex, sequence: sequence, startedAt: now.instant, indirectAt: indirectAt,
                 deadline: indirectAt + settings.indirectTimeout * patience))
-        sendToMember(.probe(sequence), at: place)
+        sendToMember(.probe(sequence), at: memberIndex)
     }
 
     /// Has others probe members that have not answered, and suspects members whose time is up.
     mutating func endProbes(at now: Now) {
         guard probes.contains(where: { min($0.indirectAt, $0.deadline) <= now.instant }) else { return }
-        probes.removeAll { table[$0.place].livePlace < 0 }
+        probes.removeAll { table[$0.memberIndex].liveIndex < 0 }
         for index in probes.indices where probes[index].indirectAt <= now.instant { askOthers(index) }
         let failed = probes.filter { $0.deadline <= now.instant }
         probes.removeAll { $0.deadline <= now.instant }
-        for probe in failed where table[probe.place].heardAt <= probe.startedAt {
+        for probe in failed where table[probe.memberIndex].lastSignOfLifeAt <= probe.startedAt {
             counters.probesFailed += 1
             // If nacks are expected, only missing ones count against this node's health.
             if settings.isLocalHealthOn { worsenHealth(by: probe.nacksExpected > 0 ? probe.nacksExpected - probe.nacked.count : 1) }
-            accuse(probe.place, at: now)
+            suspectAfterProbe(probe.memberIndex, at: now)
         }
     }
 
     private mutating func askOthers(_ index: Int) {
         probes[index].indirectAt = .farFuture
         let probe = probes[index]
-        let asked = randomLive(settings.indirectProbes, except: probe.place)
+        let asked = randomLive(settings.indirectProbes, except: probe.memberIndex)
         probes[index].nacksExpected = asked.count
-        for place in asked { sendToMember(.indirectProbe(probe.sequence, target: table[probe.place].card.id), at: place) }
+        for memberIndex in asked { sendToMember(.indirectProbe(probe.sequence, target: table[probe.memberIndex].peer.id), at: memberIndex) }
     }
 
     /// Receives the answer to a probe of this node, or to one that it carries out for another node.
@@ -141,7 +141,7 @@ extension Membership {
         if let index = probes.firstIndex(where: { $0.sequence == sequence }) {
             probes.remove(at: index)
             improveHealth()
-        } else if let index = relays.firstIndex(where: { $0.sequence == sequence && table[$0.place].card.id == sender }) {
+        } else if let index = relays.firstIndex(where: { $0.sequence == sequence && table[$0.memberIndex].peer.id == sender }) {
             let relay = relays.remove(at: index)
             send(.ack(relay.originSequence), to: relay.origin)
         }
@@ -159,14 +159,14 @@ extension Membership {
     /// Carries out a probe for `origin`, and sends a nack after 80 % of the time without an answer (Lifeguard §IV.A).
     mutating func relay(_ originSequence: UInt64, target: NodeID, for origin: NodeID, at now: Now) {
         if target == own.id { return send(.ack(originSequence), to: origin) }
-        guard let place = places[target], table[place].state != nil, relays.count < Self.relaysMax else { return }
+        guard let memberIndex = memberIndices[target], table[memberIndex].state != nil, relays.count < Self.relaysMax else { return }
         sequence += 1
         relays.append(
             Relay(
-                place: place, sequence: sequence, origin: origin, originSequence: originSequence,
+                memberIndex: memberIndex, sequence: sequence, origin: origin, originSequence: originSequence,
                 nackAt: settings.isLocalHealthOn ? now.instant + settings.indirectTimeout * 4 / 5 : .farFuture,
                 deadline: now.instant + settings.indirectTimeout * (settings.localHealthMax + 1)))
-        sendToMember(.probe(sequence), at: place)
+        sendToMember(.probe(sequence), at: memberIndex)
     }
 
     mutating func endRelays(at now: Now) {

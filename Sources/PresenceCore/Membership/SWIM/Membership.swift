@@ -4,7 +4,7 @@ import PresenceWire
 ///
 /// It does no I/O, reads no clock and draws no unseeded number. Messages and the time come in; effects go out, in order.
 ///
-/// The state of a member is its greatest ``PresenceWire/Rumour``. Nodes that have received the same updates agree, whatever their order.
+/// The state of a member is its greatest ``PresenceWire/MembershipUpdate``. Nodes that have received the same updates agree, whatever their order.
 /// Unlike in SWIM's paper, a member refutes `dead` like `suspect`, by a higher incarnation: a healed split has to undo its deaths.
 ///
 /// An incarnation beyond ``Settings/incarnationJumpMax`` is ignored and counted. A false one within it harms only the member that it names,
@@ -20,7 +20,7 @@ public struct Membership: Sendable {
         /// Open a link, unless there is one.
         case connect(Peer)
         /// This node was declared dead, and has refuted it. Others may have decided about its slots meanwhile.
-        case wasMissed
+        case wasDeclaredDead
         /// A later process runs under this node's ID. This process is not a member any more.
         case superseded(by: Peer)
     }
@@ -49,7 +49,7 @@ public struct Membership: Sendable {
         /// Updates about its own suspicion or death that this node refuted.
         public var refutations: UInt64 = 0
         /// Updates ignored because their incarnation or generation was not plausible, or there were too many members.
-        public var rumoursRefused: UInt64 = 0
+        public var updatesRefused: UInt64 = 0
         /// Updates that this node could not refute, because its incarnation is used up.
         public var incarnationsExhausted: UInt64 = 0
         /// Ticks that came too late.
@@ -57,12 +57,12 @@ public struct Membership: Sendable {
     }
 
     struct Member {
-        var card: Peer
+        var peer: Peer
         /// The state; nil as long as only the address is known.
         var state: MemberState?
         var incarnation: UInt64 = 0
         var isDraining = false
-        var accuser: NodeID?
+        var suspecter: NodeID?
         /// The generation that was dead because its address refused connections.
         ///
         /// If it is alive after all, another program refuses in its place. Then a refusal does not count again before a link to the member
@@ -71,25 +71,25 @@ public struct Membership: Sendable {
         /// The last update that this process is dead, if a newer one says that it is alive.
         ///
         /// Until the process learns of it, it goes on as the owner of slots that others have decided about since.
-        var deathRefuted: Rumour?
+        var deathRefuted: MembershipUpdate?
         var changedAt: Instant
         /// The time of the last message that the member itself sent.
-        var heardAt = Instant(nanoseconds: .min)
+        var lastSignOfLifeAt = Instant(nanoseconds: .min)
         /// The member's index in ``Membership/live``; -1 if it is not live.
-        var livePlace = -1
+        var liveIndex = -1
         /// The member's part of ``Membership/digest``.
         var fingerprint: UInt64 = 0
         /// Whether the entry is free for another member.
         var isVacant = false
 
         /// The update of a member whose state is known.
-        var rumour: Rumour {
-            Rumour(member: card, incarnation: incarnation, state: state ?? .alive, isDraining: isDraining, accuser: accuser)
+        var update: MembershipUpdate {
+            MembershipUpdate(member: peer, incarnation: incarnation, state: state ?? .alive, isDraining: isDraining, suspecter: suspecter)
         }
     }
 
     /// This node's index in ``table``.
-    static let ownPlace = 0
+    static let ownIndex = 0
 
     let settings: Settings
     public internal(set) var counters = Counters()
@@ -103,25 +103,25 @@ public struct Membership: Sendable {
     /// All known members: this node first, the others in the order of arrival. Free entries are used again.
     var table: [Member] = []
     var vacant: [Int] = []
-    var places: [NodeID: Int] = [:]
+    var memberIndices: [NodeID: Int] = [:]
     /// The indices of the other members that are alive or suspect, in no particular order.
     var live: [Int] = []
     /// The XOR of the fingerprints of all live members.
-    var digest: UInt64 = 0
-    var queue = RumourQueue()
+    var membershipHash: UInt64 = 0
+    var queue = UpdateQueue()
 
     var probes: [Probe] = []
     var relays: [Relay] = []
     var suspicions: [Suspicion] = []
     var sequence: UInt64
     /// The members of this probe round, in the order of the probes.
-    var round: [Int] = []
-    var roundPosition = 0
+    var probeRound: [Int] = []
+    var probeRoundPosition = 0
 
     /// The largest generation of this node's ID in any update, beyond its own.
     var generationMax: UInt64 = 0
     /// The others have declared this node dead in incarnations below this one, and this node knows it.
-    var deathsHeard: UInt64 = 0
+    var deathsKnown: UInt64 = 0
 
     var lastTick: Instant?
     var nextProbeAt: Instant = .farFuture
@@ -139,10 +139,10 @@ public struct Membership: Sendable {
         self.settings = settings
         random = SplitMix64(seed: seed)
         sequence = random.next() >> 32
-        table = [Member(card: own, state: .alive, changedAt: Instant(nanoseconds: 0))]
-        places[own.id] = Self.ownPlace
-        refreshFingerprint(Self.ownPlace)
-        queue.insert(Self.ownPlace)
+        table = [Member(peer: own, state: .alive, changedAt: Instant(nanoseconds: 0))]
+        memberIndices[own.id] = Self.ownIndex
+        refreshFingerprint(Self.ownIndex)
+        queue.insert(Self.ownIndex)
     }
 
     /// Returns the effects since the last call, in order.
@@ -153,65 +153,65 @@ public struct Membership: Sendable {
     // MARK: Inputs
 
     /// Records a node from a hello or a contact point (generation 0 if unknown). It is a node to link to, not yet a member.
-    public mutating func learn(_ card: Peer, at now: Now) {
-        guard card.id != own.id, isPlausible(card, at: now) else { return }
-        guard let place = places[card.id] else {
-            guard let place = add(card, at: now) else { return }
-            return effects.append(.connect(table[place].card))
+    public mutating func learn(_ peer: Peer, at now: Now) {
+        guard peer.id != own.id, isPlausible(peer, at: now) else { return }
+        guard let memberIndex = memberIndices[peer.id] else {
+            guard let memberIndex = add(peer, at: now) else { return }
+            return effects.append(.connect(table[memberIndex].peer))
         }
-        guard card.generation > table[place].card.generation else { return }
-        if table[place].state == nil { table[place].card = card }
-        effects.append(.connect(card))
+        guard peer.generation > table[memberIndex].peer.generation else { return }
+        if table[memberIndex].state == nil { table[memberIndex].peer = peer }
+        effects.append(.connect(peer))
     }
 
     /// Records that a link is up and that the peer has sent its identity: a sign of life.
-    public mutating func linked(_ card: Peer, at now: Now) {
-        guard card.id != own.id, isPlausible(card, at: now) else { return }
-        guard let place = places[card.id] ?? add(card, at: now) else { return }
-        let isNew = table[place].state == nil || card.generation > table[place].card.generation
-        if isNew { adopt(Rumour(member: card, incarnation: 0, state: .alive), at: place, now) }
-        let isDoubted = table[place].state != .alive
+    public mutating func linked(_ peer: Peer, at now: Now) {
+        guard peer.id != own.id, isPlausible(peer, at: now) else { return }
+        guard let memberIndex = memberIndices[peer.id] ?? add(peer, at: now) else { return }
+        let isNew = table[memberIndex].state == nil || peer.generation > table[memberIndex].peer.generation
+        if isNew { adopt(MembershipUpdate(member: peer, incarnation: 0, state: .alive), at: memberIndex, now) }
+        let isSuspect = table[memberIndex].state != .alive
         if nextLinkExchangeAt <= now.instant || live.count <= 1 {
             nextLinkExchangeAt = now.instant + .seconds(1)
-            send(.digest(digest), to: card.id, first: isDoubted ? [place] : [])
-        } else if isNew || isDoubted {
-            send(.gossip, to: card.id, first: [place])
+            send(.digest(membershipHash), to: peer.id, first: isSuspect ? [memberIndex] : [])
+        } else if isNew || isSuspect {
+            send(.gossip, to: peer.id, first: [memberIndex])
         }
     }
 
     /// Records a message on the member's own link. The member is alive, even if packet loss delays its acks or our probes.
-    mutating func heard(from id: NodeID, at now: Now) {
-        if let place = places[id] { table[place].heardAt = now.instant }
+    mutating func recordSignOfLife(from id: NodeID, at now: Now) {
+        if let memberIndex = memberIndices[id] { table[memberIndex].lastSignOfLifeAt = now.instant }
     }
 
     /// The notice to a member that it was declared dead; nil if its present process never came back from that. The member counts each death
     /// once.
     func deathNotice(to id: NodeID) -> MembershipMessage? {
-        places[id].flatMap { table[$0].deathRefuted }.map { MembershipMessage(.gossip, rumours: [$0]) }
+        memberIndices[id].flatMap { table[$0].deathRefuted }.map { MembershipMessage(.gossip, updates: [$0]) }
     }
 
     /// Records that the member's address has answered. A refusal counts again from now on.
     mutating func reached(_ id: NodeID) {
-        if let place = places[id] { table[place].refusedGeneration = 0 }
+        if let memberIndex = memberIndices[id] { table[memberIndex].refusedGeneration = 0 }
         // A notice on an earlier link may be lost.
         if let notice = deathNotice(to: id) { effects.append(.send(notice, to: id)) }
         // A node that has just started must not count on a node that drains.
-        if table[Self.ownPlace].isDraining { send(.gossip, to: id, first: [Self.ownPlace]) }
+        if table[Self.ownIndex].isDraining { send(.gossip, to: id, first: [Self.ownIndex]) }
     }
 
     /// Records that a link is down, or could not be opened.
     ///
     /// `.refused` is direct evidence: the member is dead at once, and this node announces it. The other reasons start a probe.
     public mutating func unlinked(_ id: NodeID, evidence: LinkLoss, at now: Now) {
-        guard let place = places[id], place != Self.ownPlace, table[place].state?.isLive == true else { return }
+        guard let memberIndex = memberIndices[id], memberIndex != Self.ownIndex, table[memberIndex].state?.isLive == true else { return }
         switch evidence {
         case .refused(let generation):
-            guard generation == table[place].card.generation else { return }
-            guard table[place].refusedGeneration != generation else { return probeUrgently(place, at: now) }
-            table[place].refusedGeneration = generation
-            declareDead(place, at: now)
-            announce(place, to: settings.announceFanOut)
-        case .reset, .silent: probeUrgently(place, at: now)
+            guard generation == table[memberIndex].peer.generation else { return }
+            guard table[memberIndex].refusedGeneration != generation else { return probeUrgently(memberIndex, at: now) }
+            table[memberIndex].refusedGeneration = generation
+            declareDead(memberIndex, at: now)
+            announce(memberIndex, to: settings.announceFanOut)
+        case .reset, .silent: probeUrgently(memberIndex, at: now)
         }
     }
 
@@ -230,26 +230,30 @@ public struct Membership: Sendable {
 
     /// Starts to drain: this node gives its slots to others, and stays a member.
     public mutating func drain(at now: Now) {
-        guard !table[Self.ownPlace].isDraining else { return }
+        guard !table[Self.ownIndex].isDraining else { return }
         restate(.alive, isDraining: true, at: now)
-        announce(Self.ownPlace, to: settings.announceFanOut)
+        announce(Self.ownIndex, to: settings.announceFanOut)
     }
 
     /// Removes a dead member for good, because an operator says that it will not come back. It then counts as left.
     ///
     /// If it is alive after all, it refutes. A member that is not dead is not changed.
-    mutating func forget(_ card: Peer, at now: Now) {
-        guard let place = places[card.id] ?? add(card, at: now), table[place].state?.isLive != true, table[place].state != .left else {
+    mutating func forget(_ peer: Peer, at now: Now) {
+        guard let memberIndex = memberIndices[peer.id] ?? add(peer, at: now), table[memberIndex].state?.isLive != true,
+            table[memberIndex].state != .left
+        else {
             return
         }
-        adopt(Rumour(member: table[place].card, incarnation: table[place].incarnation, state: .left), at: place, now)
-        announce(place, to: 4 * settings.announceFanOut)
+        adopt(
+            MembershipUpdate(member: table[memberIndex].peer, incarnation: table[memberIndex].incarnation, state: .left), at: memberIndex,
+            now)
+        announce(memberIndex, to: 4 * settings.announceFanOut)
     }
 
     /// Leaves the cluster. The others do not count this node towards the quorum any more. Send the effects, then end.
     public mutating func leave(at now: Now) {
-        guard table[Self.ownPlace].state != .left else { return }
-        restate(.left, isDraining: table[Self.ownPlace].isDraining, at: now)
-        announce(Self.ownPlace, to: 4 * settings.announceFanOut)
+        guard table[Self.ownIndex].state != .left else { return }
+        restate(.left, isDraining: table[Self.ownIndex].isDraining, at: now)
+        announce(Self.ownIndex, to: 4 * settings.announceFanOut)
     }
 }

@@ -50,7 +50,7 @@ extension Membership {
         /// λ: each member sends each update λ · ⌈log10(n + 1)⌉ times (SWIM §4.1). Default 4 (memberlist's).
         public var retransmitMultiplier = 4
         /// Most bytes of updates on one message. Default 4,096: there is no datagram to fit into, but a probe should stay quick.
-        public var rumourBytesMax = 4_096
+        public var updateBytesMax = 4_096
         /// Most bytes of updates on one page of a full exchange. Default 16 KiB.
         public var pageBytesMax = 16 << 10
         /// The interval of comparing hashes with a random member. All updates are exchanged only if the hashes differ. Default 30 s.

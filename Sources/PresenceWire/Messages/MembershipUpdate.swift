@@ -19,7 +19,7 @@ public enum MemberState: UInt8, Comparable, CaseIterable, Sendable {
 /// A membership update: the complete state of one member. A newer update replaces an older one everywhere (SWIM §4.1).
 ///
 /// The updates about a member are totally ordered by generation, incarnation and state. The greatest wins, in whatever order they arrive.
-public struct Rumour: Hashable, Sendable {
+public struct MembershipUpdate: Hashable, Sendable {
     /// The member. Its generation counts restarts.
     public var member: Peer
     /// The member's refutation counter inside its generation. Only the member itself raises it.
@@ -29,24 +29,24 @@ public struct Rumour: Hashable, Sendable {
     public var isDraining: Bool
     /// The member that suspects this one or has declared it dead. Suspicions of different suspecters count as independent (Lifeguard
     /// §IV.B).
-    public var accuser: NodeID?
+    public var suspecter: NodeID?
 
-    public init(member: Peer, incarnation: UInt64, state: MemberState, isDraining: Bool = false, accuser: NodeID? = nil) {
+    public init(member: Peer, incarnation: UInt64, state: MemberState, isDraining: Bool = false, suspecter: NodeID? = nil) {
         self.member = member
         self.incarnation = incarnation
         self.state = state
         self.isDraining = isDraining
-        self.accuser = accuser
+        self.suspecter = suspecter
     }
 
     /// Whether this supersedes `other`, an update about the same member.
-    public func isNewer(than other: Rumour) -> Bool {
+    public func isNewer(than other: MembershipUpdate) -> Bool {
         (member.generation, incarnation, state.rawValue) > (other.member.generation, other.incarnation, other.state.rawValue)
     }
 
     /// An upper bound of the update's size on the wire, in bytes.
     public var encodedBytesMax: Int {
-        member.id.rawValue.utf8.count + member.address.utf8.count + (accuser?.rawValue.utf8.count ?? 0) + 34
+        member.id.rawValue.utf8.count + member.address.utf8.count + (suspecter?.rawValue.utf8.count ?? 0) + 34
     }
 }
 
@@ -71,16 +71,16 @@ public struct MembershipMessage: Hashable, Sendable {
     }
 
     public var kind: Kind
-    /// The updates, at most ``rumoursCountMax``.
-    public var rumours: [Rumour]
+    /// The updates, at most ``updatesCountMax``.
+    public var updates: [MembershipUpdate]
 
-    public init(_ kind: Kind, rumours: [Rumour] = []) {
+    public init(_ kind: Kind, updates: [MembershipUpdate] = []) {
         self.kind = kind
-        self.rumours = rumours
+        self.updates = updates
     }
 
     /// Most updates in one message. A receiver refuses a message with more.
-    public static let rumoursCountMax = 1_024
+    public static let updatesCountMax = 1_024
 }
 
 extension WireWriter {
@@ -108,14 +108,14 @@ extension WireWriter {
             tag(7)
             tag(wantsAnswer ? 1 : 0)
         }
-        list(message.rumours) { $0.rumour($1) }
+        list(message.updates) { $0.update($1) }
     }
 
-    private mutating func rumour(_ rumour: Rumour) {
-        tag(rumour.state.rawValue | (rumour.isDraining ? 0x10 : 0))
-        peer(rumour.member)
-        unsigned(rumour.incarnation)
-        optional(rumour.accuser) { $0.text($1.rawValue) }
+    private mutating func update(_ update: MembershipUpdate) {
+        tag(update.state.rawValue | (update.isDraining ? 0x10 : 0))
+        peer(update.member)
+        unsigned(update.incarnation)
+        optional(update.suspecter) { $0.text($1.rawValue) }
     }
 }
 
@@ -123,8 +123,8 @@ extension WireReader {
     /// See ``WireWriter/membership(_:)``.
     public mutating func membership() throws(DecodeError) -> MembershipMessage {
         let kind = try membershipKind()
-        let rumours = try list(countMax: MembershipMessage.rumoursCountMax) { reader throws(DecodeError) in try reader.rumour() }
-        return MembershipMessage(kind, rumours: rumours)
+        let updates = try list(countMax: MembershipMessage.updatesCountMax) { reader throws(DecodeError) in try reader.update() }
+        return MembershipMessage(kind, updates: updates)
     }
 
     private mutating func membershipKind() throws(DecodeError) -> MembershipMessage.Kind {
@@ -142,12 +142,12 @@ extension WireReader {
 
     private mutating func node() throws(DecodeError) -> NodeID { NodeID(try text(bytesMax: Limits.nameBytesMax)) }
 
-    private mutating func rumour() throws(DecodeError) -> Rumour {
+    private mutating func update() throws(DecodeError) -> MembershipUpdate {
         let tag = try tag()
         guard let state = MemberState(rawValue: tag & 0x0F), tag & 0xE0 == 0 else { throw .unknownTag(tag) }
         let member = try peer()
         let incarnation = try unsigned()
-        let accuser = try optional { reader throws(DecodeError) in try reader.node() }
-        return Rumour(member: member, incarnation: incarnation, state: state, isDraining: tag & 0x10 != 0, accuser: accuser)
+        let suspecter = try optional { reader throws(DecodeError) in try reader.node() }
+        return MembershipUpdate(member: member, incarnation: incarnation, state: state, isDraining: tag & 0x10 != 0, suspecter: suspecter)
     }
 }

@@ -3,30 +3,30 @@ import Testing
 
 @testable import PresenceCore
 
-/// How rumours are queued, exchanged, forgotten and written.
+/// How updates are queued, exchanged, forgotten and written.
 extension MembershipTests {
     // MARK: Rumours
 
     @Test("The newest update is sent first, a limited number of times") func retransmissions() {
-        var queue = RumourQueue()
+        var queue = UpdateQueue()
         for member in [3, 4, 5] { queue.insert(member) }
-        #expect(queue.take(tellingsMax: 3) { $0 != 5 } == [3, 4])
-        #expect(queue.take(tellingsMax: 3) { _ in true } == [5, 3, 4])
+        #expect(queue.take(transmissionsMax: 3) { $0 != 5 } == [3, 4])
+        #expect(queue.take(transmissionsMax: 3) { _ in true } == [5, 3, 4])
         queue.insert(4)
-        #expect(queue.take(tellingsMax: 3) { _ in true } == [4, 5, 3])
+        #expect(queue.take(transmissionsMax: 3) { _ in true } == [4, 5, 3])
         #expect(queue.count == 2)
-        for _ in 0..<3 { _ = queue.take(tellingsMax: 3) { _ in true } }
+        for _ in 0..<3 { _ = queue.take(transmissionsMax: 3) { _ in true } }
         #expect(queue.count == 0)
     }
 
     @Test("A message carries no more bytes of updates than allowed") mutating func bytes() {
-        for index in 0..<500 { hear(Self.rumour("member-\(index)", .alive)) }
-        hear(from: "member-1", kind: .probe(1))
+        for index in 0..<500 { apply(Self.update("member-\(index)", .alive)) }
+        apply(from: "member-1", kind: .probe(1))
         let message = Self.sent(membership.takeEffects()).last!.message
         var writer = WireWriter()
         writer.membership(message)
-        #expect(message.rumours.count > 50)
-        #expect(writer.bytes.count <= settings.rumourBytesMax)
+        #expect(message.updates.count > 50)
+        #expect(writer.bytes.count <= settings.updateBytesMax)
     }
 
     @Test("A node announces draining and leaving at once") mutating func announcements() {
@@ -35,44 +35,44 @@ extension MembershipTests {
         var told = Self.sent(membership.takeEffects())
         #expect(told.count == 2)
         var other = MembershipTests()
-        other.membership = Membership(own: Self.card("b"), settings: settings, seed: 8)
+        other.membership = Membership(own: Self.peer("b"), settings: settings, seed: 8)
         other.know("a", "c")
-        other.hear(told[0].message.rumours[0], from: "a")
-        #expect(other.membership.takeEffects() == [.changed(Self.card("a"), .alive, isDraining: true)])
+        other.apply(told[0].message.updates[0], from: "a")
+        #expect(other.membership.takeEffects() == [.changed(Self.peer("a"), .alive, isDraining: true)])
         #expect(other.membership.ringMembers.map(\.id) == ["b", "c"])
         membership.leave(at: now)
         told = Self.sent(membership.takeEffects())
-        #expect(told.allSatisfy { $0.message.rumours.first?.state == .left })
+        #expect(told.allSatisfy { $0.message.updates.first?.state == .left })
         #expect(Self.probed(pass(.seconds(1)).map(\.effect)) == [])
     }
 
     @Test("A member that left long ago is removed for good, and a dead member is kept") mutating func leftLongAgo() {
         know("b", "c", "e")
-        hear(Self.rumour("b", .left))
-        hear(Self.rumour("e", .dead))
+        apply(Self.update("b", .left))
+        apply(Self.update("e", .dead))
         now.instant += settings.leftRetention + .seconds(11)
         _ = pass(.milliseconds(20))
         now.instant += .seconds(11)
         _ = pass(.milliseconds(20))
         #expect(state("b") == nil)
-        hear(Self.rumour("b", .left))
+        apply(Self.update("b", .left))
         #expect(state("b") == nil)
-        hear(Self.rumour("d", .alive))
+        apply(Self.update("d", .alive))
         #expect(membership.members.map(\.member.id) == ["a", "c", "d", "e"])
     }
 
     @Test("A member from disk that has left does not count towards the quorum") mutating func fromDisk() {
-        membership.learn(Self.card("b"), at: now)
-        hear(Self.rumour("b", .dead))
+        membership.learn(Self.peer("b"), at: now)
+        apply(Self.update("b", .dead))
         #expect(state("b") == nil)
-        hear(Self.rumour("b", .left))
+        apply(Self.update("b", .left))
         #expect(state("b") == .left)
     }
 
     @Test("A member that was removed but is alive refutes") mutating func removedButAlive() {
         know("b")
-        hear(Self.rumour("a", .left))
-        #expect(membership.takeEffects().contains(.wasMissed))
+        apply(Self.update("a", .left))
+        #expect(membership.takeEffects().contains(.wasDeclaredDead))
         #expect(state("a") == .alive)
     }
 
@@ -80,11 +80,11 @@ extension MembershipTests {
         var settings = Membership.Settings()
         settings.membersMax = 3
         var test = MembershipTests()
-        test.membership = Membership(own: Self.card("a"), settings: settings, seed: 1)
-        test.hear(Self.rumour("b", .alive), Self.rumour("c", .alive), Self.rumour("d", .alive))
+        test.membership = Membership(own: Self.peer("a"), settings: settings, seed: 1)
+        test.apply(Self.update("b", .alive), Self.update("c", .alive), Self.update("d", .alive))
         #expect(test.membership.members.count == 3)
-        #expect(test.membership.counters.rumoursRefused == 1)
-        test.hear(Self.rumour("c", .left), Self.rumour("d", .alive))
+        #expect(test.membership.counters.updatesRefused == 1)
+        test.apply(Self.update("c", .left), Self.update("d", .alive))
         #expect(test.membership.ringMembers.map(\.id) == ["a", "b", "d"])
     }
 
@@ -92,20 +92,20 @@ extension MembershipTests {
 
     @Test("Equal hashes have no answer, different ones are answered with pages") mutating func digests() {
         know("b", "c")
-        hear(from: "b", kind: .digest(membership.digest))
+        apply(from: "b", kind: .digest(membership.digest))
         #expect(membership.takeEffects() == [])
-        hear(from: "b", kind: .digest(membership.digest ^ 1))
+        apply(from: "b", kind: .digest(membership.digest ^ 1))
         let pages = Self.sent(membership.takeEffects())
         #expect(pages.map(\.message.kind) == [.page(wantsAnswer: true)])
-        #expect(pages[0].message.rumours.map(\.member.id) == ["a", "b", "c"])
+        #expect(pages[0].message.updates.map(\.member.id) == ["a", "b", "c"])
     }
 
     @Test("Pages are bounded") mutating func pages() {
-        for index in 0..<1_000 { hear(Self.rumour("member-\(index)", .alive)) }
+        for index in 0..<1_000 { apply(Self.update("member-\(index)", .alive)) }
         membership.effects = []
-        hear(from: "b", kind: .digest(1))
+        apply(from: "b", kind: .digest(1))
         let pages = Self.sent(membership.takeEffects()).map(\.message)
-        #expect(pages.flatMap(\.rumours).count == 1_001)
+        #expect(pages.flatMap(\.updates).count == 1_001)
         #expect(pages.dropLast().allSatisfy { $0.kind == .page(wantsAnswer: false) } && pages.last!.kind == .page(wantsAnswer: true))
         for page in pages {
             var writer = WireWriter()
@@ -116,8 +116,8 @@ extension MembershipTests {
 
     @Test("The death of a live member on a page is only a suspicion") mutating func deathOnPage() {
         know("b", "c")
-        hear(Self.rumour("c", .dead, 0, by: "x"), Self.rumour("b", .left), from: "x", kind: .page(wantsAnswer: false))
-        #expect(membership.rumour(about: "c") == Self.rumour("c", .suspect, 0))
+        apply(Self.update("c", .dead, 0, by: "x"), Self.update("b", .left), from: "x", kind: .page(wantsAnswer: false))
+        #expect(membership.update(about: "c") == Self.update("c", .suspect, 0))
         #expect(state("b") == .left)
     }
 
@@ -128,9 +128,10 @@ extension MembershipTests {
         .init(.digest(0xFFFF_FFFF_FFFF_FFFF)), .init(.page(wantsAnswer: true)), .init(.page(wantsAnswer: false)),
         .init(
             .gossip,
-            rumours: MemberState.allCases.map {
-                Rumour(member: card("x", generation: 1 << 41), incarnation: .max, state: $0, isDraining: $0 == .suspect, accuser: "y")
-            } + [rumour("é", .alive)]),
+            updates: MemberState.allCases.map {
+                MembershipUpdate(
+                    member: peer("x", generation: 1 << 41), incarnation: .max, state: $0, isDraining: $0 == .suspect, suspecter: "y")
+            } + [update("é", .alive)]),
     ]
 
     @Test("Messages survive encoding, and truncated ones are refused", arguments: messages) func wire(message: MembershipMessage) throws {
@@ -138,22 +139,22 @@ extension MembershipTests {
         writer.membership(message)
         #expect(try Self.read(writer.bytes) == message)
         for length in writer.bytes.indices { #expect(throws: DecodeError.self) { try Self.read(Array(writer.bytes[..<length])) } }
-        for rumour in message.rumours {
+        for update in message.updates {
             var alone = WireWriter()
-            alone.membership(MembershipMessage(.gossip, rumours: [rumour]))
-            #expect(alone.bytes.count - 2 <= rumour.encodedBytesMax)
+            alone.membership(MembershipMessage(.gossip, updates: [update]))
+            #expect(alone.bytes.count - 2 <= update.encodedBytesMax)
         }
     }
 
-    /// What an old rumour is answered with is the newest, but a death only as a suspicion.
+    /// What an old update is answered with is the newest, but a death only as a suspicion.
     @Test("An outdated update on a probe is answered with the newest one") mutating func outdatedUpdate() {
         know("b", "c", "d")
-        hear(Self.rumour("c", .dead, 0, by: "x"), Self.rumour("d", .alive, 4))
-        membership.queue = RumourQueue()
+        apply(Self.update("c", .dead, 0, by: "x"), Self.update("d", .alive, 4))
+        membership.queue = UpdateQueue()
         membership.effects = []
-        hear(Self.rumour("c", .alive), Self.rumour("d", .suspect, 2, by: "b"), kind: .probe(1))
+        apply(Self.update("c", .alive), Self.update("d", .suspect, 2, by: "b"), kind: .probe(1))
         let ack = Self.sent(membership.takeEffects()).last?.message
-        #expect(ack == MembershipMessage(.ack(1), rumours: [Self.rumour("c", .suspect), Self.rumour("d", .alive, 4)]))
+        #expect(ack == MembershipMessage(.ack(1), updates: [Self.update("c", .suspect), Self.update("d", .alive, 4)]))
     }
 
     @Test("Junk is refused") func junk() {

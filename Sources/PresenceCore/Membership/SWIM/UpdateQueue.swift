@@ -3,15 +3,15 @@ import DequeModule
 /// The members whose updates are still to be sent, the least sent first (SWIM §4.1).
 ///
 /// It keeps no updates. The newest update at the time of sending leaves, so a newer one replaces an older one by itself. There are at most
-/// ``tellingsMax`` entries for each member.
-struct RumourQueue {
+/// ``transmissionsMax`` entries for each member.
+struct UpdateQueue {
     private struct Entry {
         let member: Int
         let stamp: UInt32
     }
 
     /// Most transmissions of one update. λ · ⌈log10(n + 1)⌉ is cut here.
-    static let tellingsMax = 64
+    static let transmissionsMax = 64
 
     /// `told[k]` has been sent k times.
     private var told: [Deque<Entry>] = []
@@ -39,8 +39,8 @@ struct RumourQueue {
         count -= 1
     }
 
-    /// Takes the least sent members as long as they fit. Each is sent at most `tellingsMax` times.
-    mutating func take(tellingsMax: Int, while fits: (Int) -> Bool) -> [Int] {
+    /// Takes the least sent members as long as they fit. Each is sent at most `transmissionsMax` times.
+    mutating func take(transmissionsMax: Int, while fits: (Int) -> Bool) -> [Int] {
         guard count > 0 else { return [] }
         var taken: [(entry: Entry, tellings: Int)] = []
         fill: for tellings in told.indices {
@@ -54,12 +54,12 @@ struct RumourQueue {
                 taken.append((entry, tellings + 1))
             }
         }
-        for (entry, tellings) in taken { putBack(entry, tellings: tellings, tellingsMax: tellingsMax) }
+        for (entry, tellings) in taken { putBack(entry, tellings: tellings, transmissionsMax: transmissionsMax) }
         return taken.map(\.entry.member)
     }
 
-    private mutating func putBack(_ entry: Entry, tellings: Int, tellingsMax: Int) {
-        guard tellings < min(tellingsMax, Self.tellingsMax) else { return remove(entry.member) }
+    private mutating func putBack(_ entry: Entry, tellings: Int, transmissionsMax: Int) {
+        guard tellings < min(transmissionsMax, Self.transmissionsMax) else { return remove(entry.member) }
         if tellings == told.count { told.append([]) }
         told[tellings].append(entry)
     }
