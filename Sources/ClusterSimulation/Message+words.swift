@@ -22,9 +22,9 @@ extension Message {
             "watched "
                 + watched.map { "\($0.user.id): \($0.record?.words ?? "nothing newer, known since \($0.knownSince)")" }.joined(
                     separator: ", ")
-        case .interest(let interest):
-            "interest of \(interest.user.id)\(interest.isWhole ? ", whole" : ""): \(Self.names(interest.added.map(\.target)))"
-                + (interest.removed.isEmpty ? "" : ", not \(Self.names(interest.removed))")
+        case .listUpdate(let listUpdate):
+            "list of \(listUpdate.user.id)\(listUpdate.isWhole ? ", whole" : ""): \(Self.names(listUpdate.added.map(\.target)))"
+                + (listUpdate.removed.isEmpty ? "" : ", not \(Self.names(listUpdate.removed))")
         case .end(let session, let user, let reason): "end \(session) of \(user.id): \(reason)"
         case .answer(let id, let answer): "answer \(id): \(answer)"
         case .misrouted(let users): "misrouted \(Self.names(users))"

@@ -40,13 +40,13 @@ extension PresenceClient {
         _ userIDs: [String], expiry: Duration? = nil, sync: Bool = false, subscribeType: SubscribeType = .onlineStatus
     ) async throws(PresenceError) -> SubscribeAnswer {
         var answer = SubscribeAnswer()
-        let asker = session?.sessionID
+        let originSession = session?.sessionID
         let failed = try await changeFollowing(userIDs, of: configuration.limits.subscribeUsersMax, starts: true) {
             (number, batch) async throws(PresenceError) in
             let part = try await self.call("subscribeUserStatus", as: Wire.Subscribed.self, number: number) { () throws(PresenceError) in
                 Wire.Users(
                     userIDs: try self.held(batch, by: number), expiry: expiry?.wholeSeconds, sync: sync ? true : nil,
-                    subscribeType: subscribeType.rawValue, sessionID: asker)
+                    subscribeType: subscribeType.rawValue, sessionID: originSession)
             }
             answer.errorUserList += part.errorUserList ?? []
             answer.evicted += part.evicted ?? []
@@ -66,11 +66,11 @@ extension PresenceClient {
         _ userIDs: [String], subscribeType: SubscribeType? = nil
     ) async throws(PresenceError) -> [UserError] {
         var errors: [UserError] = []
-        let asker = session?.sessionID
+        let originSession = session?.sessionID
         let failed = try await changeFollowing(userIDs, of: configuration.limits.unsubscribeUsersMax, starts: false) {
             (number, batch) async throws(PresenceError) in
             let part = try await self.call("unsubscribeUserStatus", as: Wire.Errors.self, number: number) { () throws(PresenceError) in
-                Wire.Users(userIDs: try self.held(batch, by: number), subscribeType: subscribeType?.rawValue, sessionID: asker)
+                Wire.Users(userIDs: try self.held(batch, by: number), subscribeType: subscribeType?.rawValue, sessionID: originSession)
             }
             errors += part.errorUserList ?? []
         }

@@ -14,7 +14,7 @@ final class Shell: @unchecked Sendable {
     /// A message of a gateway on another loop to the core.
     private enum CoreInput {
         case messages([GatewayMessage])
-        case call(Call, UserID, Call.Origin, asker: SessionID?, token: UInt64)
+        case call(Call, UserID, Call.Origin, originSession: SessionID?, token: UInt64)
     }
 
     /// A message of the core to a gateway on another loop.
@@ -161,13 +161,13 @@ final class Shell: @unchecked Sendable {
 
     /// Performs a call of a gateway's client. Called on the gateway's loop.
     func perform(
-        _ call: Call, caller: UserID, origin: Call.Origin, asker: SessionID?, from gateway: GatewayLoop, token: UInt64, at now: Now
+        _ call: Call, caller: UserID, origin: Call.Origin, originSession: SessionID?, from gateway: GatewayLoop, token: UInt64, at now: Now
     ) {
         guard !isHere[gateway.index] else {
-            node.perform(call, caller: caller, origin: origin, asker: asker, gateway: gateway.index, token: token, at: now)
+            node.perform(call, caller: caller, origin: origin, originSession: originSession, gateway: gateway.index, token: token, at: now)
             return obey()
         }
-        cross(.call(call, caller, origin, asker: asker, token: token), from: gateway)
+        cross(.call(call, caller, origin, originSession: originSession, token: token), from: gateway)
     }
 
     /// Performs a call of an operator, and answers it on this loop.
@@ -203,8 +203,8 @@ final class Shell: @unchecked Sendable {
         for input in batch {
             switch input {
             case .messages(let messages): for message in messages { node.receive(message, from: gateway, at: now) }
-            case .call(let call, let caller, let origin, let asker, let token):
-                node.perform(call, caller: caller, origin: origin, asker: asker, gateway: gateway, token: token, at: now)
+            case .call(let call, let caller, let origin, let originSession, let token):
+                node.perform(call, caller: caller, origin: origin, originSession: originSession, gateway: gateway, token: token, at: now)
             }
         }
         obey()

@@ -120,7 +120,7 @@ import Testing
         let call = node.calls.waiting.add(
             PendingCalls.Pending(
                 gateway: 0, token: 1, caller: user("ann"), viewer: nil, call: .getVisibility, deadline: cluster.now.instant, begunAt: .zero,
-                askers: []))
+                originSessions: []))
         node.calls.waiting[call]?.followerSums = PendingCalls.FollowerSums(targets: [user("star")], counts: [1])
         for _ in 0..<3 { node.calls.add([.max, 7], to: call) }
         #expect(node.calls.waiting[call]?.followerSums?.counts == [1 + 3 << 32])

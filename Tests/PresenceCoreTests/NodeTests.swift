@@ -349,10 +349,10 @@ import Testing
         let client = cluster.login(ann, on: 0)
         let bob = cluster.user(ownedBy: 2)
         cluster.setStatus(bob, "here", on: 2)
-        let followed = Interest.Followed(target: user(bob), told: .zero, since: 1)
+        let followed = ListUpdate.Followed(target: user(bob), told: .zero, since: 1)
         let version = Version(milliseconds: cluster.now.wall, counter: 0, node: 1)
         var writer = WireWriter()
-        writer.message(.interest(Interest(user: user(ann), version: version, isWhole: true, added: [followed], removed: [])))
+        writer.message(.listUpdate(ListUpdate(user: user(ann), version: version, isWhole: true, added: [followed], removed: [])))
         let sender = cluster.processes[isOwner ? 1 : 2].node.cluster.own.id
         try cluster.deliver(writer.bytes, from: sender, to: 0)
         cluster.settle()

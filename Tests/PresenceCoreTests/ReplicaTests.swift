@@ -452,7 +452,7 @@ import Testing
         cluster.losing = []
         cluster.advance(.seconds(1))
         #expect(entries(of: ann, on: third).map(\.isRemoved) == (knowsAnEarlierOne ? [true] : []), "it has not heard of the last change")
-        #expect(cluster.processes[third].node.owner.list(of: user(ann)).mayLackSome)
+        #expect(cluster.processes[third].node.owner.list(of: user(ann)).mayBeIncomplete)
         let answer = cluster.call(unsubscribe, by: ann, on: third)
         guard case .done = answer else { return #expect(Bool(false), "\(String(describing: answer))") }
         for node in gone { try cluster.restart(node) }

@@ -40,7 +40,7 @@ import Testing
     }
 
     private func lists() -> [String] {
-        (cluster.heard ?? []).compactMap { if case .interest(let interest) = $0.message { String(interest.user.id) } else { nil } }
+        (cluster.heard ?? []).compactMap { if case .listUpdate(let listUpdate) = $0.message { String(listUpdate.user.id) } else { nil } }
     }
 
     private func isComplete(_ node: Int) -> Bool {
@@ -248,9 +248,9 @@ import Testing
             [OwnerOperation.Target(user: user("bob"), told: nil)], seconds: nil, subscribeType: 1, session: nil, isCounted: false)
         owners.perform(Request(id: 1, user: user("ann"), operation: change), from: 1, at: now, into: &outbox)
         #expect(!isEqual(owners, sessions))
-        let told = owners.noteTold(outbox.interestsWhenStored)
+        let told = owners.noteTold(outbox.listUpdatesWhenStored)
         #expect(!isEqual(owners, sessions))
-        sessions.note(try #require(told.first).interest)
+        sessions.note(try #require(told.first).listUpdate)
         #expect(isEqual(owners, sessions))
     }
 
@@ -283,13 +283,13 @@ import Testing
         var outbox = Outbox()
         let attach = Attach(session: SessionID(stamp: 1, node: 2), user: user("ann"), platform: "ios")
         owners.attach(attach, from: 1, at: now, into: &outbox)
-        let mark = owners.list(of: user("ann")).mark
+        let listHash = owners.list(of: user("ann")).listHash
         owners.attach(attach, from: 1, at: now, into: &outbox)
-        #expect(owners.list(of: user("ann")).mark == mark)
+        #expect(owners.list(of: user("ann")).listHash == listHash)
         owners.reassign({ _ in Reassignment.Role(owner: 1, decides: false) }, at: now, into: &outbox)
         owners.reassign({ _ in Reassignment.Role(owner: 0, decides: true) }, at: now, into: &outbox)
         owners.attach(attach, from: 1, at: now, into: &outbox)
-        #expect(owners.list(of: user("ann")).mark != mark)
+        #expect(owners.list(of: user("ann")).listHash != listHash)
     }
 
     /// The owner of one side of a split watches the user with the owner of the healed cluster, which may hold an older record.

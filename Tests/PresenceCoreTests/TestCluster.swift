@@ -177,10 +177,10 @@ struct TestCluster {
 
     /// Performs an operation on `node` and returns its answer, if it came without time passing.
     @discardableResult
-    mutating func call(_ call: Call, by user: String, on node: Int, asker: SessionID? = nil) -> CallAnswer? {
+    mutating func call(_ call: Call, by user: String, on node: Int, originSession: SessionID? = nil) -> CallAnswer? {
         nextToken += 1
         let caller = UserID(app: "default", id: user)
-        processes[node].node.perform(call, caller: caller, asker: asker, gateway: 0, token: nextToken, at: now)
+        processes[node].node.perform(call, caller: caller, originSession: originSession, gateway: 0, token: nextToken, at: now)
         settle()
         return processes[node].answers[nextToken]
     }

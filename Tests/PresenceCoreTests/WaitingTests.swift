@@ -87,7 +87,7 @@ import Testing
         now.instant += node.cluster.settings.takeoverTimeout
         node.tick(at: now)
         #expect(node.cluster.isWarm)
-        #expect(node.owner.list(of: user("ann")).mayLackSome == (missedCount == 2))
+        #expect(node.owner.list(of: user("ann")).mayBeIncomplete == (missedCount == 2))
     }
 
     @Test("A peer that reports everything again voids its postponed reports, and no others")

@@ -34,11 +34,13 @@ import Testing
         hiding.privacy = privacy
         return hiding
     }()
-    static var news: Interest {
-        var interest = Interest(user: ann, version: version, isWhole: false, added: [], removed: [ann])
-        interest.unfollowed = [.init(target: ann, subscribeType: 3)]
-        (interest.isNews, interest.hasExpired, interest.mayLackSome, interest.asker, interest.mark) = (true, true, true, session, .max)
-        return interest
+    static var news: ListUpdate {
+        var listUpdate = ListUpdate(user: ann, version: version, isWhole: false, added: [], removed: [ann])
+        listUpdate.unfollowed = [.init(target: ann, subscribeType: 3)]
+        (listUpdate.isNews, listUpdate.hasExpired, listUpdate.mayBeIncomplete, listUpdate.originSession, listUpdate.listHash) = (
+            true, true, true, session, .max
+        )
+        return listUpdate
     }
 
     static var some: SlotRanges {
@@ -86,11 +88,11 @@ import Testing
         .request(Request(id: 10, user: ann, operation: .explain(ann, .view))), .request(Request(id: 11, user: ann, operation: .register)),
         .answer(id: 10, .explained(.view, Array("{}".utf8))), .answer(id: 9, .subscribed(evicted: [], refused: [ann])),
         .delta(record), .watched([Watched(user: ann, record: nil, knownSince: 9), Watched(user: ann, record: record)]),
-        .interest(
-            Interest(
+        .listUpdate(
+            ListUpdate(
                 user: ann, version: version, isWhole: true,
                 added: [.init(target: ann, told: nil, since: 3, subscribeType: 3, expiresAt: 9)], removed: [ann])),
-        .interest(news), .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)),
+        .listUpdate(news), .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)),
         .answer(id: 9, .subscribed(evicted: [ann])), .answer(id: 9, .subscribed(evicted: [], nonFriends: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
         .answer(id: 9, .refused(.unavailable.afterPassingOn)), .misrouted([ann]),

@@ -14,10 +14,10 @@ struct Calls {
     ///
     /// - Parameters:
     ///   - origin: whose token asks.
-    ///   - asker: the session that asks, ``PresenceWire/SessionID/nobody`` if none does; nil if it is not known.
+    ///   - originSession: the session that asks, ``PresenceWire/SessionID/nobody`` if none does; nil if it is not known.
     ///   - seesAll: what is told is told as it is, whoever may see it.
     mutating func perform(
-        _ call: Call, caller: UserID, origin: Call.Origin, seesAll: Bool, asker: SessionID?, gateway: Int, token: UInt64,
+        _ call: Call, caller: UserID, origin: Call.Origin, seesAll: Bool, originSession: SessionID?, gateway: Int, token: UInt64,
         _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
     ) {
         let viewer = seesAll ? nil : caller
@@ -39,7 +39,8 @@ struct Calls {
             PendingCalls.Pending(
                 gateway: gateway, token: token, caller: caller, viewer: viewer, call: call,
                 deadline: now.instant + cluster.settings.callTimeout,
-                begunAt: owner.clock.current(at: now.wall), askers: asker.map { [$0] } ?? edge.sessions.askers(caller), isLimited: isLimited
+                begunAt: owner.clock.current(at: now.wall),
+                originSessions: originSession.map { [$0] } ?? edge.sessions.originSessions(caller), isLimited: isLimited
             ))
         // It is answered when both are here, the count and the records.
         if decision == .ask { ask(.countQuery(isMade: false), of: caller, for: index, &cluster) }
@@ -62,7 +63,7 @@ struct Calls {
             ask(
                 .publishEvent(
                     value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced,
-                    session: self.asker(of: index).flatMap { $0 == .nobody ? nil : $0 }), of: caller, for: index, &cluster)
+                    session: self.originSession(of: index).flatMap { $0 == .nobody ? nil : $0 }), of: caller, for: index, &cluster)
         case .getUserStatus(let users): gather(users, for: index, edge, owner, &cluster, at: now)
         case .subscribeUserStatus(let targets, _, let sync, _):
             waiting[index]?.users = targets
@@ -73,7 +74,7 @@ struct Calls {
             }
         case .importUsers(let users): importUsers(users, for: index, &cluster)
         case .unsubscribeUserStatus(let targets, let type):
-            ask(.unsubscribe(targets, subscribeType: type, session: self.asker(of: index)), of: caller, for: index, &cluster)
+            ask(.unsubscribe(targets, subscribeType: type, session: self.originSession(of: index)), of: caller, for: index, &cluster)
         case .getSubscribedUserStatus(let only, let offset, let limit, let type):
             ask(.subscriptions(only: only, offset: offset, limit: limit, subscribeType: type), of: caller, for: index, &cluster)
         case .logout(let session): ask(.logout(session), of: caller, for: index, &cluster)
@@ -146,8 +147,8 @@ struct Calls {
         guard let pending = waiting[index], case .subscribeUserStatus(_, let seconds, let sync, let type) = pending.call else { return }
         let targets = pending.users
         if targets.isEmpty { return finish(index, subscribed(pending), edge, &cluster) }
-        let askers = pending.askers
-        let isTold = sync && askers.count <= 1 && askers != [.nobody]
+        let originSessions = pending.originSessions
+        let isTold = sync && originSessions.count <= 1 && originSessions != [.nobody]
         // N8: nothing is told of what is so already, unless it was asked for.
         let untold = !sync && owner.policies.policy(of: pending.caller).snapshot == .onRequest ? Version.max : nil
         if isTold { waiting.willTell(index) }
@@ -155,7 +156,7 @@ struct Calls {
             OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : untold)
         }
         let operation = OwnerOperation.subscribe(
-            told, seconds: seconds, subscribeType: type, session: asker(of: index), isCounted: pending.followerSums != nil)
+            told, seconds: seconds, subscribeType: type, session: originSession(of: index), isCounted: pending.followerSums != nil)
         ask(operation, of: pending.caller, for: index, &cluster)
     }
 
@@ -179,9 +180,9 @@ struct Calls {
     }
 
     /// The session that asks, if this node knows which one it is.
-    private func asker(of index: PendingCalls.CallIndex) -> SessionID? {
-        guard let askers = waiting[index]?.askers, askers.count == 1 else { return nil }
-        return askers[0]
+    private func originSession(of index: PendingCalls.CallIndex) -> SessionID? {
+        guard let originSessions = waiting[index]?.originSessions, originSessions.count == 1 else { return nil }
+        return originSessions[0]
     }
 
     /// An owner has answered a request.
@@ -270,15 +271,15 @@ struct Calls {
     }
 
     /// The owner sends the subscription list of a user with sessions here, or a change of it.
-    mutating func onInterest(_ interest: Interest, _ edge: inout Edge, _ cluster: inout Cluster) {
-        edge.sessions.note(interest)
-        cluster.tell(.interest(waiting.note(interest)), mask: edge.sessions.gateways(of: interest.user))
+    mutating func onListUpdate(_ listUpdate: ListUpdate, _ edge: inout Edge, _ cluster: inout Cluster) {
+        edge.sessions.note(listUpdate)
+        cluster.tell(.listUpdate(waiting.note(listUpdate)), mask: edge.sessions.gateways(of: listUpdate.user))
     }
 
     private mutating func finish(_ index: PendingCalls.CallIndex, _ answer: CallAnswer, _ edge: Edge, _ cluster: inout Cluster) {
         guard let pending = waiting.finish(index) else { return }
-        if case .refused = answer, let interest = pending.toldByAnswer {
-            cluster.tell(.callFailed(interest), mask: edge.sessions.gateways(of: interest.user))
+        if case .refused = answer, let listUpdate = pending.toldByAnswer {
+            cluster.tell(.callFailed(listUpdate), mask: edge.sessions.gateways(of: listUpdate.user))
         }
         cluster.outbox.effects.append(.answer(gateway: pending.gateway, token: pending.token, answer))
     }

@@ -24,7 +24,7 @@ struct PendingCalls {
         /// All that the call writes is newer.
         let begunAt: Version
         /// The session that asked; where that is not known, those of the caller on this node: one of them may be waiting for the answer.
-        let askers: [SessionID]
+        let originSessions: [SessionID]
         /// The caller's own token asks: see ``PresenceWire/Request/isLimited``.
         var isLimited = false
         /// The users whose records are wanted, and those that have come.
@@ -46,7 +46,7 @@ struct PendingCalls {
         /// To `explain`: what has come.
         var explanations: [Explanation] = []
         /// What the streams leave out, because the answer will tell it.
-        var toldByAnswer: Interest?
+        var toldByAnswer: ListUpdate?
     }
 
     /// One request on its way.
@@ -113,11 +113,11 @@ struct PendingCalls {
     mutating func willTell(_ call: CallIndex) { if let caller = calls[call]?.caller { telling[caller] = call } }
 
     /// A list tells what an answer told. Returns it without that when nobody waits for such an answer any more.
-    mutating func note(_ interest: Interest) -> Interest {
-        guard interest.added.contains(where: { $0.told != nil }) else { return interest }
-        guard let call = telling[interest.user] else { return interest.toldNothing }
-        calls[call]?.toldByAnswer = interest
-        return interest
+    mutating func note(_ listUpdate: ListUpdate) -> ListUpdate {
+        guard listUpdate.added.contains(where: { $0.told != nil }) else { return listUpdate }
+        guard let call = telling[listUpdate.user] else { return listUpdate.withoutDelivered }
+        calls[call]?.toldByAnswer = listUpdate
+        return listUpdate
     }
 
     /// The requests for which `isDue` holds, in the order in which they were sent.

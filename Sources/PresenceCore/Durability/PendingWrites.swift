@@ -16,7 +16,7 @@ struct PendingWrites {
         var witnessTicket: UInt64 = 0
         var answers: [HeldAnswer]
         /// Changes of subscription lists, to be sent before the answers.
-        var interests: [(peer: PeerIndex, interest: Interest)] = []
+        var listUpdates: [(peer: PeerIndex, listUpdate: ListUpdate)] = []
         /// Acknowledgements to owners, to be sent when the rows that this node keeps for them are on disk.
         var acknowledgements: [(peer: PeerIndex, ticket: UInt64)]
         /// The rows of users that this node owns. They are sent again when the replicas change.
@@ -125,7 +125,7 @@ struct PendingWrites {
     private mutating func end(_ place: Int, _ outcome: (Write) -> Outcome) -> Outcome? {
         let write = writes[place]
         writes[place].answers = []
-        writes[place].interests = []
+        writes[place].listUpdates = []
         writes[place].acknowledgements = []
         writes[place].needs = []
         writes[place].witnesses = []

@@ -44,7 +44,7 @@ struct Replication {
         }
         var write = PendingWrites.Write(
             ticket: ticket, replicaTicket: ticket, answers: cluster.outbox.answersWhenStored,
-            interests: cluster.outbox.interestsWhenStored, acknowledgements: cluster.outbox.acknowledgementsWhenStored,
+            listUpdates: cluster.outbox.listUpdatesWhenStored, acknowledgements: cluster.outbox.acknowledgementsWhenStored,
             rows: hasAnswers ? owned : [], deadline: now.instant + cluster.settings.replicationTimeout)
         if hasAnswers, cluster.peers.isReplicated { write.needs = PendingWrites.needs(of: owned) { cluster.replicas(of: $0) } }
         replicate(owned, ticket: hasAnswers ? ticket : 0, &cluster)
@@ -60,7 +60,7 @@ struct Replication {
         cluster.outbox.effects.append(.persist(cluster.outbox.rows, ticket: ticket, isUrgent: true))
         cluster.outbox.rows.removeAll(keepingCapacity: true)
         cluster.outbox.answersWhenStored.removeAll(keepingCapacity: true)
-        cluster.outbox.interestsWhenStored.removeAll(keepingCapacity: true)
+        cluster.outbox.listUpdatesWhenStored.removeAll(keepingCapacity: true)
         cluster.outbox.acknowledgementsWhenStored.removeAll(keepingCapacity: true)
         return ticket
     }

@@ -213,7 +213,7 @@ package struct Edge {
 
     /// The owner of a user owes a peer the list of the user's subscriptions.
     mutating func owe(listOf user: UserID, to peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
-        if peer == 0 { return cluster.send(.interest(owner.list(of: user)), to: 0) }
+        if peer == 0 { return cluster.send(.listUpdate(owner.list(of: user)), to: 0) }
         guard cluster.links.isUp(peer) else { return }
         peers[peer].registrations.append(listOf: user)
         fill(peer, owner, &cluster)
@@ -242,7 +242,7 @@ package struct Edge {
                 guard watches.count == Self.watchesMax || bytesCount > Link.batchBytesTarget else { continue }
                 flush(&watches, to: peer, &cluster)
                 bytesCount = 0
-            case .list(let user): if cluster.decides(user) { cluster.send(.interest(owner.list(of: user)), to: peer) }
+            case .list(let user): if cluster.decides(user) { cluster.send(.listUpdate(owner.list(of: user)), to: peer) }
             case .end(let epoch):
                 flush(&watches, to: peer, &cluster)
                 cluster.send(.endSync(epoch: epoch), to: peer)

@@ -14,8 +14,8 @@ struct LocalSessions {
         let platform: String
         let deviceID: String
         var customStatus: String?
-        /// The hash of the user's subscription list, if every change of the list has arrived (``PresenceWire/Interest/mark``).
-        var listMark: UInt64?
+        /// The hash of the user's subscription list, if every change of the list has arrived (``PresenceWire/ListUpdate/listHash``).
+        var listHash: UInt64?
         /// Whether the owner has ended the session and its gateway has not yet.
         var isEnding = false
 
@@ -64,13 +64,13 @@ struct LocalSessions {
     }
 
     /// Records a change of a subscription list that goes to the gateways next.
-    mutating func note(_ interest: Interest) {
-        guard let index = users.index(of: interest.user) else { return }
+    mutating func note(_ listUpdate: ListUpdate) {
+        guard let index = users.index(of: listUpdate.user) else { return }
         for place in users[index].indices {
-            guard interest.isWhole || users[index][place].listMark != nil else { continue }
-            users[index][place].listMark = interest.marked(after: users[index][place].listMark ?? 0)
+            guard listUpdate.isWhole || users[index][place].listHash != nil else { continue }
+            users[index][place].listHash = listUpdate.listHash(after: users[index][place].listHash ?? 0)
         }
-        if interest.isWhole { confirm(interest.user) }
+        if listUpdate.isWhole { confirm(listUpdate.user) }
     }
 
     /// Records that the owner knows the sessions of the slots for which `isEqual` holds, and that every change of their lists has arrived.
@@ -117,7 +117,7 @@ struct LocalSessions {
         slots.forEach(in: range) { slot, index in
             guard isWanted(slot) else { return }
             for local in users[index] where !local.isEnding {
-                hash ^= ViewDigest.gatewayHash(of: local.session, mark: local.listMark)
+                hash ^= ViewDigest.gatewayHash(of: local.session, listHash: local.listHash)
             }
         }
         return hash
@@ -130,7 +130,7 @@ struct LocalSessions {
     }
 
     /// The sessions of `user` on this node, one of which may be making the call; none if another node holds them.
-    func askers(_ user: UserID) -> [SessionID] { users.index(of: user).map { users[$0].map(\.session) } ?? [] }
+    func originSessions(_ user: UserID) -> [SessionID] { users.index(of: user).map { users[$0].map(\.session) } ?? [] }
 
     /// The sessions of `user`.
     func sessions(of user: UserID) -> [Attach] {

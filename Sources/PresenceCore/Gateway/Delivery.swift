@@ -63,7 +63,7 @@ enum Delivery {
     /// - Parameters:
     ///   - subscription: the user that is followed, and the version that the answer to the call sends the client.
     ///   - isAsking: the client gets the answer to the call that made the subscription.
-    static func knowledge(of subscription: Interest.Followed, isAsking: Bool) -> Backlog.Knowledge {
+    static func knowledge(of subscription: ListUpdate.Followed, isAsking: Bool) -> Backlog.Knowledge {
         guard let told = subscription.told else { return .nothing }
         // N8: the client knows all that was so when it asked, by the clock of its owner, and nothing that has changed since.
         if told == .max { return .changes(before: subscription.since) }
@@ -73,7 +73,7 @@ enum Delivery {
     /// What a client that opens a stream knows of a user on its subscription list.
     ///
     /// A change that comes by itself (`isWhole` is false) was not sent before: it waited for a disk, and may have been lost on its way.
-    static func knowledge(of subscription: Interest.Followed, resumingFrom floor: Version, isWhole: Bool) -> Backlog.Knowledge {
+    static func knowledge(of subscription: ListUpdate.Followed, resumingFrom floor: Version, isWhole: Bool) -> Backlog.Knowledge {
         let isNewerThanResume = !isWhole || subscription.since >= floor.milliseconds
         return isNewerThanResume ? .nothing : .version(floor)
     }

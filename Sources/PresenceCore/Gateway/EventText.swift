@@ -32,7 +32,7 @@ public enum EventText {
     }
 
     /// `onSubscriptionChangedOnOtherDevices` (R14): the subscriptions that a call of another session has made and ended.
-    public static func subscriptionsChanged(_ change: Interest, id position: Milliseconds) -> [UInt8] {
+    public static func subscriptionsChanged(_ change: ListUpdate, id position: Milliseconds) -> [UInt8] {
         event("event: onSubscriptionChangedOnOtherDevices\nid: ", id: position, reserving: 256) { json in
             json.key("subscribed")
             json.array { json in for followed in change.added { json.string(followed.target.id) } }

@@ -139,7 +139,7 @@ public struct Gateway: ~Copyable {
     public mutating func receive(_ message: NodeMessage) {
         switch message {
         case .deliver(let record): _ = deliver(record)
-        case .interest(let list): onList(list)
+        case .listUpdate(let list): onList(list)
         case .callFailed(let list): pushAnswered(list)
         case .end(let session, let reason): end(session, reason: reason)
         case .policy(let app, let policy): onPolicy(policy, of: app)
@@ -242,12 +242,12 @@ public struct Gateway: ~Copyable {
     }
 
     /// The subscription list of a user, or a change of the list.
-    private mutating func onList(_ list: Interest) {
+    private mutating func onList(_ list: ListUpdate) {
         guard let user = watches.index(of: list.user) else { return }
         var list = list
         let isOutdated = list.isWhole && list.version < watches.listVersion(of: user)
         // An outdated list lacks the users that a newer change has named.
-        if isOutdated { list.mayLackSome = true }
+        if isOutdated { list.mayBeIncomplete = true }
         watches.raiseListVersion(of: user, to: list.version)
         for session in openSessions(of: user) {
             // A session without a list takes an older one: the owner that sent the newer change may have died with its list.
@@ -258,7 +258,7 @@ public struct Gateway: ~Copyable {
     }
 
     /// A call has failed: pushes the records that its answer would have sent, unless newer ones were pushed since.
-    private mutating func pushAnswered(_ list: Interest) {
+    private mutating func pushAnswered(_ list: ListUpdate) {
         guard let user = watches.index(of: list.user) else { return }
         for session in openSessions(of: user) {
             let answered = sessions[session].backlog.takeAnswered()
@@ -270,11 +270,11 @@ public struct Gateway: ~Copyable {
         }
     }
 
-    private mutating func apply(_ list: Interest, to session: SessionIndex) {
+    private mutating func apply(_ list: ListUpdate, to session: SessionIndex) {
         let (own, floor) = (sessions[session].user, sessions[session].resume.floor)
         // A session without a list did not make the call that is answered.
         let isOfList = list.isWhole || !sessions[session].hasList
-        let isAsker = list.asker == nil || list.asker == sessions[session].id
+        let isAsker = list.originSession == nil || list.originSession == sessions[session].id
         let added = list.added.map { followed -> (user: UserIndex, knowledge: Backlog.Knowledge) in
             let knowledge =
                 isOfList
@@ -284,7 +284,7 @@ public struct Gateway: ~Copyable {
             return (watches.insert(followed.target), knowledge)
         }
         var removed = list.removed.compactMap { watches.index(of: $0) }
-        if list.isWhole, !list.mayLackSome {
+        if list.isWhole, !list.mayBeIncomplete {
             let kept = added.map(\.user).sorted()
             removed = watches.targets(of: session).filter { !kept.containsSorted($0) }
         }
@@ -294,7 +294,7 @@ public struct Gateway: ~Copyable {
         if !answered.isEmpty { sessions[session].backlog.setAnswered(answered.filter { !watches.follows($0.user, session) }) }
         follow(added, by: session)
         if !sessions[session].isSynced { for followed in list.added { sessions[session].addType(followed.subscribeType) } }
-        if list.isNews, !list.isWhole, sessions[session].id != list.asker, sessions[session].hasList {
+        if list.isNews, !list.isWhole, sessions[session].id != list.originSession, sessions[session].hasList {
             push(EventText.subscriptionsChanged(list, id: position(of: session)), to: session)
         }
         if list.hasExpired, sessions[session].hasList {

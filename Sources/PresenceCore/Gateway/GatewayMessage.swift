@@ -17,9 +17,9 @@ public enum NodeMessage: Equatable, Sendable {
     /// The first or a newer record of a user that the gateway has subscribed to.
     case deliver(Record)
     /// The subscription list of a user with sessions here, or a change of it.
-    case interest(Interest)
+    case listUpdate(ListUpdate)
     /// The call that has made this change of the list has failed, so its answer sends the client no record.
-    case callFailed(Interest)
+    case callFailed(ListUpdate)
     /// End a session's stream.
     case end(SessionID, reason: String)
     /// The sessions of a user end, and tokens that were issued before this time are void.

@@ -87,13 +87,14 @@ public struct Node {
     /// - Parameters:
     ///   - origin: the kind of the caller's token.
     ///   - seesAll: the answer shows every user as it is, whatever its visibility.
-    ///   - asker: the session that asks, ``PresenceWire/SessionID/nobody`` for none; nil if it is not known.
+    ///   - originSession: the session that asks, ``PresenceWire/SessionID/nobody`` for none; nil if it is not known.
     public mutating func perform(
-        _ call: Call, caller: UserID, origin: Call.Origin = .caller, seesAll: Bool = false, asker: SessionID? = nil, gateway: Int,
+        _ call: Call, caller: UserID, origin: Call.Origin = .caller, seesAll: Bool = false, originSession: SessionID? = nil, gateway: Int,
         token: UInt64, at now: Now
     ) {
         calls.perform(
-            call, caller: caller, origin: origin, seesAll: seesAll, asker: asker, gateway: gateway, token: token, edge, owner, &cluster,
+            call, caller: caller, origin: origin, seesAll: seesAll, originSession: originSession, gateway: gateway, token: token, edge,
+            owner, &cluster,
             at: now)
         run(at: now)
     }
@@ -251,7 +252,7 @@ public struct Node {
             edge.onViewDigest(hashes, first: Int(first), ring: ring, from: peer, owner, &cluster)
         case .watched(let watched): edge.onWatched(watched, &owner, &cluster, at: now)
         // A former owner's list may have been on its way. The present owner sends the whole list when the session is registered with it.
-        case .interest(let list): if cluster.owner(of: list.user) == peer { calls.onInterest(list, &edge, &cluster) }
+        case .listUpdate(let list): if cluster.owner(of: list.user) == peer { calls.onListUpdate(list, &edge, &cluster) }
         case .end(let session, let user, let reason): edge.onEnd(session, of: user, reason, &cluster)
         case .offer(let ring, let round, let slots, let isFirst, let isLast):
             let outputs = SlotTransfer.onOffer(

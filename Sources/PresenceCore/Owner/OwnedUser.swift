@@ -19,7 +19,7 @@ struct OwnedUser {
     var watchers: [PeerIndex] = []
     var subscriptions = Subscriptions()
     /// The hash of the list as it was sent to the nodes with sessions. It changes with each change that they receive.
-    var listMark: UInt64 = 0
+    var listHash: UInt64 = 0
     /// The time until which the user stays ONLINE without a session, because gateways may still register sessions. Nil once the status is
     /// confirmed.
     var confirmationDeadline: Instant?
@@ -74,8 +74,8 @@ struct OwnedUser {
         record.version == .zero && sessions.isEmpty && watchers.isEmpty && subscriptions.isEmpty && confirmationDeadline == nil
     }
 
-    /// The hash ``listMark``; nil while a change of the list waits for a disk.
-    var publishedListMark: UInt64? { unpublishedCount == 0 ? listMark : nil }
+    /// The hash ``listHash``; nil while a change of the list waits for a disk.
+    var publishedListHash: UInt64? { unpublishedCount == 0 ? listHash : nil }
 
     /// The nodes that hold a session of the user, sorted.
     var sessionPeers: [PeerIndex] {

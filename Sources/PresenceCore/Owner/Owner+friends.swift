@@ -12,23 +12,23 @@ extension Owner {
     }
 
     /// All users whose status a user receives, as far as this node knows.
-    func list(of id: UserID) -> Interest {
+    func list(of id: UserID) -> ListUpdate {
         let user = index(ofKnown: id)
-        var interest = Interest(whole: user.map { users[$0].subscriptions } ?? Subscriptions(), of: id)
-        interest.mayLackSome = isUnheard
-        guard let user else { return interest }
-        interest.mark = users[user].listMark
-        if isUnheard { interest.removed = forgotten(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user) }
-        guard let privacy = users[user].record.privacy else { return interest }
+        var listUpdate = ListUpdate(whole: user.map { users[$0].subscriptions } ?? Subscriptions(), of: id)
+        listUpdate.mayBeIncomplete = isUnheard
+        guard let user else { return listUpdate }
+        listUpdate.listHash = users[user].listHash
+        if isUnheard { listUpdate.removed = forgotten(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user) }
+        guard let privacy = users[user].record.privacy else { return listUpdate }
         // The version of the visibility does not serve: another side of a split may have raised it for its hidden views. The list with the
         // newer visibility would then count as the older one.
-        interest.version = max(interest.version, privacy.writtenAt)
+        listUpdate.version = max(listUpdate.version, privacy.writtenAt)
         let allowedAt = policies.entry(String(id.app))?.version ?? .zero
         let since = max(privacy.version, allowedAt).milliseconds
         for friend in friends(toldTo: user) where users[user].subscriptions.entry(for: friend) == nil {
-            interest.added.append(Interest.Followed(target: friend, told: .zero, since: since, subscribeType: 0))
+            listUpdate.added.append(ListUpdate.Followed(target: friend, told: .zero, since: since, subscribeType: 0))
         }
-        return interest
+        return listUpdate
     }
 
     /// The targets of ended subscriptions whose status the user does not receive any more.
@@ -61,7 +61,7 @@ extension Owner {
 
     /// Sends the whole list to the nodes with sessions, because the user's friends or the app's policy have changed.
     mutating func queueList(of user: Index, into outbox: inout Outbox) {
-        users.modify(user) { $0.listMark = StableHash.mix($0.listMark, 1) }
+        users.modify(user) { $0.listHash = StableHash.mix($0.listHash, 1) }
         for peer in users[user].sessionPeers { outbox.lists.append((peer, users.user(at: user))) }
     }
 

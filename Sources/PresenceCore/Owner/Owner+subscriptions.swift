@@ -3,37 +3,37 @@ import PresenceWire
 /// Changes of the lists of subscriptions that no call asks for, and the messages about all changes.
 extension Owner {
     /// Changes that were held back are sent to the gateways now. Those of one user go together, because the list has one mark.
-    mutating func noteTold(_ interests: [(peer: PeerIndex, interest: Interest)]) -> [(peer: PeerIndex, interest: Interest)] {
-        var last: (peer: PeerIndex, interest: Interest)?
-        return interests.map { peer, interest in
+    mutating func noteTold(_ listUpdates: [(peer: PeerIndex, listUpdate: ListUpdate)]) -> [(peer: PeerIndex, listUpdate: ListUpdate)] {
+        var last: (peer: PeerIndex, listUpdate: ListUpdate)?
+        return listUpdates.map { peer, listUpdate in
             // The peers of one change are in their order.
-            let isSame = last.map { $0.peer < peer && $0.interest == interest } ?? false
-            if !isSame, let user = index(ofKnown: interest.user) {
+            let isSame = last.map { $0.peer < peer && $0.listUpdate == listUpdate } ?? false
+            if !isSame, let user = index(ofKnown: listUpdate.user) {
                 users.modify(user) { user in
-                    user.listMark = interest.marked(after: user.listMark)
+                    user.listHash = listUpdate.listHash(after: user.listHash)
                     user.unpublishedCount = max(user.unpublishedCount - 1, 0)
                 }
             }
-            last = (peer, interest)
-            return (peer, noteTold(interest))
+            last = (peer, listUpdate)
+            return (peer, noteTold(listUpdate))
         }
     }
 
     /// Prepares a change that waited for the disk for the gateways. Returns the part that still holds.
     ///
     /// The list may have changed meanwhile, and the later change was sent.
-    mutating func noteTold(_ interest: Interest) -> Interest {
-        guard let user = index(ofKnown: interest.user) else { return interest }
-        var interest = interest
-        interest.added.removeAll { users[user].subscriptions.entry(for: $0.target) == nil }
-        interest.removed.removeAll { users[user].subscriptions.entry(for: $0) != nil }
-        interest.unfollowed.removeAll { users[user].subscriptions.entry(for: $0.target) != nil }
-        interest.removed = forgotten(interest.removed, by: user)  // One of them may be a friend by now.
+    mutating func noteTold(_ listUpdate: ListUpdate) -> ListUpdate {
+        guard let user = index(ofKnown: listUpdate.user) else { return listUpdate }
+        var listUpdate = listUpdate
+        listUpdate.added.removeAll { users[user].subscriptions.entry(for: $0.target) == nil }
+        listUpdate.removed.removeAll { users[user].subscriptions.entry(for: $0) != nil }
+        listUpdate.unfollowed.removeAll { users[user].subscriptions.entry(for: $0.target) != nil }
+        listUpdate.removed = forgotten(listUpdate.removed, by: user)  // One of them may be a friend by now.
         let learntAt = max(clock.milliseconds(at: 0), claimedByOthers)
         users.modify(user) { user in
-            for followed in interest.added { user.subscriptions.learn(followed.target, at: learntAt) }
+            for followed in listUpdate.added { user.subscriptions.learn(followed.target, at: learntAt) }
         }
-        return interest
+        return listUpdate
     }
 
     /// Ends the subscriptions that have expired (N6). Sessions receive no notice (R12), unless the policy wants it.
@@ -93,32 +93,32 @@ extension Owner {
         _ removed: [Subscription], of user: Index, by session: SessionID?? = nil, hasExpired: Bool = false, into outbox: inout Outbox
     ) {
         guard !removed.isEmpty else { return }
-        var interest = change(of: user, added: [], removed: removed, by: session)
-        interest.hasExpired = hasExpired
-        users.modify(user) { $0.listMark = interest.marked(after: $0.listMark) }
-        for peer in users[user].sessionPeers { outbox.send(.interest(interest), to: peer) }
+        var listUpdate = change(of: user, added: [], removed: removed, by: session)
+        listUpdate.hasExpired = hasExpired
+        users.modify(user) { $0.listHash = listUpdate.listHash(after: $0.listHash) }
+        for peer in users[user].sessionPeers { outbox.send(.listUpdate(listUpdate), to: peer) }
         outbox.rows += removed.map { Row($0, of: users.user(at: user)) }
     }
 
     /// Names the calling session, so that the user's other devices receive the change (R14). If it is unknown, the only session made the
     /// call.
-    private func name(_ session: SessionID?, in interest: inout Interest, of user: Index) {
+    private func name(_ session: SessionID?, in listUpdate: inout ListUpdate, of user: Index) {
         let sessions = users[user].sessions
         let session = session ?? (sessions.count == 1 ? sessions[0].id : nil)
-        interest.asker = session
-        interest.isNews = !(interest.added.isEmpty && interest.unfollowed.isEmpty) && sessions.contains { $0.id != session }
+        listUpdate.originSession = session
+        listUpdate.isNews = !(listUpdate.added.isEmpty && listUpdate.unfollowed.isEmpty) && sessions.contains { $0.id != session }
     }
 
     /// A change of the list for the gateways.
     ///
     /// - Parameter session: the calling session; nil for a change that no session made.
-    func change(of user: Index, added: [Interest.Followed], removed: [Subscription], by session: SessionID??) -> Interest {
-        var interest = Interest(
+    func change(of user: Index, added: [ListUpdate.Followed], removed: [Subscription], by session: SessionID??) -> ListUpdate {
+        var listUpdate = ListUpdate(
             user: users.user(at: user), version: users[user].subscriptions.version, isWhole: false, added: added,
             removed: forgotten(removed.map(\.target), by: user))
-        interest.unfollowed = removed.map { Interest.Unfollowed(target: $0.target, subscribeType: $0.subscribeType) }
-        if let session { name(session, in: &interest, of: user) }
-        return interest
+        listUpdate.unfollowed = removed.map { ListUpdate.Unfollowed(target: $0.target, subscribeType: $0.subscribeType) }
+        if let session { name(session, in: &listUpdate, of: user) }
+        return listUpdate
     }
 }
 
@@ -132,7 +132,7 @@ extension Subscription {
     }
 }
 
-extension Interest {
+extension ListUpdate {
     /// The whole list of `user`.
     init(whole subscriptions: Subscriptions, of user: UserID) {
         let added = subscriptions.live.map {

@@ -6,13 +6,13 @@ extension Owner {
     mutating func carryOut(_ outcome: PendingWrites.Outcome, _ cluster: inout Cluster) {
         switch outcome {
         case .done(let write):
-            for (peer, interest) in noteTold(write.interests) { cluster.send(.interest(interest), to: peer) }
+            for (peer, listUpdate) in noteTold(write.listUpdates) { cluster.send(.listUpdate(listUpdate), to: peer) }
             for (peer, id, answer) in write.answers {
                 cluster.send(.answer(id: id, isUndone(answer, of: write) ? .refused(.unavailable) : answer), to: peer)
             }
             for (peer, ticket) in write.acknowledgements { cluster.send(.replicated(ticket: ticket), to: peer) }
         case .failed(let write, let refusal):
-            for (peer, interest) in noteTold(write.interests) { cluster.send(.interest(interest.toldNothing), to: peer) }
+            for (peer, listUpdate) in noteTold(write.listUpdates) { cluster.send(.listUpdate(listUpdate.withoutDelivered), to: peer) }
             for (peer, id, _) in write.answers { cluster.send(.answer(id: id, .refused(refusal)), to: peer) }
         }
     }

@@ -18,9 +18,9 @@ struct PeerReport {
         session.isCounted = known?.isCounted ?? false
         let policy = owner.policies.policy(of: attach.user)
         // No gateway holds this list yet. A previous owner's hash must not match it.
-        let mark = owner.users[user].sessions.isEmpty ? ViewDigest.mark(owner.clock.next(at: now.wall)) : nil
+        let listHash = owner.users[user].sessions.isEmpty ? ViewDigest.newListHash(owner.clock.next(at: now.wall)) : nil
         let (disconnectedCount, ended) = owner.users.modify(user) { user in
-            if let mark { user.listMark = mark }
+            if let listHash { user.listHash = listHash }
             let disconnectedCount = user.retire { $0.id != session.id && $0.isReplaced(by: attach) }
             if isLogin {
                 user.notePush(attach)

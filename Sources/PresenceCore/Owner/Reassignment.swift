@@ -67,7 +67,7 @@ extension OwnedUser {
         isReplica = true
         sessions = []
         watchers = []
-        (listMark, unpublishedCount) = (0, 0)
+        (listHash, unpublishedCount) = (0, 0)
         (confirmationDeadline, repairDueAt) = (nil, nil)
     }
 }

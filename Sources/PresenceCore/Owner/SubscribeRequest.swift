@@ -66,12 +66,12 @@ struct SubscribeRequest {
         let isAlone = sessions.count == 1 && (session ?? sessions[0].id) == sessions[0].id
         let kept = targets.filter { owner.users[user].subscriptions.entry(for: $0.user) != nil }
         let followed = kept.map {
-            Interest.Followed(
+            ListUpdate.Followed(
                 target: $0.user, told: isAlone || $0.told == .max ? $0.told : nil, since: version.milliseconds,
                 subscribeType: type(of: $0.user, for: owner.users[user]), expiresAt: expiresAt)
         }
-        let interest = owner.change(of: user, added: followed, removed: evicted, by: session)
-        outbox.interestsWhenStored += sessionPeers.map { ($0, interest) }
+        let listUpdate = owner.change(of: user, added: followed, removed: evicted, by: session)
+        outbox.listUpdatesWhenStored += sessionPeers.map { ($0, listUpdate) }
         if !sessionPeers.isEmpty { owner.users.modify(user) { $0.unpublishedCount += 1 } }
         // The rows of an earlier attempt may be on no other disk yet.
         outbox.rows += (changed + evicted + done.added + done.evicted).map { Row($0, of: id) }

@@ -57,7 +57,7 @@ extension UserStore {
                     hashes[range] ^= ViewDigest.hash(version, knownSince: self[user].record.knownSince)
                 }
                 for session in self[user].sessions where session.peer == peer && session.graceDeadline == nil {
-                    hashes[range] ^= ViewDigest.ownerHash(of: session.id, mark: self[user].publishedListMark)
+                    hashes[range] ^= ViewDigest.ownerHash(of: session.id, listHash: self[user].publishedListHash)
                 }
             }
         }

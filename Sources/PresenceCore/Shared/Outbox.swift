@@ -29,7 +29,7 @@ struct Outbox {
     var needsWitnesses = false
 
     /// To be said just before those answers; when they fail, as if nothing had been told in them.
-    var interestsWhenStored: [(peer: PeerIndex, interest: Interest)] = []
+    var listUpdatesWhenStored: [(peer: PeerIndex, listUpdate: ListUpdate)] = []
     /// To be said to an owner once ``rows``, which this node keeps for it, are on disk.
     var acknowledgementsWhenStored: [(peer: PeerIndex, ticket: UInt64)] = []
 

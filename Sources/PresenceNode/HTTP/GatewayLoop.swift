@@ -110,9 +110,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let token = calls.add(
             ClientCalls<HTTPServerConnection>.Call(
                 connection: connection, stream: stream, operation: operation, caller: parsed.subject, errors: parsed.errors, work: work))
-        let asker = parsed.subject == caller.user ? parsed.session ?? onlySession(of: caller.user, on: connection) : .nobody
+        let originSession = parsed.subject == caller.user ? parsed.session ?? onlySession(of: caller.user, on: connection) : .nobody
         let origin: Call.Origin = !caller.isAdmin ? .caller : parsed.subject == caller.user ? .backEnd : .backEndForCaller
-        shell.perform(parsed.call, caller: parsed.subject, origin: origin, asker: asker, from: self, token: token, at: now)
+        shell.perform(parsed.call, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token, at: now)
     }
 
     /// The session of a user whose stream is on a connection; nil if there is none or more than one.

@@ -67,7 +67,7 @@ extension OpenAPI {
     private static let oneType = Schema.optional(
         "subscribeType", Schema.described(subscribeType, "Only subscriptions of this type; default: of all types."))
     private static let sessionID: JSONValue = ["type": "string", "pattern": "^[0-9A-Fa-f]{24}$"]
-    private static let asker = Schema.optional(
+    private static let originSession = Schema.optional(
         "sessionID",
         Schema.described(
             sessionID,
@@ -81,7 +81,7 @@ extension OpenAPI {
             Schema.optional(
                 "sync",
                 Schema.described(Schema.bool, "True: the answer has the statuses of the users, and the stream then has only newer ones.")),
-            Schema.optional("subscribeType", subscribeType), asker, asUser,
+            Schema.optional("subscribeType", subscribeType), originSession, asUser,
         ]), isBodyRequired: true,
         answer: Schema.object([
             Schema.required("errorUserList", Schema.errors), Schema.required("evicted", Schema.list(of: Schema.reference("UserID"))),
@@ -96,11 +96,12 @@ extension OpenAPI {
             "anyOf": [
                 Schema.object([
                     Schema.required("userIDs", Schema.users(max: standard.unsubscribeUsersMax)),
-                    Schema.sometimes("all", ["anyOf": [["type": "boolean", "const": false], ["type": "null"]]]), oneType, asker, asUser,
+                    Schema.sometimes("all", ["anyOf": [["type": "boolean", "const": false], ["type": "null"]]]), oneType, originSession,
+                    asUser,
                 ]),
                 Schema.object([
                     Schema.required("all", ["type": "boolean", "const": true]), Schema.sometimes("userIDs", ["type": "null"]), oneType,
-                    asker,
+                    originSession,
                     asUser,
                 ]),
             ]

@@ -9,7 +9,7 @@ enum MessageTag: UInt8 {
     case request = 7
     case delta = 8
     case watched = 9
-    case interest = 10
+    case listUpdate = 10
     case end = 11
     case answer = 12
     case misrouted = 13

@@ -31,9 +31,9 @@ extension WireWriter {
         case .watched(let watched):
             tag(MessageTag.watched)
             list(watched) { $0.watched($1) }
-        case .interest(let interest):
-            tag(MessageTag.interest)
-            self.interest(interest)
+        case .listUpdate(let listUpdate):
+            tag(MessageTag.listUpdate)
+            self.listUpdate(listUpdate)
         case .end(let session, let user, let reason):
             tag(MessageTag.end)
             self.session(session)
@@ -194,25 +194,25 @@ extension WireWriter {
         signed(watched.knownSince)
     }
 
-    private mutating func interest(_ interest: Interest) {
-        user(interest.user)
-        version(interest.version)
-        tag(interest.isWhole ? 1 : 0)
-        list(interest.added) { writer, followed in
+    private mutating func listUpdate(_ listUpdate: ListUpdate) {
+        user(listUpdate.user)
+        version(listUpdate.version)
+        tag(listUpdate.isWhole ? 1 : 0)
+        list(listUpdate.added) { writer, followed in
             writer.user(followed.target)
             writer.optional(followed.told) { $0.version($1) }
             writer.signed(followed.since)
             writer.tag(followed.subscribeType)
             writer.optional(followed.expiresAt) { $0.signed($1) }
         }
-        users(interest.removed)
-        list(interest.unfollowed) { writer, unfollowed in
+        users(listUpdate.removed)
+        list(listUpdate.unfollowed) { writer, unfollowed in
             writer.user(unfollowed.target)
             writer.tag(unfollowed.subscribeType)
         }
-        tag((interest.isNews ? 1 : 0) | (interest.hasExpired ? 2 : 0) | (interest.mayLackSome ? 4 : 0))
-        optional(interest.asker) { $0.session($1) }
-        unsigned(interest.mark)
+        tag((listUpdate.isNews ? 1 : 0) | (listUpdate.hasExpired ? 2 : 0) | (listUpdate.mayBeIncomplete ? 4 : 0))
+        optional(listUpdate.originSession) { $0.session($1) }
+        unsigned(listUpdate.listHash)
     }
 
     private mutating func subscription(_ subscription: Subscription) {
@@ -347,7 +347,7 @@ extension WireReader {
         case .request: return .request(try request())
         case .delta: return .delta(try record())
         case .watched: return .watched(try list { reader throws(DecodeError) in try reader.watched() })
-        case .interest: return .interest(try interest())
+        case .listUpdate: return .listUpdate(try listUpdate())
         case .end: return .end(try session(), user: try user(), reason: try text(bytesMax: Limits.nameBytesMax))
         case .answer: return .answer(id: try unsigned(), try answer())
         case .misrouted: return .misrouted(try users())
@@ -448,25 +448,25 @@ extension WireReader {
         try optional { reader throws(DecodeError) in try reader.version() }
     }
 
-    private mutating func interest() throws(DecodeError) -> Interest {
+    private mutating func listUpdate() throws(DecodeError) -> ListUpdate {
         let user = try user()
         let version = try version()
         let isWhole = try flag()
         let added = try list { reader throws(DecodeError) in
-            Interest.Followed(
+            ListUpdate.Followed(
                 target: try reader.user(), told: try reader.optionalVersion(), since: try reader.signed(), subscribeType: try reader.tag(),
                 expiresAt: try reader.optional { reader throws(DecodeError) in try reader.time() })
         }
-        var interest = Interest(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
-        interest.unfollowed = try list { reader throws(DecodeError) in
-            Interest.Unfollowed(target: try reader.user(), subscribeType: try reader.tag())
+        var listUpdate = ListUpdate(user: user, version: version, isWhole: isWhole, added: added, removed: try users())
+        listUpdate.unfollowed = try list { reader throws(DecodeError) in
+            ListUpdate.Unfollowed(target: try reader.user(), subscribeType: try reader.tag())
         }
         let flags = try tag()
         guard flags < 8 else { throw .unknownTag(flags) }
-        (interest.isNews, interest.hasExpired, interest.mayLackSome) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0)
-        interest.asker = try optional { reader throws(DecodeError) in try reader.session() }
-        interest.mark = try unsigned()
-        return interest
+        (listUpdate.isNews, listUpdate.hasExpired, listUpdate.mayBeIncomplete) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0)
+        listUpdate.originSession = try optional { reader throws(DecodeError) in try reader.session() }
+        listUpdate.listHash = try unsigned()
+        return listUpdate
     }
 
     private mutating func ranges() throws(DecodeError) -> SlotRanges {

@@ -43,7 +43,7 @@ public enum Message: Hashable, Sendable {
     /// Answers ``watch(_:)``.
     case watched([Watched])
     /// Sends a user's subscription list, or a change of it.
-    case interest(Interest)
+    case listUpdate(ListUpdate)
     /// Ends the stream of this session.
     case end(SessionID, user: UserID, reason: String)
     /// Answers ``request(_:)``.
@@ -278,7 +278,7 @@ public struct Watched: Hashable, Sendable {
 }
 
 /// A user's subscription list, or a change of it.
-public struct Interest: Hashable, Sendable {
+public struct ListUpdate: Hashable, Sendable {
     /// One followed user.
     public struct Followed: Hashable, Sendable {
         public var target: UserID
@@ -329,17 +329,17 @@ public struct Interest: Hashable, Sendable {
     /// The subscriptions that the call has ended, if `isNews`. They include those to friends, whose records the user still receives.
     public var unfollowed: [Unfollowed] = []
     /// The session that made the call. It does not receive the news.
-    public var asker: SessionID?
+    public var originSession: SessionID?
     /// Whether `removed` have expired, so that the user's sessions receive a notice (`subscription.notifyExpiry`).
     public var hasExpired = false
     /// Whether a whole list may lack subscriptions that only other nodes know.
     ///
     /// The gateway keeps targets that are neither in `added` nor in `removed`.
-    public var mayLackSome = false
-    /// The hash of a whole list. It changes with each change that the owner sends (``marked(after:)``).
+    public var mayBeIncomplete = false
+    /// The hash of a whole list. It changes with each change that the owner sends (``listHash(after:)``).
     ///
     /// A gateway with the owner's hash has received every change of the list.
-    public var mark: UInt64 = 0
+    public var listHash: UInt64 = 0
 
     public init(user: UserID, version: Version, isWhole: Bool, added: [Followed], removed: [UserID]) {
         self.user = user
@@ -350,19 +350,19 @@ public struct Interest: Hashable, Sendable {
     }
 }
 
-extension Interest {
-    /// The list hash after a gateway has applied this message to a list with the hash `mark`.
-    public func marked(after mark: UInt64) -> UInt64 {
-        isWhole ? self.mark : StableHash.mix(mark, StableHash.mix(version.stamp, UInt64(version.node)))
+extension ListUpdate {
+    /// The list hash after a gateway has applied this message to a list with the hash `listHash`.
+    public func listHash(after hash: UInt64) -> UInt64 {
+        isWhole ? listHash : StableHash.mix(hash, StableHash.mix(version.stamp, UInt64(version.node)))
     }
 
     /// The same message for a subscriber whom the answer to the call has not reached.
     ///
     /// A subscriber that requested no record (N8) receives none here either.
-    public var toldNothing: Interest {
-        var interest = self
-        for place in interest.added.indices where interest.added[place].told != .max { interest.added[place].told = nil }
-        return interest
+    public var withoutDelivered: ListUpdate {
+        var listUpdate = self
+        for place in listUpdate.added.indices where listUpdate.added[place].told != .max { listUpdate.added[place].told = nil }
+        return listUpdate
     }
 }
 

@@ -81,7 +81,7 @@ import Testing
     func knowledgeOfAnAnswer() {
         let version = Version(milliseconds: 5, counter: 0, node: 1)
         let knowledge = { (told: Version?, isAsking: Bool) in
-            Delivery.knowledge(of: Interest.Followed(target: user("ann"), told: told, since: 7), isAsking: isAsking)
+            Delivery.knowledge(of: ListUpdate.Followed(target: user("ann"), told: told, since: 7), isAsking: isAsking)
         }
         #expect(knowledge(version, true) == .version(version) && knowledge(version, false) == .nothing)
         #expect(knowledge(nil, true) == .nothing)
@@ -93,7 +93,7 @@ import Testing
         let floor = Version(milliseconds: 10, counter: 0, node: 0)
         let knowledge = { (since: Milliseconds, isWhole: Bool) in
             Delivery.knowledge(
-                of: Interest.Followed(target: user("ann"), told: nil, since: since), resumingFrom: floor, isWhole: isWhole)
+                of: ListUpdate.Followed(target: user("ann"), told: nil, since: since), resumingFrom: floor, isWhole: isWhole)
         }
         #expect(knowledge(9, true) == .version(floor) && knowledge(10, true) == .nothing && knowledge(9, false) == .nothing)
     }

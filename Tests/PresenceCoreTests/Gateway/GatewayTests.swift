@@ -12,9 +12,9 @@ import Testing
         let attach = Attach(session: SessionID(stamp: 1, node: 1), user: user("bob"), platform: "ios")
         session = gateway.open(attach, resumeFrom: nil, at: now)
         gateway.receive(.deliver(record("bob", 1)))
-        let followed = ["ann", "carl"].map { Interest.Followed(target: user($0), told: .zero, since: 1) }
+        let followed = ["ann", "carl"].map { ListUpdate.Followed(target: user($0), told: .zero, since: 1) }
         gateway.receive(
-            .interest(Interest(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
+            .listUpdate(ListUpdate(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
         gateway.receive(.deliver(record("ann", 1)))
         gateway.receive(.deliver(record("carl", 1)))
         gateway.endTurn()
@@ -61,7 +61,7 @@ import Testing
         gateway.output = Gateway.Output()
         gateway.receive(.deliver(record("bob", 2)))
         gateway.receive(
-            .interest(Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: true, added: [], removed: [])))
+            .listUpdate(ListUpdate(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: true, added: [], removed: [])))
         gateway.receive(.kicked(user("bob"), before: now.wall, reason: "kicked"))
         gateway.hintReconnect(reason: "draining", spread: .zero)
         gateway.endTurn()
@@ -104,11 +104,11 @@ import Testing
     }
 
     @Test("Only the session that asked is not pushed what the answer sends it", arguments: [(UInt64(1), [String]()), (UInt64(2), ["v3"])])
-    mutating func answerOfAnotherSession(asker: UInt64, told: [String]) {
-        let followed = Interest.Followed(target: user("dora"), told: record("dora", 3).version, since: 2)
-        var interest = Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])
-        interest.asker = SessionID(stamp: asker, node: 1)
-        gateway.receive(.interest(interest))
+    mutating func answerOfAnotherSession(originSession: UInt64, told: [String]) {
+        let followed = ListUpdate.Followed(target: user("dora"), told: record("dora", 3).version, since: 2)
+        var listUpdate = ListUpdate(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])
+        listUpdate.originSession = SessionID(stamp: originSession, node: 1)
+        gateway.receive(.listUpdate(listUpdate))
         gateway.receive(.deliver(record("dora", 3)))
         #expect(pushed() == told)
     }
@@ -120,10 +120,10 @@ import Testing
     mutating func subscriptionToChanges(
         version: Milliseconds, isNews: Bool, told: [String]
     ) {
-        let followed = Interest.Followed(target: user("dora"), told: .max, since: 5)
+        let followed = ListUpdate.Followed(target: user("dora"), told: .max, since: 5)
         gateway.receive(
-            .interest(
-                Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])))
+            .listUpdate(
+                ListUpdate(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])))
         var dora = record("dora", version)
         if !isNews { (dora.lastUpdateTime, dora.knownSince) = (0, version) }  // As an owner that was alone says of somebody unknown.
         gateway.receive(.deliver(dora))
@@ -138,9 +138,9 @@ import Testing
         _ = pushed()
         var told: [String] = []
         for (version, isWhole, names) in [(UInt64(2), false, ["dora"]), (1, true, ["ann"]), (2, true, ["ann", "dora"])] {
-            let followed = names.map { Interest.Followed(target: user($0), told: .zero, since: 1) }
+            let followed = names.map { ListUpdate.Followed(target: user($0), told: .zero, since: 1) }
             let version = Version(stamp: version, node: 1)
-            gateway.receive(.interest(Interest(user: user("eve"), version: version, isWhole: isWhole, added: followed, removed: [])))
+            gateway.receive(.listUpdate(ListUpdate(user: user("eve"), version: version, isWhole: isWhole, added: followed, removed: [])))
             gateway.receive(.deliver(record("dora", 3)))
             told += pushed()
         }
@@ -163,9 +163,9 @@ import Testing
         gateway.receive(.position(5))
         _ = gateway.open(eve, resumeFrom: position, at: now)
         gateway.receive(.deliver(record("eve", 1)))
-        let followed = Interest.Followed(target: user("dora"), told: .zero, since: 1)
+        let followed = ListUpdate.Followed(target: user("dora"), told: .zero, since: 1)
         gateway.receive(
-            .interest(Interest(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
+            .listUpdate(ListUpdate(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
         gateway.receive(.deliver(dora))
         dora.knownSince = knownSince
         gateway.receive(.deliver(dora))
@@ -187,9 +187,9 @@ import Testing
         _ = gateway.open(eve, resumeFrom: position, at: Now(instant: now.instant, wall: 6))
         var dora = record("dora", version)
         gateway.receive(.deliver(record("eve", 1)))
-        let followed = Interest.Followed(target: user("dora"), told: .zero, since: 1)
+        let followed = ListUpdate.Followed(target: user("dora"), told: .zero, since: 1)
         gateway.receive(
-            .interest(Interest(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
+            .listUpdate(ListUpdate(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
         gateway.receive(.deliver(dora))
         _ = pushed()
         let rule = Visibility().changed(by: .init(mode: .list, listed: [user("eve")]))
@@ -214,9 +214,9 @@ import Testing
     mutating func failedAnswerWithAHiddenUser() {
         var dora = hidden("dora", 2)
         gateway.receive(.deliver(dora))
-        let followed = Interest.Followed(target: user("dora"), told: dora.version, since: 3)
-        let interest = Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])
-        gateway.receive(.interest(interest))
+        let followed = ListUpdate.Followed(target: user("dora"), told: dora.version, since: 3)
+        let listUpdate = ListUpdate(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])
+        gateway.receive(.listUpdate(listUpdate))
         gateway.receive(.deliver(dora))
         #expect(pushed() == [])
         let raised = Version(milliseconds: 4, counter: 0, node: 1)
@@ -224,34 +224,34 @@ import Testing
         dora.privacy?.raise(to: raised)
         gateway.receive(.deliver(dora))
         #expect(pushed() == [])
-        gateway.receive(.callFailed(interest))
+        gateway.receive(.callFailed(listUpdate))
         #expect(pushed() == ["v2"])
     }
 
     /// The owner that sent the newer change may have died with its list.
     @Test("A session without a list takes an older list than another session of the user has")
     mutating func olderListForANewSession() {
-        let newer = Interest(user: user("bob"), version: Version(stamp: 9, node: 1), isWhole: false, added: [], removed: [user("ann")])
-        gateway.receive(.interest(newer))
+        let newer = ListUpdate(user: user("bob"), version: Version(stamp: 9, node: 1), isWhole: false, added: [], removed: [user("ann")])
+        gateway.receive(.listUpdate(newer))
         let attach = Attach(session: SessionID(stamp: 2, node: 1), user: user("bob"), platform: "web")
         _ = gateway.open(attach, resumeFrom: nil, at: now)
         _ = pushed()
-        let followed = Interest.Followed(target: user("carl"), told: .zero, since: 1)
+        let followed = ListUpdate.Followed(target: user("carl"), told: .zero, since: 1)
         gateway.receive(
-            .interest(Interest(user: user("bob"), version: Version(stamp: 5, node: 1), isWhole: true, added: [followed], removed: [])))
+            .listUpdate(ListUpdate(user: user("bob"), version: Version(stamp: 5, node: 1), isWhole: true, added: [followed], removed: [])))
         #expect(pushed() == ["v1"])
     }
 
     /// An owner that has waited long enough for another node sends the part of a list that it knows.
     @Test("A list that may lack users ends no subscription that it does not name")
     mutating func incompleteList() {
-        var list = Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: true, added: [], removed: [user("carl")])
-        list.mayLackSome = true
-        gateway.receive(.interest(list))
+        var list = ListUpdate(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: true, added: [], removed: [user("carl")])
+        list.mayBeIncomplete = true
+        gateway.receive(.listUpdate(list))
         for name in ["ann", "carl"] { gateway.receive(.deliver(record(name, 2))) }
         #expect(pushed() == ["v2"], "of carl it is known that he is not followed any more")
-        (list.mayLackSome, list.removed) = (false, [])
-        gateway.receive(.interest(list))
+        (list.mayBeIncomplete, list.removed) = (false, [])
+        gateway.receive(.listUpdate(list))
         gateway.receive(.deliver(record("ann", 3)))
         #expect(pushed() == [])
     }
@@ -270,9 +270,9 @@ import Testing
         _ = gateway.open(eve, resumeFrom: 7, at: now)
         gateway.receive(.deliver(record("eve", 8)))
         _ = pushed()
-        let followed = Interest.Followed(target: user("ann"), told: .zero, since: 1)
+        let followed = ListUpdate.Followed(target: user("ann"), told: .zero, since: 1)
         gateway.receive(
-            .interest(Interest(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
+            .listUpdate(ListUpdate(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
         #expect(pushed() == told)
     }
 
@@ -304,10 +304,10 @@ import Testing
             _ = gateway.open(attach, resumeFrom: nil, at: now)
         }
         // Sessions whose login is not complete are pushed events of their own.
-        let followed = ["ann", "carl"].map { Interest.Followed(target: user($0), told: nil, since: 1) }
+        let followed = ["ann", "carl"].map { ListUpdate.Followed(target: user($0), told: nil, since: 1) }
         for id in ["bob", "carl"] { gateway.receive(.deliver(record(id, 1))) }
         let version = Version(stamp: 2, node: 1)
-        gateway.receive(.interest(Interest(user: user("bob"), version: version, isWhole: true, added: followed, removed: [])))
+        gateway.receive(.listUpdate(ListUpdate(user: user("bob"), version: version, isWhole: true, added: followed, removed: [])))
         gateway.endTurn()
         gateway.output = Gateway.Output()
         gateway.receive(.deliver(record("ann", 2)))
@@ -331,7 +331,8 @@ import Testing
     mutating func eventInForce(hasPrivacy: Bool) throws {
         let ann = Attach(session: SessionID(stamp: 2, node: 1), user: user("ann"), platform: "web")
         let own = gateway.open(ann, resumeFrom: nil, at: now)
-        gateway.receive(.interest(Interest(user: user("ann"), version: Version(stamp: 1, node: 1), isWhole: true, added: [], removed: [])))
+        gateway.receive(
+            .listUpdate(ListUpdate(user: user("ann"), version: Version(stamp: 1, node: 1), isWhole: true, added: [], removed: [])))
         var change = record("ann", now.wall - 1_000)
         if hasPrivacy { change.privacy = Privacy() }
         change.events.publish(
@@ -348,9 +349,10 @@ import Testing
             let carl = gateway.open(
                 Attach(session: SessionID(stamp: change.version.stamp, node: 1), user: user("bob"), platform: "web"), resumeFrom: nil,
                 at: now)
-            let followed = [Interest.Followed(target: user("ann"), told: nil, since: 1)]
+            let followed = [ListUpdate.Followed(target: user("ann"), told: nil, since: 1)]
             gateway.receive(
-                .interest(Interest(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
+                .listUpdate(ListUpdate(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: []))
+            )
             let told = statusesPushed()
             for session in [session, own, carl] {
                 let event = try #require(told[session]?.first { $0["userID"]?.textValue == "ann" }?["event"])
@@ -392,9 +394,9 @@ import Testing
         let eve = Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios")
         _ = gateway.open(eve, resumeFrom: 7, at: now)
         gateway.receive(.deliver(record("eve", 8)))
-        let followed = Interest.Followed(target: user("ann"), told: nil, since: 1)
+        let followed = ListUpdate.Followed(target: user("ann"), told: nil, since: 1)
         gateway.receive(
-            .interest(Interest(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
+            .listUpdate(ListUpdate(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
         _ = pushed()
         var healed = record("ann", 1)
         healed.version = Version(milliseconds: 9, counter: 0, node: 1)
@@ -408,10 +410,10 @@ import Testing
         let eve = gateway.open(
             Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios"), resumeFrom: nil, at: now)
         let names = (100..<300).map { "user-\($0)" }
-        var followed = names.map { Interest.Followed(target: user($0), told: nil, since: 1) }
+        var followed = names.map { ListUpdate.Followed(target: user($0), told: nil, since: 1) }
         followed[7].subscribeType = Subscription.friendOnlineStatus
         gateway.receive(
-            .interest(Interest(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
+            .listUpdate(ListUpdate(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
         gateway.endTurn()
         gateway.output = Gateway.Output()
         for name in names.dropLast() { gateway.receive(.deliver(Record(blank: user(name)))) }
@@ -461,9 +463,9 @@ import Testing
     @Test("The position does not pass a followed user whose record has not come")
     mutating func positionWhileARecordIsMissing() {
         gateway.receive(.position(500))
-        let dora = Interest.Followed(target: user("dora"), told: nil, since: 600)
+        let dora = ListUpdate.Followed(target: user("dora"), told: nil, since: 600)
         gateway.receive(
-            .interest(Interest(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [dora], removed: [])))
+            .listUpdate(ListUpdate(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [dora], removed: [])))
         gateway.receive(.position(700))
         gateway.receive(.deliver(record("ann", 650)))
         #expect(positions() == [500])

@@ -4,7 +4,7 @@ import Testing
 @testable import PresenceCore
 
 /// Which session makes a call: it has the answer, the user's others are told by their streams (R14).
-@Suite struct AskerTests {
+@Suite struct OriginSessionTests {
     var cluster = TestCluster(nodes: 2)
 
     /// What a client's stream has told of a subscribe call and of bob.
@@ -16,9 +16,10 @@ import Testing
         }
     }
 
-    private mutating func subscribe(on node: Int, asker: SessionID? = nil) {
+    private mutating func subscribe(on node: Int, originSession: SessionID? = nil) {
         cluster.call(
-            .subscribeUserStatus([user("bob")], seconds: nil, sync: true, subscribeType: 1), by: "ann", on: node, asker: asker)
+            .subscribeUserStatus([user("bob")], seconds: nil, sync: true, subscribeType: 1), by: "ann", on: node,
+            originSession: originSession)
         cluster.advance(.seconds(1))
     }
 
@@ -35,7 +36,7 @@ import Testing
         cluster.setStatus("bob", "hello", on: 0)
         let phone = cluster.login("ann", on: 0)
         let desk = cluster.login("ann", on: 0, platform: "web")
-        subscribe(on: 0, asker: cluster.clients[phone].session)
+        subscribe(on: 0, originSession: cluster.clients[phone].session)
         #expect(told(desk).sorted() == ["bob", "onSubscriptionChangedOnOtherDevices"])
         #expect(!told(phone).contains("onSubscriptionChangedOnOtherDevices"))
     }
@@ -43,7 +44,7 @@ import Testing
     @Test("The user's only session receives the news of a back end's call", arguments: [0, 1]) mutating func backEnd(node: Int) {
         cluster.setStatus("bob", "hello", on: 0)
         let phone = cluster.login("ann", on: 0)
-        subscribe(on: node, asker: .nobody)
+        subscribe(on: node, originSession: .nobody)
         #expect(told(phone).sorted() == ["bob", "onSubscriptionChangedOnOtherDevices"])
     }
 }
