@@ -20,13 +20,13 @@ extension Plan {
         }
         let ends = !options.faults.isDisjoint(with: [.kills, .drains]) && options.faults.contains(.delays) && options.nodesCount > 2
         if ends, random.isOnce(in: 2) { steps += takeover(from: stars, options, &random) }
-        if options.faults.isSuperset(of: [.kills, .drains]), options.nodesCount > 2 { steps += lastKeeper(options, &random) }
+        if options.faults.isSuperset(of: [.kills, .drains]), options.nodesCount > 2 { steps += lastReplicas(options, &random) }
         if options.faults.contains(.partitions), random.isOnce(in: 2) { steps += split(stars, options, &random) }
         return steps
     }
 
     /// One node drains and another one dies while many users set their visibility. Few replicas are left.
-    private static func lastKeeper(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+    private static func lastReplicas(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         let at = random.number(in: 1_000...max(options.activeMilliseconds - 4_000, 1_000))
         let first = random.number(in: 0...options.nodesCount - 1)
         let died = at + random.number(in: 100...1_300)

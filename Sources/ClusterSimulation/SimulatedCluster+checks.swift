@@ -210,7 +210,7 @@ extension SimulatedCluster {
         /// The node that owns each user: see ``SimulatedCluster/owner(of:)``.
         let owners: [Int?]
         /// The replicas of each user, by the ring of the first node.
-        let keepers: [[NodeID]]
+        let replicaSet: [[NodeID]]
         /// For each node its facts of each user.
         let kept: [[(record: Record, subscriptions: [Subscription])]]
 
@@ -219,7 +219,7 @@ extension SimulatedCluster {
             let names = nodes.map(\.id)
             let ownerIDs = nodes.first(where: \.isUp)?.look { $0.cluster.ownerIDs(of: ids) }
             owners = ids.indices.map { place in ownerIDs.flatMap { names.firstIndex(of: $0[place]) } }
-            keepers = nodes[0].look { ids.map($0.cluster.replicaIDs) }
+            replicaSet = nodes[0].look { ids.map($0.cluster.replicaIDs) }
             kept = nodes.map { node in node.look { node in ids.map { node.owner.kept($0) } } }
         }
     }
@@ -427,13 +427,13 @@ extension SimulatedCluster {
         let user = rest.users[place]
         let id = userID(user)
         let right = rest.kept[owner][place]
-        for node in nodes.indices where !nodes[node].isLeaving && !rest.keepers[place].contains(nodes[node].id) {
+        for node in nodes.indices where !nodes[node].isLeaving && !rest.replicaSet[place].contains(nodes[node].id) {
             if let row = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .status, key: "")] {
                 violate(
                     .nothingIsLeftOver, "the disk of \(nodes[node].id), which does not keep user-\(user), has \(row.version.text) of it")
             }
         }
-        for node in nodes.indices where rest.keepers[place].contains(nodes[node].id) {
+        for node in nodes.indices where rest.replicaSet[place].contains(nodes[node].id) {
             let kept = rest.kept[node][place]
             if !kept.record.says(right.record) || kept.subscriptions != right.subscriptions || kept.record.privacy != right.record.privacy {
                 violate(

@@ -64,16 +64,16 @@ import Testing
     }
 
     /// A write of two rows whose replicas differ: each of `replicas` is asked with a ticket of its own.
-    private func write(_ rows: [Row], witnesses: [PeerIndex] = []) -> PendingWrites.Write {
+    private func write(_ rows: [Row], barrierPeers: [PeerIndex] = []) -> PendingWrites.Write {
         PendingWrites.Write(
-            ticket: 7, replicaTicket: 7, witnessTicket: witnesses.isEmpty ? 0 : 8, answers: [(0, 1, .done)], acknowledgements: [],
-            rows: rows, needs: [[1]], witnesses: witnesses, isStored: true, deadline: cluster.now.instant + .seconds(2))
+            ticket: 7, replicaTicket: 7, barrierTicket: barrierPeers.isEmpty ? 0 : 8, answers: [(0, 1, .done)], acknowledgements: [],
+            rows: rows, needs: [[1]], barrierPeers: barrierPeers, isStored: true, deadline: cluster.now.instant + .seconds(2))
     }
 
     /// A status and a visibility are written in one turn, and their replica dies. A barrier acknowledgement does not count as a disk.
     @Test("A barrier acknowledgement does not count as a disk") func barrierIsNoDisk() {
         var writes = PendingWrites()
-        writes.add(write([], witnesses: [1, 2]))
+        writes.add(write([], barrierPeers: [1, 2]))
         #expect(writes.replicated(8, by: 1) == nil)
         #expect(writes.replicated(8, by: 2) == nil)
         #expect(writes.count == 1)
@@ -268,8 +268,9 @@ import Testing
         #expect((0..<3).allSatisfy { node in isOnDisk(user, of: node) })
         try cluster.restart(3)
         let placement = cluster.processes[3].node.cluster.placement
-        let keepers = Set(placement.keepers(of: UserID(app: "default", id: user)).map { cluster.processes[3].node.cluster.peerID($0) })
-        return try #require((0..<3).first { !keepers.contains(cluster.processes[$0].node.cluster.own.id) })
+        let replicaSet = Set(
+            placement.replicaSet(of: UserID(app: "default", id: user)).map { cluster.processes[3].node.cluster.peerID($0) })
+        return try #require((0..<3).first { !replicaSet.contains(cluster.processes[$0].node.cluster.own.id) })
     }
 
     private func isOnDisk(_ user: String, of node: Int) -> Bool {
@@ -320,11 +321,11 @@ import Testing
     @Test("Rows of another ring are deleted once their sender uses this one") mutating func otherRing() throws {
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))
-        let keeper = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
-        let row = try #require(cluster.processes[keeper].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
+        let replica = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
+        let row = try #require(cluster.processes[replica].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
         var writer = WireWriter()
         writer.message(.replicate(ticket: 0, [row]))
-        let sender = cluster.processes[keeper].node.cluster.own.id
+        let sender = cluster.processes[replica].node.cluster.own.id
         try cluster.deliver(writer.bytes, from: sender, to: former)
         #expect(cluster.processes[former].node.owner.kept(user("ann1")).subscriptions.count == 1)
         cluster.advance(.milliseconds(200))
@@ -339,13 +340,15 @@ import Testing
         var record = cluster.processes[former].node.owner.kept(user("ann1")).record
         record.version = Version(stamp: UInt64(cluster.now.wall) << 16, node: 1)
         (record.customStatus, record.customStatusVersion) = ("by another ring", record.version)
-        let keepers = cluster.processes.indices.filter { isOnDisk("ann1", of: $0) }
-        let (row, sender) = (Row(record), cluster.processes[keepers[0]].node.cluster.own.id)
+        let replicaSet = cluster.processes.indices.filter { isOnDisk("ann1", of: $0) }
+        let (row, sender) = (Row(record), cluster.processes[replicaSet[0]].node.cluster.own.id)
         var writer = WireWriter()
         writer.message(.replicate(ticket: 7, [row]))
         try cluster.deliver(writer.bytes, from: sender, to: former)
         cluster.advance(.milliseconds(200))
-        for node in keepers { #expect(cluster.processes[node].disk.values.contains { $0.user == row.user && $0.version == row.version }) }
+        for node in replicaSet {
+            #expect(cluster.processes[node].disk.values.contains { $0.user == row.user && $0.version == row.version })
+        }
         #expect(!cluster.processes[former].disk.values.contains { $0.user == row.user })
     }
 
@@ -353,9 +356,9 @@ import Testing
     @Test("A row that arrives after the deletion of moved rows stays on disk") mutating func laterRow() throws {
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))
-        let keeper = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
-        let row = try #require(cluster.processes[keeper].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
-        let (sender, handoff) = (cluster.processes[keeper].node.cluster.own.id, cluster.processes[former].node.cluster.ownership.transfer)
+        let replica = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
+        let row = try #require(cluster.processes[replica].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
+        let (sender, handoff) = (cluster.processes[replica].node.cluster.own.id, cluster.processes[former].node.cluster.ownership.transfer)
         for slot in Slot.min...Slot.max { cluster.processes[former].node.replication.noteWritten(slot) }
         var writer = WireWriter()
         writer.message(.settled(ring: handoff.ring, round: handoff.round))
@@ -417,7 +420,7 @@ import Testing
         cluster.setStatus(name, "acknowledged", on: cluster.ownerIndex(of: name))
         let row = Row(cluster.record(of: name))
         cluster.processes[3].node.onReplicate([row], ticket: 0, from: 1, at: cluster.now)
-        SlotTransfer.offerStrays(node.owner, &cluster.processes[3].node.cluster)
+        SlotTransfer.offerMisplacedRows(node.owner, &cluster.processes[3].node.cluster)
         let (ring, round) = (
             cluster.processes[3].node.cluster.ownership.transfer.ring, cluster.processes[3].node.cluster.ownership.transfer.round
         )
@@ -431,7 +434,7 @@ import Testing
         }
     }
 
-    /// Two of the three keepers of a list were killed before the third had heard of the last change.
+    /// Two of the three replicaSet of a list were killed before the third had heard of the last change.
     @Test("An unsubscribe holds against a subscription that only dead nodes know", arguments: [false, true]) mutating func unsubscribe(
         knowsAnEarlierOne: Bool
     ) throws {
@@ -442,10 +445,10 @@ import Testing
             cluster.subscribe(ann, to: ["bob"], on: 0)
             cluster.call(unsubscribe, by: ann, on: 0)
         }
-        let keepers = cluster.processes[0].node.cluster.replicaIDs(of: user(ann)).map { id in
+        let replicaSet = cluster.processes[0].node.cluster.replicaIDs(of: user(ann)).map { id in
             cluster.processes.firstIndex { $0.node.cluster.own.id == id }!
         }
-        let (gone, third) = (Array(keepers.prefix(2)), keepers[2])
+        let (gone, third) = (Array(replicaSet.prefix(2)), replicaSet[2])
         cluster.losing = (1..<4).filter { $0 != gone[1] }.map { (from: 0, to: $0) }
         cluster.subscribe(ann, to: ["bob"], on: 0)
         for node in gone.reversed() { cluster.kill(node) }
@@ -457,7 +460,7 @@ import Testing
         guard case .done = answer else { return #expect(Bool(false), "\(String(describing: answer))") }
         for node in gone { try cluster.restart(node) }
         cluster.advance(.seconds(5))
-        for node in keepers { #expect(entries(of: ann, on: node).map(\.isRemoved) == [true], "\(node) of \(keepers)") }
+        for node in replicaSet { #expect(entries(of: ann, on: node).map(\.isRemoved) == [true], "\(node) of \(replicaSet)") }
         #expect(!cluster.processes[third].node.owner.isUnheard, "all that were missed have been heard")
     }
 

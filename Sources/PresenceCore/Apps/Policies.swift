@@ -67,12 +67,12 @@ extension AppPolicy {
 
 extension UserID {
     /// The user whose owner writes the policy of an app. No such user needs to exist.
-    static func policyKeeper(of app: String) -> UserID { UserID(app: app, id: "policy") }
+    static func policyUser(of app: String) -> UserID { UserID(app: app, id: "policy") }
 }
 
 extension Row {
     /// The durable form of an app's policy, for every node.
     init(policy entry: Policies.Entry, of app: String) {
-        self.init(user: .policyKeeper(of: app), kind: .policy, key: "", version: entry.version, value: entry.app.json)
+        self.init(user: .policyUser(of: app), kind: .policy, key: "", version: entry.version, value: entry.app.json)
     }
 }

@@ -82,7 +82,7 @@ struct Calls {
         case .getVisibility: ask(.visibility, of: caller, for: index, &cluster)
         case .explain(let target): explain(target, to: caller, for: index, &cluster)
         case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index, &cluster)
-        case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyKeeper(of: String(caller.app)), for: index, &cluster)
+        case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyUser(of: String(caller.app)), for: index, &cluster)
         }
     }
 

@@ -79,7 +79,7 @@ extension Cluster {
 
     /// Whether everything that this node held is where it belongs: then a node that drains may end.
     public var isHandedOver: Bool {
-        ownership.isStable && isCompleteEverywhere && !ownership.transfer.hasStrays && peers.alive.allSatisfy { links[$0].isIdle }
+        ownership.isStable && isCompleteEverywhere && !ownership.transfer.hasMisplacedRows && peers.alive.allSatisfy { links[$0].isIdle }
     }
 
     /// Whether each member has all that it is to keep, also of what this node has offered.

@@ -9,7 +9,7 @@ extension Cluster {
     package func ownerIDs(of users: [UserID]) -> [NodeID] { users.map { ownerID(of: $0) } }
 
     /// The nodes that keep a user by this node's ring: the owner, then the replicas.
-    package func replicaIDs(of user: UserID) -> [NodeID] { placement.keepers(of: user).map { peers[$0].peer.id } }
+    package func replicaIDs(of user: UserID) -> [NodeID] { placement.replicaSet(of: user).map { peers[$0].peer.id } }
 
     /// The nodes that this node considers alive, itself included.
     package var memberIDs: [NodeID] { peers.filter(\.isAlive).map(\.peer.id) }

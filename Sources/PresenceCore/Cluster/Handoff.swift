@@ -79,7 +79,7 @@ struct Handoff {
     /// It increases across processes too: there are 65,536 numbers for each millisecond between their generations.
     private(set) var round: UInt64 = 0
     /// Whether this node has received misplaced rows since. The completions of the other nodes do not cover them.
-    private(set) var hasStrays = false
+    private(set) var hasMisplacedRows = false
     /// For each peer the number of the offer whose rows it has received; 0 for none.
     private var completedRounds: [UInt64] = []
 
@@ -108,11 +108,11 @@ struct Handoff {
     /// The ring may be one that they have completed: it returns after a node was declared dead, and the other node wrote rows meanwhile.
     mutating func beginRound() {
         round += 1
-        hasStrays = false
+        hasMisplacedRows = false
     }
 
     /// Records that this node has received misplaced rows.
-    mutating func noteStrays() { hasStrays = true }
+    mutating func recordMisplacedRows() { hasMisplacedRows = true }
 
     /// Waits for former members up to `deadline`, because no member is alive. A running wait keeps its deadline.
     mutating func wait(until deadline: Instant) { if self.deadline == .farFuture { self.deadline = deadline } }

@@ -56,14 +56,14 @@ final class Placement: Sendable {
     }
 
     /// The replicas of a user: the owner first.
-    func keepers(of user: UserID) -> [PeerIndex] { keepers(of: user.slot) }
+    func replicaSet(of user: UserID) -> [PeerIndex] { replicaSet(of: user.slot) }
 
-    func keepers(of slot: Slot) -> [PeerIndex] {
+    func replicaSet(of slot: Slot) -> [PeerIndex] {
         (0..<ring.replicasCount).compactMap { ring.replica($0, of: slot) }.map { peers[$0] }
     }
 
     /// The replicas of a user other than this node.
-    func replicas(of user: UserID) -> [PeerIndex] { keepers(of: user).filter { $0 != 0 } }
+    func replicas(of user: UserID) -> [PeerIndex] { replicaSet(of: user).filter { $0 != 0 } }
 
     /// Whether `peer` keeps a slot, as its owner or as another replica.
     func isKept(_ slot: Slot, by peer: PeerIndex) -> Bool {

@@ -13,7 +13,7 @@ struct PendingWrites {
         /// not count.
         var replicaTicket: UInt64
         /// The ticket of its barrier acknowledgements.
-        var witnessTicket: UInt64 = 0
+        var barrierTicket: UInt64 = 0
         var answers: [HeldAnswer]
         /// Changes of subscription lists, to be sent before the answers.
         var listUpdates: [(peer: PeerIndex, listUpdate: ListUpdate)] = []
@@ -24,11 +24,11 @@ struct PendingWrites {
         /// One list for each user. One acknowledgement of each list is enough.
         var needs: [[PeerIndex]] = []
         /// The nodes that must each send a barrier acknowledgement.
-        var witnesses: [PeerIndex] = []
+        var barrierPeers: [PeerIndex] = []
         var isStored = false
         let deadline: Instant
 
-        var isComplete: Bool { isStored && needs.isEmpty && witnesses.isEmpty }
+        var isComplete: Bool { isStored && needs.isEmpty && barrierPeers.isEmpty }
         var isOver: Bool { answers.isEmpty && acknowledgements.isEmpty && isStored }
     }
 
@@ -57,7 +57,7 @@ struct PendingWrites {
 
     mutating func add(_ write: Write) {
         writes.append(write)
-        if write.witnessTicket != 0 { tickets[write.witnessTicket] = write.ticket }
+        if write.barrierTicket != 0 { tickets[write.barrierTicket] = write.ticket }
     }
 
     /// Records that the store has finished with `ticket`.
@@ -72,7 +72,7 @@ struct PendingWrites {
     mutating func replicated(_ ticket: UInt64, by peer: PeerIndex) -> Outcome? {
         guard let place = place(of: tickets[ticket] ?? ticket) else { return nil }
         if ticket == writes[place].replicaTicket { writes[place].needs.removeAll { $0.contains(peer) } }
-        if ticket == writes[place].witnessTicket { writes[place].witnesses.removeAll { $0 == peer } }
+        if ticket == writes[place].barrierTicket { writes[place].barrierPeers.removeAll { $0 == peer } }
         return complete(place)
     }
 
@@ -92,8 +92,8 @@ struct PendingWrites {
     /// Removes dead nodes from the pending barriers, and returns the writes that this completes.
     mutating func forget(where isGone: (PeerIndex) -> Bool) -> [Outcome] {
         var outcomes: [Outcome] = []
-        for place in writes.indices.reversed() where writes[place].witnesses.contains(where: isGone) {
-            writes[place].witnesses.removeAll(where: isGone)
+        for place in writes.indices.reversed() where writes[place].barrierPeers.contains(where: isGone) {
+            writes[place].barrierPeers.removeAll(where: isGone)
             if let outcome = complete(place) { outcomes.append(outcome) }
         }
         return outcomes.reversed()
@@ -111,9 +111,9 @@ struct PendingWrites {
     }
 
     /// For each of `rows` the groups of nodes that must each send one acknowledgement. Equal groups occur once.
-    static func needs(of rows: [Row], _ keepers: (Row) -> [[PeerIndex]]) -> [[PeerIndex]] {
+    static func needs(of rows: [Row], _ replicaSet: (Row) -> [[PeerIndex]]) -> [[PeerIndex]] {
         var needs: [[PeerIndex]] = []
-        for row in rows { for peers in keepers(row) where !needs.contains(peers) { needs.append(peers) } }
+        for row in rows { for peers in replicaSet(row) where !needs.contains(peers) { needs.append(peers) } }
         return needs
     }
 
@@ -128,7 +128,7 @@ struct PendingWrites {
         writes[place].listUpdates = []
         writes[place].acknowledgements = []
         writes[place].needs = []
-        writes[place].witnesses = []
+        writes[place].barrierPeers = []
         if !tickets.isEmpty { tickets = tickets.filter { $0.value != write.ticket } }
         while let first = writes.first, first.isOver { writes.removeFirst() }
         return write.answers.isEmpty && write.acknowledgements.isEmpty ? nil : outcome(write)

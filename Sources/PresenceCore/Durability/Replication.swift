@@ -10,7 +10,7 @@ struct Replication {
     private(set) var lease = ClockLease()
     /// The disk may hold something of the users of these slots.
     private(set) var writtenSlots = SlotSet()
-    /// Barriers that other nodes asked for while views here could be outdated (``PendingWrites/Write/witnessTicket``).
+    /// Barriers that other nodes asked for while views here could be outdated (``PendingWrites/Write/barrierTicket``).
     private var heldBarriers: [(peer: PeerIndex, ticket: UInt64)] = []
 
     // MARK: Refusals
@@ -49,12 +49,12 @@ struct Replication {
         if hasAnswers, cluster.peers.isReplicated { write.needs = PendingWrites.needs(of: owned) { cluster.replicas(of: $0) } }
         replicate(owned, ticket: hasAnswers ? ticket : 0, &cluster)
         // On a link deltas go before messages: a node that answers this has read the deltas.
-        if cluster.outbox.needsWitnesses {
-            write.witnessTicket = cluster.nextTicket()
-            write.witnesses = cluster.peers.alive
+        if cluster.outbox.needsBarrier {
+            write.barrierTicket = cluster.nextTicket()
+            write.barrierPeers = cluster.peers.alive
         }
-        cluster.outbox.needsWitnesses = false
-        for peer in write.witnesses { cluster.send(.replicate(ticket: write.witnessTicket, []), to: peer) }
+        cluster.outbox.needsBarrier = false
+        for peer in write.barrierPeers { cluster.send(.replicate(ticket: write.barrierTicket, []), to: peer) }
         writes.add(write)
         noteWritten(cluster.outbox.rows)
         cluster.outbox.effects.append(.persist(cluster.outbox.rows, ticket: ticket, isUrgent: true))

@@ -157,7 +157,7 @@ public struct Node {
         edge.retryMisrouted(owner, &cluster, at: now)
         perform(SlotTransfer.advance(&cluster, at: now), at: now)
         SlotTransfer.fetchPrepared(owner, &cluster)
-        SlotTransfer.offerStrays(owner, &cluster)
+        SlotTransfer.offerMisplacedRows(owner, &cluster)
         calls.tick(edge, owner, &cluster, at: now)
         resyncOverflown(at: now)
         for outcome in replication.overdue(at: now) { owner.carryOut(outcome, &cluster) }

@@ -149,7 +149,7 @@ struct OwnerRequest {
 
     // MARK: Visibility
 
-    /// Changes the visibility. The answer waits until no node shows hidden fields any more: see ``Outbox/needsWitnesses``.
+    /// Changes the visibility. The answer waits until no node shows hidden fields any more: see ``Outbox/needsBarrier``.
     ///
     /// - Returns: false for a call that began before the call that wrote the rule: it comes late, and does not undo that rule. False also
     ///   for a call from a clock that is far ahead. The caller tries again.
@@ -173,7 +173,7 @@ struct OwnerRequest {
             writeAgain(user, of: owner, into: &outbox)
             if record.version > .zero, let privacy = record.privacy { outbox.rows.append(Row(privacy, of: id)) }
         }
-        outbox.needsWitnesses = true
+        outbox.needsBarrier = true
         return true
     }
 }

@@ -24,7 +24,7 @@ struct ReplicaRepair {
             try facts.receive(rows.filter(\.kind.isForAll), &owner, &cluster, at: now)
             let isOwned = { [ownership = cluster.ownership] (user: UserID) in ownership.decides(user.slot) }
             let rowsOfUsers = rows.filter { $0.kind.isOfUser }
-            noteStrays(among: rowsOfUsers, from: peer, &cluster)
+            recordMisplacedRows(among: rowsOfUsers, from: peer, &cluster)
             guard ticket != 0 else {
                 countMoved(rowsOfUsers, from: peer, &cluster)
                 return try cluster.outbox.writeInBulk { (outbox) throws(RowError) in
@@ -41,13 +41,13 @@ struct ReplicaRepair {
 
     /// Notes rows that this node is not to keep: their sender uses another ring, perhaps the next one.
     ///
-    /// The sender relies on this node until the replicas by this node's ring have the rows (``SlotTransfer/offerStrays(_:_:)``).
-    private func noteStrays(among rows: [Row], from peer: PeerIndex, _ cluster: inout Cluster) {
+    /// The sender relies on this node until the replicas by this node's ring have the rows (``SlotTransfer/offerMisplacedRows(_:_:)``).
+    private func recordMisplacedRows(among rows: [Row], from peer: PeerIndex, _ cluster: inout Cluster) {
         let isNotKept = cluster.ownership.isNotKept
         guard peer != 0, rows.contains(where: { isNotKept($0.user.slot) }) else { return }
         // The disk may be about to delete the slots that moved. What comes after that decision stays.
         cluster.outbox.discarded.removeAll { slot in rows.contains { $0.user.slot == slot } }
-        cluster.ownership.withTransfer(.present) { $0.noteStrays() }
+        cluster.ownership.withTransfer(.present) { $0.recordMisplacedRows() }
     }
 
     /// Counts the rows that were requested. Rows of other slots, which are written meanwhile, are no part of the transfer.

@@ -11,7 +11,7 @@ struct SharedFacts {
     func messagesAtStart(_ owner: Owner) -> [NodeMessage] {
         [.policy(app: nil, owner.policies.standard)]
             + kicks.all.map { .kicked($0.user, before: $0.entry.before, reason: $0.entry.reason) }
-            + owner.policies.apps.map { app in NodeMessage.policy(app: app, owner.policies.policy(of: .policyKeeper(of: app))) }
+            + owner.policies.apps.map { app in NodeMessage.policy(app: app, owner.policies.policy(of: .policyUser(of: app))) }
     }
 
     // MARK: Operations
@@ -82,11 +82,11 @@ struct SharedFacts {
     // MARK: Applying
 
     private func apply(_ entry: Policies.Entry, of app: String, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        let old = owner.policies.policy(of: .policyKeeper(of: app))
+        let old = owner.policies.policy(of: .policyUser(of: app))
         guard owner.policies.merge(entry, of: app) else { return }
         cluster.outbox.rows.append(Row(policy: entry, of: app))
         owner.policyChanged(of: app, from: old, at: now, into: &cluster.outbox)
-        cluster.tell(.policy(app: app, owner.policies.policy(of: .policyKeeper(of: app))))
+        cluster.tell(.policy(app: app, owner.policies.policy(of: .policyUser(of: app))))
     }
 
     /// A gateway that has sessions of the user ends them.

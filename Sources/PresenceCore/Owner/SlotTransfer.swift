@@ -206,8 +206,8 @@ enum SlotTransfer {
     /// Offers misplaced rows to the nodes that are to keep them.
     ///
     /// It waits until all members have completed what was offered before: until then the sender of the rows uses another ring.
-    static func offerStrays(_ owner: Owner, _ cluster: inout Cluster) {
-        guard cluster.ownership.transfer.hasStrays, cluster.isCompleteEverywhere else { return }
+    static func offerMisplacedRows(_ owner: Owner, _ cluster: inout Cluster) {
+        guard cluster.ownership.transfer.hasMisplacedRows, cluster.isCompleteEverywhere else { return }
         cluster.ownership.withTransfer(.present) { $0.beginRound() }
         offerAll(by: cluster.placement, .present, owner, &cluster)
     }
@@ -220,7 +220,7 @@ enum SlotTransfer {
     ///   (``CoreSettings/tombstoneHorizon``).
     static func deleteMoved(_ owner: inout Owner, _ replication: inout Replication, _ cluster: inout Cluster) {
         guard !cluster.isDraining, cluster.ownership.isInForce, cluster.isCompleteEverywhere, cluster.ownership.transfer.isWritten,
-            !cluster.ownership.transfer.hasStrays
+            !cluster.ownership.transfer.hasMisplacedRows
         else { return }
         let isNotKept = cluster.ownership.isNotKept
         owner.forget(where: isNotKept)

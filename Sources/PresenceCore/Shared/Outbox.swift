@@ -26,7 +26,7 @@ struct Outbox {
     var answersWhenStored: [(peer: PeerIndex, id: UInt64, answer: Answer)] = []
 
     /// Those answers wait for every node that is alive, too: it has heard of ``changes``.
-    var needsWitnesses = false
+    var needsBarrier = false
 
     /// To be said just before those answers; when they fail, as if nothing had been told in them.
     var listUpdatesWhenStored: [(peer: PeerIndex, listUpdate: ListUpdate)] = []
