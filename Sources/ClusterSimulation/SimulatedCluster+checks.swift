@@ -61,7 +61,7 @@ extension SimulatedCluster {
     mutating func checkSync(_ client: Int, upTo position: Milliseconds) {
         // One side of a split does not know all subscriptions of the other.
         guard options.faults.isDisjoint(with: [.partitions, .pauses, .clocks]), isSound, let stream = clients[client].stream,
-            truth.policy.hasTold(since: stream.openedAt - .milliseconds(1_000)),
+            truth.policy.hasPublished(since: stream.openedAt - .milliseconds(1_000)),
             truth.subscriptions[clients[client].user].isCertain, !truth.subscriptions[clients[client].user].isBusy
         else { return }
         for target in truth.subscriptions[clients[client].user].settledTargets(since: stream.openedAt, until: time)
@@ -118,7 +118,7 @@ extension SimulatedCluster {
     /// Whether every node knows all others, and has received their rows.
     var areAllMembersKnown: Bool {
         nodes.allSatisfy { node in
-            node.isUp && node.look { $0.cluster.isWarm && !$0.owner.isUnheard && $0.cluster.memberIDs.count == nodes.count }
+            node.isUp && node.look { $0.cluster.isWarm && !$0.owner.listsMayBeIncomplete && $0.cluster.memberIDs.count == nodes.count }
         }
     }
 
@@ -148,7 +148,7 @@ extension SimulatedCluster {
     mutating func checkViews() {
         for client in clients.indices where clients[client].stream != nil {
             let user = clients[client].user
-            for target in followed(by: user) where target == user || policyAtRest.tellsOfOthers { checkView(client, target) }
+            for target in followed(by: user) where target == user || policyAtRest.publishesOthers { checkView(client, target) }
         }
     }
 
@@ -286,7 +286,7 @@ extension SimulatedCluster {
     mutating func checkInheritance() {
         checkGhosts()
         // While the policy forbids it, nobody receives other users.
-        if truth.policy.hasTold(since: time - .milliseconds(2_000)) { checkViews() }
+        if truth.policy.hasPublished(since: time - .milliseconds(2_000)) { checkViews() }
     }
 
     private mutating func checkRecord(_ user: Int, _ record: Record) {

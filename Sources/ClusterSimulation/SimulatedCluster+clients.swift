@@ -272,7 +272,7 @@ extension SimulatedCluster {
         guard let id = status["userID"]?.text, let user = userIndex(id), let version = status["version"]?.text else {
             return violate(.messagesAreReadable, "not a status: \(status)")
         }
-        counts.recordsTold += 1
+        counts.recordsAnswered += 1
         checkContent(status, version, of: user)
         let told = SimulatedClient.ReceivedStatus(version: version, status: status)
         let last = clients[client].streamed[user] ?? ""

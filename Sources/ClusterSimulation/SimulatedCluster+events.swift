@@ -39,7 +39,7 @@ extension SimulatedCluster {
 
     /// Whether the HTTP API would answer the call with 72001.
     func isSwitchedOff(_ call: Call, at node: Int) -> Bool {
-        guard truth.policy.hasBeenOff, !nodes[node].look({ $0.owner.policy(of: userIDs[0]).tellsOfOthers }) else { return false }
+        guard truth.policy.hasBeenOff, !nodes[node].look({ $0.owner.policy(of: userIDs[0]).publishesOthers }) else { return false }
         switch call {
         case .publishEvent, .getUserStatus, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus: return true
         default: return false
@@ -87,7 +87,7 @@ extension SimulatedCluster {
         else { return }
         let isOwn = clients[client].user == expected.user
         let since = expected.acknowledgedAt - .milliseconds(2_000)
-        guard isOwn || (truth.policy.hasTold(since: since) && follows(expected.user, client, since: expected.acknowledgedAt)) else {
+        guard isOwn || (truth.policy.hasPublished(since: since) && follows(expected.user, client, since: expected.acknowledgedAt)) else {
             return
         }
         counts.eventsExpected += 1

@@ -83,7 +83,7 @@ public struct SimulatedCluster {
         public var eventsCount = 0
         public var batches = 0
         public var pushes = 0
-        public var recordsTold = 0
+        public var recordsAnswered = 0
         public var acknowledged = 0
         public var refused = 0
         public var kills = 0
@@ -116,7 +116,7 @@ public struct SimulatedCluster {
             left.eventsCount += right.eventsCount
             left.batches += right.batches
             left.pushes += right.pushes
-            left.recordsTold += right.recordsTold
+            left.recordsAnswered += right.recordsAnswered
             left.acknowledged += right.acknowledged
             left.refused += right.refused
             left.kills += right.kills

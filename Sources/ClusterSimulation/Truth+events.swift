@@ -189,7 +189,7 @@ struct PolicyTruth {
         noteOff(at: now)
         (isBusy, askedAt) = (true, now)
         policies.append(policy)
-        hasBeenOff = hasBeenOff || !policy.tellsOfOthers
+        hasBeenOff = hasBeenOff || !policy.publishesOthers
         hasNeededSession = hasNeededSession || policy.customStatusNeedsSession
         hasKeptStatus = hasKeptStatus || !policy.offlineClearsCustomStatus
         hasHiddenPlatforms = hasHiddenPlatforms || !policy.exposesPlatforms
@@ -206,13 +206,13 @@ struct PolicyTruth {
         if isCertain { policies = [policy] } else { policies.append(policy) }
     }
 
-    private mutating func noteOff(at now: Nanoseconds) { if policies.contains(where: { !$0.tellsOfOthers }) { offUntil = now } }
+    private mutating func noteOff(at now: Nanoseconds) { if policies.contains(where: { !$0.publishesOthers }) { offUntil = now } }
 
     /// Whether every node has allowed users to receive others since `moment`.
-    func hasTold(since moment: Nanoseconds) -> Bool { policies.allSatisfy(\.tellsOfOthers) && offUntil < moment }
+    func hasPublished(since moment: Nanoseconds) -> Bool { policies.allSatisfy(\.publishesOthers) && offUntil < moment }
 
     /// Whether no node may have sent other users for so long.
     func isOff(for span: Nanoseconds, at now: Nanoseconds) -> Bool {
-        !isBusy && policies.allSatisfy { !$0.tellsOfOthers } && now - acknowledgedAt > span
+        !isBusy && policies.allSatisfy { !$0.publishesOthers } && now - acknowledgedAt > span
     }
 }

@@ -27,7 +27,7 @@ import Testing
             counts += cluster.counts
         }
         #expect(counts.kills > 3 && counts.drains > 0 && counts.resets > 3 && counts.refused > 0, "\(counts)")
-        #expect(counts.acknowledged > 100 && counts.recordsTold > 150, "\(counts)")
+        #expect(counts.acknowledged > 100 && counts.recordsAnswered > 150, "\(counts)")
     }
 
     @Test("A reduced plan breaks the same guarantee") func shrinking() {

@@ -248,7 +248,7 @@ import Testing
             [OwnerOperation.Target(user: user("bob"), told: nil)], seconds: nil, subscribeType: 1, session: nil, isCounted: false)
         owners.perform(Request(id: 1, user: user("ann"), operation: change), from: 1, at: now, into: &outbox)
         #expect(!isEqual(owners, sessions))
-        let told = owners.noteTold(outbox.listUpdatesWhenStored)
+        let told = owners.releaseListUpdates(outbox.listUpdatesWhenStored)
         #expect(!isEqual(owners, sessions))
         sessions.note(try #require(told.first).listUpdate)
         #expect(isEqual(owners, sessions))

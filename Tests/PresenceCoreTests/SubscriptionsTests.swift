@@ -22,12 +22,12 @@ import Testing
 
     /// A node restarts while a target waits for a slow disk. A client that resumes from an earlier position must still receive the target.
     @Test("An entry that has not been sent yet is not known before it is sent") mutating func unsentEntry() {
-        _ = list.merge(entry("told", at: 1).learnt(at: 1))
-        _ = list.merge(entry("untold", at: 2).learnt(at: .max))
-        list.relearn(at: 5)
-        #expect(list.live.map(\.learntAt) == [5, .max])
-        list.learn(user("untold"), at: 7)
-        #expect(list.live.map(\.learntAt) == [5, 7])
+        _ = list.merge(entry("told", at: 1).observed(at: 1))
+        _ = list.merge(entry("untold", at: 2).observed(at: .max))
+        list.observeAll(at: 5)
+        #expect(list.live.map(\.observedAt) == [5, .max])
+        list.observe(user("untold"), at: 7)
+        #expect(list.live.map(\.observedAt) == [5, 7])
     }
 
     /// The nodes that hold the subscription are down when it ends.

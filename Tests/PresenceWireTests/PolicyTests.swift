@@ -36,9 +36,9 @@ import Testing
         #expect(presets { $0.multiClient == .all } == Policy.Preset.allCases)  // T34
         var basic = Policy(.zim)
         basic.plan = .basic
-        #expect(!basic.coversOwnStatus && !basic.tellsOfOthers)
+        #expect(!basic.coversOwnStatus && !basic.publishesOthers)
         basic.planScope = .others
-        #expect(basic.coversOwnStatus && !basic.tellsOfOthers)
+        #expect(basic.coversOwnStatus && !basic.publishesOthers)
     }
 
     @Test("A setting overrides its preset until it is removed or the preset changes") func overrides() throws {

@@ -151,7 +151,7 @@ struct Calls {
         let isTold = sync && originSessions.count <= 1 && originSessions != [.nobody]
         // N8: nothing is told of what is so already, unless it was asked for.
         let untold = !sync && owner.policies.policy(of: pending.caller).snapshot == .onRequest ? Version.max : nil
-        if isTold { waiting.willTell(index) }
+        if isTold { waiting.willAnswerWithRecords(index) }
         let told = targets.indices.map { place in
             OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : untold)
         }
@@ -278,7 +278,7 @@ struct Calls {
 
     private mutating func finish(_ index: PendingCalls.CallIndex, _ answer: CallAnswer, _ edge: Edge, _ cluster: inout Cluster) {
         guard let pending = waiting.finish(index) else { return }
-        if case .refused = answer, let listUpdate = pending.toldByAnswer {
+        if case .refused = answer, let listUpdate = pending.answeredList {
             cluster.tell(.callFailed(listUpdate), mask: edge.sessions.gateways(of: listUpdate.user))
         }
         cluster.outbox.effects.append(.answer(gateway: pending.gateway, token: pending.token, answer))

@@ -46,7 +46,7 @@ struct PendingCalls {
         /// To `explain`: what has come.
         var explanations: [Explanation] = []
         /// What the streams leave out, because the answer will tell it.
-        var toldByAnswer: ListUpdate?
+        var answeredList: ListUpdate?
     }
 
     /// One request on its way.
@@ -59,7 +59,7 @@ struct PendingCalls {
 
     private(set) var calls: [CallIndex: Pending] = [:]
     /// For each user the last call whose answer tells records.
-    private var telling: [UserID: CallIndex] = [:]
+    private var answering: [UserID: CallIndex] = [:]
     private var nextCall = 0
     private var nextRequest: UInt64
     private(set) var sent: [UInt64: Sent] = [:]
@@ -105,18 +105,18 @@ struct PendingCalls {
 
     mutating func finish(_ call: CallIndex) -> Pending? {
         guard let pending = calls.removeValue(forKey: call) else { return nil }
-        if telling[pending.caller] == call { telling[pending.caller] = nil }
+        if answering[pending.caller] == call { answering[pending.caller] = nil }
         return pending
     }
 
     /// The call's answer will tell records that the streams need not tell.
-    mutating func willTell(_ call: CallIndex) { if let caller = calls[call]?.caller { telling[caller] = call } }
+    mutating func willAnswerWithRecords(_ call: CallIndex) { if let caller = calls[call]?.caller { answering[caller] = call } }
 
     /// A list tells what an answer told. Returns it without that when nobody waits for such an answer any more.
     mutating func note(_ listUpdate: ListUpdate) -> ListUpdate {
         guard listUpdate.added.contains(where: { $0.told != nil }) else { return listUpdate }
-        guard let call = telling[listUpdate.user] else { return listUpdate.withoutDelivered }
-        calls[call]?.toldByAnswer = listUpdate
+        guard let call = answering[listUpdate.user] else { return listUpdate.withoutDelivered }
+        calls[call]?.answeredList = listUpdate
         return listUpdate
     }
 

@@ -35,7 +35,7 @@ struct FanOut {
     /// (``PresenceWire/Record/replacing(_:)``).
     ///
     /// Another owner must receive the original, because a version stands for the same content on all nodes.
-    private var rulesTold: [UserID: Privacy] = [:]
+    private var originalRules: [UserID: Privacy] = [:]
     private var slots = SlotIndex()
     /// The number of views whose owner has not answered. While there are any, the node cannot claim a complete position.
     private(set) var unconfirmedCount = 0
@@ -112,8 +112,8 @@ struct FanOut {
         let isLate = views[index].isKnown && record.version.milliseconds < completeUpTo
         let knownSince = views[index].record.knownSince
         views[index].record = record.replacing(views[index].record)
-        if record.hasPrivacy || !rulesTold.isEmpty {
-            rulesTold[record.user] = views[index].record.privacy == record.privacy ? nil : record.privacy
+        if record.hasPrivacy || !originalRules.isEmpty {
+            originalRules[record.user] = views[index].record.privacy == record.privacy ? nil : record.privacy
         }
         if isLate { views[index].record.knownSince = max(record.knownSince, time) }
         // The hidden views may have the same versions as before, and may be as late.
@@ -172,7 +172,7 @@ struct FanOut {
 
     private func told(_ index: UserTable<View>.Index) -> Record {
         var record = views[index].record
-        if !rulesTold.isEmpty, let privacy = rulesTold[record.user] { record.privacy = privacy }
+        if !originalRules.isEmpty, let privacy = originalRules[record.user] { record.privacy = privacy }
         return record
     }
 
@@ -187,7 +187,7 @@ struct FanOut {
             refresh(index)
             dropped.append(views.user(at: index))
             slots.remove(index, slot: views.user(at: index).slot)
-            if !rulesTold.isEmpty { rulesTold[views.user(at: index)] = nil }
+            if !originalRules.isEmpty { originalRules[views.user(at: index)] = nil }
             views.remove(index)
         }
         return dropped

@@ -52,7 +52,7 @@ enum Delivery {
         if isLogin, record.statusType != .online, !record.hasEvents, policy.replay == .online { return false }
         switch knowledge {
         case .nothing: return true
-        case .version(let version): return record.isUntold(since: version)
+        case .version(let version): return record.mayBeMissed(since: version)
         // Not by the version: an owner that was alone raises the versions of users that have not changed.
         case .changes(let time): return record.lastUpdateTime >= time
         }

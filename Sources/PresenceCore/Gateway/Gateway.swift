@@ -164,7 +164,7 @@ public struct Gateway: ~Copyable {
         }
         watches.store(record, of: user)
         let policy = policies.policy(of: record.user)
-        let watchers = policy.tellsOfOthers ? watches.watchers(of: user) : openSessions(of: user)
+        let watchers = policy.publishesOthers ? watches.watchers(of: user) : openSessions(of: user)
         let count =
             Delivery.differsByViewer(from: old, to: record, policy: policy)
             ? pushViews(of: record, after: old, of: user, to: watchers, policy)
@@ -184,7 +184,7 @@ public struct Gateway: ~Copyable {
                 continue
             }
             count += 1
-            guard sessions[session].takesSharedEvents, policy.tellsOfOthers else {
+            guard sessions[session].takesSharedEvents, policy.publishesOthers else {
                 pushApart(user, to: session)
                 continue
             }
@@ -218,7 +218,7 @@ public struct Gateway: ~Copyable {
                 continue
             }
             count += 1
-            guard sessions[session].takesSharedEvents, policy.tellsOfOthers else {
+            guard sessions[session].takesSharedEvents, policy.publishesOthers else {
                 pushApart(user, to: session)
                 continue
             }
@@ -323,7 +323,7 @@ public struct Gateway: ~Copyable {
     private mutating func onPolicy(_ policy: Policy, of app: String?) {
         let old = policies.policy(of: app)
         policies.set(policy, of: app)
-        guard let app, policy.tellsOfOthers, !old.tellsOfOthers else { return }
+        guard let app, policy.publishesOthers, !old.publishesOthers else { return }
         for index in sessions.openIndices where watches.user(at: sessions[index].user).app == app {
             let known = watches.targets(of: index).filter { watches.record(of: $0) != nil && !sessions[index].backlog.isExpecting($0) }
             push(known, to: index)
@@ -390,7 +390,7 @@ public struct Gateway: ~Copyable {
 
     /// Whether the policy allows that a session is sent the records of other users.
     private func publishesOthers(to session: SessionIndex) -> Bool {
-        policies.policy(of: watches.user(at: sessions[session].user)).tellsOfOthers
+        policies.policy(of: watches.user(at: sessions[session].user)).publishesOthers
     }
 
     /// Keeps the position of a session, because a record is held back from now on.
@@ -410,7 +410,7 @@ public struct Gateway: ~Copyable {
         let own = sessions[session].user
         let viewer = watches.user(at: own)
         let policy = policies.policy(of: viewer)
-        let users = policy.tellsOfOthers ? users : users.filter { $0 == own }
+        let users = policy.publishesOthers ? users : users.filter { $0 == own }
         var start = 0
         while start < users.count {
             let end = min(start + EventText.recordsPerEventMax, users.count)

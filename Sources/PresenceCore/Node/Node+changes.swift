@@ -153,7 +153,7 @@ extension Node {
         let peer = index(of: card, at: now)
         let wasAlive = cluster.peers[peer].isAlive
         let change = cluster.follow(card, state, isDraining: isDraining, at: peer)
-        if change.mustRelearn { owner.relearn(at: now) }
+        if change.mustRelearn { owner.observeAll(at: now) }
         if change.isLost {
             owner.peersDied([peer], at: now, into: &cluster.outbox)
             reports.drop(from: peer)
@@ -256,7 +256,7 @@ extension Node {
 
     private mutating func activated(isFirst: Bool, at now: Now) {
         // A dead member may have gone on when all others had left.
-        if isFirst, cluster.peers.missedCount > 0 { owner.doubtPositions(at: now) }
+        if isFirst, cluster.peers.missedCount > 0 { owner.distrustPositions(at: now) }
         owner.reassign(SlotTransfer.roles(cluster), at: now, into: &cluster.outbox)
         if isFirst { owner.renewAlone(in: cluster, at: now) }
         resumePostponed(at: now)

@@ -70,7 +70,7 @@ public struct Node {
     public mutating func loaded(at now: Now, isKept: (Row) -> Bool) {
         if !cluster.joins { owner.renewAlone(in: cluster, at: now) }
         for message in facts.messagesAtStart(owner) { cluster.tell(message) }
-        owner.doubtAll(at: now)
+        owner.restartConfirmations(at: now)
         replication.beginLease(clock: owner.clock.milliseconds(at: 0), cluster, at: now, isKept: isKept)
     }
 

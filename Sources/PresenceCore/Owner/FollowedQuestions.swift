@@ -27,7 +27,8 @@ struct FollowedQuestions {
 
     /// Whether this node, and all others as far as it knows, can say which users are followed.
     private func knowsFollowers(_ owner: Owner, _ cluster: Cluster) -> Bool {
-        cluster.ownership.acquiringCount == 0 && cluster.ownership.transfer.isComplete && !owner.isUnheard && cluster.ownership.isStable
+        cluster.ownership.acquiringCount == 0 && cluster.ownership.transfer.isComplete && !owner.listsMayBeIncomplete
+            && cluster.ownership.isStable
             && cluster.peers.missedCount == 0 && cluster.peers.isMajority
     }
 

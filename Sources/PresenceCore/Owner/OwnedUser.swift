@@ -228,7 +228,7 @@ extension OwnedUser {
             dateLoss(lateness: lateness, graceBegan: now.wall - offlineGrace.wholeMilliseconds)
         }
         if let doubt = confirmationDeadline, doubt <= now.instant { confirmationDeadline = nil }
-        noteUnreachable(at: now)
+        endReachability(at: now)
         if let due = repairDueAt, due <= now.instant { (repairDueAt, ended.isRepairDue) = (nil, true) }
         return ended
     }

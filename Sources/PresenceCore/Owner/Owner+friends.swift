@@ -15,10 +15,10 @@ extension Owner {
     func list(of id: UserID) -> ListUpdate {
         let user = index(ofKnown: id)
         var listUpdate = ListUpdate(whole: user.map { users[$0].subscriptions } ?? Subscriptions(), of: id)
-        listUpdate.mayBeIncomplete = isUnheard
+        listUpdate.mayBeIncomplete = listsMayBeIncomplete
         guard let user else { return listUpdate }
         listUpdate.listHash = users[user].listHash
-        if isUnheard { listUpdate.removed = forgotten(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user) }
+        if listsMayBeIncomplete { listUpdate.removed = forgotten(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user) }
         guard let privacy = users[user].record.privacy else { return listUpdate }
         // The version of the visibility does not serve: another side of a split may have raised it for its hidden views. The list with the
         // newer visibility would then count as the older one.
@@ -66,9 +66,9 @@ extension Owner {
     }
 
     /// Records that this node has the facts of all other replicas. The lists that it sent until now may have lacked subscriptions.
-    mutating func noteHeard(into outbox: inout Outbox) {
-        guard isUnheard else { return }
-        isUnheard = false
+    mutating func listsBecameComplete(into outbox: inout Outbox) {
+        guard listsMayBeIncomplete else { return }
+        listsMayBeIncomplete = false
         for user in users.places where users.isLive(user) && !users[user].isReplica { queueList(of: user, into: &outbox) }
     }
 }

@@ -20,10 +20,10 @@ extension Owner {
     }
 
     /// Records that every list became known at `now`, because a client of another side of a split may not have received all of it.
-    mutating func relearn(at now: Now) {
+    mutating func observeAll(at now: Now) {
         let time = knownSince(at: now)
         for index in users.places where users.isLive(index) && !users[index].isReplica {
-            users.modify(index) { $0.subscriptions.relearn(at: time) }
+            users.modify(index) { $0.subscriptions.observeAll(at: time) }
         }
     }
 
@@ -50,7 +50,7 @@ extension Owner {
     /// Doubts the complete positions of other nodes until this clock has certainly passed them.
     ///
     /// The nodes went on while this node was down, and have left or are dead. Their clocks may have been ahead of this one.
-    mutating func doubtPositions(at now: Now) { claimedByOthers = clock.milliseconds(at: now.wall) + clock.driftMax.wholeMilliseconds }
+    mutating func distrustPositions(at now: Now) { claimedByOthers = clock.milliseconds(at: now.wall) + clock.driftMax.wholeMilliseconds }
 
     /// The time from which this node answers for records that it did not write.
     func knownSince(at now: Now) -> Milliseconds { max(clock.milliseconds(at: now.wall), claimedByOthers) }
@@ -59,7 +59,7 @@ extension Owner {
     func knownSince(ofNew record: Record) -> Milliseconds { Presence.knownSince(ofNew: record, claimedByOthers: claimedByOthers) }
 
     /// Starts the grace of every unconfirmed user now, because reading the disk may have taken longer than the grace.
-    mutating func doubtAll(at now: Now) {
+    mutating func restartConfirmations(at now: Now) {
         let deadline = now.instant + settings.reconnectGrace
         for index in users.places where users.isLive(index) && users[index].confirmationDeadline != nil {
             users.modify(index) { $0.confirmationDeadline = deadline }

@@ -3,7 +3,9 @@ import PresenceWire
 /// Changes of the lists of subscriptions that no call asks for, and the messages about all changes.
 extension Owner {
     /// Changes that were held back are sent to the gateways now. Those of one user go together, because the list has one mark.
-    mutating func noteTold(_ listUpdates: [(peer: PeerIndex, listUpdate: ListUpdate)]) -> [(peer: PeerIndex, listUpdate: ListUpdate)] {
+    mutating func releaseListUpdates(_ listUpdates: [(peer: PeerIndex, listUpdate: ListUpdate)]) -> [(
+        peer: PeerIndex, listUpdate: ListUpdate
+    )] {
         var last: (peer: PeerIndex, listUpdate: ListUpdate)?
         return listUpdates.map { peer, listUpdate in
             // The peers of one change are in their order.
@@ -15,23 +17,23 @@ extension Owner {
                 }
             }
             last = (peer, listUpdate)
-            return (peer, noteTold(listUpdate))
+            return (peer, releaseListUpdates(listUpdate))
         }
     }
 
     /// Prepares a change that waited for the disk for the gateways. Returns the part that still holds.
     ///
     /// The list may have changed meanwhile, and the later change was sent.
-    mutating func noteTold(_ listUpdate: ListUpdate) -> ListUpdate {
+    mutating func releaseListUpdates(_ listUpdate: ListUpdate) -> ListUpdate {
         guard let user = index(ofKnown: listUpdate.user) else { return listUpdate }
         var listUpdate = listUpdate
         listUpdate.added.removeAll { users[user].subscriptions.entry(for: $0.target) == nil }
         listUpdate.removed.removeAll { users[user].subscriptions.entry(for: $0) != nil }
         listUpdate.unfollowed.removeAll { users[user].subscriptions.entry(for: $0.target) != nil }
         listUpdate.removed = forgotten(listUpdate.removed, by: user)  // One of them may be a friend by now.
-        let learntAt = max(clock.milliseconds(at: 0), claimedByOthers)
+        let observedAt = max(clock.milliseconds(at: 0), claimedByOthers)
         users.modify(user) { user in
-            for followed in listUpdate.added { user.subscriptions.learn(followed.target, at: learntAt) }
+            for followed in listUpdate.added { user.subscriptions.observe(followed.target, at: observedAt) }
         }
         return listUpdate
     }
@@ -48,8 +50,8 @@ extension Owner {
     /// Merges subscriptions of another owner, and sends the list to the gateways if one was newer. Returns whether one was.
     mutating func merge(_ entries: [Subscription], at user: Index, now: Now, into outbox: inout Outbox) -> Bool {
         let id = users.user(at: user)
-        let learntAt = knownSince(at: now)
-        let changed = users.modify(user) { user in entries.filter { user.subscriptions.merge($0.learnt(at: learntAt)) } }
+        let observedAt = knownSince(at: now)
+        let changed = users.modify(user) { user in entries.filter { user.subscriptions.merge($0.observed(at: observedAt)) } }
         guard !changed.isEmpty else { return false }
         clock.observe(users[user].subscriptions.version)
         outbox.rows += changed.map { Row($0, of: id) }
@@ -125,10 +127,10 @@ extension Owner {
 extension Subscription {
     /// The subscription with the time at which this node learned of it. A client that resumes from an earlier position has not received the
     /// target.
-    func learnt(at time: Milliseconds) -> Subscription {
-        var learnt = self
-        learnt.learntAt = time
-        return learnt
+    func observed(at time: Milliseconds) -> Subscription {
+        var observed = self
+        observed.observedAt = time
+        return observed
     }
 }
 
@@ -137,7 +139,7 @@ extension ListUpdate {
     init(whole subscriptions: Subscriptions, of user: UserID) {
         let added = subscriptions.live.map {
             Followed(
-                target: $0.target, told: .zero, since: max($0.version.milliseconds, $0.learntAt), subscribeType: $0.subscribeType,
+                target: $0.target, told: .zero, since: max($0.version.milliseconds, $0.observedAt), subscribeType: $0.subscribeType,
                 expiresAt: $0.expiresAt)
         }
         self.init(user: user, version: subscriptions.version, isWhole: true, added: added, removed: [])

@@ -6,13 +6,15 @@ extension Owner {
     mutating func carryOut(_ outcome: PendingWrites.Outcome, _ cluster: inout Cluster) {
         switch outcome {
         case .done(let write):
-            for (peer, listUpdate) in noteTold(write.listUpdates) { cluster.send(.listUpdate(listUpdate), to: peer) }
+            for (peer, listUpdate) in releaseListUpdates(write.listUpdates) { cluster.send(.listUpdate(listUpdate), to: peer) }
             for (peer, id, answer) in write.answers {
                 cluster.send(.answer(id: id, isUndone(answer, of: write) ? .refused(.unavailable) : answer), to: peer)
             }
             for (peer, ticket) in write.acknowledgements { cluster.send(.replicated(ticket: ticket), to: peer) }
         case .failed(let write, let refusal):
-            for (peer, listUpdate) in noteTold(write.listUpdates) { cluster.send(.listUpdate(listUpdate.withoutDelivered), to: peer) }
+            for (peer, listUpdate) in releaseListUpdates(write.listUpdates) {
+                cluster.send(.listUpdate(listUpdate.withoutDelivered), to: peer)
+            }
             for (peer, id, _) in write.answers { cluster.send(.answer(id: id, .refused(refusal)), to: peer) }
         }
     }
@@ -34,7 +36,7 @@ extension Owner {
         // Everything that an earlier process sent is below the bound that it left.
         let start = clock.milliseconds(at: 0) + 1
         if start >= now.wall { clock.observe(Version(milliseconds: start, counter: 0, node: 0)) }
-        if cluster.peers.contains(where: { $0.wasMember && $0.hasLeft }) { doubtPositions(at: now) }
+        if cluster.peers.contains(where: { $0.wasMember && $0.hasLeft }) { distrustPositions(at: now) }
         renew(at: now)
     }
 
@@ -60,7 +62,7 @@ extension Owner {
     /// What this node holds of a user, as its owner or as a replica: the record, and the live subscriptions by target.
     package func kept(_ user: UserID) -> (record: Record, subscriptions: [Subscription]) {
         guard let index = index(ofKnown: user) else { return (Record(blank: user), []) }
-        return (users[index].record, users[index].subscriptions.live.map { $0.learnt(at: 0) })
+        return (users[index].record, users[index].subscriptions.live.map { $0.observed(at: 0) })
     }
 
     /// Whether this node is the owner of a user, and waits for sessions that may not have been registered yet.

@@ -24,13 +24,13 @@ package struct Owner {
     var rounds: [PeerIndex: Round] = [:]
     /// Whether the records have new versions since the start of this node: see ``renew(at:)``.
     var renewal = Renewal.none
-    /// The largest complete position that nodes that have left or are dead may have claimed: see ``doubtPositions(at:)``.
+    /// The largest complete position that nodes that have left or are dead may have claimed: see ``distrustPositions(at:)``.
     var claimedByOthers: Milliseconds = 0
     var contact = Contact.made
     /// Whether this node decides without the facts of all other replicas: the wait for them has ended, or two of three are dead.
     ///
     /// A list may lack subscriptions, and an unsubscribe of an unknown target leaves a tombstone.
-    package internal(set) var isUnheard = false
+    package internal(set) var listsMayBeIncomplete = false
     var policies: Policies
     /// The number of members of the ring.
     var nodesCount = 1

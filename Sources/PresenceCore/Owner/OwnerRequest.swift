@@ -125,12 +125,12 @@ struct OwnerRequest {
     ) {
         let user = owner.index(of: id)
         let version = owner.clock.next(at: now.wall)
-        let unknownAt = owner.isUnheard ? now.wall : nil
+        let unknownAt = owner.listsMayBeIncomplete ? now.wall : nil
         let (ended, others) = owner.users.modify(user) {
             $0.subscriptions.unsubscribe(targets, of: type, version: version, unknownAt: unknownAt)
         }
         // Gateways may follow targets that this node does not know, because nodes that have not answered may have sent them.
-        let isDoubtful = owner.isUnheard && targets != nil
+        let isDoubtful = owner.listsMayBeIncomplete && targets != nil
         owner.drop(isDoubtful ? ended + others : ended, of: user, by: .some(session), into: &outbox)
         guard !isDoubtful, !others.isEmpty else { return }
         outbox.rows += others.map { Row($0, of: id) }

@@ -23,7 +23,7 @@ struct PeerReport {
             if let listHash { user.listHash = listHash }
             let disconnectedCount = user.retire { $0.id != session.id && $0.isReplaced(by: attach) }
             if isLogin {
-                user.notePush(attach)
+                user.recordPush(attach)
                 user.lastSeenTime = max(user.lastSeenTime, now.wall)
             }
             user.open(session)

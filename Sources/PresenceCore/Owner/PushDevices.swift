@@ -27,14 +27,14 @@ extension OwnedUser {
     }
 
     /// Records whether push reaches the device of a login. The last login of a device decides for all its sessions.
-    mutating func notePush(_ attach: Attach) {
+    mutating func recordPush(_ attach: Attach) {
         for place in sessions.indices where sessions[place].platform == attach.platform && sessions[place].deviceID == attach.deviceID {
             sessions[place].isPushReachable = attach.isPushReachable
         }
     }
 
     /// Makes a user OFFLINE whose last device does not count any more, however the last session ended.
-    mutating func noteUnreachable(at now: Now) {
+    mutating func endReachability(at now: Now) {
         if record.pushDevices.contains(where: { $0.until <= now.wall }) { statusAfterLast = .offline }
     }
 

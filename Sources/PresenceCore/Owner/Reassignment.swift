@@ -51,7 +51,7 @@ struct Reassignment {
         let confirmationDeadline = now.instant + owner.settings.reconnectGrace
         owner.users.modify(index) { user in
             // The gateways may lack targets. The previous owner held them back until they were on disk, or never knew them.
-            user.subscriptions.relearn(at: time)
+            user.subscriptions.observeAll(at: time)
             if user.record.statusType == .online { user.confirmationDeadline = confirmationDeadline }
         }
         owner.repairQuotaLater(index, at: now)

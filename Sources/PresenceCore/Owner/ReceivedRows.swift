@@ -18,7 +18,7 @@ struct ReceivedRows {
             let privacy = try Privacy(row)
             owner.users.modify(user) { $0.record.privacy = privacy }
         case .subscription:
-            let entry = try Subscription(row).learnt(at: owner.clock.milliseconds(at: now.wall))
+            let entry = try Subscription(row).observed(at: owner.clock.milliseconds(at: now.wall))
             owner.users.modify(user) { _ = $0.subscriptions.merge(entry) }
         case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
         }
@@ -107,7 +107,7 @@ struct ReceivedRows {
     ) -> Bool {
         guard owner.users[user].isReplica else { return owner.merge([entry], at: user, now: now, into: &outbox) }
         guard owner.accepts(entry.version, at: now) else { return false }
-        let entry = entry.learnt(at: owner.clock.milliseconds(at: now.wall))
+        let entry = entry.observed(at: owner.clock.milliseconds(at: now.wall))
         guard owner.users.modify(user, { $0.subscriptions.merge(entry) }) else { return false }
         outbox.rows.append(row)
         return true

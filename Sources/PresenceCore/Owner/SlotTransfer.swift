@@ -30,8 +30,8 @@ enum SlotTransfer {
         case .offerPrepared:
             if let next = cluster.ownership.ring.preparation?.placement { offerAll(by: next, .prepared, owner, &cluster) }
         case .announcePrepared: announceComplete(cluster.ownership.prefetch, &cluster)
-        case .listsMayLackEntries: owner.isUnheard = true
-        case .listsAreComplete: owner.noteHeard(into: &cluster.outbox)
+        case .listsMayLackEntries: owner.listsMayBeIncomplete = true
+        case .listsAreComplete: owner.listsBecameComplete(into: &cluster.outbox)
         case .changed, .activated: preconditionFailure("\(output) concerns all machines")
         }
         return []

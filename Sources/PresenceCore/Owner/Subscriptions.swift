@@ -79,15 +79,15 @@ struct Subscriptions {
     }
 
     /// Records that a new entry was sent to the gateways when the version clock showed `time`.
-    mutating func learn(_ target: UserID, at time: Milliseconds) {
+    mutating func observe(_ target: UserID, at time: Milliseconds) {
         let place = place(of: target)
-        guard place < entries.count, entries[place].target == target, entries[place].learntAt == .max else { return }
-        entries[place].learntAt = time
+        guard place < entries.count, entries[place].target == target, entries[place].observedAt == .max else { return }
+        entries[place].observedAt = time
     }
 
     /// Records that all entries became known when the version clock showed `time`, except those not sent yet.
-    mutating func relearn(at time: Milliseconds) {
-        for place in entries.indices { entries[place].learntAt = max(entries[place].learntAt, time) }
+    mutating func observeAll(at time: Milliseconds) {
+        for place in entries.indices { entries[place].observedAt = max(entries[place].observedAt, time) }
     }
 
     /// Evicts the earliest subscriptions until `countMax` are left. Those just added count as the latest. Returns the new tombstones.

@@ -297,7 +297,7 @@ extension Policy {
     ///
     /// A user may always query its own status (T15). It may set it if the plan only excludes calls about others (T13).
     fileprivate func allow(_ call: Call, of subject: UserID) throws(Problem) {
-        guard !tellsOfOthers else { return }
+        guard !publishesOthers else { return }
         switch call {
         case .setSelfStatus, .publishEvent: guard coversOwnStatus else { throw .ownStatusNotInPlan }
         default: break

@@ -98,7 +98,7 @@ public struct Record: Hashable, Sendable {
     }
 
     /// Whether a client with the complete position `floor` may have missed this record.
-    public func isUntold(since floor: Version) -> Bool {
+    public func mayBeMissed(since floor: Version) -> Bool {
         version > floor || (version > .zero && knownSince >= floor.milliseconds && floor > .zero)
     }
 

@@ -395,7 +395,7 @@ public struct Subscription: Hashable, Sendable {
     /// Whether this is a tombstone: unsubscribed, evicted or expired.
     public var isRemoved: Bool
     /// The time at which this node received the subscription, if later than ``subscribedAt``. It does not travel.
-    public var learntAt: Milliseconds = 0
+    public var observedAt: Milliseconds = 0
 
     public init(
         target: UserID, subscribeType: UInt8 = Subscription.onlineStatus, subscribedAt: Milliseconds, expiresAt: Milliseconds?,

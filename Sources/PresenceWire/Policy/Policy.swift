@@ -116,7 +116,7 @@ public struct Policy: Equatable, Sendable {
     /// Setting `userStatus.enabled`.
     public var statusEnabled = true
     /// Whether users receive the status of others: the switch is on, and the plan covers it (T16, T19, T36, Z1).
-    public var tellsOfOthers: Bool { statusEnabled && plan != .basic }
+    public var publishesOthers: Bool { statusEnabled && plan != .basic }
     /// Whether the plan covers setting a custom status and publishing an event (R1, T36, Z1).
     public var coversOwnStatus: Bool { plan != .basic || planScope == .others }
     /// See ``MultiClient``. Setting `login.multiClient`.
