@@ -6,10 +6,10 @@ extension Message {
     var words: String? {
         switch self {
         case .complete, .membership, .viewDigest: nil
-        case .beginSync(let epoch, let ranges): "beginSync \(epoch)\(ranges == .all ? "" : " of \(ranges.count) ranges")"
-        case .requestRegistered(let epoch, _): "requestRegistered \(epoch)"
-        case .registered(let epoch, let hashes): "registered \(epoch)\(hashes.isEmpty ? ", not known yet" : "")"
-        case .endSync(let epoch): "endSync \(epoch)"
+        case .beginSync(let registrationID, let ranges): "beginSync \(registrationID)\(ranges == .all ? "" : " of \(ranges.count) ranges")"
+        case .requestRegistered(let registrationID, _): "requestRegistered \(registrationID)"
+        case .registered(let registrationID, let hashes): "registered \(registrationID)\(hashes.isEmpty ? ", not known yet" : "")"
+        case .endSync(let registrationID): "endSync \(registrationID)"
         case .attach(let attach): "attach \(attach.session) of \(attach.user.id)\(attach.isLogin ? "" : " again")"
         case .detach(let detach): "detach \(detach.session) of \(detach.user.id)"
         case .watch(let watches): "watch " + watches.map { "\($0.user.id) \($0.held.text)" }.joined(separator: ", ")
@@ -36,9 +36,9 @@ extension Message {
         case .areFollowed(let id, let users): "areFollowed \(id): \(Self.names(users))"
         case .offer(_, _, let slots, _, let isLast): "offer of \(slots.count) slots\(isLast ? "" : ", more follow")"
         case .requestOffer: "requestOffer"
-        case .want(_, let slots): "want \(slots.count) slots"
+        case .fetch(_, let slots): "want \(slots.count) slots"
         case .sent(_, let count): "sent \(count) slots"
-        case .settled: "settled"
+        case .transferComplete: "settled"
         case .requestSync: "requestSync"
         }
     }

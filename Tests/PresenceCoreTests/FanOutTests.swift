@@ -14,7 +14,7 @@ import Testing
     }()
 
     init() {
-        _ = views.want([user("ann")], gateway: 0)
+        _ = views.subscribe([user("ann")], gateway: 0)
         _ = views.receive(Watched(user: user("ann"), record: Self.ann), at: 0)
     }
 
@@ -75,7 +75,7 @@ import Testing
     /// Who registers a user only now was told of it by nobody here.
     @Test("A record that is registered later is not late") mutating func laterWatch() {
         views.completeUpTo = 10
-        _ = views.want([user("bob")], gateway: 0)
+        _ = views.subscribe([user("bob")], gateway: 0)
         var bob = Record(blank: user("bob"))
         bob.version = Version(milliseconds: 8, counter: 0, node: 2)
         let first = views.receive(Watched(user: user("bob"), record: bob), at: 20)

@@ -16,7 +16,7 @@ import Testing
     static func offer(_ slots: [Slot], hash: UInt64 = 1) -> [SlotHash] { slots.map { SlotHash(slot: $0, hash: hash) } }
 
     @Test("Owned slots are requested first") mutating func ownedFirst() {
-        handoff.offered(Self.offer([500, 5, 600, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([500, 5, 600, 6]), ring: 7, offerSequence: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [5, 6, 500, 600])
         #expect(!handoff.isOwnedReceived(from: 1))
         #expect(handoff.sent(2, ring: 7, by: 1) == [500, 600], "what there was no room for is asked for again")
@@ -27,35 +27,35 @@ import Testing
     }
 
     @Test("A later page may have more owned slots") mutating func laterPage() {
-        handoff.offered(Self.offer([500]), ring: 7, round: 1, isFirst: true, isLast: false, by: 1)
+        handoff.offered(Self.offer([500]), ring: 7, offerSequence: 1, isFirst: true, isLast: false, by: 1)
         #expect(ask(1) == [])
-        handoff.offered(Self.offer([5]), ring: 7, round: 1, isFirst: false, isLast: true, by: 1)
+        handoff.offered(Self.offer([5]), ring: 7, offerSequence: 1, isFirst: false, isLast: true, by: 1)
         #expect(ask(1) == [5, 500])
     }
 
     @Test("A late page of an earlier offer does not count as the current one") mutating func lateOffer() {
-        handoff.offered(Self.offer([5]), ring: 7, round: 2, isFirst: true, isLast: false, by: 1)
-        handoff.offered(Self.offer([8]), ring: 3, round: 1, isFirst: true, isLast: true, by: 1)
-        handoff.offered(Self.offer([9]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
-        handoff.offered(Self.offer([6]), ring: 7, round: 2, isFirst: false, isLast: true, by: 1)
+        handoff.offered(Self.offer([5]), ring: 7, offerSequence: 2, isFirst: true, isLast: false, by: 1)
+        handoff.offered(Self.offer([8]), ring: 3, offerSequence: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([9]), ring: 7, offerSequence: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([6]), ring: 7, offerSequence: 2, isFirst: false, isLast: true, by: 1)
         #expect(ask(1) == [5, 6])
         #expect(handoff.sent(2, ring: 7, by: 1) == [])
         #expect(handoff.isReceived(from: 1))
-        #expect(handoff.transferComplete(to: 1) == .settled(ring: 7, round: 2))
+        #expect(handoff.transferComplete(to: 1) == .transferComplete(ring: 7, offerSequence: 2))
         handoff.lose(1)
-        handoff.offered(Self.offer([7]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([7]), ring: 7, offerSequence: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [7], "nothing counts that was said by one who is gone")
     }
 
     @Test("Offers of a process are later than those of the process before it") func nextProcess() {
         var before = Handoff(generation: 1_790_000_000_000)
-        for _ in 0..<1_000 { before.beginRound() }
-        #expect(Handoff(generation: 1_790_000_000_001).round > before.round)
+        for _ in 0..<1_000 { before.beginOffer() }
+        #expect(Handoff(generation: 1_790_000_000_001).offerSequence > before.offerSequence)
     }
 
     @Test("A slot is requested from one peer only") mutating func oneSender() {
-        handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
-        handoff.offered(Self.offer([5]) + Self.offer([6], hash: 2), ring: 7, round: 1, isFirst: true, isLast: true, by: 2)
+        handoff.offered(Self.offer([5, 6]), ring: 7, offerSequence: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([5]) + Self.offer([6], hash: 2), ring: 7, offerSequence: 1, isFirst: true, isLast: true, by: 2)
         #expect(ask(1) == [5, 6])
         #expect(ask(2) == [6], "it holds something else of that one")
         #expect(handoff.sent(1, ring: 7, by: 2) == [])
@@ -66,8 +66,8 @@ import Testing
     }
 
     @Test("Slots that a peer has sent are not requested again when it leaves") mutating func departedPeer() {
-        handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
-        handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 2)
+        handoff.offered(Self.offer([5, 6]), ring: 7, offerSequence: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([5, 6]), ring: 7, offerSequence: 1, isFirst: true, isLast: true, by: 2)
         #expect(ask(1) == [5, 6])
         #expect(ask(2) == [])
         #expect(handoff.sent(1, ring: 7, by: 1) == [6])
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test("Slots that are not urgent are requested a share at a time") mutating func paced() {
-        handoff.offered(Self.offer((0..<3_000).map { Slot($0) }), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer((0..<3_000).map { Slot($0) }), ring: 7, offerSequence: 1, isFirst: true, isLast: true, by: 1)
         var pages: [Int] = []
         while !handoff.isReceived(from: 1), pages.count < 1_000 {
             let asked = handoff.next(from: 1, isPaced: true, isOwned: { _ in true }, isWanted: { _ in true })
@@ -99,10 +99,10 @@ import Testing
     }
 
     @Test("Messages of another ring are void") mutating func otherRing() {
-        handoff.offered(Self.offer([5]), ring: 6, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([5]), ring: 6, offerSequence: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [])
         #expect(!handoff.isOwnedReceived(from: 1))
-        handoff.offered(Self.offer([5]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([5]), ring: 7, offerSequence: 1, isFirst: true, isLast: true, by: 1)
         #expect(ask(1) == [5])
         #expect(handoff.sent(1, ring: 6, by: 1) == [])
         #expect(!handoff.isOwnedReceived(from: 1))
@@ -110,14 +110,14 @@ import Testing
 
     /// The same members may be there again, and hold what was written by the ring between.
     @Test("A node repeats its completion when an earlier ring comes back") mutating func returningRing() {
-        let first = handoff.round
-        handoff.completed(7, round: first, peer: 1)
+        let first = handoff.offerSequence
+        handoff.completed(7, offerSequence: first, peer: 1)
         #expect(handoff.isComplete(at: 1))
         handoff.begin(ring: 8, isDemoted: false, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
         handoff.begin(ring: 7, isDemoted: false, deadline: .farFuture, isOwned: SlotSet { $0 < 100 })
-        handoff.completed(7, round: first, peer: 1)
+        handoff.completed(7, offerSequence: first, peer: 1)
         #expect(!handoff.isComplete(at: 1))
-        handoff.completed(7, round: handoff.round, peer: 1)
+        handoff.completed(7, offerSequence: handoff.offerSequence, peer: 1)
         #expect(handoff.isComplete(at: 1))
     }
 
@@ -126,9 +126,9 @@ import Testing
         handoff.write(with: 1)
         let isWritten = handoff.written(1, isDurable: true)
         #expect(isWritten && handoff.isWritten)
-        handoff.offered(Self.offer([500]), ring: 8, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([500]), ring: 8, offerSequence: 1, isFirst: true, isLast: true, by: 1)
         #expect(handoff.isWritten, "by another ring, which may be the next one")
-        handoff.offered(Self.offer([500]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([500]), ring: 7, offerSequence: 1, isFirst: true, isLast: true, by: 1)
         #expect(!handoff.isComplete && !handoff.isWritten)
     }
 
@@ -150,7 +150,7 @@ import Testing
     }
 
     @Test("A slot is awaited from the peer it was requested from until it has arrived") mutating func awaited() {
-        handoff.offered(Self.offer([5, 6]), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer([5, 6]), ring: 7, offerSequence: 1, isFirst: true, isLast: true, by: 1)
         #expect(!handoff.awaits(1) && !handoff.awaits(5, from: 1))
         #expect(ask(1) == [5, 6])
         #expect(handoff.awaits(1) && !handoff.awaits(2))
@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test("A page has a bounded number of slots") mutating func pageSize() {
-        handoff.offered(Self.offer((0..<2_000).map { Slot($0) }), ring: 7, round: 1, isFirst: true, isLast: true, by: 1)
+        handoff.offered(Self.offer((0..<2_000).map { Slot($0) }), ring: 7, offerSequence: 1, isFirst: true, isLast: true, by: 1)
         var heard = 0
         for _ in 0..<20 {
             let asked = ask(1)

@@ -43,12 +43,12 @@ import Testing
     /// A peer offers nothing by the present ring.
     private func receiveAll(_ ownership: inout Ownership, from peer: PeerIndex) {
         let ring = ownership.transfer.ring
-        ownership.withTransfer(.present) { $0.offered([], ring: ring, round: 1, isFirst: true, isLast: true, by: peer) }
+        ownership.withTransfer(.present) { $0.offered([], ring: ring, offerSequence: 1, isFirst: true, isLast: true, by: peer) }
     }
 
     /// A peer has received all that this node has offered by the present ring.
     private func complete(_ ownership: inout Ownership, at peer: PeerIndex) {
-        ownership.withTransfer(.present) { $0.completed($0.ring, round: $0.round, peer: peer) }
+        ownership.withTransfer(.present) { $0.completed($0.ring, offerSequence: $0.offerSequence, peer: peer) }
     }
 
     /// A member of a ring of two that prepares a ring of three.
@@ -171,11 +171,11 @@ import Testing
         #expect(slots(.active, ownership) == ring(2).isOwn.count)
         let id = ring(3).preparedID
         for peer in [1, 2] {
-            ownership.withTransfer(.prepared) { $0.offered([], ring: id, round: 1, isFirst: true, isLast: true, by: peer) }
+            ownership.withTransfer(.prepared) { $0.offered([], ring: id, offerSequence: 1, isFirst: true, isLast: true, by: peer) }
         }
         let announced = ownership.advancePreparation(alive: [1, 2], at: now)
         guard announced.count == 1, case .announcePrepared = announced[0] else { return #expect(Bool(false), "\(announced)") }
-        for peer in [1, 2] { ownership.withTransfer(.prepared) { $0.completed(id, round: $0.round, peer: peer) } }
+        for peer in [1, 2] { ownership.withTransfer(.prepared) { $0.completed(id, offerSequence: $0.offerSequence, peer: peer) } }
         let changed = ownership.advancePreparation(alive: [1, 2], at: now)
         guard changed.count == 1, case .change(let placement) = changed[0] else { return #expect(Bool(false), "\(changed)") }
         #expect(placement.id == ring(3).id && ownership.isStable && ownership.ring.preparation == nil)
@@ -213,7 +213,7 @@ import Testing
         for cause in 0..<4 {
             var ownership = settled()
             if cause == 0 { ownership.demote(.abruptChange) }
-            if cause == 1 { ownership.withTransfer(.present) { $0.beginRound() } }
+            if cause == 1 { ownership.withTransfer(.present) { $0.beginOffer() } }
             if cause == 2 { ownership.beginTransfer(isDemoted: true, clock: clock, at: now) }
             _ = ownership.membersChanged(to: ring(3).id, clock: clock)
             let output = ownership.ringComputed(ring(3), peersCount: 3, isAlive: { $0 != (cause == 3 ? 1 : 9) }, at: now)
@@ -249,7 +249,7 @@ import Testing
         change(&ownership, to: ring(2))
         #expect(ownership.joinPreparation(peers: 0..<2, at: now) == nil)
         let id = ring(2).preparedID
-        ownership.withTransfer(.prepared) { $0.offered([], ring: id, round: 1, isFirst: true, isLast: true, by: 1) }
+        ownership.withTransfer(.prepared) { $0.offered([], ring: id, offerSequence: 1, isFirst: true, isLast: true, by: 1) }
         guard case .offerPrepared? = ownership.joinPreparation(peers: 0..<2, at: now) else { return #expect(Bool(false)) }
         #expect(ownership.isStable && ownership.ring.preparation?.placement.id == ring(2).id && ownership.next == nil)
         #expect(ownership.joinPreparation(peers: 0..<2, at: now) == nil, "it takes part already")

@@ -88,7 +88,7 @@ import Testing
         var writer = WireWriter()
         let operation = OwnerOperation.setSelfStatus(customStatus: "in time", seconds: nil)
         writer.message(.request(Request(id: 1, user: user(name), operation: operation)))
-        writer.message(.offer(ring: next, round: 1, [], isFirst: true, isLast: true))
+        writer.message(.offer(ring: next, offerSequence: 1, [], isFirst: true, isLast: true))
         let sender = cluster.processes[1].node.cluster.own.id
         try cluster.deliver(writer.bytes, from: sender, to: 0)
         cluster.settle()
@@ -164,7 +164,7 @@ import Testing
 
     @Test("A ring that is not at rest is not kept during a preparation") mutating func unsettledRing() {
         // They have not said that they have all that they are to keep.
-        cluster.processes[0].node.cluster.ownership.withTransfer(.present) { $0.beginRound() }
+        cluster.processes[0].node.cluster.ownership.withTransfer(.present) { $0.beginOffer() }
         cluster.losing = [(from: 2, to: 0)]
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.milliseconds(50))

@@ -18,7 +18,7 @@ import Testing
     private func session(isPushReachable: Bool = false) -> OwnedSession {
         OwnedSession(
             id: SessionID(stamp: 1, node: 1), peer: 1, openedAt: 0, platform: "web", deviceID: "phone", isPushReachable: isPushReachable,
-            epoch: 0)
+            registrationID: 0)
     }
 
     private mutating func login() {

@@ -361,7 +361,7 @@ import Testing
         let (sender, handoff) = (cluster.processes[replica].node.cluster.own.id, cluster.processes[former].node.cluster.ownership.transfer)
         for slot in Slot.min...Slot.max { cluster.processes[former].node.replication.noteWritten(slot) }
         var writer = WireWriter()
-        writer.message(.settled(ring: handoff.ring, round: handoff.round))
+        writer.message(.transferComplete(ring: handoff.ring, offerSequence: handoff.offerSequence))
         writer.message(.replicate(ticket: 7, [row]))
         try cluster.deliver(writer.bytes, from: sender, to: former)
         var discarded: [Slot] = []
@@ -421,14 +421,14 @@ import Testing
         let row = Row(cluster.record(of: name))
         cluster.processes[3].node.onReplicate([row], ticket: 0, from: 1, at: cluster.now)
         SlotTransfer.offerMisplacedRows(node.owner, &cluster.processes[3].node.cluster)
-        let (ring, round) = (
-            cluster.processes[3].node.cluster.ownership.transfer.ring, cluster.processes[3].node.cluster.ownership.transfer.round
+        let (ring, offerSequence) = (
+            cluster.processes[3].node.cluster.ownership.transfer.ring, cluster.processes[3].node.cluster.ownership.transfer.offerSequence
         )
         let present = cluster.processes[3].node.cluster.ownership.placement.id
         for members in [1, present] {
             _ = cluster.processes[3].node.cluster.ownership.membersChanged(to: members, clock: .zero)
             for peer in 1...3 {
-                cluster.processes[3].node.onTransferComplete(ring: ring, round: round, from: peer)
+                cluster.processes[3].node.onTransferComplete(ring: ring, offerSequence: offerSequence, from: peer)
             }
             #expect(cluster.processes[3].node.owner.kept(user(name)).record.version == (members == present ? .zero : row.version))
         }

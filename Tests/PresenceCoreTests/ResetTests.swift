@@ -176,11 +176,11 @@ import Testing
         cluster.subscribe("watcher", to: [ann], on: 1)
         cluster.losing = [(0, 1)]
         cluster.link(1, 0)
-        let asked = cluster.processes[1].node.edge.epoch(of: 1)
+        let asked = cluster.processes[1].node.edge.registrationID(of: 1)
         let hashes = cluster.processes[0].node.owner.users.registeredHashes(of: 1)
-        cluster.processes[1].node.handle(.registered(epoch: asked - 1, hashes), from: 1, at: cluster.now)
+        cluster.processes[1].node.handle(.registered(registrationID: asked - 1, hashes), from: 1, at: cluster.now)
         #expect(!isComplete(1))
-        cluster.processes[1].node.handle(.registered(epoch: asked, hashes), from: 1, at: cluster.now)
+        cluster.processes[1].node.handle(.registered(registrationID: asked, hashes), from: 1, at: cluster.now)
         #expect(isComplete(1))
     }
 
@@ -190,8 +190,9 @@ import Testing
         cluster.link(1, 0)
         cluster.losing = []
         cluster.heard = []
-        let asked = cluster.processes[1].node.edge.epoch(of: 1)
-        cluster.processes[1].node.handle(.registered(epoch: asked, Array(repeating: 5, count: hashesCount)), from: 1, at: cluster.now)
+        let asked = cluster.processes[1].node.edge.registrationID(of: 1)
+        cluster.processes[1].node.handle(
+            .registered(registrationID: asked, Array(repeating: 5, count: hashesCount)), from: 1, at: cluster.now)
         cluster.advance(.milliseconds(50))
         #expect(registered().count > 5)
         #expect(isComplete(1))
@@ -200,9 +201,9 @@ import Testing
     /// A ring that only one side goes by yet says nothing of what both know.
     @Test("A question by another ring has an empty answer") mutating func otherRing() {
         cluster.heard = []
-        cluster.processes[0].node.handle(.requestRegistered(epoch: 7, ring: 5), from: 1, at: cluster.now)
+        cluster.processes[0].node.handle(.requestRegistered(registrationID: 7, ring: 5), from: 1, at: cluster.now)
         cluster.advance(.milliseconds(50))
-        #expect(cluster.heard!.contains { $0.message == .registered(epoch: 7, []) })
+        #expect(cluster.heard!.contains { $0.message == .registered(registrationID: 7, []) })
     }
 
     @Test("A restarted peer receives everything") mutating func restartedPeer() throws {

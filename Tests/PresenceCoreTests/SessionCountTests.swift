@@ -76,9 +76,9 @@ import Testing
         var now = cluster.now
         let attach = Attach(session: SessionID(stamp: 1, node: 9), user: user("ann"), platform: "ios")
         shards.attach(attach, from: 1, at: now, into: &outbox)
-        for epoch: UInt64 in 1...2 {
-            shards.beginSync(from: 1, Owner.Round(epoch: epoch, ranges: .all))
-            shards.endSync(from: 1, epoch: epoch, at: now, into: &outbox)
+        for registrationID: UInt64 in 1...2 {
+            shards.beginSync(from: 1, Owner.Registration(id: registrationID, ranges: .all))
+            shards.endSync(from: 1, registrationID: registrationID, at: now, into: &outbox)
         }
         #expect(shards.counters.sessionsDisconnected == 1)
         now.instant += .seconds(60)

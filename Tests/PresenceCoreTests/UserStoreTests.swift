@@ -152,5 +152,5 @@ private func subscription(_ target: String, at time: Milliseconds, isRemoved: Bo
 private func session(_ number: UInt8) -> OwnedSession {
     OwnedSession(
         id: SessionID(stamp: UInt64(number), node: 1), peer: 1, openedAt: 0, platform: "web", deviceID: "", isPushReachable: false,
-        epoch: 0)
+        registrationID: 0)
 }

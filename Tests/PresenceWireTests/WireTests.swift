@@ -50,9 +50,11 @@ import Testing
     }
 
     static let messages: [Message] = [
-        .beginSync(epoch: 1, ranges: .all), .beginSync(epoch: 2, ranges: some), .requestRegistered(epoch: 3, ring: .max),
-        .registered(epoch: 3, []), .registered(epoch: .max, [0, .max]), .relay(record, targets: [0, .max]), .relay(record, targets: []),
-        .relayed([SlotHash(slot: 65_535, hash: 5)]), .viewDigest(ring: 9, first: 63, [0, .max]), .endSync(epoch: .max),
+        .beginSync(registrationID: 1, ranges: .all), .beginSync(registrationID: 2, ranges: some),
+        .requestRegistered(registrationID: 3, ring: .max),
+        .registered(registrationID: 3, []), .registered(registrationID: .max, [0, .max]), .relay(record, targets: [0, .max]),
+        .relay(record, targets: []),
+        .relayed([SlotHash(slot: 65_535, hash: 5)]), .viewDigest(ring: 9, first: 63, [0, .max]), .endSync(registrationID: .max),
         .attach(
             Attach(
                 session: session, user: ann, platform: "ios", deviceID: "d", customStatus: "x", isLogin: false, isPushReachable: true,
@@ -96,8 +98,9 @@ import Testing
         .answer(id: 9, .subscribed(evicted: [ann])), .answer(id: 9, .subscribed(evicted: [], nonFriends: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),
         .answer(id: 9, .refused(.unavailable.afterPassingOn)), .misrouted([ann]),
-        .offer(ring: 7, round: 3, [SlotHash(slot: 65_535, hash: .max)], isFirst: true, isLast: false), .want(ring: 7, [0, 65_535]),
-        .sent(ring: 7, slotsCount: 64), .settled(ring: .max, round: 2), .requestOffer,
+        .offer(ring: 7, offerSequence: 3, [SlotHash(slot: 65_535, hash: .max)], isFirst: true, isLast: false),
+        .fetch(ring: 7, [0, 65_535]),
+        .sent(ring: 7, slotsCount: 64), .transferComplete(ring: .max, offerSequence: 2), .requestOffer,
         .membership(
             MembershipMessage(
                 .probe(7),

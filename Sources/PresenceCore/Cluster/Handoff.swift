@@ -18,7 +18,7 @@ struct Handoff {
     /// The offer of one other node: the hashes of this node's slots there.
     private struct Offer {
         var ring: UInt64 = 0
-        var round: UInt64 = 0
+        var offerSequence: UInt64 = 0
         var slots: [SlotHash] = []
         var isWhole = false
         /// The next of `slots` to check: first for those that this node owns, then for the others.
@@ -77,14 +77,14 @@ struct Handoff {
     /// The number of the current offer of this node to all others. Each ring and each return of misplaced rows starts a new one.
     ///
     /// It increases across processes too: there are 65,536 numbers for each millisecond between their generations.
-    private(set) var round: UInt64 = 0
+    private(set) var offerSequence: UInt64 = 0
     /// Whether this node has received misplaced rows since. The completions of the other nodes do not cover them.
     private(set) var hasMisplacedRows = false
     /// For each peer the number of the offer whose rows it has received; 0 for none.
-    private var completedRounds: [UInt64] = []
+    private var completedOffers: [UInt64] = []
 
     /// - Parameter generation: that of this process. Its offers count as later than those of earlier processes.
-    init(generation: UInt64) { round = generation &<< 16 }
+    init(generation: UInt64) { offerSequence = generation &<< 16 }
 
     /// Whether this node may decide about a slot that it owns.
     func isActive(_ slot: Slot) -> Bool { activeSlots.contains(slot) }
@@ -94,7 +94,7 @@ struct Handoff {
     /// - Parameter isDemoted: whether no decision of this node counts, because it was the smaller side of a split or has just started.
     mutating func begin(ring: UInt64, isDemoted: Bool, deadline: Instant, isOwned: SlotSet) {
         self.ring = ring
-        beginRound()
+        beginOffer()
         self.deadline = deadline
         (isComplete, writing) = (false, .done)
         if isDemoted { activeSlots = SlotSet() } else { activeSlots.formIntersection(isOwned) }
@@ -106,8 +106,8 @@ struct Handoff {
     /// Starts a new offer, because this node has more rows than the others have received.
     ///
     /// The ring may be one that they have completed: it returns after a node was declared dead, and the other node wrote rows meanwhile.
-    mutating func beginRound() {
-        round += 1
+    mutating func beginOffer() {
+        offerSequence += 1
         hasMisplacedRows = false
     }
 
@@ -154,13 +154,13 @@ struct Handoff {
     /// Receives one page of a peer's offer.
     ///
     /// A page from an earlier link, of this process or an earlier one, may arrive after a page from the next link.
-    mutating func offered(_ slots: [SlotHash], ring: UInt64, round: UInt64, isFirst: Bool, isLast: Bool, by peer: PeerIndex) {
+    mutating func offered(_ slots: [SlotHash], ring: UInt64, offerSequence: UInt64, isFirst: Bool, isLast: Bool, by peer: PeerIndex) {
         while offers.count <= peer { offers.append(Offer()) }
-        guard round >= offers[peer].round else { return }
-        if isFirst { offers[peer] = Offer(ring: ring, round: round) }
+        guard offerSequence >= offers[peer].offerSequence else { return }
+        if isFirst { offers[peer] = Offer(ring: ring, offerSequence: offerSequence) }
         // The peer may have used another ring meanwhile. It receives the completion again when the rows of this offer have arrived.
         if isFirst, ring == self.ring { (isComplete, writing) = (false, .done) }
-        guard offers[peer].ring == ring, offers[peer].round == round, !offers[peer].isWhole else { return }
+        guard offers[peer].ring == ring, offers[peer].offerSequence == offerSequence, !offers[peer].isWhole else { return }
         offers[peer].slots += slots
         offers[peer].isWhole = isLast
     }
@@ -228,7 +228,7 @@ struct Handoff {
 
     /// Drops the offer of a peer that is gone or was restarted.
     mutating func lose(_ peer: PeerIndex) {
-        if peer < completedRounds.count { completedRounds[peer] = 0 }
+        if peer < completedOffers.count { completedOffers[peer] = 0 }
         guard peer < offers.count else { return }
         offers[peer] = Offer()
         // Slots that other peers offered too were not requested from them.
@@ -238,7 +238,7 @@ struct Handoff {
     }
 
     /// Drops the offers of all peers.
-    mutating func loseAll() { for peer in 0..<max(offers.count, completedRounds.count) { lose(peer) } }
+    mutating func loseAll() { for peer in 0..<max(offers.count, completedOffers.count) { lose(peer) } }
 
     /// Records that all rows have arrived.
     mutating func complete() { (isComplete, writing) = (true, .due) }
@@ -260,16 +260,18 @@ struct Handoff {
     /// The message to a peer that this node has received all rows that the peer and all others have offered.
     func transferComplete(to peer: PeerIndex) -> Message {
         let isOffered = peer < offers.count && offers[peer].ring == ring
-        return .settled(ring: ring, round: isOffered ? offers[peer].round : 0)
+        return .transferComplete(ring: ring, offerSequence: isOffered ? offers[peer].offerSequence : 0)
     }
 
     /// Records that a peer has received all rows, if they include those of this node's last offer.
-    mutating func completed(_ ring: UInt64, round: UInt64, peer: PeerIndex) {
-        guard ring == self.ring, round == self.round else { return }
-        while completedRounds.count <= peer { completedRounds.append(0) }
-        completedRounds[peer] = round
+    mutating func completed(_ ring: UInt64, offerSequence: UInt64, peer: PeerIndex) {
+        guard ring == self.ring, offerSequence == self.offerSequence else { return }
+        while completedOffers.count <= peer { completedOffers.append(0) }
+        completedOffers[peer] = offerSequence
     }
 
     /// Whether a peer has all rows that it keeps by the present ring, also those that this node has offered.
-    func isComplete(at peer: PeerIndex) -> Bool { peer < completedRounds.count && round > 0 && completedRounds[peer] == round }
+    func isComplete(at peer: PeerIndex) -> Bool {
+        peer < completedOffers.count && offerSequence > 0 && completedOffers[peer] == offerSequence
+    }
 }

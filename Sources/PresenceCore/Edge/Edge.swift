@@ -5,7 +5,7 @@ package struct Edge {
     /// What a peer is to be told of this node's sessions and views.
     private struct PeerState {
         /// Counts the registrations sent to it.
-        var epoch: UInt64 = 0
+        var registrationID: UInt64 = 0
         /// What is still to be sent when there is room on the link.
         var registrations = Registrations()
     }
@@ -31,7 +31,7 @@ package struct Edge {
     init(settings: CoreSettings) { fanOut = FanOut(settings: settings) }
 
     /// The number of the last registration sent to a peer.
-    func epoch(of peer: PeerIndex) -> UInt64 { peers[peer].epoch }
+    func registrationID(of peer: PeerIndex) -> UInt64 { peers[peer].registrationID }
 
     /// Everything has been said to a peer, and the peer has answered.
     func isSettled(_ peer: PeerIndex) -> Bool { peers[peer].registrations.isEmpty && !peers[peer].registrations.isComparing }
@@ -66,11 +66,11 @@ package struct Edge {
             sessions.close(detach.session, of: detach.user)
             cluster.send(.detach(detach), toOwnerOf: detach.user)
         case .subscribe(let users):
-            let (new, deliveries) = fanOut.want(users, gateway: gateway)
+            let (new, deliveries) = fanOut.subscribe(users, gateway: gateway)
             register(new, owner, &cluster)
             for delivery in deliveries { cluster.deliver(delivery) }
         case .release(let users):
-            fanOut.unwant(users, gateway: gateway, at: now)
+            fanOut.release(users, gateway: gateway, at: now)
         }
     }
 
@@ -160,25 +160,25 @@ package struct Edge {
         for peer in cluster.peers.indices where isTouched[peer] { fill(peer, owner, &cluster) }
     }
 
-    /// Asks `peer` what it knows that this node hosts of its users, to register what differs (``onRegistered(_:epoch:from:_:_:)``).
+    /// Asks `peer` what it knows that this node hosts of its users, to register what differs (``onRegistered(_:registrationID:from:_:_:)``).
     ///
     /// Messages on the links between the two nodes may be lost. Until the answer nothing shown of the peer's users counts as the newest.
     mutating func resync(_ peer: PeerIndex, _ cluster: inout Cluster) {
         let placement = cluster.placement
-        peers[peer].epoch += 1
-        peers[peer].registrations.compare(epoch: peers[peer].epoch, ring: placement.id)
+        peers[peer].registrationID += 1
+        peers[peer].registrations.compare(registrationID: peers[peer].registrationID, ring: placement.id)
         let isOwned = { (slot: Slot) in placement.owner(of: slot) == peer }
         sessions.reregister(slots: isOwned)
         fanOut.unconfirm(slots: isOwned)
-        cluster.send(.requestRegistered(epoch: peers[peer].epoch, ring: placement.id), to: peer)
+        cluster.send(.requestRegistered(registrationID: peers[peer].registrationID, ring: placement.id), to: peer)
     }
 
     /// Registers all that this node hosts of a peer's users in some ranges of slots; what is not named has ended.
     mutating func resync(_ peer: PeerIndex, ranges: SlotRanges, _ owner: Owner, _ cluster: inout Cluster) {
         let placement = cluster.placement
-        peers[peer].epoch += 1
-        peers[peer].registrations.begin(epoch: peers[peer].epoch)
-        cluster.send(.beginSync(epoch: peers[peer].epoch, ranges: ranges), to: peer)
+        peers[peer].registrationID += 1
+        peers[peer].registrations.begin(registrationID: peers[peer].registrationID)
+        cluster.send(.beginSync(registrationID: peers[peer].registrationID, ranges: ranges), to: peer)
         let isConcerned = { (slot: Slot) in placement.owner(of: slot) == peer && ranges.contains(slot) }
         for user in sessions.reregister(slots: isConcerned) { peers[peer].registrations.append(sessionsOf: user) }
         for user in fanOut.unconfirm(slots: isConcerned) { peers[peer].registrations.append(viewOf: user) }
@@ -188,8 +188,8 @@ package struct Edge {
     /// An owner says what it knows that this node watches and hosts; the rest is registered with it.
     ///
     /// Only the answer to the last question on the present links counts: nothing was lost before it.
-    mutating func onRegistered(_ hashes: [UInt64], epoch: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
-        guard let ring = peers[peer].registrations.compared(epoch: epoch) else { return }
+    mutating func onRegistered(_ hashes: [UInt64], registrationID: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+        guard let ring = peers[peer].registrations.compared(registrationID: registrationID) else { return }
         let placement = cluster.placement
         let isComparable = ring == placement.id && hashes.count == Message.digestRangesCount
         let differing = isComparable ? rangesUnlike(hashes, of: peer, by: placement) : .all
@@ -243,9 +243,9 @@ package struct Edge {
                 flush(&watches, to: peer, &cluster)
                 bytesCount = 0
             case .list(let user): if cluster.decides(user) { cluster.send(.listUpdate(owner.list(of: user)), to: peer) }
-            case .end(let epoch):
+            case .end(let registrationID):
                 flush(&watches, to: peer, &cluster)
-                cluster.send(.endSync(epoch: epoch), to: peer)
+                cluster.send(.endSync(registrationID: registrationID), to: peer)
             }
         }
         flush(&watches, to: peer, &cluster)

@@ -51,7 +51,7 @@ struct FanOut {
     var count: Int { views.count }
 
     /// Subscribes a gateway to `users`. Returns the users to register with their owners, and the records that are here already.
-    mutating func want(_ users: [UserID], gateway: Int) -> (register: [UserID], deliveries: [Delivery]) {
+    mutating func subscribe(_ users: [UserID], gateway: Int) -> (register: [UserID], deliveries: [Delivery]) {
         var register: [UserID] = []
         var deliveries: [Delivery] = []
         for user in users {
@@ -70,7 +70,7 @@ struct FanOut {
     }
 
     /// Ends a gateway's subscription to `users`. The node watches for a while longer.
-    mutating func unwant(_ users: [UserID], gateway: Int, at now: Now) {
+    mutating func release(_ users: [UserID], gateway: Int, at now: Now) {
         for user in users {
             guard let index = views.index(of: user) else { continue }
             views[index].gateways &= ~(1 << UInt64(gateway))

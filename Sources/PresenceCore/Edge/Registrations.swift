@@ -13,34 +13,34 @@ struct Registrations {
     /// Users with sessions at the peer, whose subscription lists this node, their owner, still has to send.
     private var lists: Deque<UserID> = []
     /// The ID of the registration to end when all has been sent.
-    private var epoch: UInt64?
+    private var registrationID: UInt64?
     /// The last comparison that the peer has not answered, and its ring.
-    private var comparison: (epoch: UInt64, ring: UInt64)?
+    private var comparison: (registrationID: UInt64, ring: UInt64)?
 
     /// Whether nothing is left to send.
-    var isEmpty: Bool { count == 0 && epoch == nil }
+    var isEmpty: Bool { count == 0 && registrationID == nil }
 
     /// The number of users left to send.
     var count: Int { sessions.count + views.count + lists.count }
 
     /// Starts a new registration, and drops what was left of the last one except the lists.
-    mutating func begin(epoch: UInt64) {
+    mutating func begin(registrationID: UInt64) {
         sessions.removeAll()
         views.removeAll()
-        self.epoch = epoch
+        self.registrationID = registrationID
     }
 
     /// Starts a comparison with the peer. Its answer decides what is registered, also of what was left before.
-    mutating func compare(epoch: UInt64, ring: UInt64) {
+    mutating func compare(registrationID: UInt64, ring: UInt64) {
         sessions.removeAll()
         views.removeAll()
-        self.epoch = nil
-        comparison = (epoch, ring)
+        self.registrationID = nil
+        comparison = (registrationID, ring)
     }
 
     /// Ends the comparison with this ID; returns its ring, or nil if it is not the last one.
-    mutating func compared(epoch: UInt64) -> UInt64? {
-        guard let comparison, comparison.epoch == epoch else { return nil }
+    mutating func compared(registrationID: UInt64) -> UInt64? {
+        guard let comparison, comparison.registrationID == registrationID else { return nil }
         self.comparison = nil
         return comparison.ring
     }
@@ -60,7 +60,7 @@ struct Registrations {
         case sessions(UserID)
         case view(UserID)
         case list(UserID)
-        case end(epoch: UInt64)
+        case end(registrationID: UInt64)
     }
 
     /// Takes the next message. The end of a registration follows the sessions and the views.
@@ -68,7 +68,7 @@ struct Registrations {
         if let user = lists.popFirst() { return .list(user) }
         if let user = sessions.popFirst() { return .sessions(user) }
         if let user = views.popFirst() { return .view(user) }
-        defer { epoch = nil }
-        return epoch.map { .end(epoch: $0) }
+        defer { registrationID = nil }
+        return registrationID.map { .end(registrationID: $0) }
     }
 }

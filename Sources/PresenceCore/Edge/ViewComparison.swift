@@ -84,9 +84,10 @@ extension Edge {
     }
 
     /// A peer asks what this node, the owner, knows that the peer watches and hosts. The answer leaves after everything sent before it.
-    func onRequestRegistered(epoch: UInt64, ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+    func onRequestRegistered(registrationID: UInt64, ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
         let isComparable = ring == cluster.placement.id && cluster.ownership.acquiringCount == 0
-        cluster.outbox.send(.registered(epoch: epoch, isComparable ? owner.users.registeredHashes(of: peer) : []), to: peer)
+        cluster.outbox.send(
+            .registered(registrationID: registrationID, isComparable ? owner.users.registeredHashes(of: peer) : []), to: peer)
     }
 
     /// Asks the owners for the records that no node has passed on in time; until the answer they count as unknown. Called at every tick.

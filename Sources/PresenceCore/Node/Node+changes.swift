@@ -182,7 +182,7 @@ extension Node {
             cluster.remove(peer)
             edge.add(peer)
             reports.drop(from: peer)
-            owner.rounds[peer] = nil
+            owner.registrations[peer] = nil
         }
         owner.peersDied(Set(gone), at: now, into: &cluster.outbox)
     }

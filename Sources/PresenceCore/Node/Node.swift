@@ -238,11 +238,13 @@ public struct Node {
             edge.endSessions(of: cluster.outbox.kicked.takeAll())
         case .answer(let id, let answer): calls.onAnswer(answer, to: id, from: peer, edge, owner, &cluster, at: now)
         case .misrouted(let users): onMisrouted(users, from: peer, at: now)
-        case .requestRegistered(let epoch, let ring): edge.onRequestRegistered(epoch: epoch, ring: ring, from: peer, owner, &cluster)
-        case .registered(let epoch, let hashes): edge.onRegistered(hashes, epoch: epoch, from: peer, owner, &cluster)
-        case .beginSync(let epoch, let ranges):
-            reports.onBeginSync(Owner.Round(epoch: epoch, ranges: ranges), from: peer, owner: &owner)
-        case .endSync(let epoch): owner.endSync(from: peer, epoch: epoch, at: now, into: &cluster.outbox)
+        case .requestRegistered(let registrationID, let ring):
+            edge.onRequestRegistered(registrationID: registrationID, ring: ring, from: peer, owner, &cluster)
+        case .registered(let registrationID, let hashes):
+            edge.onRegistered(hashes, registrationID: registrationID, from: peer, owner, &cluster)
+        case .beginSync(let registrationID, let ranges):
+            reports.onBeginSync(Owner.Registration(id: registrationID, ranges: ranges), from: peer, owner: &owner)
+        case .endSync(let registrationID): owner.endSync(from: peer, registrationID: registrationID, at: now, into: &cluster.outbox)
         case .delta(let record): _ = edge.relays.onDelta(record, from: peer, &edge.fanOut, &owner, &cluster, at: now)
         case .relay(let record, let targets):
             edge.relays.onRelay(record, toPassOnTo: targets, from: peer, &edge.fanOut, &owner, &cluster, at: now)
@@ -254,15 +256,15 @@ public struct Node {
         // A former owner's list may have been on its way. The present owner sends the whole list when the session is registered with it.
         case .listUpdate(let list): if cluster.owner(of: list.user) == peer { calls.onListUpdate(list, &edge, &cluster) }
         case .end(let session, let user, let reason): edge.onEnd(session, of: user, reason, &cluster)
-        case .offer(let ring, let round, let slots, let isFirst, let isLast):
+        case .offer(let ring, let offerSequence, let slots, let isFirst, let isLast):
             let outputs = SlotTransfer.onOffer(
-                slots, ring: ring, round: round, isFirst: isFirst, isLast: isLast, from: peer, owner, &cluster, at: now)
+                slots, ring: ring, offerSequence: offerSequence, isFirst: isFirst, isLast: isLast, from: peer, owner, &cluster, at: now)
             perform(outputs, at: now)
-        case .want(let ring, let slots): SlotTransfer.onWant(slots, ring: ring, from: peer, owner, &cluster)
+        case .fetch(let ring, let slots): SlotTransfer.onFetch(slots, ring: ring, from: peer, owner, &cluster)
         case .sent(let ring, let slotsCount):
             perform(SlotTransfer.onSent(slotsCount: slotsCount, ring: ring, from: peer, owner, &cluster, at: now), at: now)
-        case .settled(let ring, let round):
-            SlotTransfer.onTransferComplete(ring: ring, round: round, from: peer, &owner, &replication, &cluster)
+        case .transferComplete(let ring, let offerSequence):
+            SlotTransfer.onTransferComplete(ring: ring, offerSequence: offerSequence, from: peer, &owner, &replication, &cluster)
         case .requestOffer: SlotTransfer.onRequestOffer(from: peer, owner, &cluster)
         case .membership(let message):
             cluster.membership.receive(message, from: cluster.peers[peer].peer.id, at: now)

@@ -132,7 +132,7 @@ struct OwnedSession {
     let platform: String
     let deviceID: String
     /// The ID of the last registration that named the session.
-    var epoch: UInt64
+    var registrationID: UInt64
     /// The end of the grace of a session that was disconnected or whose gateway's node is dead. Until then the user stays ONLINE.
     var graceDeadline: Instant?
     /// See ``PresenceWire/Attach/isPushReachable``.
@@ -143,7 +143,8 @@ struct OwnedSession {
     var isCounted = false
 
     init(
-        id: SessionID, peer: PeerIndex, openedAt: Milliseconds, platform: String, deviceID: String, isPushReachable: Bool, epoch: UInt64
+        id: SessionID, peer: PeerIndex, openedAt: Milliseconds, platform: String, deviceID: String, isPushReachable: Bool,
+        registrationID: UInt64
     ) {
         self.id = id
         peerNumber = Int32(peer)
@@ -151,7 +152,7 @@ struct OwnedSession {
         self.platform = platform
         self.deviceID = deviceID
         self.isPushReachable = isPushReachable
-        self.epoch = epoch
+        self.registrationID = registrationID
     }
 
     /// The node of the session's gateway.

@@ -8,8 +8,8 @@ import PresenceWire
 /// It does no I/O and reads no clock: `now` comes in, messages and rows go out.
 package struct Owner {
     /// A registration that a peer is in, or the last one.
-    struct Round {
-        let epoch: UInt64
+    struct Registration {
+        let id: UInt64
         /// The ranges of slots of the registration.
         let ranges: SlotRanges
     }
@@ -21,7 +21,7 @@ package struct Owner {
     var clock: VersionClock
     var users: UserStore
     /// The registration of each peer.
-    var rounds: [PeerIndex: Round] = [:]
+    var registrations: [PeerIndex: Registration] = [:]
     /// Whether the records have new versions since the start of this node: see ``renew(at:)``.
     var renewal = Renewal.none
     /// The largest complete position that nodes that have left or are dead may have claimed: see ``distrustPositions(at:)``.
@@ -81,15 +81,15 @@ package struct Owner {
     }
 
     /// Starts a registration of `peer`'s views and sessions in some ranges of slots.
-    mutating func beginSync(from peer: PeerIndex, _ round: Round) {
-        rounds[peer] = round
-        for user in users.users(of: round.ranges) { users.modify(user) { $0.setWatcher(peer, false) } }
+    mutating func beginSync(from peer: PeerIndex, _ registration: Registration) {
+        registrations[peer] = registration
+        for user in users.users(of: registration.ranges) { users.modify(user) { $0.setWatcher(peer, false) } }
     }
 
     /// Ends a registration of `peer`: the sessions that it did not name are disconnected.
-    mutating func endSync(from peer: PeerIndex, epoch: UInt64, at now: Now, into outbox: inout Outbox) {
-        guard let round = rounds[peer], round.epoch == epoch else { return }
-        PeerReport(peer: peer, now: now).end(round, of: &self, &outbox)
+    mutating func endSync(from peer: PeerIndex, registrationID: UInt64, at now: Now, into outbox: inout Outbox) {
+        guard let registration = registrations[peer], registration.id == registrationID else { return }
+        PeerReport(peer: peer, now: now).end(registration, of: &self, &outbox)
     }
 
     /// Handles dead nodes. Their sessions may come back within ``CoreSettings/reconnectGrace``, and the nodes receive no more records.

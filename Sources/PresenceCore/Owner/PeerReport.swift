@@ -14,7 +14,7 @@ struct PeerReport {
         let isLogin = attach.isLogin && known == nil
         var session = OwnedSession(
             id: attach.session, peer: peer, openedAt: attach.openedAt, platform: attach.platform, deviceID: attach.deviceID,
-            isPushReachable: attach.isPushReachable, epoch: owner.rounds[peer]?.epoch ?? 0)
+            isPushReachable: attach.isPushReachable, registrationID: owner.registrations[peer]?.id ?? 0)
         session.isCounted = known?.isCounted ?? false
         let policy = owner.policies.policy(of: attach.user)
         // No gateway holds this list yet. A previous owner's hash must not match it.
@@ -100,16 +100,16 @@ struct PeerReport {
     }
 
     /// The node has registered all views and sessions of some ranges of slots: a session that it did not name is disconnected.
-    func end(_ round: Owner.Round, of owner: inout Owner, _ outbox: inout Outbox) {
+    func end(_ registration: Owner.Registration, of owner: inout Owner, _ outbox: inout Outbox) {
         var changed: [Owner.Index] = []
-        for user in owner.users.users(of: round.ranges) {
+        for user in owner.users.users(of: registration.ranges) {
             let grace = owner.policies.policy(of: owner.users.user(at: user)).offlineGrace
             var disconnectedCount: UInt64 = 0
             let isChanged = owner.users.modify(user) { user in
                 var isChanged = false
                 for place in user.sessions.indices {
                     let session = user.sessions[place]
-                    guard session.peer == peer, session.epoch != round.epoch, session.graceDeadline == nil else { continue }
+                    guard session.peer == peer, session.registrationID != registration.id, session.graceDeadline == nil else { continue }
                     if user.disconnect(place, until: now.instant + grace) { disconnectedCount += 1 }
                     isChanged = true
                 }

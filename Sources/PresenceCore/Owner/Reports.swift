@@ -91,8 +91,8 @@ struct Reports {
     }
 
     /// A peer begins to report everything again of some ranges of slots.
-    mutating func onBeginSync(_ round: Owner.Round, from peer: PeerIndex, owner: inout Owner) {
-        drop(from: peer) { round.ranges.contains($0.slot) }
-        owner.beginSync(from: peer, round)
+    mutating func onBeginSync(_ registration: Owner.Registration, from peer: PeerIndex, owner: inout Owner) {
+        drop(from: peer) { registration.ranges.contains($0.slot) }
+        owner.beginSync(from: peer, registration)
     }
 }

@@ -77,12 +77,12 @@ enum SlotTransfer {
         owner.users.forEachSlot { slot, hash in
             if placement.isKept(slot, by: peer) { held.append(SlotHash(slot: slot, hash: hash)) }
         }
-        let (ring, round) = cluster.ownership.withTransfer(which) { ($0.ring, $0.round) }
+        let (ring, offerSequence) = cluster.ownership.withTransfer(which) { ($0.ring, $0.offerSequence) }
         var start = 0
         repeat {
             let end = min(start + Message.offerSlotsMax, held.count)
             let (page, isLast) = (Array(held[start..<end]), end == held.count)
-            cluster.send(.offer(ring: ring, round: round, page, isFirst: start == 0, isLast: isLast), to: peer)
+            cluster.send(.offer(ring: ring, offerSequence: offerSequence, page, isFirst: start == 0, isLast: isLast), to: peer)
             start = end
         } while start < held.count
     }
@@ -113,12 +113,14 @@ enum SlotTransfer {
 
     /// A peer offers slots of the present ring, or of the ring that is prepared.
     static func onOffer(
-        _ slots: [SlotHash], ring: UInt64, round: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, _ owner: Owner,
+        _ slots: [SlotHash], ring: UInt64, offerSequence: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, _ owner: Owner,
         _ cluster: inout Cluster, at now: Now
     ) -> [Ownership.Output] {
         let which = Ownership.transfer(of: ring)
         if which == .present { cluster.ownership.changed(peer, to: ring, at: now) }
-        cluster.ownership.withTransfer(which) { $0.offered(slots, ring: ring, round: round, isFirst: isFirst, isLast: isLast, by: peer) }
+        cluster.ownership.withTransfer(which) {
+            $0.offered(slots, ring: ring, offerSequence: offerSequence, isFirst: isFirst, isLast: isLast, by: peer)
+        }
         if which == .prepared { return joinPreparation(&cluster, at: now) }
         request(from: peer, owner, &cluster)
         return advance(&cluster, at: now)
@@ -132,7 +134,7 @@ enum SlotTransfer {
         let wanted = cluster.ownership.withTransfer(.present) {
             $0.next(from: peer, isPaced: false, isOwned: { placement.owner(of: $0) == 0 }) { users.wants($0, by: placement) }
         }
-        if !wanted.isEmpty { cluster.send(.want(ring: cluster.ownership.transfer.ring, wanted), to: peer) }
+        if !wanted.isEmpty { cluster.send(.fetch(ring: cluster.ownership.transfer.ring, wanted), to: peer) }
     }
 
     /// Requests the next slots that differ from every peer.
@@ -148,12 +150,12 @@ enum SlotTransfer {
             let wanted = cluster.ownership.withTransfer(.prepared) {
                 $0.next(from: peer, isPaced: true, isOwned: { _ in true }) { users.wants($0, by: next) }
             }
-            if !wanted.isEmpty { cluster.send(.want(ring: cluster.ownership.prefetch.ring, wanted), to: peer) }
+            if !wanted.isEmpty { cluster.send(.fetch(ring: cluster.ownership.prefetch.ring, wanted), to: peer) }
         }
     }
 
     /// A peer requests slots: it is sent a page of rows, then how many of the slots these were.
-    static func onWant(_ slots: [Slot], ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+    static func onFetch(_ slots: [Slot], ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
         var rows: [Row] = []
         var slotsCount = 0
         for slot in slots where rows.count < Handoff.rowsSentMax {
@@ -171,10 +173,10 @@ enum SlotTransfer {
         let which = Ownership.transfer(of: ring)
         let (unsent, present) = cluster.ownership.withTransfer(which) { ($0.sent(slotsCount, ring: ring, by: peer), $0.ring) }
         if which == .prepared {
-            if !unsent.isEmpty { cluster.send(.want(ring: ring, unsent), to: peer) }
+            if !unsent.isEmpty { cluster.send(.fetch(ring: ring, unsent), to: peer) }
             return []
         }
-        if unsent.isEmpty { request(from: peer, owner, &cluster) } else { cluster.send(.want(ring: present, unsent), to: peer) }
+        if unsent.isEmpty { request(from: peer, owner, &cluster) } else { cluster.send(.fetch(ring: present, unsent), to: peer) }
         return advance(&cluster, at: now)
     }
 
@@ -182,10 +184,11 @@ enum SlotTransfer {
 
     /// A peer has everything on its disk that it is to keep by a ring.
     static func onTransferComplete(
-        ring: UInt64, round: UInt64, from peer: PeerIndex, _ owner: inout Owner, _ replication: inout Replication, _ cluster: inout Cluster
+        ring: UInt64, offerSequence: UInt64, from peer: PeerIndex, _ owner: inout Owner, _ replication: inout Replication,
+        _ cluster: inout Cluster
     ) {
         let which = Ownership.transfer(of: ring)
-        cluster.ownership.withTransfer(which) { $0.completed(ring, round: round, peer: peer) }
+        cluster.ownership.withTransfer(which) { $0.completed(ring, offerSequence: offerSequence, peer: peer) }
         if which == .present { deleteMoved(&owner, &replication, &cluster) }
     }
 
@@ -208,7 +211,7 @@ enum SlotTransfer {
     /// It waits until all members have completed what was offered before: until then the sender of the rows uses another ring.
     static func offerMisplacedRows(_ owner: Owner, _ cluster: inout Cluster) {
         guard cluster.ownership.transfer.hasMisplacedRows, cluster.isCompleteEverywhere else { return }
-        cluster.ownership.withTransfer(.present) { $0.beginRound() }
+        cluster.ownership.withTransfer(.present) { $0.beginOffer() }
         offerAll(by: cluster.placement, .present, owner, &cluster)
     }
 

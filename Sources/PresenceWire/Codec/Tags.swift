@@ -21,9 +21,9 @@ enum MessageTag: UInt8 {
     case replicated = 19
     case digest = 20
     case requestOffer = 21
-    case want = 23
+    case fetch = 23
     case sent = 24
-    case settled = 25
+    case transferComplete = 25
     case relay = 26
     case relayed = 27
     case viewDigest = 28

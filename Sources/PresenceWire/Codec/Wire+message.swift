@@ -2,13 +2,13 @@ extension WireWriter {
     /// Writes one message with its tag.
     public mutating func message(_ message: Message) {
         switch message {
-        case .beginSync(let epoch, let ranges):
+        case .beginSync(let registrationID, let ranges):
             tag(MessageTag.beginSync)
-            unsigned(epoch)
+            unsigned(registrationID)
             for word in ranges.words { unsigned(word) }
-        case .endSync(let epoch):
+        case .endSync(let registrationID):
             tag(MessageTag.endSync)
-            unsigned(epoch)
+            unsigned(registrationID)
         case .attach(let attach):
             tag(MessageTag.attach)
             self.attach(attach)
@@ -46,7 +46,7 @@ extension WireWriter {
         case .misrouted(let users):
             tag(MessageTag.misrouted)
             self.users(users)
-        case .offer, .want, .sent, .settled, .requestOffer: handoff(message)
+        case .offer, .fetch, .sent, .transferComplete, .requestOffer: handoff(message)
         case .membership(let message):
             tag(MessageTag.membership)
             membership(message)
@@ -88,26 +88,26 @@ extension WireWriter {
     /// Writes a message of the handoff of slots.
     private mutating func handoff(_ message: Message) {
         switch message {
-        case .offer(let ring, let round, let slots, let isFirst, let isLast):
+        case .offer(let ring, let offerSequence, let slots, let isFirst, let isLast):
             tag(MessageTag.offer)
             unsigned(ring)
-            unsigned(round)
+            unsigned(offerSequence)
             list(slots) { $0.slotHash($1) }
             tag(isFirst ? 1 : 0)
             tag(isLast ? 1 : 0)
         case .requestOffer: tag(MessageTag.requestOffer)
-        case .want(let ring, let slots):
-            tag(MessageTag.want)
+        case .fetch(let ring, let slots):
+            tag(MessageTag.fetch)
             unsigned(ring)
             list(slots) { $0.unsigned(UInt64($1)) }
         case .sent(let ring, let slotsCount):
             tag(MessageTag.sent)
             unsigned(ring)
             unsigned(UInt64(slotsCount))
-        case .settled(let ring, let round):
-            tag(MessageTag.settled)
+        case .transferComplete(let ring, let offerSequence):
+            tag(MessageTag.transferComplete)
             unsigned(ring)
-            unsigned(round)
+            unsigned(offerSequence)
         default: preconditionFailure("not about slots: \(message)")
         }
     }
@@ -127,13 +127,13 @@ extension WireWriter {
             unsigned(ring)
             tag(first)
             list(hashes) { $0.unsigned($1) }
-        case .requestRegistered(let epoch, let ring):
+        case .requestRegistered(let registrationID, let ring):
             tag(MessageTag.requestRegistered)
-            unsigned(epoch)
+            unsigned(registrationID)
             unsigned(ring)
-        case .registered(let epoch, let hashes):
+        case .registered(let registrationID, let hashes):
             tag(MessageTag.registered)
-            unsigned(epoch)
+            unsigned(registrationID)
             list(hashes) { $0.unsigned($1) }
         default: preconditionFailure("not about views: \(message)")
         }
@@ -338,8 +338,8 @@ extension WireReader {
     /// See ``WireWriter/message(_:)``.
     public mutating func message() throws(DecodeError) -> Message {
         switch try tag(as: MessageTag.self) {
-        case .beginSync: return .beginSync(epoch: try unsigned(), ranges: try ranges())
-        case .endSync: return .endSync(epoch: try unsigned())
+        case .beginSync: return .beginSync(registrationID: try unsigned(), ranges: try ranges())
+        case .endSync: return .endSync(registrationID: try unsigned())
         case .attach: return .attach(try attach())
         case .detach: return .detach(try detach())
         case .watch: return .watch(try list { reader throws(DecodeError) in try reader.watch() })
@@ -353,20 +353,21 @@ extension WireReader {
         case .misrouted: return .misrouted(try users())
         case .offer:
             return .offer(
-                ring: try unsigned(), round: try unsigned(), try list { reader throws(DecodeError) in try reader.slotHash() },
+                ring: try unsigned(), offerSequence: try unsigned(), try list { reader throws(DecodeError) in try reader.slotHash() },
                 isFirst: try flag(), isLast: try flag())
         case .requestOffer: return .requestOffer
-        case .want: return .want(ring: try unsigned(), try list { reader throws(DecodeError) in try reader.slot() })
+        case .fetch: return .fetch(ring: try unsigned(), try list { reader throws(DecodeError) in try reader.slot() })
         case .sent: return .sent(ring: try unsigned(), slotsCount: Int(try number(max: UInt64(Slot.max))))
-        case .settled: return .settled(ring: try unsigned(), round: try unsigned())
+        case .transferComplete: return .transferComplete(ring: try unsigned(), offerSequence: try unsigned())
         case .relay:
             let record = try record()
             return .relay(record, targets: try list { reader throws(DecodeError) in UInt32(try reader.number(max: UInt64(UInt32.max))) })
         case .relayed: return .relayed(try list { reader throws(DecodeError) in try reader.slotHash() })
         case .viewDigest:
             return .viewDigest(ring: try unsigned(), first: try tag(), try list { reader throws(DecodeError) in try reader.unsigned() })
-        case .requestRegistered: return .requestRegistered(epoch: try unsigned(), ring: try unsigned())
-        case .registered: return .registered(epoch: try unsigned(), try list { reader throws(DecodeError) in try reader.unsigned() })
+        case .requestRegistered: return .requestRegistered(registrationID: try unsigned(), ring: try unsigned())
+        case .registered:
+            return .registered(registrationID: try unsigned(), try list { reader throws(DecodeError) in try reader.unsigned() })
         case .membership: return .membership(try membership())
         case .complete: return .complete(upTo: try version())
         case .requestSync: return .requestSync

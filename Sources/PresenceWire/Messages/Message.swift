@@ -5,12 +5,12 @@ public enum Message: Hashable, Sendable {
     // From the node of a gateway to an owner.
     /// Asks for the receiver's view digests of the sessions and watches that the sender hosts, by this ring.
     ///
-    /// Earlier registrations may be lost, on this link or the other. The answer is ``registered(epoch:_:)``.
-    case requestRegistered(epoch: UInt64, ring: UInt64)
-    /// Starts a registration: all sessions and watches of the receiver's users in `ranges` follow, until ``endSync(epoch:)``.
-    case beginSync(epoch: UInt64, ranges: SlotRanges)
-    /// Ends a registration: what was not registered since ``beginSync(epoch:)`` has ended.
-    case endSync(epoch: UInt64)
+    /// Earlier registrations may be lost, on this link or the other. The answer is ``registered(registrationID:_:)``.
+    case requestRegistered(registrationID: UInt64, ring: UInt64)
+    /// Starts a registration: all sessions and watches of the receiver's users in `ranges` follow, until ``endSync(registrationID:)``.
+    case beginSync(registrationID: UInt64, ranges: SlotRanges)
+    /// Ends a registration: what was not registered since ``beginSync(registrationID:)`` has ended.
+    case endSync(registrationID: UInt64)
     /// Registers an open session.
     case attach(Attach)
     /// Reports the end of a session.
@@ -34,12 +34,12 @@ public enum Message: Hashable, Sendable {
     /// Sends one hash for each range of slots, from the range `first` on: the sessions and watches that the sender knows of the receiver,
     /// by this ring.
     ///
-    /// The receiver registers the ranges that differ (``beginSync(epoch:ranges:)``).
+    /// The receiver registers the ranges that differ (``beginSync(registrationID:ranges:)``).
     case viewDigest(ring: UInt64, first: UInt8, [UInt64])
-    /// Answers ``requestRegistered(epoch:ring:)`` with one hash for each of ``digestRangesCount`` ranges of slots.
+    /// Answers ``requestRegistered(registrationID:ring:)`` with one hash for each of ``digestRangesCount`` ranges of slots.
     ///
     /// The list is empty if the sender uses another ring or is not active yet. The receiver registers the ranges that differ.
-    case registered(epoch: UInt64, [UInt64])
+    case registered(registrationID: UInt64, [UInt64])
     /// Answers ``watch(_:)``.
     case watched([Watched])
     /// Sends a user's subscription list, or a change of it.
@@ -74,15 +74,15 @@ public enum Message: Hashable, Sendable {
     /// Offers the rows of slots that the receiver keeps by this ring, in pages of ``offerSlotsMax``.
     ///
     /// The sender numbers its offers: it starts another one whenever it holds more rows.
-    case offer(ring: UInt64, round: UInt64, [SlotHash], isFirst: Bool, isLast: Bool)
+    case offer(ring: UInt64, offerSequence: UInt64, [SlotHash], isFirst: Bool, isLast: Bool)
     /// Asks for a new offer. Earlier offers do not count any more.
     case requestOffer
     /// Asks for all rows of these slots.
-    case want(ring: UInt64, [Slot])
+    case fetch(ring: UInt64, [Slot])
     /// Reports that all requested rows of so many slots have been sent.
     case sent(ring: UInt64, slotsCount: Int)
     /// Reports that the sender has all rows that it keeps by this ring, from the receiver's offers up to this one; 0 for no offer.
-    case settled(ring: UInt64, round: UInt64)
+    case transferComplete(ring: UInt64, offerSequence: UInt64)
 
     // Between any two nodes.
     /// Sends membership updates and probes.
@@ -100,7 +100,7 @@ extension Message {
     public static let digestRangesCount = 1_024
     /// The number of ranges of 1,024 slots by which gateways and owners compare. A set of them is one integer.
     public static let viewRangesCount = 64
-    /// Most slots of one ``offer(ring:round:_:isFirst:isLast:)``: a page of 45 KiB.
+    /// Most slots of one ``offer(ring:offerSequence:_:isFirst:isLast:)``: a page of 45 KiB.
     public static let offerSlotsMax = 4_096
     /// Most rows of one ``replicate(ticket:_:)`` that repairs or hands off rows.
     public static let replicateRowsMax = 200

@@ -78,7 +78,7 @@ extension Membership {
         nextProbeAt = max(nextProbeAt + settings.probeInterval * patience, now.instant)
         guard table[Self.ownIndex].state == .alive, !live.isEmpty else { return }
         for _ in 0...probeRound.count {
-            if probeRoundPosition >= probeRound.count { beginRound() }
+            if probeRoundPosition >= probeRound.count { beginOffer() }
             let memberIndex = probeRound[probeRoundPosition]
             probeRoundPosition += 1
             guard table[memberIndex].liveIndex >= 0, !probes.contains(where: { $0.memberIndex == memberIndex }) else { continue }
@@ -86,7 +86,7 @@ extension Membership {
         }
     }
 
-    private mutating func beginRound() {
+    private mutating func beginOffer() {
         probeRound = live
         probeRound.shuffle(using: &random)
         probeRoundPosition = 0
