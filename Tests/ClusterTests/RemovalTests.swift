@@ -8,7 +8,7 @@ import Testing
     /// Users who come once.
     private static let usersCount = 150
 
-    @Test("Memory and files of three nodes are given back for users who stay away, and for nobody else")
+    @Test("Three nodes free memory and files of users who stay away, and of no others")
     func memoryAndFilesAreGivenBack() async throws {
         let folder = TemporaryFolder()
         let fixture = try await Fixture.start(nodes: 3, in: folder) {

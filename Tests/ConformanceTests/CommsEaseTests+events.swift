@@ -176,7 +176,7 @@ extension ConformanceTests.CommsEaseTests {
         for session in [online, gone] { session.close() }
     }
 
-    @Test("N19 N20 Whom vendor push reaches is not told to be disconnected, but where the setting is off or push does not reach")
+    @Test("N19 N20 A user whom vendor push reaches does not go OFFLINE, unless the setting is off or push does not reach")
     func push() async throws {
         let app = try await App("commsease", #"{"offlineGrace":0}"#)
         #expect(try await app.call("subscribeUserStatus", users(["bob", "carl", "dora"], Self.hour)).code == 0)

@@ -72,7 +72,7 @@ extension ConformanceTests {
             try await bob.logout()
         }
 
-        @Test("N3 N20 N22 The server tells of login, disconnection without push, logout, and the next login") func systemValues()
+        @Test("N3 N20 N22 The server sends login, disconnection without push, logout, and the next login") func systemValues()
             async throws
         {
             let app = try await App("commsease")
@@ -145,7 +145,7 @@ extension ConformanceTests {
             for session in [bob, carl] { session.close() }
         }
 
-        @Test("N9 100 publishers an unsubscribe call; one more is refused, and nobody is unsubscribed") func unsubscribeBatch() async throws
+        @Test("N9 100 publishers an unsubscribe call; one more is refused, and none is unsubscribed") func unsubscribeBatch() async throws
         {
             let app = try await App("commsease")
             #expect(try await app.call("subscribeUserStatus", users(many(0..<100), Self.hour)).errors == [])

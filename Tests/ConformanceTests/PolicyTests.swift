@@ -5,7 +5,7 @@ import Testing
 extension ConformanceTests {
     /// What an administrator changes on a running cluster.
     @Suite(.serialized) struct PolicyTests {
-        @Test("All nodes follow a change by the time it is answered, and who is no longer allowed is told nothing after that")
+        @Test("All nodes apply a change before it is answered, and excluded users receive nothing after that")
         func change() async throws {
             let app = try await App("tencent")
             let watchers = [try await app.login("w0", node: 0), try await app.login("w1", node: 1), try await app.login("w2", node: 2)]
@@ -87,7 +87,7 @@ extension ConformanceTests {
         }
 
         @Test(
-            "What cannot be used is named, and nothing is changed",
+            "The error names an invalid setting, and nothing is changed",
             arguments: [
                 (#"{"preset":"tencant"}"#, "preset"), (#"{"preset":7}"#, "preset"),
                 (#"{"preset":"zim","settings":{"subscription.maxPerUser":5}}"#, "subscription.maxPerUser"),
@@ -122,7 +122,7 @@ extension ConformanceTests {
             #expect(try await app.policy(node: 1)["preset"].text == "tencent")
         }
 
-        @Test("Where users must be registered, calls name those who are not, until they are imported or log in") func registered()
+        @Test("If users must be registered, calls name those who are not, until they are imported or log in") func registered()
             async throws
         {
             let app = try await App("rollcall", #"{"users.mustBeRegistered":true}"#)
@@ -149,7 +149,7 @@ extension ConformanceTests {
             carl.close()
         }
 
-        @Test("Where users must be registered, a back end speaks for those who are") func named() async throws {
+        @Test("If users must be registered, a back end may call for those who are") func named() async throws {
             let app = try await App("rollcall", #"{"users.mustBeRegistered":true}"#)
             let calls = [
                 ("setSelfStatus", #""customStatus":"x""#), ("publishEvent", #""value":10000"#),
@@ -169,7 +169,7 @@ extension ConformanceTests {
             #expect(try await app.followed(by: "bob") == ["ann"])
         }
 
-        @Test("A session is told its platform's time of silence, and a later change is for later sessions") func silence() async throws {
+        @Test("A session receives its platform's timeout, and a later change applies to later sessions") func silence() async throws {
             let app = try await App("rollcall", #"{"liveness.timeout":90,"liveness.timeoutByPlatform":{"web":60}}"#)
             func told(_ session: Session) -> [Int64?] {
                 let connected = session.events.first { $0.name == "onConnected" }?.json

@@ -103,7 +103,7 @@ extension ConformanceTests {
             #expect(try await app.followedCount() == 200)
         }
 
-        @Test("R5 R7 The 1,001st user is refused by name, and nobody makes room") func quota() async throws {
+        @Test("R5 R7 The 1,001st user is refused by name, and no subscription is evicted") func quota() async throws {
             let app = try await App("rongcloud")
             for batch in 0..<5 {
                 let names = many(batch * 200..<min(batch * 200 + 200, 999))
@@ -137,7 +137,7 @@ extension ConformanceTests {
             #expect(try await app.call("subscribeUserStatus", users(["star"]), as: "fan7", node: 2).errors == [])
         }
 
-        @Test("R8 R9 Unsubscribe completes like subscribe, and a query tells of those that are followed") func unsubscribe() async throws {
+        @Test("R8 R9 Unsubscribe completes like subscribe, and a query returns the followed users") func unsubscribe() async throws {
             let app = try await App("rongcloud")
             let core = try RCCoreClient(app.configuration(of: "ann"))
             var request = RCSubscribeEventRequest(userIds: ["bob", "carl", "dora"], expiry: 3_600)
@@ -208,7 +208,7 @@ extension ConformanceTests {
             #expect(rows == many(0..<60))
         }
 
-        @Test("R11 R13 R15 R16 A delegate is told of all changes, from when it is added until it is removed, on another thread")
+        @Test("R11 R13 R15 R16 A delegate receives all changes between its addition and its removal, on another thread")
         func delegates() async throws {
             let app = try await App("rongcloud")
             let (staying, leaving) = (Delegate(), Delegate())
@@ -245,7 +245,7 @@ extension ConformanceTests {
             #expect(await core.logout() == RC_SUCCESS)
         }
 
-        @Test("R14 What one device subscribes and unsubscribes, the user's other devices are told", arguments: [[1, 2], [1, 1]])
+        @Test("R14 The user's other devices receive the subscriptions that one device makes and ends", arguments: [[1, 2], [1, 1]])
         func otherDevices(nodes: [Int]) async throws {
             let app = try await App("rongcloud")
             let delegates = [Delegate(), Delegate()]
@@ -276,7 +276,7 @@ extension ConformanceTests {
             for device in devices { #expect(await device.logout() == RC_SUCCESS) }
         }
 
-        @Test("R12 Nobody is told that a subscription has ended, nor of what comes after") func silentExpiry() async throws {
+        @Test("R12 No notice is sent of an expired subscription, and no later change") func silentExpiry() async throws {
             let app = try await App("rongcloud", #"{"subscription.ttlMin":1}"#)
             let ann = try await app.login("ann", node: 0)
             let control = try await app.login("eve", node: 0)

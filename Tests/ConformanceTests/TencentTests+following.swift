@@ -23,7 +23,7 @@ extension ConformanceTests.TencentTests {
         carl.close()
     }
 
-    @Test("T26 T37 Nobody subscribes to oneself: the whole call fails, beside a list of whom, and nothing is changed")
+    @Test("T26 T37 No user subscribes to itself: the whole call fails with a list of users, and nothing is changed")
     func wholeCallErrors() async throws {
         let app = try await App("tencent")
         let own = try await app.call("subscribeUserStatus", users(["bob", "ann"]))
@@ -44,7 +44,7 @@ extension ConformanceTests.TencentTests {
         await manager.client.close()
     }
 
-    @Test("T31 T32 Only who has subscribed is told of a stranger: of both statuses") func strangers() async throws {
+    @Test("T31 T32 Only subscribers receive both statuses of a stranger") func strangers() async throws {
         let app = try await App("tencent")
         let ann = try await app.login("ann", node: 0)
         let stranger = try await app.login("zoe", node: 0)
@@ -60,7 +60,7 @@ extension ConformanceTests.TencentTests {
         bob.close()
     }
 
-    @Test("T35 Who stays away long is subscribed to nobody any more; who comes back in time still is") func awayForLong() async throws {
+    @Test("T35 The subscriptions of a user who stays away for long end; those of a user who comes back in time stay") func awayForLong() async throws {
         let app = try await App("tencent")
         #expect(try await app.policy()["settings"]["subscription.dropAfterOffline"]?.number == 86_400)
         #expect(try await app.call("subscribeUserStatus", users(["bob"])).code == 0)

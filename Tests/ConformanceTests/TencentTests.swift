@@ -8,7 +8,7 @@ import Testing
 extension ConformanceTests {
     /// `documents/000…`, preset `tencent`.
     @Suite(.serialized) struct TencentTests {
-        @Test("T1 A user has a general status, which nobody can set, and a custom status") func twoStatuses() async throws {
+        @Test("T1 A user has a general status, which no call sets, and a custom status") func twoStatuses() async throws {
             let app = try await App("tencent")
             let session = try await app.login("ann", node: 1)
             let answer = try await app.call("setSelfStatus", #"{"customStatus":"on the call","statusType":"OFFLINE"}"#, node: 2)
@@ -123,7 +123,7 @@ extension ConformanceTests {
             bob.close()
         }
 
-        @Test("T12 100 bytes of custom status, of whatever characters; not 101, nor at login") func customStatusBytes() async throws {
+        @Test("T12 100 bytes of custom status, of any characters; not 101, nor at login") func customStatusBytes() async throws {
             let app = try await App("tencent")
             let session = try await app.login("ann", node: 2)
             let edge = String(repeating: "é", count: 50)
@@ -176,7 +176,7 @@ extension ConformanceTests {
             #expect(try await app.call("unsubscribeUserStatus", #"{"all":true}"#).code == code)
         }
 
-        @Test("T14 A query tells both statuses of each user, wherever their owners are") func query() async throws {
+        @Test("T14 A query returns both statuses of each user, on whichever nodes their owners are") func query() async throws {
             let app = try await App("tencent")
             let names = many(0..<12)
             var sessions: [Session] = []

@@ -4,7 +4,7 @@ import Testing
 import ZIMStatus
 
 extension ConformanceTests.ZIMTests {
-    @Test("Z9 Z13 Z16 100 users a call; oneself and bad names are in a list of errors beside the others") func batches() async throws {
+    @Test("Z9 Z13 Z16 100 users a call; the own user and invalid names are in a list of errors") func batches() async throws {
         let app = try await App("zim")
         try await app.register(many(0..<100) + ["ann", "bob", "carl", "dora"])
         for operation in ["subscribeUserStatus", "unsubscribeUserStatus"] {
@@ -50,7 +50,7 @@ extension ConformanceTests.ZIMTests {
         frank.close()
     }
 
-    @Test("Z10 1 to 43,200 minutes, required; changes are told only inside them") func duration() async throws {
+    @Test("Z10 1 to 43,200 minutes, required; changes are sent only inside them") func duration() async throws {
         let app = try await App("zim")
         try await app.register(["ann", "bob", "carl", "dora"])
         let zim = try ZIM(app.configuration(of: "ann"))
@@ -99,7 +99,7 @@ extension ConformanceTests.ZIMTests {
         #expect(try await app.followedCount() == 3_000)
     }
 
-    @Test("Z12 Z15 A subscription survives logout, and the next login tells what changed meanwhile") func relogin() async throws {
+    @Test("Z12 Z15 A subscription survives logout, and the next login receives the changes made meanwhile") func relogin() async throws {
         let app = try await App("zim")
         try await app.register(["bob", "carl"])
         var ann = try await app.login("ann", node: 0)
@@ -146,7 +146,7 @@ extension ConformanceTests.ZIMTests {
         for session in [phone, desk] { session.close() }
     }
 
-    @Test("Z17 200 users a query, oneself excluded; a list of statuses beside a list of errors") func query() async throws {
+    @Test("Z17 200 users a query without the own user; a list of statuses and a list of errors") func query() async throws {
         let app = try await App("zim")
         try await app.register(many(0..<200) + ["bob", "carl"])
         let edge = try await app.call("getUserStatus", users(many(0..<200)), node: 1)
@@ -180,7 +180,7 @@ extension ConformanceTests.ZIMTests {
         await zim.client.close()
     }
 
-    @Test("Z21 Z22 Z23 Another platform's login is told to oneself, as unknown at time 0; the connection tells of this one")
+    @Test("Z21 Z22 Z23 The user receives another platform's login as unknown at time 0; the connection shows the own one")
     func platformsOfOneself() async throws {
         let app = try await App("zim")
         let zim = try ZIM(app.configuration(of: "ann", nodes: [0]))

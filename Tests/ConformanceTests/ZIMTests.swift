@@ -45,7 +45,7 @@ extension ConformanceTests {
             #expect(try await app.setStatus("Busy", of: "ann", node: 1).code == 0)
         }
 
-        @Test("Z2 Z3 Login is online, logout logged out, a broken connection offline; nobody sets them") func onlineStatus() async throws {
+        @Test("Z2 Z3 Login is online, logout logged out, a broken connection offline; no call sets them") func onlineStatus() async throws {
             let app = try await App("zim")
             try await app.register(["bob"])
             let zim = try ZIM(app.configuration(of: "ann", nodes: [0]))
@@ -67,7 +67,7 @@ extension ConformanceTests {
             try await zim.logout()
         }
 
-        @Test("Z4 64 bytes of custom status, of whatever characters; not 65") func customStatusBytes() async throws {
+        @Test("Z4 64 bytes of custom status, of any characters; not 65") func customStatusBytes() async throws {
             let app = try await App("zim")
             try await app.register(["ann"])
             let edge = String(repeating: "漢", count: 20) + "ab" + "é"

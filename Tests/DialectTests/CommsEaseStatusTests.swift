@@ -124,7 +124,7 @@ import Testing
         #expect(told.untold(of: ann) == [])
     }
 
-    @Test("A present value that was asked for includes the event in force, whatever its flags, and is told once") func askedFor() {
+    @Test("A requested current value includes the event in force, whatever its flags, and is sent once") func askedFor() {
         var told = ToldEvents(Self.session)
         var bob = UserStatus(userID: "bob", statusType: .online, version: "01")
         bob.event = UserStatus.Event(eventID: "e1", value: 10_001, publishedAt: 10, expiresAt: 60_010)
@@ -134,7 +134,7 @@ import Testing
         #expect(told.untold(of: bob) == [])
     }
 
-    @Test("Only the sync of type 1 ends the time in which everybody is taken for offline") func syncOfTypeOne() {
+    @Test("Only the sync of type 1 ends the time in which all users count as offline") func syncOfTypeOne() {
         var told = ToldEvents()
         told.connected(Self.session)
         told.synced(.friendOnlineStatus)
@@ -143,7 +143,7 @@ import Testing
         #expect(told.untold(of: UserStatus(userID: "carl", statusType: .offline, version: "01")).map(\.value) == [3])
     }
 
-    @Test("A delegate that is added during a session is not told of its user's own login") func lateDelegate() async throws {
+    @Test("A delegate that is added during a session does not receive its user's own login") func lateDelegate() async throws {
         let fixture = try await Fixture.start()
         try NIMSDK.register(try await fixture.configuration(of: "ann"))
         let manager = NIMSDK.shared().subscribeManager

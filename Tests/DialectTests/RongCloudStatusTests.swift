@@ -120,7 +120,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test("The own status is not an event: nobody subscribes to oneself") func ownStatus() {
+    @Test("The own status is not an event, because no user subscribes to itself") func ownStatus() {
         let delegate = Delegate()
         let bridge = RCCoreClient.Bridge(delegate)
         bridge.onConnected(

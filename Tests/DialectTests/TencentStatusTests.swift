@@ -71,7 +71,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test("Nobody is logged in after the session was ended elsewhere") func nobodyAfterAKick() async throws {
+    @Test("No user is logged in after the session was ended elsewhere") func nobodyAfterAKick() async throws {
         let fixture = try await Fixture.start()
         try V2TIMManager.configure(try await fixture.configuration(of: "ann"))
         let manager = V2TIMManager.sharedInstance()

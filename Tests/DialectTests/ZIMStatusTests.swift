@@ -80,7 +80,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test("Any duration is the node's to refuse, and the error is told in minutes", arguments: [Int.min, -1, 0, 43_201, .max])
+    @Test("The node decides about every duration, and its error is given in minutes", arguments: [Int.min, -1, 0, 43_201, .max])
     func durations(minutes: Int) async throws {
         let fixture = try await Fixture.start()
         let zim = try ZIM.create(try await fixture.configuration(of: "ann"))
@@ -92,7 +92,7 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test("Other errors are told as the node tells them; without a range none is told") func messages() {
+    @Test("Other errors are those of the node; without a range the error has none") func messages() {
         let bad = { (detail: String) in ZIMError(PresenceError(code: .badParameter, detail: detail), minutes: 7).message }
         #expect(bad("userIDs: is missing") == "userIDs: is missing")
         #expect(bad("expiry: is missing; it must be an integer in 90...200") == "subscriptionDuration: 7 minutes is not in 2...3")

@@ -230,7 +230,7 @@ import Testing
     }
 
     @Test(
-        "A connection is freed when it is closed, in whatever state",
+        "A connection is freed when it is closed in any state",
         arguments: [
             "", "PRI * HT", "GET", request, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n",
         ])

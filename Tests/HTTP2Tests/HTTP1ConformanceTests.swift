@@ -136,7 +136,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Requests mean the same in whatever pieces they arrive", arguments: taken + refused)
+    @Test("Requests mean the same however they are split into pieces", arguments: taken + refused)
     func pieces(_ example: Case) async throws {
         let server = try await HTTP1Server.start()
         let peer = try await HTTP1Peer.connect(to: server.port)

@@ -21,7 +21,7 @@ import Testing
 
     private static let stream = StreamID(slot: 0, number: 1)
 
-    @Test("The hint arrives without GOAWAY, requests are served, and GOAWAY comes when the event stream is gone")
+    @Test("The hint arrives without GOAWAY, requests are served, and GOAWAY follows the end of the event stream")
     func goAwayAfterTheLastStream() async throws {
         let (server, peer) = try await start()
         try await server.onLoop { server in

@@ -145,7 +145,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("The bytes of a stream count until it ends, in whatever way it ends")
+    @Test("The bytes of a stream count until it ends in any way")
     func heldBytesAreGivenBack() async throws {
         let server = try await RawServer.start { request, connection in
             switch request.stream.number {

@@ -24,7 +24,7 @@ import Testing
         return status
     }
 
-    @Test("An event is raised once, however often its status is told") mutating func once() {
+    @Test("An event is raised once, however often its status arrives") mutating func once() {
         let bob = status("bob", event("e1"))
         #expect(raised.events(of: bob).map(\.eventID) == ["e1"])
         #expect(raised.events(of: bob) == [])
@@ -71,7 +71,7 @@ import Testing
         #expect(raised.events(of: bob).map(\.eventID) == ["e1"])
     }
 
-    @Test("What is asked for is raised again, and only then") mutating func askedFor() {
+    @Test("A requested event is raised again, and only then") mutating func askedFor() {
         let bob = status("bob", event("e1", at: 10))
         #expect(raised.events(of: bob) == [])
         #expect(raised.eventsInForce(of: bob).map(\.eventID) == ["e1"])
@@ -87,7 +87,7 @@ import Testing
         #expect(raised.events(of: status("bob", event("e0"))).count == 1)
     }
 
-    @Test("Fields that a node leaves out have the defaults of publishEvent; without an identity the value tells events apart")
+    @Test("Missing fields have the defaults of publishEvent; without an ID the value identifies an event")
     mutating func tolerance() throws {
         let old = #"{"userID":"bob","statusType":"ONLINE","version":"01","event":{"value":10001,"expiresAt":90000}}"#
         let bob = try JSON.decode(UserStatus.self, from: Array(old.utf8))

@@ -60,7 +60,7 @@ import Testing
         #expect(mailbox.take() == nil && mailbox.isEmpty)
     }
 
-    @Test("A reader is told of the newest session before the statuses that it brought") func sessionsBeforeStatuses() {
+    @Test("A reader receives the newest session before its statuses") func sessionsBeforeStatuses() {
         var mailbox = Mailbox(usersMax: 10)
         mailbox.add(.userStatusChanged([status("a", "01")]))
         let session = Session(sessionID: "s", userID: "u", node: "n", heartbeatInterval: 1, heartbeatTimeout: 2, serverTime: 3)

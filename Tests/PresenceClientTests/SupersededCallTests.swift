@@ -138,7 +138,7 @@ import Testing
         #expect(bodies(transport).map { $0.contains("visibility") } == [true, false, true, true])
     }
 
-    @Test("Of a list that is retried, the users that a newer call names are left out and named as superseded") func lists() async throws {
+    @Test("The retry of a list leaves out the users that a newer call names, and reports them as superseded") func lists() async throws {
         let (client, transport) = client { number, _ in
             number == 1 ? .problem(429, 7008, retryAfter: 4) : .answer(200, #"{"errorUserList":[]}"#)
         }

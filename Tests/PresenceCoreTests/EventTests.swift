@@ -19,7 +19,7 @@ import Testing
             originSession: session)
     }
 
-    @Test("T9 T34 N14 Of 1,000 pairs of setSelfStatus and an unsynced publishEvent in one write, each own session is told every text")
+    @Test("T9 T34 N14 Of 1,000 pairs of setSelfStatus and an unsynced publishEvent in one write, each own session receives every text")
     mutating func aCustomStatusIsNotLostInTheDeltaOfAnUnsyncedEvent() {
         let ann = cluster.user(ownedBy: 1)
         let own = (0..<3).map { cluster.login(ann, on: $0, platform: "p\($0)") }
@@ -82,7 +82,7 @@ import Testing
         #expect(!cluster.record(of: "ann").hasEvents)
     }
 
-    @Test("An event is shown with its session to its publisher's own sessions, and to nobody else")
+    @Test("Only its publisher's own sessions see the session of an event")
     mutating func onlyOwnSessionsAreShownTheSessionOfAnEvent() throws {
         let phone = cluster.login("ann", on: 0)
         let desk = cluster.login("ann", on: 1, platform: "web")
@@ -109,7 +109,7 @@ import Testing
         #expect(cluster.record(of: "ann").events == events)
     }
 
-    @Test("Z14 T8 A second device moves no time of the status, and what nobody is shown is pushed to nobody")
+    @Test("Z14 T8 A second device moves no time of the status, and an invisible change is not pushed")
     mutating func aSecondDeviceMovesNoTimeOfTheStatus() {
         for (preset, isShown) in [("rollcall", true), ("tencent", false)] {
             cluster = TestCluster(nodes: 3)

@@ -82,7 +82,7 @@ import Testing
         #expect(slots(.active, ownership) == Ring.slotsCount)
     }
 
-    @Test("A node that finds nobody and misses former members waits for the takeover timeout")
+    @Test("A node that finds no peer and misses former members waits for the takeover timeout")
     mutating func missingMembersAreWaitedFor() {
         var ownership = alone(joins: true)
         let output = ownership.foundNobody(missingCount: 1, at: now)
@@ -181,7 +181,7 @@ import Testing
         #expect(placement.id == ring(3).id && ownership.isStable && ownership.ring.preparation == nil)
     }
 
-    @Test("A preparation ends at its deadline, at once when a member is gone, and when a peer has changed already")
+    @Test("A preparation ends at its deadline, and at once when a member dies or a peer has changed")
     func preparationEnds() {
         for cause in 0..<3 {
             var ownership = preparing()
@@ -273,7 +273,7 @@ import Testing
         }
     }
 
-    @Test("A node that was declared dead begins its ring anew although the members are the same")
+    @Test("A node that was declared dead starts its ring again even with the same members")
     func declaredDeadBeginsAnew() {
         var ownership = settled()
         ownership.demote(.declaredDead)

@@ -57,7 +57,7 @@ import Testing
         #expect(cluster.record(of: "ann") == Record(blank: user("ann")))
     }
 
-    @Test("Nobody is removed while the setting is off")
+    @Test("No user is removed while the setting is off")
     mutating func offByDefault() {
         var settings = Self.settings
         settings.policy.forgetAfterSeconds = 0
@@ -72,7 +72,7 @@ import Testing
         case session, customStatus, event, rule, subscription, follower, followerWhoIsAway, registration
     }
 
-    @Test("A user of whom there is something of value stays", arguments: Value.allCases)
+    @Test("A user who keeps something of value stays", arguments: Value.allCases)
     mutating func theValuableStay(value: Value) {
         loginAndLose("ann")
         switch value {
@@ -93,7 +93,7 @@ import Testing
         #expect(!isRemoved("ann") && places(of: "ann").disk.count == 3)
     }
 
-    @Test("Where users must be registered nobody is removed")
+    @Test("If users must be registered, none is removed")
     mutating func theRegisteredStay() {
         var settings = Self.settings
         settings.policy.mustBeRegistered = true
@@ -103,7 +103,7 @@ import Testing
         #expect(places(of: "ann").disk.count == 3)
     }
 
-    @Test("A user whose last follower has gone is removed at once, if it was away for long enough")
+    @Test("A user without followers is removed at once if it was away for long enough")
     mutating func theUnfollowedAreRemoved() {
         loginAndLose("ann")
         cluster.subscribe("bob", to: ["ann"], on: 2)
@@ -116,7 +116,7 @@ import Testing
         #expect(isGone("ann"))
     }
 
-    @Test("A removed user who comes back is told with a newer version than a client ever had", arguments: [80, 180] as [Int64])
+    @Test("A removed user who comes back has a newer version than any client holds", arguments: [80, 180] as [Int64])
     mutating func whoComesBackIsNewer(absence: Int64) {
         loginAndLose("ann")
         let bob = cluster.login("bob", on: 2)
@@ -139,7 +139,7 @@ import Testing
         #expect(cluster.record(of: "ann").statusType == .online && places(of: "ann").disk.count == 3)
     }
 
-    @Test("A follower of a removed user keeps the blank record, and is told nothing when it is written again")
+    @Test("A follower of a removed user keeps the blank record, and receives nothing when it is written again")
     mutating func aFollowedBlankRecordStays() {
         loginAndLose("ann")
         pass(110)
@@ -189,7 +189,7 @@ import Testing
         #expect(isGone(ann))
     }
 
-    @Test("While a member is missed nobody is removed")
+    @Test("While a member is missing no user is removed")
     mutating func nobodyIsRemovedWhileAMemberIsMissed() throws {
         let ann = cluster.user(ownedBy: 0)
         loginAndLose(ann)
@@ -247,7 +247,7 @@ import Testing
         #expect(isGone(ann))
     }
 
-    @Test("A user who never logged in, and of whom ended subscriptions alone are kept, is removed")
+    @Test("A user who never logged in and keeps only ended subscriptions is removed")
     mutating func aListOfEndedSubscriptionsIsRemoved() {
         cluster.subscribe("ann", to: ["bob"], on: 0)
         cluster.call(.unsubscribeUserStatus(nil), by: "ann", on: 0)

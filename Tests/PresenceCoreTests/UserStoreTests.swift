@@ -92,7 +92,7 @@ import Testing
         #expect(users.brokenInvariant() == nil)
     }
 
-    @Test("A tombstone of the list and a blank record expire by the wall clock, whoever owns the user")
+    @Test("A tombstone and a blank record expire by the wall clock, on owner and replica")
     mutating func expiriesFollowTombstones() {
         let ann = users.insert(user("ann")).index
         let (entry, tombstone) = (subscription("bob", at: 5), subscription("carl", at: 4, isRemoved: true))

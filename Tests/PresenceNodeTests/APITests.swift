@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("An unreachable owner makes an entry in errorUserList, and the row without a status is told")
+    @Test("An unreachable owner makes an entry in errorUserList and a row without a status")
     func unreachableInList() throws {
         let users = ["bob", "carl"].map { UserID(app: "default", id: $0) }
         let page = users.map { Subscription(target: $0, subscribedAt: 5, expiresAt: nil, version: .zero) }

@@ -43,7 +43,7 @@ import Testing
         #expect(change(old, new, resumedFrom: 50) == .push(new))
     }
 
-    @Test("A viewer from whom the user hides is not pushed what the user changes meanwhile")
+    @Test("A viewer from whom the user hides is not pushed the user's changes")
     func hiddenChange() {
         let hiddenView = record(1, text: "gone")
         let (old, new) = (hidden(record(1, text: "a"), showing: hiddenView), hidden(record(2, text: "b"), showing: hiddenView))
@@ -63,7 +63,7 @@ import Testing
         #expect(due == isDue)
     }
 
-    @Test("Where the policy replays online users only, a new client is not sent users who are offline")
+    @Test("If the policy replays only online users, a new client does not receive offline users")
     func replayOfOnlineUsers() {
         var policy = Policy()
         policy.replay = .online
@@ -77,7 +77,7 @@ import Testing
         #expect(isDue(ann, true))
     }
 
-    @Test("Only the session that asked knows the version that the answer tells")
+    @Test("Only the calling session knows the version of the answer")
     func knowledgeOfAnAnswer() {
         let version = Version(milliseconds: 5, counter: 0, node: 1)
         let knowledge = { (told: Version?, isAsking: Bool) in

@@ -25,7 +25,7 @@ import Testing
         watches.checkInvariants()
     }
 
-    @Test("The targets of a session are sorted, whatever the order in which it began to follow")
+    @Test("The targets of a session are sorted, in whatever order it followed them")
     mutating func targetsAreSorted() {
         let users = open("ann", "bob", "carl")
         for user in [2, 0, 1] { _ = watches.follow(users[user], by: 0) }

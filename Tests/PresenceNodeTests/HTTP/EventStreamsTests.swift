@@ -93,7 +93,7 @@ final class ConnectionDouble: EventStreamConnection, TokenConnection {
         expect(old.unacknowledgedMax == .seconds(19))
     }
 
-    @Test("Of a silent connection the sessions whose time is up end, and the limits of the others remain")
+    @Test("On a silent connection the sessions that have timed out end, and the limits of the others remain")
     mutating func silentSessions() {
         let lively = ConnectionDouble()
         let old = ConnectionDouble(isHTTP2: false)
