@@ -49,10 +49,10 @@ public final class NIMEventSubscribeManager: Sendable {
                     request.publishers, expiry: .seconds(request.expiry), sync: request.syncEnabled)
             }
             let users = (answer.userStatusList ?? []).map(\.userID)
-            let told = Set(users.map { UserKey($0) })
+            let delivered = Set(users.map { UserKey($0) })
             for bridge in bridges {
-                bridge.expectNoMore(request.publishers.filter { !told.contains(UserKey($0)) })
-                await client.tellAgain(users, to: bridge.delegate)
+                bridge.expectNoMore(request.publishers.filter { !delivered.contains(UserKey($0)) })
+                await client.sendAgain(users, to: bridge.delegate)
             }
             return answer.errorUserList.map(\.userID)
         } catch {
@@ -104,30 +104,30 @@ public final class NIMEventSubscribeManager: Sendable {
 
     private final class Bridge: PresenceListener {
         let delegate: any NIMEventSubscribeManagerDelegate
-        private let told: Mutex<ToldEvents>
+        private let delivered: Mutex<DeliveredEvents>
 
         /// - Parameter session: the first session of the current login.
         init(_ delegate: any NIMEventSubscribeManagerDelegate, since session: Session?) {
             self.delegate = delegate
-            told = Mutex(ToldEvents(session))
+            delivered = Mutex(DeliveredEvents(session))
         }
 
         /// Has the values of these users sent next, even if they were sent before.
-        func expect(_ users: [String]) { told.withLock { $0.awaited.formUnion(users.map { UserKey($0) }) } }
+        func expect(_ users: [String]) { delivered.withLock { $0.awaited.formUnion(users.map { UserKey($0) }) } }
 
-        func expectNoMore(_ users: [String]) { told.withLock { $0.awaited.subtract(users.map { UserKey($0) }) } }
+        func expectNoMore(_ users: [String]) { delivered.withLock { $0.awaited.subtract(users.map { UserKey($0) }) } }
 
-        func onConnected(_ session: Session) { told.withLock { $0.connected(session) } }
+        func onConnected(_ session: Session) { delivered.withLock { $0.connected(session) } }
 
-        func onSubscriptionSyncCompleted(_ type: SubscribeType) { told.withLock { $0.synced(type) } }
+        func onSubscriptionSyncCompleted(_ type: SubscribeType) { delivered.withLock { $0.synced(type) } }
 
         /// A later login sends the state of that time (N21).
         func onConnectionStateChanged(_ change: ConnectionChange) {
-            if change.state == .disconnected { told.withLock { $0 = ToldEvents() } }
+            if change.state == .disconnected { delivered.withLock { $0 = DeliveredEvents() } }
         }
 
         func onUserStatusChanged(_ userStatusList: [UserStatus]) {
-            let events = told.withLock { told in userStatusList.flatMap { told.untold(of: $0) } }
+            let events = delivered.withLock { delivered in userStatusList.flatMap { delivered.undelivered(of: $0) } }
             if !events.isEmpty { delegate.onRecvSubscribeEvents(events) }
         }
     }

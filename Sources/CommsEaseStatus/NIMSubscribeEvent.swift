@@ -83,7 +83,7 @@ public struct NIMSubscribeEvent: Sendable, Equatable {
     static func online(_ status: UserStatus) -> NIMSubscribeEvent {
         let value =
             switch status.statusType {
-            case .online, .unknown: NIMSubscribeEventOnlineValue.login  // Unknown is told to those alone who are there.
+            case .online, .unknown: NIMSubscribeEventOnlineValue.login  // Only users who are online receive unknown.
             case .unlogined: NIMSubscribeEventOnlineValue.logout
             case .offline: NIMSubscribeEventOnlineValue.offline
             }

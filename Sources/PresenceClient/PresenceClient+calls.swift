@@ -13,7 +13,7 @@ extension PresenceClient {
         let status = try await inTurn(Claim(facts: [.customStatus])) { (number) async throws(PresenceError) in
             try await self.call("setSelfStatus", as: Wire.Status.self, number: number) { body }.userStatus
         }
-        view.learn([status])
+        view.store([status])
         return status
     }
 
@@ -27,7 +27,7 @@ extension PresenceClient {
             if let asOf = part.asOf { answer.asOf = answer.asOf == 0 ? asOf : min(answer.asOf, asOf) }
         }
         answer.errorUserList += failed
-        view.learn(answer.userStatusList)
+        view.store(answer.userStatusList)
         return answer
     }
 
@@ -54,8 +54,8 @@ extension PresenceClient {
         }
         answer.errorUserList += failed
         // The stream leaves out the content of this answer. Listeners receive it all the same, from whichever arrives first.
-        let untold = view.tell(answer.userStatusList ?? [])
-        if !untold.isEmpty { broadcaster.send(.userStatusChanged(untold)) }
+        let undelivered = view.deliver(answer.userStatusList ?? [])
+        if !undelivered.isEmpty { broadcaster.send(.userStatusChanged(undelivered)) }
         return answer
     }
 
@@ -118,7 +118,7 @@ extension PresenceClient {
     ) async throws(PresenceError) -> SubscriptionPage {
         let body = Wire.Users(subscribeType: subscribeType?.rawValue, offset: offset, limit: limit)
         let page = try await call("getSubscribedUserStatus", body, as: SubscriptionPage.self)
-        view.learn(page.subscriptions.lazy.compactMap(\.userStatus))
+        view.store(page.subscriptions.lazy.compactMap(\.userStatus))
         return page
     }
 
@@ -131,7 +131,7 @@ extension PresenceClient {
             all.errorUserList += page.errorUserList
             all.total += page.total
         }
-        view.learn(all.subscriptions.lazy.compactMap(\.userStatus))
+        view.store(all.subscriptions.lazy.compactMap(\.userStatus))
         return all
     }
 
@@ -153,7 +153,7 @@ extension PresenceClient {
         let answer = try await inTurn(Claim(facts: [.event])) { (number) async throws(PresenceError) in
             try await self.call("publishEvent", as: Wire.Published.self, isRepeatable: false, number: number) { body }
         }
-        view.learn([answer.userStatus])
+        view.store([answer.userStatus])
         return PublishAnswer(eventID: answer.eventID.text, userStatus: answer.userStatus)
     }
 

@@ -34,7 +34,7 @@ extension PresenceClient {
     }
 
     private func end() {
-        forgetLoginStatus()
+        dropLoginStatus()
         endedLoginsCount += 1
         timer?.cancel()
         watch?.cancel()
@@ -44,7 +44,7 @@ extension PresenceClient {
     }
 
     /// Forgets the custom status of the login, because it is set or must not be set any more.
-    private func forgetLoginStatus() {
+    private func dropLoginStatus() {
         loginStatus = nil
         if let loginCall { end(call: loginCall) }
         loginCall = nil
@@ -121,8 +121,8 @@ extension PresenceClient {
         }
         if case .connected(let opened) = event { connected(stream, opened) }
         if case .userStatusChanged(let statuses) = event, stream == machine.current || stream == machine.retiring {
-            let untold = view.tell(statuses)
-            if !untold.isEmpty { broadcaster.send(.userStatusChanged(untold)) }
+            let undelivered = view.deliver(statuses)
+            if !undelivered.isEmpty { broadcaster.send(.userStatusChanged(undelivered)) }
         }
         guard stream == machine.current else { return }
         if let id = text.id { lastEventID = id }
@@ -150,7 +150,7 @@ extension PresenceClient {
 
     private func connected(_ stream: Int, _ opened: Session) {
         guard stream == machine.pending else { return }
-        forgetLoginStatus()
+        dropLoginStatus()
         streams[stream]?.deadline?.cancel()
         streams[stream]?.session = opened
         lastSessionID = opened.sessionID

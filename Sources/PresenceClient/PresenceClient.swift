@@ -177,7 +177,7 @@ public actor PresenceClient {
     public nonisolated func removeListener(_ listener: AnyObject) { broadcaster.remove(ObjectIdentifier(listener)) }
 
     /// Sends the known statuses of users to the listener of `object` again. For façades in whose API an answer is a callback.
-    package func tellAgain(_ userIDs: [String], to object: AnyObject) {
+    package func sendAgain(_ userIDs: [String], to object: AnyObject) {
         let statuses = userIDs.compactMap { view[$0] }
         if !statuses.isEmpty { broadcaster.send(.userStatusChanged(statuses), to: ObjectIdentifier(object)) }
     }

@@ -6,7 +6,7 @@ struct StatusView {
     private struct Entry {
         var status: UserStatus
         /// The version that listeners received last.
-        var told: String?
+        var delivered: String?
         /// The number of its last change.
         var changedAt: UInt64
     }
@@ -28,34 +28,34 @@ struct StatusView {
     var statuses: [UserStatus] { entries.values.map(\.status) }
 
     /// Stores the statuses of an answer.
-    mutating func learn(_ statuses: some Sequence<UserStatus>) {
+    mutating func store(_ statuses: some Sequence<UserStatus>) {
         for status in statuses { keep(status) }
-        forgetSurplus()
+        dropOldest()
     }
 
     /// Stores statuses of the stream. Returns those that listeners have not received, the newest of each user.
-    mutating func tell(_ statuses: some Sequence<UserStatus>) -> [UserStatus] {
-        var untold: [UserStatus] = []
+    mutating func deliver(_ statuses: some Sequence<UserStatus>) -> [UserStatus] {
+        var undelivered: [UserStatus] = []
         for status in statuses {
-            let told = entries[UserKey(status.userID)]?.told
-            guard told.map({ status.version > $0 }) ?? true else { continue }
+            let delivered = entries[UserKey(status.userID)]?.delivered
+            guard delivered.map({ status.version > $0 }) ?? true else { continue }
             let newest = keep(status)
-            entries[UserKey(status.userID)]?.told = newest.version
-            untold.append(newest)
+            entries[UserKey(status.userID)]?.delivered = newest.version
+            undelivered.append(newest)
         }
-        forgetSurplus()
-        return untold
+        dropOldest()
+        return undelivered
     }
 
     @discardableResult private mutating func keep(_ status: UserStatus) -> UserStatus {
         if let known = entries[UserKey(status.userID)]?.status, known.version >= status.version { return known }
         changes += 1
-        entries[UserKey(status.userID)] = Entry(status: status, told: entries[UserKey(status.userID)]?.told, changedAt: changes)
+        entries[UserKey(status.userID)] = Entry(status: status, delivered: entries[UserKey(status.userID)]?.delivered, changedAt: changes)
         return status
     }
 
     /// Drops an eighth of the users at once, so that a full view does not search its oldest at each change.
-    private mutating func forgetSurplus() {
+    private mutating func dropOldest() {
         guard entries.count > usersMax else { return }
         let oldest = entries.sorted { $0.value.changedAt < $1.value.changedAt }
         for (user, _) in oldest.prefix(entries.count - usersMax + usersMax / 8) { entries[user] = nil }

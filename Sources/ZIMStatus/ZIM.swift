@@ -36,7 +36,7 @@ public final class ZIM: Sendable {
         let session = try await call { () async throws(PresenceError) in
             try await self.client.login(customStatus: config.customStatus.isEmpty ? nil : config.customStatus)
         }
-        learn(ownID: session.userID)
+        setOwnID(session.userID)
     }
 
     /// Logs out.
@@ -106,7 +106,7 @@ public final class ZIM: Sendable {
 
     fileprivate var ownID: String? { userID.withLock { $0 } }
 
-    fileprivate func learn(ownID: String) { userID.withLock { $0 = ownID } }
+    fileprivate func setOwnID(_ ownID: String) { userID.withLock { $0 = ownID } }
 
     private func call<Answer>(_ body: () async throws(PresenceError) -> Answer) async throws(ZIMError) -> Answer {
         do { return try await body() } catch { throw ZIMError(error) }
@@ -128,7 +128,7 @@ private final class Bridge: PresenceListener {
         self.handler = handler
     }
 
-    func onConnected(_ session: Session) { zim.zim?.learn(ownID: session.userID) }
+    func onConnected(_ session: Session) { zim.zim?.setOwnID(session.userID) }
 
     func onUserStatusChanged(_ userStatusList: [UserStatus]) {
         guard let zim = zim.zim else { return }

@@ -75,29 +75,29 @@ import Testing
         sessionID: "s1", userID: "ann", node: "n", heartbeatInterval: 30, heartbeatTimeout: 400, serverTime: 1_000)
 
     @Test("Only the new parts of a status are events") func newParts() {
-        var told = ToldEvents(Self.session)
+        var told = DeliveredEvents(Self.session)
         var bob = UserStatus(userID: "bob", statusType: .online, version: "01")
         bob.lastOnlineStatusUpdateTime = 900
-        let login = told.untold(of: bob)
+        let login = told.undelivered(of: bob)
         #expect(login.map(\.value) == [1] && login.first?.timestamp == 0.9 && login.first?.sendToOnlineUsersOnly == false)
         bob.customStatus = "a text, which is no event here"
-        #expect(told.untold(of: bob) == [])
+        #expect(told.undelivered(of: bob) == [])
         bob.event = UserStatus.Event(eventID: "e1", value: 10_001, ext: "busy", publishedAt: 1_000, expiresAt: 61_000)
         bob.lastUpdateTime = 7_000
-        #expect(told.untold(of: bob).map(\.value) == [10_001])
-        #expect(told.untold(of: bob) == [])
+        #expect(told.undelivered(of: bob).map(\.value) == [10_001])
+        #expect(told.undelivered(of: bob) == [])
         bob.statusType = .offline
-        #expect(told.untold(of: bob).map(\.value) == [3])
+        #expect(told.undelivered(of: bob).map(\.value) == [3])
     }
 
     @Test("N11 A received event has the identity, the times and the flags of its publication") func ownFields() throws {
-        var told = ToldEvents(Self.session)
+        var told = DeliveredEvents(Self.session)
         var bob = UserStatus(userID: "bob", statusType: .online, onlinePlatforms: ["ios"], version: "01")
         bob.lastUpdateTime = 99_000
         bob.loginEvent = UserStatus.Event(
             eventID: "e1", value: 10_001, ext: "x", publishedAt: 500, expiresAt: 60_500, sendToOnlineUsersOnly: false, syncEnabled: false)
         bob.event = UserStatus.Event(eventID: "e2", value: 10_002, publishedAt: 2_000, expiresAt: 3_602_000)
-        let events = told.untold(of: bob)
+        let events = told.undelivered(of: bob)
         #expect(events.map(\.value) == [1, 10_001, 10_002])
         #expect(events.map(\.eventId).suffix(2) == ["e1", "e2"] && events.map(\.timestamp).suffix(2) == [0.5, 2])
         #expect(events.map(\.expiry).suffix(2) == [60, 3_600] && events.map(\.ext).suffix(2) == ["x", ""])
@@ -112,35 +112,35 @@ import Testing
     }
 
     @Test("The own login, logout and loss are not events; what the own account publishes is") func ownRecord() {
-        var told = ToldEvents(Self.session)
+        var told = DeliveredEvents(Self.session)
         var ann = UserStatus(userID: "ann", statusType: .online, version: "01")
-        #expect(told.untold(of: ann) == [])
+        #expect(told.undelivered(of: ann) == [])
         ann.event = UserStatus.Event(eventID: "e1", value: 10_001, publishedAt: 2_000, expiresAt: 62_000, sessionID: "s9")
-        #expect(told.untold(of: ann).map(\.value) == [10_001])
+        #expect(told.undelivered(of: ann).map(\.value) == [10_001])
         ann.event = UserStatus.Event(
             eventID: "e2", value: 10_002, publishedAt: 2_000, expiresAt: 62_000, syncEnabled: false, sessionID: "s9")
-        #expect(told.untold(of: ann) == [])
+        #expect(told.undelivered(of: ann) == [])
         ann.statusType = .offline
-        #expect(told.untold(of: ann) == [])
+        #expect(told.undelivered(of: ann) == [])
     }
 
     @Test("A requested current value includes the event in force, whatever its flags, and is sent once") func askedFor() {
-        var told = ToldEvents(Self.session)
+        var told = DeliveredEvents(Self.session)
         var bob = UserStatus(userID: "bob", statusType: .online, version: "01")
         bob.event = UserStatus.Event(eventID: "e1", value: 10_001, publishedAt: 10, expiresAt: 60_010)
-        #expect(told.untold(of: bob).map(\.value) == [1], "published before the login, for those who were online then")
+        #expect(told.undelivered(of: bob).map(\.value) == [1], "published before the login, for those who were online then")
         told.awaited = [UserKey("bob")]
-        #expect(told.untold(of: bob).map(\.value) == [1, 10_001])
-        #expect(told.untold(of: bob) == [])
+        #expect(told.undelivered(of: bob).map(\.value) == [1, 10_001])
+        #expect(told.undelivered(of: bob) == [])
     }
 
     @Test("Only the sync of type 1 ends the time in which all users count as offline") func syncOfTypeOne() {
-        var told = ToldEvents()
+        var told = DeliveredEvents()
         told.connected(Self.session)
         told.synced(.friendOnlineStatus)
-        #expect(told.untold(of: UserStatus(userID: "bob", statusType: .offline, version: "01")) == [])
+        #expect(told.undelivered(of: UserStatus(userID: "bob", statusType: .offline, version: "01")) == [])
         told.synced(.onlineStatus)
-        #expect(told.untold(of: UserStatus(userID: "carl", statusType: .offline, version: "01")).map(\.value) == [3])
+        #expect(told.undelivered(of: UserStatus(userID: "carl", statusType: .offline, version: "01")).map(\.value) == [3])
     }
 
     @Test("A delegate that is added during a session does not receive its user's own login") func lateDelegate() async throws {
@@ -185,19 +185,19 @@ import Testing
     }
 
     @Test("An OFFLINE user is sent only outside of a login, or on request") func offlineUsers() {
-        var told = ToldEvents()
+        var told = DeliveredEvents()
         told.isSyncing = true
         var bob = UserStatus(userID: "bob", statusType: .offline, version: "01")
-        #expect(told.untold(of: bob) == [], "a login begins with everybody offline (N21)")
+        #expect(told.undelivered(of: bob) == [], "a login begins with everybody offline (N21)")
         told.awaited = [UserKey("bob")]
-        #expect(told.untold(of: bob).map(\.value) == [3] && told.untold(of: bob) == [], "asked for (N8)")
+        #expect(told.undelivered(of: bob).map(\.value) == [3] && told.undelivered(of: bob) == [], "asked for (N8)")
         told.isSyncing = false
-        #expect(told.untold(of: UserStatus(userID: "carl", statusType: .unlogined, version: "01")).map(\.value) == [2])
+        #expect(told.undelivered(of: UserStatus(userID: "carl", statusType: .unlogined, version: "01")).map(\.value) == [2])
         bob.statusType = .online
-        #expect(told.untold(of: bob).map(\.value) == [1])
+        #expect(told.undelivered(of: bob).map(\.value) == [1])
         told.isSyncing = true
         bob.statusType = .offline
-        #expect(told.untold(of: bob).map(\.value) == [3], "the delegate takes bob for online")
+        #expect(told.undelivered(of: bob).map(\.value) == [3], "the delegate takes bob for online")
     }
 
     @Test("Only type 1 exists, and the expiry has a range") func typesAndExpiry() async throws {

@@ -11,17 +11,17 @@ import Testing
 
     @Test("The view never goes back") func view() {
         var view = StatusView(usersMax: 10)
-        #expect(view.tell([status("a", "02"), status("b", "01")]).count == 2)
-        #expect(view.tell([status("a", "01"), status("a", "02"), status("b", "0a")]) == [status("b", "0a")])
-        view.learn([status("a", "01")])
+        #expect(view.deliver([status("a", "02"), status("b", "01")]).count == 2)
+        #expect(view.deliver([status("a", "01"), status("a", "02"), status("b", "0a")]) == [status("b", "0a")])
+        view.store([status("a", "01")])
         #expect(view["a"]?.version == "02" && view["b"]?.version == "0a")
     }
 
     @Test("Listeners receive what an answer brought first") func listeners() {
         var view = StatusView(usersMax: 10)
-        view.learn([status("a", "08")])
-        #expect(view.tell([status("a", "07")]) == [status("a", "08")])
-        #expect(view.tell([status("a", "08")]) == [])
+        view.store([status("a", "08")])
+        #expect(view.deliver([status("a", "07")]) == [status("a", "08")])
+        #expect(view.deliver([status("a", "08")]) == [])
     }
 
     /// é as one character, and as two.
@@ -29,7 +29,7 @@ import Testing
         let (one, other) = ("\u{E9}", "e\u{301}")
         #expect([one, other, one].batches(of: 10).map { $0.map { Array($0.utf8) } } == [[Array(one.utf8), Array(other.utf8)]])
         var view = StatusView(usersMax: 10)
-        #expect(view.tell([status(one, "09"), status(other, "01")]).count == 2)
+        #expect(view.deliver([status(one, "09"), status(other, "01")]).count == 2)
         #expect(view[one]?.version == "09" && view[other]?.version == "01")
         var mailbox = Mailbox(usersMax: 10)
         mailbox.add(.userStatusChanged([status(one, "09"), status(other, "01")]))
@@ -45,8 +45,8 @@ import Testing
 
     @Test("A full view drops the users without a change for longest") func fullView() {
         var view = StatusView(usersMax: 16)
-        view.learn((0..<16).map { status("u\($0)", "01") })
-        view.learn([status("u0", "02"), status("new", "01")])
+        view.store((0..<16).map { status("u\($0)", "01") })
+        view.store([status("u0", "02"), status("new", "01")])
         #expect(view.count == 14 && view["u0"] != nil && view["new"] != nil && view["u1"] == nil)
     }
 

@@ -1,7 +1,7 @@
 import PresenceClient
 
 /// The events that a delegate has received of each user. A whole status arrives, and only its new parts are events.
-struct ToldEvents {
+struct DeliveredEvents {
     private struct Told: Equatable {
         var statusType: StatusType
         var since: Int64
@@ -14,7 +14,7 @@ struct ToldEvents {
     var isSyncing = false
     /// The users whose current values were requested and have not been sent since (N8).
     var awaited: Set<UserKey> = []
-    private var told: [UserKey: Told] = [:]
+    private var delivered: [UserKey: Told] = [:]
     private var raised = RaisedEvents()
     private var own: UserKey?
 
@@ -31,7 +31,7 @@ struct ToldEvents {
     mutating func synced(_ type: SubscribeType) { if type == .onlineStatus { isSyncing = false } }
 
     /// The events of a status. The own login and its end are none, because nobody follows itself.
-    mutating func untold(of status: UserStatus) -> [NIMSubscribeEvent] {
+    mutating func undelivered(of status: UserStatus) -> [NIMSubscribeEvent] {
         let user = UserKey(status.userID)
         let isAwaited = awaited.remove(user) != nil
         var events: [NIMSubscribeEvent] = []
@@ -47,8 +47,8 @@ struct ToldEvents {
 
     private mutating func isOnlineNew(_ status: UserStatus, of user: UserKey) -> Bool {
         let now = Told(statusType: status.statusType, since: status.lastOnlineStatusUpdateTime)
-        if told.count >= Self.usersMax { told.removeAll() }
-        let before = told.updateValue(now, forKey: user)
+        if delivered.count >= Self.usersMax { delivered.removeAll() }
+        let before = delivered.updateValue(now, forKey: user)
         let isTakenForOffline = isSyncing && before == nil && (now.statusType == .offline || now.statusType == .unlogined)
         return before != now && !isTakenForOffline
     }
