@@ -145,8 +145,7 @@ extension ConformanceTests {
             for session in [bob, carl] { session.close() }
         }
 
-        @Test("N9 100 publishers an unsubscribe call; one more is refused, and none is unsubscribed") func unsubscribeBatch() async throws
-        {
+        @Test("N9 100 publishers an unsubscribe call; one more is refused, and none is unsubscribed") func unsubscribeBatch() async throws {
             let app = try await App("commsease")
             #expect(try await app.call("subscribeUserStatus", users(many(0..<100), Self.hour)).errors == [])
             let over = try await app.call("unsubscribeUserStatus", users(many(0..<101)), node: 1)

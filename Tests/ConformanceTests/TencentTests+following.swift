@@ -60,7 +60,10 @@ extension ConformanceTests.TencentTests {
         bob.close()
     }
 
-    @Test("T35 The subscriptions of a user who stays away for long end; those of a user who comes back in time stay") func awayForLong() async throws {
+    @Test("T35 The subscriptions of a user who stays away for long end; those of a user who comes back in time stay")
+    func awayForLong()
+        async throws
+    {
         let app = try await App("tencent")
         #expect(try await app.policy()["settings"]["subscription.dropAfterOffline"]?.number == 86_400)
         #expect(try await app.call("subscribeUserStatus", users(["bob"])).code == 0)
