@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// Why a viewer is shown what it is shown of a user: each node that knows a part of the answer says its part (`explain`).
+/// Explains why a viewer sees a user as it does (`explain`). Each node with a part of the answer contributes it.
 extension Calls {
     /// Asks the target's owner, the viewer's owner, and every node that may hold a stream of the viewer.
     mutating func explain(_ target: UserID, to viewer: UserID, for call: PendingCalls.CallIndex, _ cluster: inout Cluster) {
@@ -11,7 +11,7 @@ extension Calls {
         }
     }
 
-    /// This node's part.
+    /// The part of this node.
     static func explanation(
         of request: Request, about other: UserID, _ part: OwnerOperation.Explained, _ edge: Edge, _ owner: Owner, _ cluster: Cluster,
         at now: Now
@@ -60,7 +60,7 @@ extension Calls {
         }
     }
 
-    /// In words.
+    /// The reasons in words.
     private static func reasons(of user: OwnedUser, _ cluster: Cluster, at now: Now) -> [String] {
         let record = user.record
         if record.version == .zero { return ["no record of the user exists: UNLOGINED"] }
@@ -128,7 +128,7 @@ extension Calls {
         }
     }
 
-    /// What this node's gateways show.
+    /// The state of this node's gateways.
     private static func writeView(
         of target: UserID, viewer: UserID, into json: inout JSONWriter, _ edge: Edge, _ cluster: Cluster
     ) {

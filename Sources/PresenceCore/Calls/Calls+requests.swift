@@ -2,7 +2,7 @@ import PresenceWire
 
 /// Requests that reach the owner of a user: the owner's part of every operation.
 extension Calls {
-    /// Performs a request, or says why not.
+    /// Performs a request, or returns why it is refused.
     mutating func onRequest(
         _ request: Request, from peer: PeerIndex, _ facts: inout SharedFacts, _ edge: Edge, _ owner: inout Owner,
         _ replication: Replication, _ cluster: inout Cluster, at now: Now
@@ -34,13 +34,13 @@ extension Calls {
         }
     }
 
-    /// Answers what any node can answer, whether it decides about the request's user or not; nil for other requests.
+    /// Answers a request that any node can answer, even if it does not decide about the request's user; nil for other requests.
     private mutating func answerWithoutUser(
         _ request: Request, _ edge: Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) -> Answer? {
         switch request.operation {
         case .explain(let other, .view): Self.explanation(of: request, about: other, .view, edge, owner, cluster, at: now)
-        // Some of the users that this node owns may not be here yet.
+        // This node may not have all of its users yet.
         case .followers where cluster.ownership.acquiringCount > 0: nil
         case .followers(let targets): .followers(targets.map { UInt64(owner.users.shareFollowersCount(of: $0)) })
         case .countQuery(let isMade): count(request, isMade: isMade, owner, at: now)

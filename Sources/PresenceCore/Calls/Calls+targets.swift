@@ -7,7 +7,7 @@ extension Calls {
         for user in users { ask(.register, of: user, for: call, &cluster) }
     }
 
-    /// Leaves out the targets of a `subscribe` that are no users of the app. Returns why the whole call is refused, if it is (T37).
+    /// Leaves out the targets of a `subscribe` that are not users of the app. Returns why the whole call is refused, if it is (T37).
     mutating func excludeUnknown(_ index: PendingCalls.CallIndex, _ owner: Owner) -> Refusal? {
         guard let pending = waiting[index], owner.policies.policy(of: pending.caller).mustBeRegistered else { return nil }
         let unknown = zip(pending.users, pending.records).filter { $1?.isOfKnownUser == false }.map(\.0)
@@ -21,9 +21,9 @@ extension Calls {
     }
 }
 
-/// `subscription.maxPerTarget`: what happens when the caller's owner cannot decide alone.
+/// `subscription.maxPerTarget` if the caller's owner cannot decide alone.
 extension Calls {
-    /// Asks all nodes how many of their users follow these: the caller's owner needs it to decide.
+    /// Asks all nodes how many of their users follow these targets.
     mutating func countFollowers(of targets: [UserID], for call: PendingCalls.CallIndex, _ cluster: inout Cluster) {
         guard let pending = waiting[call] else { return }
         waiting[call]?.followerSums = PendingCalls.FollowerSums(targets: targets, counts: Array(repeating: 0, count: targets.count))
@@ -32,15 +32,16 @@ extension Calls {
         }
     }
 
-    /// One node's part has come.
+    /// Adds the counts of one node.
     mutating func add(_ counts: [UInt64], to call: PendingCalls.CallIndex) {
         for (place, count) in counts.prefix(waiting[call]?.followerSums?.counts.count ?? 0).enumerated() {
-            // Beyond what any policy allows it does not matter how many, and nobody's answer may overflow the sum.
+            // A count beyond any policy does not matter, and no answer may overflow the sum.
             waiting[call]?.followerSums?.counts[place] += Int(min(count, 1 << 32))
         }
     }
 
-    /// All have said it: leaves out those that have no room for another follower. Returns why the whole call is refused, if it is (T37).
+    /// Leaves out the targets that have reached the follower limit, after all nodes have answered. Returns why the whole call is refused,
+    /// if it is (T37).
     mutating func excludeFullTargets(from call: PendingCalls.CallIndex, _ owner: Owner) -> Refusal? {
         guard let pending = waiting[call], let followerSums = pending.followerSums else { return nil }
         let policy = owner.policies.policy(of: pending.caller)

@@ -1,21 +1,21 @@
 import PresenceWire
 
-/// Operations of clients: sent to the owners that decide them, gathered, and answered once.
+/// The operations of clients: sent to the owners that decide them, collected, and answered once.
 struct Calls {
     /// The operations that wait for owners.
     var waiting: PendingCalls
-    /// How often users called lately.
+    /// The recent calls of each user, for the rate limits.
     var rates = RateLimits()
 
-    /// - Parameter number: request IDs are larger.
+    /// - Parameter number: all request IDs are larger.
     init(after number: UInt64) { waiting = PendingCalls(after: number) }
 
-    /// A client asks for an operation; the answer comes as an effect with the same `token`, at the latest after ``CoreSettings/callTimeout``.
+    /// Performs an operation of a client. The answer is an effect with the same `token`, at the latest after ``CoreSettings/callTimeout``.
     ///
     /// - Parameters:
-    ///   - origin: whose token asks.
-    ///   - originSession: the session that asks, ``PresenceWire/SessionID/nobody`` if none does; nil if it is not known.
-    ///   - seesAll: what is told is told as it is, whoever may see it.
+    ///   - origin: the token of the call.
+    ///   - originSession: the calling session; ``PresenceWire/SessionID/nobody`` for none, nil if unknown.
+    ///   - seesAll: whether the answer has whole records, whatever their visibility.
     mutating func perform(
         _ call: Call, caller: UserID, origin: Call.Origin, seesAll: Bool, originSession: SessionID?, gateway: Int, token: UInt64,
         _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
@@ -42,7 +42,7 @@ struct Calls {
                 begunAt: owner.clock.current(at: now.wall),
                 originSessions: originSession.map { [$0] } ?? edge.sessions.originSessions(caller), isLimited: isLimited
             ))
-        // It is answered when both are here, the count and the records.
+        // The answer waits for both the count and the records.
         if decision == .ask { ask(.countQuery(isMade: false), of: caller, for: index, &cluster) }
         if origin == .backEndForCaller, call.needsUser, owner.policies.policy(of: caller).mustBeRegistered {
             waiting[index]?.isOfUnknown = true
@@ -120,7 +120,7 @@ struct Calls {
         cluster.send(.request(request), to: peer)
     }
 
-    /// Collects the records of `users`, from here and from their owners, then goes on with ``advance(_:_:_:_:at:)``.
+    /// Collects the records of `users` from here and from their owners, and then continues with ``advance(_:_:_:_:at:)``.
     private mutating func gather(
         _ users: [UserID], for call: PendingCalls.CallIndex, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
     ) {
@@ -149,7 +149,7 @@ struct Calls {
         if targets.isEmpty { return finish(index, subscribed(pending), edge, &cluster) }
         let originSessions = pending.originSessions
         let isTold = sync && originSessions.count <= 1 && originSessions != [.nobody]
-        // N8: nothing is told of what is so already, unless it was asked for.
+        // N8: the subscriber receives only later changes, unless it requested the current records.
         let untold = !sync && owner.policies.policy(of: pending.caller).snapshot == .onRequest ? Version.max : nil
         if isTold { waiting.willAnswerWithRecords(index) }
         let told = targets.indices.map { place in
@@ -172,20 +172,20 @@ struct Calls {
             records: sync ? followed.map { pending.records[$0] } : nil, users: followed.map { pending.users[$0] })
     }
 
-    /// Why a whole call is refused because there is no room for `surplus`, if it is (T37).
+    /// The refusal of a whole call because there is no room for `surplus`; nil if it is not refused (T37).
     private func refusal(ofSurplus surplus: [UserID], by caller: UserID, _ owner: Owner) -> Refusal? {
         let policy = owner.policies.policy(of: caller)
         guard !surplus.isEmpty, policy.errorShape == .wholeCall else { return nil }
         return .tooManySubscriptions(surplus, most: Int(policy.subscriptionsMax))
     }
 
-    /// The session that asks, if this node knows which one it is.
+    /// The calling session, if this node knows it.
     private func originSession(of index: PendingCalls.CallIndex) -> SessionID? {
         guard let originSessions = waiting[index]?.originSessions, originSessions.count == 1 else { return nil }
         return originSessions[0]
     }
 
-    /// An owner has answered a request.
+    /// Handles an owner's answer to a request.
     mutating func onAnswer(
         _ answer: Answer, to id: UInt64, from peer: PeerIndex, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
     ) {
@@ -230,7 +230,7 @@ struct Calls {
     }
 
     private mutating func fill(_ records: [Record], into call: PendingCalls.CallIndex) {
-        // A broken peer may answer with records where nobody asked for any.
+        // A broken peer may answer with records that no call requested.
         guard let users = waiting[call]?.users, waiting[call]?.records.count == users.count else { return }
         var found: [UserID: Record] = [:]
         for record in records { found[record.user] = record }
@@ -240,7 +240,7 @@ struct Calls {
         }
     }
 
-    /// Goes on with a call whose records have all come.
+    /// Continues a call whose records have all arrived.
     private mutating func advance(
         _ index: PendingCalls.CallIndex, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
     ) {
@@ -270,7 +270,7 @@ struct Calls {
         }
     }
 
-    /// The owner sends the subscription list of a user with sessions here, or a change of it.
+    /// Handles the subscription list of a user with sessions here, or a change of it.
     mutating func onListUpdate(_ listUpdate: ListUpdate, _ edge: inout Edge, _ cluster: inout Cluster) {
         edge.sessions.note(listUpdate)
         cluster.tell(.listUpdate(waiting.note(listUpdate)), mask: edge.sessions.gateways(of: listUpdate.user))
@@ -286,13 +286,13 @@ struct Calls {
 
     // MARK: Time
 
-    /// Repeats what is due, and gives up what has waited for too long. Called at every tick.
+    /// Repeats due requests, and ends calls that have waited for too long. Called at every tick.
     mutating func tick(_ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now) {
         repeatDue(edge, owner, &cluster, at: now)
         rates.tick(at: now.instant)
     }
 
-    /// Repeats at the next tick the requests to a peer: the peer, or the link to it, is new or gone.
+    /// Repeats at the next tick the requests to a peer, because the peer or the link to it is new or gone.
     mutating func retry(to peer: PeerIndex, at now: Now) { retry(at: now) { $0.peer == peer } }
 
     /// Repeats at the next tick the requests for which `isDue` holds.
@@ -300,7 +300,7 @@ struct Calls {
         for sent in waiting.requests(where: isDue) { waiting.retry(sent.request.id, at: now.instant) }
     }
 
-    /// A peer does not decide about these users yet: requests about them are repeated a little later.
+    /// Repeats a little later the requests about users that a peer does not decide about yet.
     mutating func onMisrouted(_ users: [UserID], from peer: PeerIndex, retryInterval: Duration, at now: Now) {
         let named = Set(users)
         for sent in waiting.requests(where: { $0.peer == peer && named.contains($0.request.user) }) {
@@ -308,7 +308,7 @@ struct Calls {
         }
     }
 
-    /// A peer decides now about all that it owns: the requests that it sent back are repeated at once.
+    /// Repeats at once the requests that a peer has rejected, because it now decides about all its users.
     mutating func retryMisrouted(by peer: PeerIndex, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now) {
         retry(at: now) { $0.peer == peer && $0.retryAt != nil }
         repeatDue(edge, owner, &cluster, at: now)
@@ -323,11 +323,11 @@ struct Calls {
         for index in waiting.overdue(at: now.instant) { giveUp(index, edge, &cluster) }
     }
 
-    /// Sends a request again, to whoever owns its users now.
+    /// Sends a request again to the current owner of its users.
     private mutating func repeatRequest(
         _ sent: PendingCalls.Sent, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
     ) {
-        // A node that is gone shows nobody anything.
+        // A dead node shows nobody anything.
         if case .explain(_, .view) = sent.request.operation { return }
         if case .followers(let targets) = sent.request.operation {
             guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else { return advance(sent.call, edge, owner, &cluster, at: now) }
@@ -340,7 +340,7 @@ struct Calls {
         for (_, group) in cluster.placement.grouped(users) { ask(.records(group, for: viewer), of: group[0], for: sent.call, &cluster) }
     }
 
-    /// The time of a call is up: what has come is answered, the rest is 50001.
+    /// Answers a call whose deadline has passed: with what has arrived, and 50001 for the rest.
     private mutating func giveUp(_ index: PendingCalls.CallIndex, _ edge: Edge, _ cluster: inout Cluster) {
         guard let pending = waiting[index] else { return }
         let unanswered = waiting.requests { $0.call == index }

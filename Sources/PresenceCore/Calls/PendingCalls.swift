@@ -1,12 +1,12 @@
 import PresenceWire
 
-/// Operations that wait for owners: which requests each has sent, and what has come back.
+/// The operations that wait for owners: the requests that each has sent, and the answers.
 ///
-/// A request whose owner is gone or wrong is sent again by the newest ring until the call's deadline; then it is answered 50001.
+/// If the owner is gone or wrong, the request is sent again by the newest ring until the call's deadline. Then the call is answered 50001.
 struct PendingCalls {
     typealias CallIndex = Int
 
-    /// Users of whom all nodes are asked how many follow them, and what has come.
+    /// Users whose followers all nodes count, and the sums until now.
     struct FollowerSums {
         let targets: [UserID]
         var counts: [Int]
@@ -17,39 +17,39 @@ struct PendingCalls {
         let gateway: Int
         let token: UInt64
         let caller: UserID
-        /// Who is shown the records that the answer tells; nil for the app's back end, which is shown all.
+        /// The viewer of the records in the answer; nil for the app's back end, which sees whole records.
         let viewer: UserID?
         let call: Call
         let deadline: Instant
-        /// All that the call writes is newer.
+        /// The version at the start. All that the call writes is newer.
         let begunAt: Version
-        /// The session that asked; where that is not known, those of the caller on this node: one of them may be waiting for the answer.
+        /// The caller's session; if unknown, all sessions of the caller on this node. One of them may be waiting for the answer.
         let originSessions: [SessionID]
-        /// The caller's own token asks: see ``PresenceWire/Request/isLimited``.
+        /// Whether the caller's own token makes the call: see ``PresenceWire/Request/isLimited``.
         var isLimited = false
-        /// The users whose records are wanted, and those that have come.
+        /// The users whose records are requested, and the records that have arrived.
         var users: [UserID] = []
         var records: [Record?] = []
-        /// Whether there is such a user as the caller is still to be asked.
+        /// Whether the node must still check that the caller exists.
         var isOfUnknown = false
-        /// To `subscribe`: who is no user of the app; to `importUsers`: who could not be registered.
+        /// For `subscribe`: users unknown to the app. For `importUsers`: users who could not be registered.
         var excluded: [UserID] = []
-        /// To `subscribe`: what the nodes are asked, and who has no room for another follower.
+        /// For `subscribe`: the counts that the nodes are asked for, and the targets that have reached the follower limit.
         var followerSums: FollowerSums?
         var followerLimitReached: [UserID] = []
         var page: [Subscription] = []
         var total = 0
-        /// Requests without an answer.
+        /// The number of requests without an answer.
         var openCount = 0
-        /// The oldest proof of life among the owners asked.
+        /// The oldest sign of life among the owners asked.
         var asOf: Milliseconds = .max
-        /// To `explain`: what has come.
+        /// For `explain`: the parts that have arrived.
         var explanations: [Explanation] = []
-        /// What the streams leave out, because the answer will tell it.
+        /// The change that the streams leave out, because the answer has its records.
         var answeredList: ListUpdate?
     }
 
-    /// One request on its way.
+    /// One request without an answer yet.
     struct Sent {
         let call: CallIndex
         let request: Request
@@ -58,13 +58,13 @@ struct PendingCalls {
     }
 
     private(set) var calls: [CallIndex: Pending] = [:]
-    /// For each user the last call whose answer tells records.
+    /// For each user the last call whose answer has records.
     private var answering: [UserID: CallIndex] = [:]
     private var nextCall = 0
     private var nextRequest: UInt64
     private(set) var sent: [UInt64: Sent] = [:]
 
-    /// - Parameter number: request IDs are larger.
+    /// - Parameter number: all request IDs are larger.
     init(after number: UInt64) { nextRequest = number }
 
     var count: Int { calls.count }
@@ -80,7 +80,7 @@ struct PendingCalls {
         return nextCall
     }
 
-    /// Notes a request of `call` to `peer`.
+    /// Records a request of `call` to `peer`.
     mutating func send(_ operation: OwnerOperation, of user: UserID, for call: CallIndex, to peer: PeerIndex, isRepeated: Bool) -> Request {
         let request = Request(
             id: nextRequestID(), user: user, operation: operation, begunAt: calls[call]?.begunAt ?? .zero, isRepeated: isRepeated,
@@ -90,13 +90,13 @@ struct PendingCalls {
         return request
     }
 
-    /// A request's ID, larger than all before.
+    /// A new request ID, larger than all before.
     mutating func nextRequestID() -> UInt64 {
         nextRequest += 1
         return nextRequest
     }
 
-    /// The request that an answer belongs to; nil when it was answered before or has timed out.
+    /// The request of an answer; nil if it was answered before or has timed out.
     mutating func take(_ id: UInt64) -> Sent? {
         guard let found = sent.removeValue(forKey: id) else { return nil }
         calls[found.call]?.openCount -= 1
@@ -109,10 +109,10 @@ struct PendingCalls {
         return pending
     }
 
-    /// The call's answer will tell records that the streams need not tell.
+    /// Records that the call's answer has records, so that the streams leave them out.
     mutating func willAnswerWithRecords(_ call: CallIndex) { if let caller = calls[call]?.caller { answering[caller] = call } }
 
-    /// A list tells what an answer told. Returns it without that when nobody waits for such an answer any more.
+    /// A subscription list for the gateways, without the versions of an answer that no call waits for any more.
     mutating func note(_ listUpdate: ListUpdate) -> ListUpdate {
         guard listUpdate.added.contains(where: { $0.told != nil }) else { return listUpdate }
         guard let call = answering[listUpdate.user] else { return listUpdate.withoutDelivered }
@@ -126,10 +126,10 @@ struct PendingCalls {
         sent.values.filter(isDue).sorted { $0.request.id < $1.request.id }
     }
 
-    /// Has the request sent again at `instant`.
+    /// Schedules the next attempt of a request.
     mutating func retry(_ id: UInt64, at instant: Instant) { sent[id]?.retryAt = instant }
 
-    /// The calls whose time is up, in the order in which they came.
+    /// The calls whose deadline has passed, in the order of their arrival.
     func overdue(at now: Instant) -> [CallIndex] {
         // order does not matter: sorted below.
         calls.filter { $0.value.deadline <= now }.keys.sorted()

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// Hellos between nodes, and what this node tells operators about the members.
+/// The hellos between nodes, and the members for operators.
 extension Cluster {
     /// The hello of this node.
     public func hello(at now: Now) -> Hello {
@@ -15,7 +15,7 @@ extension Cluster {
         return hello
     }
 
-    /// Why a node that says `hello` is refused; nil when it is welcome.
+    /// The reason to refuse the node of a `hello`; nil if it is accepted.
     ///
     /// The other nodes refuse the records of a node whose clock is ahead by more than versions may be. A node whose clock is behind refuses
     /// the records of all others.
@@ -62,10 +62,10 @@ extension Cluster {
     /// Whether a node is a member, as far as this node knows.
     public func isMember(_ id: NodeID) -> Bool { peers.index(of: id).map { peers[$0].isAlive } ?? false }
 
-    /// Whether a node has said that it ends, so that its absence is no fault.
+    /// Whether a node has announced its end, so that its absence is not a fault.
     public func hasLeft(_ id: NodeID) -> Bool { peers.index(of: id).map { peers[$0].hasLeft } ?? false }
 
-    /// Whether a process that was a member has said that it ends, and no later process of that ID has been a member since.
+    /// Whether a former member process has announced its end, and no later process of that ID has been a member since.
     public func hasEnded(_ process: Peer) -> Bool {
         guard let peer = peers.index(of: process.id) else { return false }
         return peers[peer].wasMember && peers[peer].hasLeft && process.generation <= peers[peer].peer.generation
@@ -77,12 +77,12 @@ extension Cluster {
     /// Whether this node decides about all the slots that it owns.
     public var isWarm: Bool { ownership.acquiringCount == 0 && ownership.isInForce }
 
-    /// Whether everything that this node held is where it belongs: then a node that drains may end.
+    /// Whether all rows of this node are where they belong. Then a draining node may end.
     public var isHandedOver: Bool {
         ownership.isStable && isCompleteEverywhere && !ownership.transfer.hasMisplacedRows && peers.alive.allSatisfy { links[$0].isIdle }
     }
 
-    /// Whether each member has all that it is to keep, also of what this node has offered.
+    /// Whether each member has all rows that it keeps, also those that this node has offered.
     var isCompleteEverywhere: Bool { peers.alive.allSatisfy { ownership.transfer.isComplete(at: $0) } }
 
     /// The members as this node sees them.

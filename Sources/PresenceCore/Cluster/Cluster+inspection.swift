@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// What checkers and tests may look at; nothing here decides anything.
+/// The state that checkers and tests read. No code here decides anything.
 extension Cluster {
     /// The node that owns a user by this node's ring.
     package func ownerID(of user: UserID) -> NodeID { peers[owner(of: user)].peer.id }
@@ -14,16 +14,16 @@ extension Cluster {
     /// The nodes that this node considers alive, itself included.
     package var memberIDs: [NodeID] { peers.filter(\.isAlive).map(\.peer.id) }
 
-    /// This node considers no other node alive.
+    /// Whether this node considers no other node alive.
     package var isAlone: Bool { !peers.hasAlive }
 
-    /// Messages and records that wait for a peer.
+    /// The number of messages and records that wait for a peer.
     package func queueDepth(for peer: PeerIndex) -> Int { links[peer].depth }
 
     /// The ring by which this node decides.
     package var ringID: UInt64 { placement.id }
 
-    /// Traps when a machine is in a state that cannot be.
+    /// Stops the process at a state of a machine that cannot occur.
     package func checkInvariants() {
         peers.checkInvariants()
         ownership.checkInvariants()

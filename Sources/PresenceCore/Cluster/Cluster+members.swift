@@ -1,19 +1,19 @@
 import PresenceWire
 
-/// The table of members: what a node writes down about them, and when it forgets them.
+/// The table of members: the rows about them, and their removal.
 extension Cluster {
-    /// Peers in the table, this node included: beyond it the node that left first is removed before its time.
+    /// Most peers in the table, this node included. Beyond it the node that left first is removed early.
     ///
-    /// Twice as many as the membership knows. A dead member is removed only by an operator.
+    /// It is twice as many as the membership has. Only an operator removes a dead member.
     var peersMax: Int { settings.membership.membersMax * 2 }
 
-    /// Writes a member down: after a restart this node knows which members are missing, and where they may be.
+    /// Writes a member to disk. After a restart this node knows which members are missing, and their addresses.
     mutating func note(_ peer: PeerIndex, version: Version) {
         peers[peer].noted = version
         outbox.rows.append(Row(member: peers[peer].peer, hasLeft: peers[peer].hasLeft, version: version))
     }
 
-    /// The nodes that left, or were never members, and about which no news comes in.
+    /// The nodes that have left or were never members, and about which no updates arrive.
     private func removablePeers(notedUpTo horizon: Milliseconds = .max) -> [PeerIndex] {
         peers.others.filter { peer in
             let member = peers[peer]
@@ -22,10 +22,10 @@ extension Cluster {
         }
     }
 
-    /// The nodes whose departure is so long ago that no node brings them up again.
+    /// The nodes that left so long ago that no other node mentions them any more.
     func expiredPeers(at now: Now) -> [PeerIndex] { removablePeers(notedUpTo: now.wall - CoreSettings.tombstoneHorizon) }
 
-    /// The node to remove before a new one is added: the table is full.
+    /// The node to remove before a new one is added, because the table is full.
     func peerToReplace() -> PeerIndex? {
         guard peers.knownCount >= peersMax else { return nil }
         return removablePeers().min { peers[$0].noted < peers[$1].noted }
@@ -49,29 +49,30 @@ extension Cluster {
 
     // MARK: Changes
 
-    /// A change of a member's state, in the order in which the machines take their part in it.
+    /// A change of a member's state. The machines handle it in order.
     struct MemberChange {
         let peer: PeerIndex
-        /// The member may have decided without this node: clients of this node may have been sent a position that lacks its changes.
+        /// Whether the member may have decided without this node. Clients of this node may then have received a position that lacks its
+        /// changes.
         let mustRelearn: Bool
-        /// The member has died or was restarted: what it hosted and sent is void.
+        /// Whether the member has died or was restarted, so that its sessions and messages are void.
         let isLost: Bool
-        /// The member is alive, and was not.
+        /// Whether the member is alive and was not before.
         let isNew: Bool
-        /// The change is written down. Suspicions come and go; which members are dead must be known after a restart.
+        /// Whether the change is written to disk. Suspicions are not, but a restarted node must know the dead members.
         let isNoted: Bool
     }
 
-    /// Takes over a member's state.
+    /// Stores a member's new state.
     mutating func follow(_ card: Peer, _ state: MemberState, isDraining: Bool, at peer: PeerIndex) -> MemberChange {
         let old = peers[peer]
         let wasRestarted = old.isAlive && card.generation > old.peer.generation
         let isMet = state.isLive && !old.isAlive && old.wasMember
-        // While this node was alone, nodes that had left may have gone on together. Nothing is complete before they are heard, also where the
-        // ring stays the same because they drain.
+        // While this node was alone, nodes that had left may have gone on together. No position is complete before their rows arrive, even
+        // if the ring stays the same because they drain.
         if isMet, !peers.hasAlive { ownership.metWhileAlone() }
-        // The same process went on, or a dead member is back: it may have decided on another side of a split. Links may have held, and a node
-        // that refutes a suspicion never hears that it was declared dead.
+        // The same process went on, or a dead member is back. It may have decided on another side of a split. Its links may have held, and
+        // a node that refutes a suspicion never learns that it was declared dead.
         let mayHaveDecided = isMet && (card.generation == old.peer.generation || old.state == .dead)
         if mayHaveDecided, peers.isMinority { ownership.demote(.smallerSide) }
         if mayHaveDecided || (old.isAlive && (wasRestarted || !state.isLive) && ownership.isMember(peer)) {
@@ -88,8 +89,8 @@ extension Cluster {
 
     /// Connects to a live member, and asks a new one for everything.
     ///
-    /// The member may never have noticed that it was declared dead. Then it does not know that what it registered here is void. It may read
-    /// late messages of a link that held. It has not got the kicks and policies of that time.
+    /// The member may never have noticed that it was declared dead. It does not know then that its registrations here are void, may read
+    /// late messages of an old link, and lacks the kicks and policies of that time.
     mutating func greet(_ change: MemberChange) {
         guard peers[change.peer].isAlive else { return }
         peers[change.peer].wasMember = true
@@ -100,7 +101,7 @@ extension Cluster {
         }
     }
 
-    /// Takes a member back that this node wrote down before it was restarted.
+    /// Loads a member that this node wrote to disk before its restart.
     mutating func restore(_ peer: PeerIndex, hasLeft: Bool, version: Version, at now: Now) {
         peers[peer].noted = version
         peers[peer].wasMember = true

@@ -1,24 +1,24 @@
 import PresenceWire
 
-/// The cluster as this node sees it: the members, the links to them, which node owns which slot, and everything that waits to leave this node.
+/// The cluster as this node sees it: the members, the links to them, the owners of slots, and all messages that wait to leave this node.
 ///
-/// The other machines get it with each input. They send messages with ``send(_:to:)`` and effects with ``outbox``.
+/// The other machines receive it with each input. They send messages with ``send(_:to:)`` and effects with ``outbox``.
 public struct Cluster {
-    /// The cluster's name; nodes of another cluster are refused.
+    /// The cluster's name. Nodes of another cluster are refused.
     let name: String
     let settings: CoreSettings
     let gatewaysCount: Int
-    /// This node has contact points: it decides nothing before it has met another node or has waited for them.
+    /// Whether this node has contact points. Then it decides nothing before it has met another node or has waited for them.
     let joins: Bool
     var peers: Peers
     var membership: Membership
     var links: Links
-    /// Which slots this node decides about, and by which ring.
+    /// The slots that this node decides about, and their ring.
     var ownership: Ownership
     var outbox = Outbox()
     /// The last ticket of a write, or of a question to all nodes.
     private(set) var lastTicket: UInt64
-    /// Messages about users that this node does not own.
+    /// The messages about users that this node does not own.
     private(set) var misroutedCount: UInt64 = 0
 
     init(own: Peer, name: String, gatewaysCount: Int, joins: Bool, settings: CoreSettings) {
@@ -31,7 +31,7 @@ public struct Cluster {
         membership = Membership(own: own, settings: settings.membership, seed: seed)
         links = Links(messagesMax: settings.linkMessagesMax)
         ownership = Ownership(own: own, joins: joins, settings: settings)
-        // An answer to the previous process must not pass for an answer to this process.
+        // An answer to the previous process must not match a ticket of this process.
         lastTicket = own.generation &<< 20
     }
 
@@ -39,10 +39,10 @@ public struct Cluster {
     package var own: Peer { peers[0].peer }
     var placement: Placement { ownership.placement }
 
-    /// This node gives its slots away and will end.
+    /// Whether this node gives its slots to others and will end.
     public var isDraining: Bool { membership.isDraining }
 
-    /// A number larger than all before, also than those of an earlier process under this ID.
+    /// A number larger than all before, also than those of an earlier process of this ID.
     mutating func nextTicket() -> UInt64 {
         lastTicket += 1
         return lastTicket
@@ -56,7 +56,7 @@ public struct Cluster {
     /// Whether this node decides about a user now.
     func decides(_ user: UserID) -> Bool { ownership.decides(user.slot) }
 
-    /// Whether this node decides about `user` now; otherwise `peer` is told to try again.
+    /// Whether this node decides about `user` now. Otherwise it tells `peer` to retry.
     mutating func decides(_ user: UserID, for peer: PeerIndex) -> Bool {
         if decides(user) { return true }
         if owner(of: user) != 0 { misroutedCount += 1 }
@@ -64,20 +64,21 @@ public struct Cluster {
         return false
     }
 
-    /// Tells `peer` to try again with users about whom this node does not decide.
+    /// Tells `peer` to retry with users about whom this node does not decide.
     mutating func sendBack(_ users: [UserID], to peer: PeerIndex) {
         misroutedCount += UInt64(users.count)
         if !users.isEmpty { send(.misrouted(users), to: peer) }
     }
 
-    /// The nodes that keep a user besides this node. Where no other node stays, draining nodes keep the user until they end.
+    /// The replicas of a user besides this node. If no other node stays, draining nodes keep the user until they end.
     func replicas(of user: UserID) -> [PeerIndex] {
         let replicas = placement.replicas(of: user)
         guard replicas.isEmpty else { return replicas }
         return Array(peers.others.filter { peers[$0].isAlive && peers[$0].isDraining }.prefix(Ring.replicasMax - 1))
     }
 
-    /// Of each of these groups one node must have a row before its answer: one replica; for a row that is for all nodes, each member.
+    /// The groups of nodes of which one each must have a row before its answer: one replica, or each member for a row that every node
+    /// keeps.
     func replicas(of row: Row) -> [[PeerIndex]] {
         guard row.kind.isForAll else { return [replicas(of: row.user)] }
         return peers.alive.map { [$0] }
@@ -85,7 +86,7 @@ public struct Cluster {
 
     // MARK: Sending
 
-    /// Queues a message for a peer, this node included. Without a link it is dropped: the next link begins with everything.
+    /// Queues a message for a peer, this node included. Without a link it is dropped, because the next link starts with everything.
     mutating func send(_ message: Message, to peer: PeerIndex) {
         if peer == 0 { return links.appendLocal(message) }
         guard links.isUp(peer) else { return }
@@ -112,12 +113,12 @@ public struct Cluster {
         if !page.isEmpty { send(.replicate(ticket: 0, page), to: peer) }
     }
 
-    /// Asks the shell to send what waits for a peer.
+    /// Asks the shell to send the queue of a peer.
     mutating func transmit(to peer: PeerIndex) {
         if links.beginTransmission(to: peer) { outbox.effects.append(.transmit(peer)) }
     }
 
-    /// Hands a message to the gateways in `mask`, a bit each.
+    /// Sends a message to the gateways in `mask`, one bit each.
     mutating func tell(_ message: NodeMessage, mask: UInt64 = .max) {
         for gateway in 0..<gatewaysCount where mask & (1 << UInt64(gateway)) != 0 {
             outbox.effects.append(.tell(gateway: gateway, message))

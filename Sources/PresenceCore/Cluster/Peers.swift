@@ -1,23 +1,23 @@
 import PresenceWire
 
-/// The nodes that this node knows, by ``PeerIndex``: their addresses, states and generations.
+/// The known nodes by ``PeerIndex``: their addresses, states and generations.
 ///
-/// Index 0 is this node. The index of a removed peer is given to the next new one.
+/// Index 0 is this node. The next new node gets the index of a removed one.
 struct Peers: RandomAccessCollection {
-    /// What this node knows of one node.
+    /// The state of one node.
     struct Member {
-        /// Its address, and the process that runs there.
+        /// The node's address, and the process that runs there.
         var peer: Peer { didSet { ringID = Placement.id(of: peer) } }
-        /// Its share of ``Placement/id``.
+        /// The node's share of ``Placement/id``.
         private(set) var ringID: UInt64
         var state = MemberState.left
-        /// It has been a member since this node started, or before.
+        /// Whether the node has been a member since this node started, or before.
         var wasMember = false
-        /// It gives its slots away and will end; it is a gateway until then.
+        /// Whether the node gives its slots to others and will end. It is a gateway until then.
         var isDraining = false
-        /// The version of its row on this node's disk; of a node that was never a member, the time when this node met it.
+        /// The version of the node's row on this node's disk. For a node that was never a member, the time when this node met it.
         var noted: Version
-        /// The index is free.
+        /// Whether the index is free.
         fileprivate(set) var isVacant = false
 
         init(peer: Peer, state: MemberState = .left, noted: Version = .zero) {
@@ -25,9 +25,9 @@ struct Peers: RandomAccessCollection {
             ringID = Placement.id(of: peer)
         }
 
-        /// It is a member: alive, or suspect.
+        /// Whether the node is a member: alive or suspect.
         var isAlive: Bool { state.isLive }
-        /// It ended on purpose, and does not count towards a majority.
+        /// Whether the node has left on purpose. It does not count towards a majority.
         var hasLeft: Bool { state == .left }
     }
 
@@ -57,10 +57,10 @@ struct Peers: RandomAccessCollection {
 
     func index(ofNumber number: UInt32) -> PeerIndex? { byNumber[number] }
 
-    /// Nodes known, this node included.
+    /// The number of known nodes, this node included.
     var knownCount: Int { byID.count }
 
-    /// Adds a node, or returns where it is.
+    /// Adds a node, or returns its index.
     mutating func insert(_ peer: Peer, noted: @autoclosure () -> Version) -> (index: PeerIndex, isNew: Bool) {
         if let index = byID[peer.id] { return (index, false) }
         let member = Member(peer: peer, noted: noted())
@@ -89,28 +89,30 @@ struct Peers: RandomAccessCollection {
     /// The other members.
     var alive: [PeerIndex] { others.filter { members[$0].isAlive } }
 
-    /// Another node is alive.
+    /// Whether another node is alive.
     var hasAlive: Bool { others.contains { members[$0].isAlive } }
 
-    /// Another node is alive and does not drain: it can take this node's slots and clients.
+    /// Whether another node is alive and does not drain, so that it can take this node's slots and clients.
     var othersStay: Bool { others.contains { members[$0].isAlive && !members[$0].isDraining } }
 
-    /// Members that are dead and have not been removed.
+    /// The number of dead members that have not been removed.
     var missedCount: Int { others.count { members[$0].wasMember && members[$0].state == .dead } }
 
-    /// This node and the nodes that it reaches are more than half of the members: no larger side of a split has changes unknown here.
+    /// Whether this node and the nodes that it reaches are more than half of the members. Then no larger side of a split has changes
+    /// unknown here.
     var isMajority: Bool { side.count * 2 > side.of }
 
-    /// The nodes on this side of a split are fewer than half of the members.
+    /// Whether the nodes on this side of a split are fewer than half of the members.
     var isMinority: Bool { side.count * 2 < side.of }
 
-    /// The nodes on this node's side, of all that have not left.
+    /// The number of nodes on this node's side, and of all that have not left.
     private var side: (count: Int, of: Int) {
         let known = others.count { members[$0].wasMember && members[$0].state != .left }
         return (known - missedCount + 1, known + 1)
     }
 
-    /// A change must be on a second disk: not in a cluster of one node without dead members. A node that drained and is gone does not count.
+    /// Whether a change must be on a second disk. It need not in a cluster of one node without dead members. A drained node that is gone
+    /// does not count.
     var isReplicated: Bool {
         others.contains {
             let member = members[$0]
@@ -133,19 +135,19 @@ struct Peers: RandomAccessCollection {
         return (alive, staying)
     }
 
-    /// The nodes that are to hold slots.
+    /// The nodes that hold slots.
     ///
-    /// When all drain they go on together. Each for itself would take the same users, and write to one disk.
+    /// When all drain they go on together. Each alone would take the same users, and write to one disk.
     func ringMembers(isDraining: Bool) -> [Ring.Member] {
         let alive = members.indices.filter { $0 == 0 || members[$0].isAlive }
         let staying = alive.filter { $0 == 0 ? !isDraining : !members[$0].isDraining }
         return (staying.isEmpty ? alive : staying).map { Ring.Member(id: members[$0].peer.id, weight: Int(members[$0].peer.weight)) }
     }
 
-    /// Traps when the indexes and the table differ.
+    /// Stops the process if the indexes and the table differ.
     func checkInvariants() {
         precondition(byID.count + vacant.count == members.count, "each index is known by an ID or vacant")
-        // order does not matter: each is looked at for itself.
+        // order does not matter: each entry is checked by itself.
         for (id, index) in byID { precondition(members[index].peer.id == id && !members[index].isVacant, "the index of \(id) is its own") }
         precondition(members[0].state == .alive, "this node is alive")
     }

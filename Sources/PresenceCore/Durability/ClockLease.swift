@@ -2,15 +2,15 @@ import PresenceWire
 
 /// A bound on disk that the version clock has not reached.
 ///
-/// The version clock never goes back, also when the wall clock does and the process ends. The bound is on disk before a node that has just
-/// started sends anything, and before clients are sent a position beyond the last bound. A node whose disk takes nothing stops moving its
-/// position.
+/// The version clock never goes back, even if the wall clock does and the process ends. The bound is on disk before a restarted node sends
+/// anything, and before clients receive a position beyond the last bound. A node with a failing disk stops moving its position.
 struct ClockLease {
-    /// How far ahead of the wall clock a bound is written. After a restart the version clock is ahead by at most as much. 3 s.
+    /// The distance of a new bound ahead of the wall clock. After a restart the version clock is ahead by at most as much. 3 s.
     private static let length: Milliseconds = 3_000
-    /// How far ahead of the version clock: while that is ahead of the wall clock it only counts, 65,536 versions a millisecond. 100 ms.
+    /// The distance of a new bound ahead of the version clock. While that is ahead of the wall clock it only counts, 65,536 versions a
+    /// millisecond. 100 ms.
     private static let countLength: Milliseconds = 100
-    /// A new bound is written when so much is left of the last one.
+    /// The remainder of the last bound at which a new one is written.
     private static let margin: Milliseconds = 1_500
     private static let countMargin: Milliseconds = 50
 
@@ -32,13 +32,13 @@ struct ClockLease {
         return Row(clockOf: node, bound: written)
     }
 
-    /// The new bound is written under a ticket.
+    /// Records that the new bound is written under a ticket.
     mutating func await(_ ticket: UInt64?) { self.ticket = ticket }
 
-    /// The new bound is on disk.
+    /// Records that the new bound is on disk.
     mutating func keep() { durable = written }
 
-    /// The disk has finished with a ticket.
+    /// Records that the disk has finished with a ticket.
     mutating func stored(_ ticket: UInt64, isDurable: Bool) {
         guard let awaited = self.ticket, ticket >= awaited, isDurable else { return }
         (durable, self.ticket) = (written, nil)

@@ -1,22 +1,22 @@
 import PresenceWire
 
-/// Whether the disk takes rows.
+/// Whether the disk can write rows.
 ///
-/// While it takes none, for instance because it is full, presence goes on. The node refuses durable changes before they change anything, and
-/// tries the disk until it takes rows again. The store keeps what it could not write.
+/// While it cannot, for example because it is full, presence goes on. The node refuses durable changes before they change anything, and
+/// retries the disk. The store keeps the failed rows.
 struct DiskHealth {
-    /// The last write failed.
+    /// Whether the last write failed.
     private(set) var isFailing = false
     private var nextTryAt = Instant.farFuture
 
-    /// A write has ended.
+    /// Records the end of a write.
     mutating func note(isDurable: Bool, retryAfter interval: Duration, at now: Now) {
         if !isDurable, !isFailing { nextTryAt = now.instant + interval }
         isFailing = !isDurable
         if isDurable { nextTryAt = .farFuture }
     }
 
-    /// Whether the disk is to be tried now, by an empty write: it succeeds once the store has written what it kept.
+    /// Whether to try the disk now, by an empty write. It succeeds once the store has written the kept rows.
     mutating func takeRetry(after interval: Duration, at now: Now) -> Bool {
         guard now.instant >= nextTryAt else { return false }
         nextTryAt = now.instant + interval

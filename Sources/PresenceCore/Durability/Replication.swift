@@ -8,14 +8,14 @@ struct Replication {
     private(set) var writes = PendingWrites()
     private(set) var disk = DiskHealth()
     private(set) var lease = ClockLease()
-    /// The disk may hold something of the users of these slots.
+    /// The slots whose users may have rows on disk.
     private(set) var writtenSlots = SlotSet()
-    /// Barriers that other nodes asked for while views here could be outdated (``PendingWrites/Write/barrierTicket``).
+    /// The barriers of other nodes that wait because views here may be outdated (``PendingWrites/Write/barrierTicket``).
     private var heldBarriers: [(peer: PeerIndex, ticket: UInt64)] = []
 
     // MARK: Refusals
 
-    /// Why a change of `user` cannot be made durable now; nil when it can. Nothing is changed then.
+    /// The reason why a change of `user` cannot become durable now; nil if it can. Then nothing has changed.
     func refusalOfChange(of user: UserID, _ cluster: borrowing Cluster) -> Refusal? {
         if disk.isFailing { return .notDurable }
         return !cluster.peers.isReplicated || !cluster.replicas(of: user).isEmpty ? nil : .notReplicated
@@ -23,12 +23,12 @@ struct Replication {
 
     // MARK: Writing
 
-    /// The disk holds a row of this slot.
+    /// Records that the disk has a row of this slot.
     mutating func noteWritten(_ slot: Slot) { writtenSlots.insert(slot) }
 
     private mutating func noteWritten(_ rows: [Row]) { for row in rows where row.kind.isOfUser { noteWritten(row.user.slot) } }
 
-    /// Hands what the machines wrote to the disk and to the replicas, under one ticket; bulk rows under a ticket of their own.
+    /// Hands the rows of the machines to the disk and to the replicas, under one ticket; bulk rows under another one.
     ///
     /// - Returns: the ticket of the disk; nil if there was nothing.
     @discardableResult mutating func persist(_ cluster: inout Cluster, at now: Now) -> UInt64? {
@@ -48,7 +48,7 @@ struct Replication {
             rows: hasAnswers ? owned : [], deadline: now.instant + cluster.settings.replicationTimeout)
         if hasAnswers, cluster.peers.isReplicated { write.needs = PendingWrites.needs(of: owned) { cluster.replicas(of: $0) } }
         replicate(owned, ticket: hasAnswers ? ticket : 0, &cluster)
-        // On a link deltas go before messages: a node that answers this has read the deltas.
+        // On a link deltas go before messages. A node that answers this message has read the deltas.
         if cluster.outbox.needsBarrier {
             write.barrierTicket = cluster.nextTicket()
             write.barrierPeers = cluster.peers.alive
@@ -75,7 +75,7 @@ struct Replication {
         cluster.outbox.rowsInBulk.removeAll(keepingCapacity: true)
     }
 
-    /// Sends rows to the replicas of their users, also by the ring that is prepared: when that ring holds, nothing is left to fetch.
+    /// Sends rows to the replicas of their users, also by the prepared ring. When that ring holds, no such row is left to fetch.
     func replicate(_ rows: [Row], ticket: UInt64, _ cluster: inout Cluster) {
         guard cluster.peers.count > 1 else { return }
         var groups: [[Row]] = Array(repeating: [], count: cluster.peers.count)
@@ -93,7 +93,7 @@ struct Replication {
         for (peer, rows) in groups.enumerated() where !rows.isEmpty { cluster.send(.replicate(ticket: 0, rows), to: peer) }
     }
 
-    /// The ring has changed: writes that wait for replicas go to the new ones, and wait for dead nodes no longer. Returns what this completes.
+    /// Assigns pending writes to the replicas of a new ring, and stops waiting for dead nodes. Returns the writes that this completes.
     mutating func replan(_ cluster: inout Cluster) -> [PendingWrites.Outcome] {
         for write in writes.replan(nextTicket: { cluster.nextTicket() }, { cluster.replicas(of: $0) }) {
             replicate(write.rows, ticket: write.replicaTicket, &cluster)
@@ -108,22 +108,22 @@ struct Replication {
 
     // MARK: Answers of disks
 
-    /// The disk has finished with a ticket.
+    /// Records that the disk has finished with a ticket.
     mutating func stored(_ ticket: UInt64, isDurable: Bool, _ settings: CoreSettings, at now: Now) {
         disk.note(isDurable: isDurable, retryAfter: settings.diskRetryInterval, at: now)
         lease.stored(ticket, isDurable: isDurable)
     }
 
-    /// Completes the write of a ticket. Returns what is to be sent.
+    /// Completes the write of a ticket. Returns what to send.
     mutating func complete(_ ticket: UInt64, isDurable: Bool) -> PendingWrites.Outcome? { writes.stored(ticket, isDurable: isDurable) }
 
-    /// A replica has the rows of a ticket on its disk, or has acknowledged a barrier.
+    /// Records that a replica has the rows of a ticket on disk, or has acknowledged a barrier.
     mutating func onReplicated(_ ticket: UInt64, from peer: PeerIndex) -> PendingWrites.Outcome? { writes.replicated(ticket, by: peer) }
 
     /// Ends the writes that have waited for too long. Called at every tick.
     mutating func overdue(at now: Now) -> [PendingWrites.Outcome] { writes.overdue(at: now.instant) }
 
-    /// Tries a disk that takes nothing. Called at every tick.
+    /// Retries a disk that cannot write. Called at every tick.
     mutating func retryDisk(_ cluster: inout Cluster, at now: Now) {
         guard disk.takeRetry(after: cluster.settings.diskRetryInterval, at: now) else { return }
         cluster.outbox.effects.append(.persist([], ticket: cluster.nextTicket(), isUrgent: true))
@@ -133,8 +133,8 @@ struct Replication {
 
     /// Acknowledges rows of another node once they are on disk.
     ///
-    /// A node that may show outdated records has not read the change that a barrier, which has no rows, asks about: that change may have been
-    /// lost with a link. Its acknowledgement waits for ``releaseBarriers(staleCount:_:)``.
+    /// A barrier has no rows. A node that may show outdated records has not read the change of the barrier, which may have been lost with a
+    /// link. Its acknowledgement waits for ``releaseBarriers(staleCount:_:)``.
     mutating func acknowledge(_ ticket: UInt64, to peer: PeerIndex, isBarrier: Bool, staleCount: Int, _ outbox: inout Outbox) {
         if isBarrier, staleCount > 0, heldBarriers.count < Self.heldMax { return heldBarriers.append((peer, ticket)) }
         outbox.acknowledgementsWhenStored.append((peer, ticket))
@@ -158,7 +158,7 @@ struct Replication {
 
     /// Writes the first bound of a process at once, before any message is sent.
     ///
-    /// - Parameter isKept: puts a row on disk at once, and says whether it is there.
+    /// - Parameter isKept: puts a row on disk at once, and returns whether it is there.
     mutating func beginLease(clock: Milliseconds, _ cluster: Cluster, at now: Now, isKept: (Row) -> Bool) {
         if isKept(lease.next(of: cluster.own.id, clock: clock, at: now)) {
             lease.keep()

@@ -1,26 +1,26 @@
 import PresenceWire
 
-/// What this node does for its clients: the sessions and the views of its gateways, and what their users' owners know of them.
+/// The part of a node that serves its clients: the sessions and views of its gateways, and their registrations with the owners.
 package struct Edge {
-    /// What a peer is to be told of this node's sessions and views.
+    /// The registrations that one peer still has to receive.
     private struct PeerState {
-        /// Counts the registrations sent to it.
+        /// The number of registrations sent to the peer.
         var registrationID: UInt64 = 0
-        /// What is still to be sent when there is room on the link.
+        /// The users to register when the link has room.
         var registrations = Registrations()
     }
 
     var fanOut: FanOut
     var sessions = LocalSessions()
-    /// How far this node has what each peer has written, and the records that pass through other nodes.
+    /// The complete position of each peer, and the records that relays forward.
     var relays = RelayTree()
-    /// Compares what is watched and hosted here with what the owners know.
+    /// Compares the views and sessions here with those that the owners know.
     var comparison = ViewComparison()
     private var peers = [PeerState()]
-    /// Users whose owner said that it does not decide about them: they are registered again soon.
+    /// Users whose owner does not decide about them yet. They are registered again soon.
     private(set) var misrouted: [UserID] = []
     private var misroutedRetryAt = Instant.farFuture
-    /// Everything shown here is complete up to then.
+    /// The time up to which all views here are complete.
     private(set) var position: Milliseconds = 0
     /// Sessions opened on this node.
     private(set) var loginsCount: UInt64 = 0
@@ -30,24 +30,24 @@ package struct Edge {
 
     init(settings: CoreSettings) { fanOut = FanOut(settings: settings) }
 
-    /// The number of the last registration sent to a peer.
+    /// The ID of the last registration sent to a peer.
     func registrationID(of peer: PeerIndex) -> UInt64 { peers[peer].registrationID }
 
-    /// Everything has been said to a peer, and the peer has answered.
+    /// Whether a peer has received everything and has answered.
     func isSettled(_ peer: PeerIndex) -> Bool { peers[peer].registrations.isEmpty && !peers[peer].registrations.isComparing }
 
-    /// Every registration has been answered.
+    /// Whether every registration has been answered.
     package var isComplete: Bool { fanOut.unconfirmedCount == 0 && misrouted.isEmpty }
 
     // MARK: Peers
 
-    /// A node has got an index.
+    /// Adds the state of a node with a new index.
     mutating func add(_ peer: PeerIndex) {
         if peer == peers.count { peers.append(PeerState()) } else { peers[peer] = PeerState() }
         relays.add(peer)
     }
 
-    /// The link to a peer is new or gone.
+    /// Resets the state of a peer, because the link is new or gone.
     mutating func reset(_ peer: PeerIndex) {
         peers[peer].registrations.reset()
         relays.forgetNames(of: peer)
@@ -55,7 +55,7 @@ package struct Edge {
 
     // MARK: Gateways
 
-    /// A gateway of this node sends something.
+    /// Handles a message of a gateway of this node.
     mutating func receive(_ message: GatewayMessage, from gateway: Int, _ owner: Owner, _ cluster: inout Cluster, at now: Now) {
         switch message {
         case .open(let attach):
@@ -74,13 +74,13 @@ package struct Edge {
         }
     }
 
-    /// Ends the views that no client has wanted for a while. Called at every tick.
+    /// Ends the views without a subscription for a while. Called at every tick.
     mutating func sweep(_ cluster: inout Cluster, at now: Now) {
         let dropped = fanOut.sweep(at: now)
         for (peer, users) in cluster.placement.grouped(dropped) { cluster.send(.unwatch(users), to: peer) }
     }
 
-    /// An owner has ended a session.
+    /// Handles an owner's end of a session.
     mutating func onEnd(_ session: SessionID, of user: UserID, _ reason: String, _ cluster: inout Cluster) {
         sessions.end(session, of: user)
         cluster.tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
@@ -91,18 +91,18 @@ package struct Edge {
         for user in users { for attach in sessions.sessions(of: user) { sessions.end(attach.session, of: user) } }
     }
 
-    /// An owner says what it knows of users who are watched here.
+    /// Handles an owner's answer to a registration of watches.
     mutating func onWatched(_ watched: [Watched], _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         for one in watched where owner.accepts(one.record?.version ?? .zero, at: now) {
             if let delivery = fanOut.receive(one, at: owner.clock.milliseconds(at: now.wall)) { cluster.deliver(delivery) }
         }
     }
 
-    /// Moves the time up to which everything shown here is complete: the oldest proof of life among the members.
+    /// Moves the complete position of this node: the oldest sign of life among the members.
     ///
     /// It stays while registrations are open. Events carry it as their ID, so that a resumed stream misses nothing.
     mutating func updatePosition(durable: Milliseconds, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
-        // While a ring is being computed, no node has been asked yet for what a dead member had written.
+        // While a ring is being computed, no node has been asked yet for the last writes of a dead member.
         guard cluster.ownership.isInForce, cluster.ownership.incompleteSince == nil else { return }
         guard fanOut.unconfirmedCount == 0, sessions.registeringCount == 0, cluster.peers.isMajority else { return }
         var oldest: Milliseconds?
@@ -111,14 +111,14 @@ package struct Edge {
         guard reached > position else { return }
         position = reached
         fanOut.completeUpTo = reached
-        // The wall clock may go back. What is written here from now on is newer all the same.
+        // The wall clock may go back. Later writes here are newer all the same.
         owner.clock.observe(Version(milliseconds: position, counter: 0, node: 0))
         cluster.tell(.position(position))
     }
 
     // MARK: Registrations
 
-    /// Registers users that this node begins to watch with their owners, one message an owner.
+    /// Registers newly watched users with their owners, one message for each owner.
     mutating func register(_ users: [UserID], _ owner: Owner, _ cluster: inout Cluster) {
         for (peer, users) in cluster.placement.grouped(users) {
             if mayKnowLess(peer, cluster) {
@@ -133,7 +133,7 @@ package struct Edge {
         }
     }
 
-    /// Registers the sessions and views whose users `isMoved` holds for.
+    /// Registers the sessions and views of the users for which `isMoved` holds.
     mutating func reregister(where isMoved: (UserID) -> Bool, _ owner: Owner, _ cluster: inout Cluster) {
         reregister(sessionsOf: sessions.reregister(where: isMoved), viewsOf: fanOut.unconfirm(where: isMoved), owner, &cluster)
     }
@@ -160,9 +160,10 @@ package struct Edge {
         for peer in cluster.peers.indices where isTouched[peer] { fill(peer, owner, &cluster) }
     }
 
-    /// Asks `peer` what it knows that this node hosts of its users, to register what differs (``onRegistered(_:registrationID:from:_:_:)``).
+    /// Asks `peer` for its hashes of this node's sessions and views, to register the ranges that differ
+    /// (``onRegistered(_:registrationID:from:_:_:)``).
     ///
-    /// Messages on the links between the two nodes may be lost. Until the answer nothing shown of the peer's users counts as the newest.
+    /// Messages on the links between the two nodes may be lost. Until the answer no record of the peer's users counts as the newest.
     mutating func resync(_ peer: PeerIndex, _ cluster: inout Cluster) {
         let placement = cluster.placement
         peers[peer].registrationID += 1
@@ -173,7 +174,7 @@ package struct Edge {
         cluster.send(.requestRegistered(registrationID: peers[peer].registrationID, ring: placement.id), to: peer)
     }
 
-    /// Registers all that this node hosts of a peer's users in some ranges of slots; what is not named has ended.
+    /// Registers all sessions and views of a peer's users in some ranges of slots. Those that are not named have ended.
     mutating func resync(_ peer: PeerIndex, ranges: SlotRanges, _ owner: Owner, _ cluster: inout Cluster) {
         let placement = cluster.placement
         peers[peer].registrationID += 1
@@ -185,9 +186,9 @@ package struct Edge {
         fill(peer, owner, &cluster)
     }
 
-    /// An owner says what it knows that this node watches and hosts; the rest is registered with it.
+    /// Handles an owner's hashes of this node's sessions and views: registers the ranges that differ.
     ///
-    /// Only the answer to the last question on the present links counts: nothing was lost before it.
+    /// Only the answer to the last question on the current links counts, because nothing was lost before it.
     mutating func onRegistered(_ hashes: [UInt64], registrationID: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
         guard let ring = peers[peer].registrations.compared(registrationID: registrationID) else { return }
         let placement = cluster.placement
@@ -199,7 +200,7 @@ package struct Edge {
         if !differing.isEmpty { resync(peer, ranges: differing, owner, &cluster) }
     }
 
-    /// The ranges of slots of which this node watches or hosts something else of a peer's users.
+    /// The ranges of slots in which this node's sessions and views differ from a peer's hashes.
     private func rangesUnlike(_ hashes: [UInt64], of peer: PeerIndex, by placement: Placement) -> SlotRanges {
         let isOwned = { (slot: Slot) in placement.owner(of: slot) == peer }
         var ranges = SlotRanges()
@@ -211,7 +212,7 @@ package struct Edge {
         return ranges
     }
 
-    /// The owner of a user owes a peer the list of the user's subscriptions.
+    /// Schedules sending a user's subscription list to a peer, as its owner.
     mutating func owe(listOf user: UserID, to peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
         if peer == 0 { return cluster.send(.listUpdate(owner.list(of: user)), to: 0) }
         guard cluster.links.isUp(peer) else { return }
@@ -219,12 +220,12 @@ package struct Edge {
         fill(peer, owner, &cluster)
     }
 
-    /// Adds the views of users to what a peer is to be told.
+    /// Adds views of users to the registration of a peer.
     mutating func append(viewsOf users: [UserID], to peer: PeerIndex) {
         for user in users { peers[peer].registrations.append(viewOf: user) }
     }
 
-    /// Sends what a peer is to be told, as long as there is room on its link.
+    /// Sends the registration of a peer, as long as its link has room.
     mutating func fill(_ peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
         guard !peers[peer].registrations.isEmpty else { return }
         guard cluster.links.isUp(peer) else { return peers[peer].registrations.reset() }
@@ -263,16 +264,16 @@ package struct Edge {
         }
     }
 
-    /// Whether a peer has not confirmed yet that everything this node offered is on its disk.
+    /// Whether a peer has not confirmed yet that all rows of this node's offers are on its disk.
     ///
-    /// What this node keeps, and sent when it was the owner, may then be newer than the peer's answer.
+    /// Rows that this node keeps, and published as the owner, may then be newer than the peer's answer.
     private func mayKnowLess(_ peer: PeerIndex, _ cluster: borrowing Cluster) -> Bool {
         peer != 0 && !cluster.ownership.transfer.isComplete(at: peer)
     }
 
     // MARK: Misrouted users
 
-    /// The owner of users says that it does not decide: its ring or this node's is about to change, or rows are missing.
+    /// Handles an owner's rejection of users: its ring or this node's is about to change, or rows are missing.
     mutating func onMisrouted(_ users: [UserID], from peer: PeerIndex, _ cluster: borrowing Cluster, at now: Now) {
         // The users of another owner were registered with it when the ring changed here.
         let waiting = users.filter { cluster.owner(of: $0) == peer }
@@ -280,7 +281,7 @@ package struct Edge {
         misrouted += waiting
     }
 
-    /// A peer decides now about all that it owns: what it sent back is registered again.
+    /// Registers again the users that a peer has rejected, because it now decides about all its users.
     mutating func retryMisrouted(by peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
         let (users, placement) = (misrouted.takeAll(), cluster.placement)
         misrouted = users.filter { placement.owner(of: $0) != peer }
@@ -294,7 +295,7 @@ package struct Edge {
         reregister(Self.distinct(misrouted.takeAll()), owner, &cluster)
     }
 
-    /// The ring has changed: the users for whom `isMoved` holds are registered with their new owner.
+    /// Drops misrouted users for whom `isMoved` holds, because a new ring registers them with their new owner.
     mutating func dropMisrouted(where isMoved: (UserID) -> Bool) { misrouted.removeAll(where: isMoved) }
 
     private static func distinct(_ users: [UserID]) -> [UserID] {
@@ -304,6 +305,6 @@ package struct Edge {
 }
 
 extension Cluster {
-    /// Hands a record to the gateways that want it.
+    /// Sends a record to the gateways that subscribe to its user.
     mutating func deliver(_ delivery: FanOut.Delivery) { tell(.deliver(delivery.record), mask: delivery.mask) }
 }

@@ -1,37 +1,37 @@
 import PresenceWire
 
-/// Records that many nodes watch: their owner sends them to a few nodes, and each of these passes them on to its share.
+/// The records that many nodes watch. Their owner sends them to a few nodes, and each of these forwards them to its share.
 struct RelayTree {
-    /// What is known of one peer.
+    /// The state of one peer.
     private struct PeerState {
-        /// Everything that the peer had written up to here has arrived.
+        /// The time up to which all records of the peer have arrived.
         var knownUpTo: Milliseconds = 0
         var relays = Relays()
-        /// Records that it has sent, believed or not.
+        /// The number of records that the peer has sent, accepted or not.
         var deltasReceived: UInt64 = 0
     }
 
     private var peers = [PeerState()]
     private(set) var counters = RelayCounters()
 
-    /// Everything that a peer had written up to here has arrived.
+    /// The time up to which all records of a peer have arrived.
     func knownUpTo(_ peer: PeerIndex) -> Milliseconds { peers[peer].knownUpTo }
 
-    /// Records that a peer has sent.
+    /// The number of records that a peer has sent.
     func deltasReceived(from peer: PeerIndex) -> UInt64 { peers[peer].deltasReceived }
 
     /// See ``Relays/namedFrom``.
     func namedFrom(_ peer: PeerIndex) -> Version? { peers[peer].relays.namedFrom }
 
-    /// A node has got an index.
+    /// Adds the state of a node with a new index.
     mutating func add(_ peer: PeerIndex) {
         if peer == peers.count { peers.append(PeerState()) } else { peers[peer] = PeerState() }
     }
 
-    /// The link to a peer is new or gone.
+    /// Drops the users to list to a peer, because the link is new or gone.
     mutating func forgetNames(of peer: PeerIndex) { peers[peer].relays.forgetNames() }
 
-    /// A peer has died or was restarted: nothing is known of what it writes.
+    /// Resets the position of a peer that has died or was restarted.
     mutating func lose(_ peer: PeerIndex) {
         peers[peer].knownUpTo = 0
         peers[peer].relays = Relays()
@@ -39,12 +39,12 @@ struct RelayTree {
 
     // MARK: Sending
 
-    /// Sends a record of this node's to the nodes that watch it.
+    /// Sends a record of this node to the nodes that watch it.
     mutating func publish(_ record: Record, to watchers: [PeerIndex], _ owner: Owner, _ cluster: inout Cluster, at now: Now) {
         if watchers.first == 0 { cluster.send(.delta(record), to: 0) }
         let others = watchers.filter { $0 != 0 && cluster.links.isUp($0) }
-        // Nobody who may not see the user may be shown it any more, also on a node that has not registered its view yet. The owner sends such
-        // a record to every node itself, because the answer waits for all of them.
+        // No node may show the hidden fields any more, not even one that has not registered its view yet. The owner sends such a record to
+        // every node itself, because the answer waits for all of them.
         if record.changesPrivacy { return cluster.peers.others.forEach { cluster.send(.delta(record), to: $0) } }
         let sentCount = spread(record, to: others, &cluster)
         guard sentCount < others.count, let user = owner.index(ofKnown: record.user) else { return }
@@ -54,11 +54,11 @@ struct RelayTree {
         for peer in others { peers[peer].relays.append(user, changedAt: changedAt) }
     }
 
-    /// Sends a record to `targets`; of many targets to some, each with a share of the others.
+    /// Sends a record to `targets`. If there are many, it goes to some, each with a share of the others.
     ///
     /// The tree is drawn from the user and the version, so that the load spreads.
     ///
-    /// - Returns: how many nodes it was sent to.
+    /// - Returns: the number of nodes that it was sent to.
     @discardableResult
     private mutating func spread(_ record: Record, to targets: [PeerIndex], _ cluster: inout Cluster) -> Int {
         let count = cluster.settings.relayAbove
@@ -69,7 +69,7 @@ struct RelayTree {
         var random = SplitMix64(seed: ViewDigest.hash(of: record.user, record.version))
         var order = targets
         order.shuffle(using: &random)
-        // A suspect node may be gone: it passes nothing on while there are others.
+        // A suspect node may be dead. It forwards nothing while there are others.
         order = order.filter { cluster.peers[$0].state == .alive } + order.filter { cluster.peers[$0].state != .alive }
         for first in 0..<count {
             let share = stride(from: first + count, to: order.count, by: count).map { cluster.peers[order[$0]].peer.versionNode }
@@ -81,7 +81,7 @@ struct RelayTree {
 
     // MARK: Receiving
 
-    /// A record has come. Returns whether it could be believed.
+    /// Handles a record. Returns whether it was accepted.
     mutating func onDelta(
         _ record: Record, from peer: PeerIndex, _ fanOut: inout FanOut, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) -> Bool {
@@ -91,7 +91,7 @@ struct RelayTree {
         return true
     }
 
-    /// A record has come that this node is to pass on.
+    /// Handles a record that this node forwards.
     mutating func onRelay(
         _ record: Record, toPassOnTo numbers: [UInt32], from peer: PeerIndex, _ fanOut: inout FanOut, _ owner: inout Owner,
         _ cluster: inout Cluster, at now: Now
@@ -99,14 +99,14 @@ struct RelayTree {
         guard onDelta(record, from: peer, &fanOut, &owner, &cluster, at: now) else { return }
         let targets = numbers.compactMap { cluster.peers.index(ofNumber: $0) }.filter { $0 != 0 && cluster.links.isUp($0) }
         counters.forwarded += 1
-        // The owner names the record to the nodes that do not get it, and they ask (``onRelayed(_:from:_:_:at:)``).
+        // The owner lists the record to the nodes that do not receive it, and they ask (``onRelayed(_:from:_:_:at:)``).
         counters.dropped += UInt64(numbers.count - targets.count)
         spread(record, to: targets, &cluster)
     }
 
     // MARK: Repair
 
-    /// Names to a peer the versions that others were to pass on to it.
+    /// Lists to a peer the versions that relays should have forwarded to it.
     mutating func nameRelayed(to peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
         let named = peers[peer].relays.takeUsers().compactMap { owner.users.version(of: $0) }
         for start in stride(from: 0, to: named.count, by: Message.offerSlotsMax) {
@@ -114,28 +114,29 @@ struct RelayTree {
         }
     }
 
-    /// An owner names what others were to pass on. This node waits a little for what has not come, because it may be on its way.
+    /// Handles an owner's list of versions that relays should have forwarded. This node waits a little for missing ones, which may be on
+    /// their way.
     mutating func onRelayed(_ slots: [SlotHash], from peer: PeerIndex, _ fanOut: FanOut, retryInterval: Duration, at now: Now) {
         let missing = slots.filter { !fanOut.holds($0) }
         if !missing.isEmpty { peers[peer].relays.miss(missing, until: now.instant + retryInterval) }
     }
 
-    /// An owner has sent all that it had written up to here: by itself, or through the nodes whose records it has named.
+    /// Handles an owner's claim that it has sent all its records up to a time: itself, or through relays whose records it has listed.
     mutating func onComplete(upTo milliseconds: Milliseconds, from peer: PeerIndex) {
         peers[peer].relays.claimedUpTo = max(peers[peer].relays.claimedUpTo, milliseconds)
         believe(peer)
     }
 
-    /// Believes the claim of a peer if nothing that it named is missing.
+    /// Accepts the claim of a peer if no listed record is missing.
     mutating func believe(_ peer: PeerIndex) {
         guard peers[peer].relays.missing.isEmpty else { return }
         peers[peer].knownUpTo = max(peers[peer].knownUpTo, peers[peer].relays.claimedUpTo)
     }
 
-    /// Whether records of a peer are missing that others were to pass on.
+    /// Whether forwarded records of a peer are missing.
     func isWaiting(for peer: PeerIndex) -> Bool { !peers[peer].relays.missing.isEmpty }
 
-    /// Gives up waiting for the records of a peer when they are overdue. Returns them, to ask their owner; nil while there is time.
+    /// Ends the wait for overdue records of a peer. Returns them, to request them from their owner; nil while there is time.
     mutating func takeOverdue(from peer: PeerIndex, _ fanOut: FanOut, at now: Now) -> [SlotHash]? {
         let isOverdue = peers[peer].relays.deadline <= now.instant
         let missing = peers[peer].relays.missing.filter { !fanOut.holds($0) }
@@ -143,6 +144,6 @@ struct RelayTree {
         return isOverdue ? missing : nil
     }
 
-    /// A record was asked of its owner because no node had passed it on.
+    /// Counts a record that was requested from its owner because no relay had forwarded it.
     mutating func countMissed() { counters.fetched += 1 }
 }

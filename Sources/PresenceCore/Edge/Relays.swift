@@ -5,9 +5,9 @@ import PresenceWire
 /// An owner claims a complete position to a node only after it has listed the records that relays should have forwarded. The node does not
 /// believe the claim while a listed record is missing. So a relay that dies costs time, but no position becomes wrong.
 struct Relays {
-    /// This node's users whose records others were to pass on to the peer, and that have not been named to it since.
+    /// This node's users whose records relays forward to the peer, and that have not been listed to the peer since.
     private var users: [Owner.Index] = []
-    /// Before the first change of those users the peer has been told everything; nil when all have been named.
+    /// The peer has all records before the first change of those users; nil if all have been listed.
     private(set) var namedFrom: Version?
     /// The peer's records that relays should have forwarded to this node, and that have not arrived.
     var missing: [SlotHash] = []
@@ -18,14 +18,14 @@ struct Relays {
 
     private static let compactAbove = 4_096
 
-    /// Others are to pass on a user's record to the peer.
+    /// Adds a user whose record relays forward to the peer.
     mutating func append(_ user: Owner.Index, changedAt: Version) {
         if namedFrom == nil { namedFrom = changedAt }
         users.append(user)
         if users.count % Self.compactAbove == 0 { users = users.sortedSet }
     }
 
-    /// The users to name now, each once.
+    /// The users to list now, each once.
     mutating func takeUsers() -> [Owner.Index] {
         guard namedFrom != nil else { return [] }
         defer { forgetNames() }

@@ -1,8 +1,8 @@
 import PresenceWire
 
-/// Owners and gateways compare what is watched and hosted where.
+/// The comparison of views and sessions between owners and gateways.
 ///
-/// Whatever was lost between them is repaired within ``CoreSettings/digestInterval``.
+/// It repairs everything lost between them within ``CoreSettings/digestInterval``.
 struct ViewComparison {
     /// Most digests that a node sends in a period. With more peers a digest covers more ranges.
     private static let sentMax = 4_096
@@ -11,10 +11,10 @@ struct ViewComparison {
     private var nextRange = 0
     /// Digests sent.
     private(set) var sentCount: UInt64 = 0
-    /// Ranges of other nodes' digests that differed from what is here.
+    /// Ranges of other nodes' digests that differed from those here.
     private(set) var differences: UInt64 = 0
 
-    /// Sends every peer what this node knows that the peer watches and hosts, of the next ranges of slots. Called at every beat.
+    /// Sends every peer the hashes of its views and sessions, as known here, for the next ranges of slots. Called at every beat.
     ///
     /// One walk over the users of a range serves all peers. A digest leaves after all deltas that were queued before it.
     mutating func sendDigests(_ owner: Owner, _ cluster: inout Cluster, at now: Now) {
@@ -30,7 +30,7 @@ struct ViewComparison {
         }
     }
 
-    /// The ranges whose turn it is: each has its turn once in ``CoreSettings/digestInterval``.
+    /// The ranges to compare now. Each has its turn once in ``CoreSettings/digestInterval``.
     private mutating func nextRanges(peersCount: Int, _ settings: CoreSettings, at now: Now) -> Range<Int>? {
         let total = Message.viewRangesCount
         let together = min(max(1, total * peersCount / Self.sentMax), total)
@@ -48,7 +48,7 @@ struct ViewComparison {
         return first..<end
     }
 
-    /// Compares the digest of an owner with what is watched and hosted here. Returns the ranges to register again; nil for none.
+    /// Compares the digest of an owner with the views and sessions here. Returns the ranges to register again; nil for none.
     mutating func differing(_ hashes: [UInt64], first: Int, own: (Int) -> UInt64) -> SlotRanges? {
         var differing: SlotRanges?
         var count: UInt64 = 0
@@ -65,7 +65,7 @@ struct ViewComparison {
 }
 
 extension Edge {
-    /// An owner says what it knows that this node watches and hosts: ranges that differ are registered again.
+    /// Handles an owner's digest: the ranges that differ are registered again.
     ///
     /// A change under way is a false alarm, which costs an exchange and changes nothing.
     mutating func onViewDigest(
@@ -73,7 +73,7 @@ extension Edge {
     ) {
         let placement = cluster.placement
         guard ring == placement.id, first + hashes.count <= Message.viewRangesCount, cluster.links.isUp(peer) else { return }
-        // What is being registered is compared when it has been registered.
+        // Open registrations are compared when they have been sent.
         guard isSettled(peer), !cluster.links[peer].hasOverflowed else { return }
         let isOwned = { (slot: Slot) in placement.owner(of: slot) == peer }
         let differing = comparison.differing(hashes, first: first) { [fanOut, sessions] range in
@@ -83,14 +83,15 @@ extension Edge {
         if let differing { resync(peer, ranges: differing, owner, &cluster) }
     }
 
-    /// A peer asks what this node, the owner, knows that the peer watches and hosts. The answer leaves after everything sent before it.
+    /// Answers a peer with this owner's hashes of the peer's views and sessions. The answer leaves after everything sent before it.
     func onRequestRegistered(registrationID: UInt64, ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
         let isComparable = ring == cluster.placement.id && cluster.ownership.acquiringCount == 0
         cluster.outbox.send(
             .registered(registrationID: registrationID, isComparable ? owner.users.registeredHashes(of: peer) : []), to: peer)
     }
 
-    /// Asks the owners for the records that no node has passed on in time; until the answer they count as unknown. Called at every tick.
+    /// Requests from the owners the records that no relay has forwarded in time. Until the answer they count as unknown. Called at every
+    /// tick.
     mutating func verifyRelayed(_ owner: Owner, _ cluster: inout Cluster, at now: Now) {
         for peer in cluster.peers.indices where relays.isWaiting(for: peer) {
             if let overdue = relays.takeOverdue(from: peer, fanOut, at: now) { ask(peer, for: overdue, owner, &cluster) }

@@ -7,12 +7,12 @@ extension Node {
     /// The first message of this node on a connection that it has opened.
     public mutating func greeting(at now: Now) -> Hello { cluster.greeting(at: now) }
 
-    /// Why a node that says `hello` is refused; nil when it is welcome.
+    /// The reason to refuse the node of a `hello`; nil if it is accepted.
     public func refusal(of hello: Hello, at now: Now) -> String? { cluster.refusal(of: hello, driftMax: owner.clock.driftMax, at: now) }
 
-    /// A node has introduced itself on its link to this node, and its earlier links are void.
+    /// Handles a node's hello on its link to this node. Its earlier links are void.
     ///
-    /// A restarted node has lost all that it was told. It asks for it again once it can answer (``PresenceWire/Message/requestSync``).
+    /// A restarted node has lost all that it had received. It asks for it again once it can answer (``PresenceWire/Message/requestSync``).
     public mutating func greeted(by hello: Hello, at now: Now) {
         guard hello.sender.id != cluster.own.id else { return }
         let peer = index(of: hello.sender, at: now)
@@ -21,7 +21,7 @@ extension Node {
         run(at: now)
     }
 
-    /// The link to a node is up, and the node said `hello` on it. Both sides send one another everything again.
+    /// Records that the link to a node is up, after its `hello`. Both sides send one another everything again.
     public mutating func linked(to hello: Hello, at now: Now) {
         guard hello.sender.id != cluster.own.id else { return }
         let peer = index(of: hello.sender, at: now)
@@ -32,12 +32,12 @@ extension Node {
         cluster.send(.requestSync, to: peer)
         resync(peer, at: now)
         SlotTransfer.renewOffers(to: peer, owner, &cluster)
-        // What was asked while there was no link is lost.
+        // Requests that were made without a link are lost.
         if !cluster.ownership.transfer.isReceived(from: peer) { cluster.send(.requestOffer, to: peer) }
         run(at: now)
     }
 
-    /// The link to a node is down; what waited for it is void.
+    /// Records that the link to a node is down. Its queue is void.
     public mutating func unlinked(from id: NodeID, evidence: Membership.LinkLoss, at now: Now) {
         guard let peer = cluster.peers.index(of: id) else { return }
         cluster.links.close(to: peer)
@@ -47,7 +47,7 @@ extension Node {
         run(at: now)
     }
 
-    /// Nothing listens at the address of a node without a link; `card` is what was known of it when the attempt began.
+    /// Records that the address of an unlinked node refuses connections. `card` is the process known when the attempt started.
     public mutating func refused(by card: Peer, at now: Now) {
         // A link that is up leads to another address, which counts.
         guard let peer = cluster.peers.index(of: card.id), !cluster.links.isUp(peer) else { return }
@@ -64,14 +64,14 @@ extension Node {
         followMembership(at: now)
     }
 
-    /// Sends a peer what all nodes keep, and asks what it knows of this node's sessions and views.
+    /// Sends a peer the facts that all nodes keep, and asks for its hashes of this node's sessions and views.
     mutating func resync(_ peer: PeerIndex, at now: Now) {
         cluster.send(facts.rows(owner), to: peer)
         edge.resync(peer, &cluster)
         calls.retry(to: peer, at: now)
     }
 
-    /// Makes good a link whose queue was dropped because it was full: both sides send everything again, once there is room.
+    /// Repairs a link whose full queue was dropped. Both sides send everything again, once there is room.
     mutating func resyncOverflown(at now: Now) {
         for peer in cluster.peers.others
         where cluster.links.isUp(peer) && cluster.links[peer].hasOverflowed && cluster.links[peer].hasRoom {
@@ -85,10 +85,10 @@ extension Node {
 
     // MARK: Operators
 
-    /// Marks this node as about to end: the nodes that stay take its slots; it stays a gateway.
+    /// Marks this node as about to end. The nodes that stay take its slots; it stays a gateway.
     ///
-    /// A node that is alone drains, too. Otherwise a node that joins and drains before this node ends would give its slots back to this node,
-    /// and the slots would end with it.
+    /// A single node drains, too. Otherwise a node that joins and drains before this node ends would give its slots back to this node, and
+    /// the slots would end with it.
     ///
     /// - Returns: ``Cluster/othersStay``.
     public mutating func drain(at now: Now) -> Bool {
@@ -101,18 +101,18 @@ extension Node {
         return cluster.othersStay
     }
 
-    /// The last message: this node ends on purpose, and does not count towards a majority any more.
+    /// Leaves the cluster: this node ends on purpose, and does not count towards a majority any more.
     public mutating func leave(at now: Now) {
         cluster.membership.leave(at: now)
         followMembership(at: now)
         run(at: now)
     }
 
-    /// What became of an operator's request to remove a member.
+    /// The outcome of an operator's request to remove a member.
     public enum Forgetting: Sendable {
-        /// The other nodes and the disks are told.
+        /// The member is removed. The other nodes and the disks learn of it.
         case forgotten
-        /// It is a member, or this node itself.
+        /// The node is a live member, or this node itself.
         case alive
         /// No node of that name was ever a member.
         case unknown
@@ -132,7 +132,7 @@ extension Node {
 
     // MARK: Members
 
-    /// Carries out what the membership wants.
+    /// Carries out the effects of the membership.
     mutating func followMembership(at now: Now) {
         for effect in cluster.membership.takeEffects() {
             switch effect {
@@ -203,8 +203,9 @@ extension Node {
 
     // MARK: The ring
 
-    /// No contact point leads to another node: this node is the first. Where former members are missing it waits for them for a while,
-    /// because they may have what was acknowledged.
+    /// Records that no contact point leads to another node, so this node is the first.
+    ///
+    /// If former members are missing it waits for them for a while, because they may have acknowledged changes.
     public mutating func joinedNobody(at now: Now) {
         guard cluster.ownership.acquiringCount > 0, !cluster.peers.hasAlive else { return }
         if let output = cluster.ownership.foundNobody(missingCount: cluster.peers.missedCount, at: now) { perform([output], at: now) }
@@ -212,7 +213,8 @@ extension Node {
         run(at: now)
     }
 
-    /// The ring of the effect ``Effect/place(_:)``. If the members have changed meanwhile nothing happens: another ring is on its way.
+    /// Receives the ring of the effect ``Effect/place(_:)``. If the members have changed meanwhile nothing happens, because another ring is
+    /// on its way.
     public mutating func placed(_ ring: Ring, at now: Now) {
         guard cluster.ownership.awaits(Placement.id(of: ring.members)) else { return }
         let output = SlotTransfer.placed(ring, &cluster, at: now)
@@ -225,8 +227,9 @@ extension Node {
         run(at: now)
     }
 
-    /// Changes the ring where all are prepared. Called between two inputs only: the rows of an input go to the replicas of the ring by which
-    /// it was decided.
+    /// Changes the ring if all are prepared.
+    ///
+    /// It is called only between two inputs: the rows of an input go to the replicas of the ring by which it was decided.
     mutating func changePrepared(at now: Now) {
         guard cluster.ownership.ring.preparation != nil else { return }
         perform(SlotTransfer.advancePreparation(&cluster, at: now), at: now)
@@ -244,7 +247,7 @@ extension Node {
         }
     }
 
-    /// Writes go to the replicas of the new ring, and the users whose owner is another one are registered there.
+    /// Moves pending writes to the replicas of the new ring, and registers users whose owner has changed.
     private mutating func placementChanged(from old: Placement, to new: Placement, at now: Now) {
         for outcome in replication.replan(&cluster) { owner.carryOut(outcome, &cluster) }
         resumePostponed(at: now)
@@ -255,17 +258,18 @@ extension Node {
     }
 
     private mutating func activated(isFirst: Bool, at now: Now) {
-        // A dead member may have gone on when all others had left.
+        // A dead member may have gone on after all others had left.
         if isFirst, cluster.peers.missedCount > 0 { owner.distrustPositions(at: now) }
         owner.reassign(SlotTransfer.roles(cluster), at: now, into: &cluster.outbox)
         if isFirst { owner.renewAlone(in: cluster, at: now) }
         resumePostponed(at: now)
-        // Peers whose users were sent back need not wait for their next attempt. This follows the messages that send them back, which may be
-        // as fresh: the last offer by this ring may have come before the ring.
+        // Peers whose users were rejected need not wait for their next attempt.
+        //
+        // This message follows the rejections, which may be as recent: the last offer of this ring may have arrived before the ring.
         for peer in cluster.peers.indices { cluster.outbox.send(.misrouted([]), to: peer) }
     }
 
-    /// Handles the reports that waited, keeps them waiting, or sends them back.
+    /// Handles the waiting reports, keeps them waiting, or rejects them.
     private mutating func resumePostponed(at now: Now) {
         for (peer, message) in reports.takePostponed() { handle(message, from: peer, at: now) }
     }

@@ -29,7 +29,7 @@ extension Node {
             })
     }
 
-    /// Traps when a machine is in a state that cannot be. Walks over all users if `alsoUsers` is set.
+    /// Stops the process at a state of a machine that cannot occur. With `alsoUsers` it checks all users.
     package func checkInvariants(alsoUsers: Bool) {
         cluster.checkInvariants()
         if alsoUsers { owner.checkInvariants() }

@@ -1,18 +1,18 @@
 import DequeModule
 import PresenceWire
 
-/// The deciding part of a node: owns the machines and routes each message to the machine that it is for.
+/// The deciding part of a node. It owns the machines and routes each message to its machine.
 ///
-/// A message takes the same path whether the other side is this node or another one. A node is a value without I/O: inputs and the time go
-/// in, effects come out in ``effects``.
+/// A message takes the same path whether the other side is this node or another one. A node is a value without I/O: inputs and the time
+/// come in, effects go out in ``effects``.
 public struct Node {
     public typealias Effect = PresenceCore.Effect
 
     /// The members, the links and the ring.
     public internal(set) var cluster: Cluster
-    /// The users that this node owns or keeps.
+    /// The users that this node owns or keeps as a replica.
     package internal(set) var owner: Owner
-    /// What this node does for its clients.
+    /// The sessions and views of this node's clients.
     package internal(set) var edge: Edge
     var calls: Calls
     var replication = Replication()
@@ -20,12 +20,12 @@ public struct Node {
     var reports = Reports()
     var facts = SharedFacts()
     var removal = FollowedQuestions()
-    /// The batch that is being handled; empty otherwise.
+    /// The messages of the current batch; empty otherwise.
     private var incoming: Deque<Message> = []
     private var nextBeatPeer = 1
     private var nextExpiryAt = Instant(nanoseconds: 0)
 
-    /// Taken by the caller after each input.
+    /// The effects. The caller takes them after each input.
     public var effects: [Effect] {
         _read { yield cluster.outbox.effects }
         _modify { yield &cluster.outbox.effects }
@@ -46,10 +46,10 @@ public struct Node {
 
     // MARK: Start
 
-    /// Takes a durable row back; before any other input.
+    /// Loads a durable row, before any other input.
     ///
-    /// Throws for a row that is too far ahead of the wall clock, if there are other nodes: they would refuse all that this node writes after
-    /// it. A node alone goes on from there.
+    /// Throws for a row that is too far ahead of the wall clock if there are other nodes: they would refuse all later writes of this node.
+    /// A single node goes on from there.
     public mutating func load(_ row: Row, at now: Now) throws(RowError) {
         guard !cluster.joins || owner.clock.accepts(row.version, at: now.wall) else { throw RowError(aheadOfTime: row, at: now.wall) }
         switch row.kind {
@@ -63,10 +63,10 @@ public struct Node {
         }
     }
 
-    /// All rows have been taken back.
+    /// Records that all rows have been loaded.
     ///
-    /// - Parameter isKept: puts a row on disk at once, before any message is sent, and says whether it is there. The row tells this start from
-    ///   the next one, if that comes before any other write.
+    /// - Parameter isKept: puts a row on disk at once, before any message is sent, and returns whether it is there. The row distinguishes
+    /// this start from the next one if no other write comes before that.
     public mutating func loaded(at now: Now, isKept: (Row) -> Bool) {
         if !cluster.joins { owner.renewAlone(in: cluster, at: now) }
         for message in facts.messagesAtStart(owner) { cluster.tell(message) }
@@ -76,18 +76,18 @@ public struct Node {
 
     // MARK: Inputs
 
-    /// A gateway of this node sends something.
+    /// Handles a message of a gateway of this node.
     public mutating func receive(_ message: GatewayMessage, from gateway: Int, at now: Now) {
         edge.receive(message, from: gateway, owner, &cluster, at: now)
         run(at: now)
     }
 
-    /// A client asks for an operation; the answer comes as an effect with the same `token`, at the latest after ``CoreSettings/callTimeout``.
+    /// Performs an operation of a client. The answer is an effect with the same `token`, at the latest after ``CoreSettings/callTimeout``.
     ///
     /// - Parameters:
     ///   - origin: the kind of the caller's token.
-    ///   - seesAll: the answer shows every user as it is, whatever its visibility.
-    ///   - originSession: the session that asks, ``PresenceWire/SessionID/nobody`` for none; nil if it is not known.
+    ///   - seesAll: whether the answer has whole records, whatever their visibility.
+    ///   - originSession: the calling session; ``PresenceWire/SessionID/nobody`` for none, nil if unknown.
     public mutating func perform(
         _ call: Call, caller: UserID, origin: Call.Origin = .caller, seesAll: Bool = false, originSession: SessionID? = nil, gateway: Int,
         token: UInt64, at now: Now
@@ -99,10 +99,11 @@ public struct Node {
         run(at: now)
     }
 
-    /// Another node has sent a batch. Nothing of a batch that cannot be read whole is handled.
+    /// Handles a batch of another node. A batch that cannot be read completely has no effect.
     ///
-    /// - Parameter connection: the one on which the batch came, from the hello on it.
-    /// - Returns: false if the batch is void: the sender has opened a later connection, or a later process has taken its place.
+    /// - Parameter connection: the connection of the batch, from its hello on.
+    ///
+    /// - Returns: false if the batch is void: the sender has opened a later connection, or a later process has replaced it.
     @discardableResult
     public mutating func receive(
         batch: UnsafeRawBufferPointer, from id: NodeID, on connection: ConnectionID, at now: Now
@@ -130,13 +131,13 @@ public struct Node {
         return cluster.links[peer].nextBatch(clock: claim ?? owner.clock.current(at: now.wall))
     }
 
-    /// A peer has taken a batch.
+    /// Records that a peer has taken a batch.
     public mutating func acknowledged(by peer: PeerIndex, at now: Now) {
         cluster.links[peer].acknowledge()
         cluster.transmit(to: peer)
     }
 
-    /// The store has finished with what a ticket asked for.
+    /// Records that the store has finished with a ticket.
     public mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
         replication.stored(ticket, isDurable: isDurable, cluster.settings, at: now)
         SlotTransfer.written(ticket, isDurable: isDurable, &owner, &replication, &cluster)
@@ -144,7 +145,7 @@ public struct Node {
         run(at: now)
     }
 
-    /// Time has passed. Call every 10–50 ms.
+    /// Advances the time. Call it every 10–50 ms.
     public mutating func tick(at now: Now) {
         cluster.membership.tick(at: now)
         followMembership(at: now)
@@ -170,19 +171,19 @@ public struct Node {
         changePrepared(at: now)
     }
 
-    /// When a status ends by itself next; far away if none does.
+    /// The next time at which a status ends by itself; far in the future for none.
     public var nextReview: Instant { owner.nextDeadline }
 
     /// Ends what ends by itself about users.
     ///
-    /// ``tick(at:)`` does so, too, but some milliseconds late. Users whose graces end in one tick get versions that differ by a counter, by
-    /// which a viewer could tell them from users who hide.
+    /// ``tick(at:)`` does so too, but some milliseconds late. Users whose graces end in one tick get versions that differ by a counter. A
+    /// viewer could tell them by that from users who hide.
     public mutating func review(at now: Now) {
         owner.tick(at: now, into: &cluster.outbox)
         run(at: now)
     }
 
-    /// Sends every peer a proof of life, with the clock and the digests that are due. Call every 250 ms.
+    /// Sends every peer a sign of life, with the clock and the due digests. Call it every 250 ms.
     ///
     /// Of more than ``CoreSettings/beatPeersMax`` peers each has its turn.
     public mutating func beat(at now: Now) {
@@ -199,7 +200,7 @@ public struct Node {
 
     // MARK: Routing
 
-    /// Carries out what the machines want until nothing is left.
+    /// Carries out the outputs of the machines until there are none.
     mutating func run(at now: Now) {
         while true {
             if !cluster.outbox.changes.isEmpty {
@@ -253,7 +254,7 @@ public struct Node {
         case .viewDigest(let ring, let first, let hashes):
             edge.onViewDigest(hashes, first: Int(first), ring: ring, from: peer, owner, &cluster)
         case .watched(let watched): edge.onWatched(watched, &owner, &cluster, at: now)
-        // A former owner's list may have been on its way. The present owner sends the whole list when the session is registered with it.
+        // A former owner's list may have been on its way. The current owner sends the whole list when the session is registered with it.
         case .listUpdate(let list): if cluster.owner(of: list.user) == peer { calls.onListUpdate(list, &edge, &cluster) }
         case .end(let session, let user, let reason): edge.onEnd(session, of: user, reason, &cluster)
         case .offer(let ring, let offerSequence, let slots, let isFirst, let isLast):
@@ -275,10 +276,10 @@ public struct Node {
         case .askFollowed(let id, let ring, let users): removal.onAskFollowed(users, id: id, ring: ring, from: peer, owner, &cluster)
         case .areFollowed(let id, let users): removal.onAreFollowed(users, id: id, from: peer, &owner, &cluster, at: now)
         case .digest(let hashes, let wantsAnswer): repair.onDigest(hashes, wantsAnswer: wantsAnswer, from: peer, owner, &cluster)
-        // Also where nothing can be sent yet: what the peer told is not complete before it has told everything again.
+        // Even if nothing can be sent yet: the peer's earlier claims do not hold before it has sent everything again.
         case .requestSync: resync(peer, at: now)
         case .complete(let version):
-            // What is written here from now on is newer than what clients may have been told is complete.
+            // Later writes here are newer than any complete position that clients may have received.
             if owner.accepts(version, at: now) { edge.relays.onComplete(upTo: version.milliseconds, from: peer) }
         }
     }
@@ -289,7 +290,7 @@ public struct Node {
         edge.endSessions(of: cluster.outbox.kicked.takeAll())
     }
 
-    /// An owner says that it does not decide about `users`; with no user named, that it decides now about all that it owns.
+    /// Handles an owner's rejection of `users`. An empty list says that it now decides about all its users.
     mutating func onMisrouted(_ users: [UserID], from peer: PeerIndex, at now: Now) {
         if users.isEmpty {
             edge.retryMisrouted(by: peer, owner, &cluster)
@@ -300,7 +301,7 @@ public struct Node {
         }
     }
 
-    /// Expires what nobody needs any more. Once an hour.
+    /// Removes expired facts. Called once an hour.
     private mutating func expire(at now: Now) {
         guard now.instant >= nextExpiryAt else { return }
         nextExpiryAt = now.instant + .seconds(3_600)

@@ -1,17 +1,17 @@
 import PresenceWire
 
-/// Before the owner removes users (`users.forgetAfter`) it asks all nodes whether any of them is followed, many users at a time.
+/// Asks all nodes whether users that may be removed have followers (`users.forgetAfter`), many users at a time.
 ///
-/// It asks only while all members are alive and know all that they own: a dead member may know of followers. When a node does not answer,
-/// the owner asks about the users of the question again when it comes by them.
+/// The owner asks only while all members are alive and active, because a dead member may know of followers. If a node does not answer, the
+/// owner asks about these users again on its next walk.
 struct FollowedQuestions {
-    /// A question to all other nodes, and what they have answered.
+    /// A question to all other nodes, and their answers.
     struct Question {
         let id: UInt64
         let ring: UInt64
         let users: [UserID]
         let deadline: Instant
-        /// The nodes that have not answered; sorted.
+        /// The nodes that have not answered, sorted.
         var missing: [PeerIndex]
         var followed: Set<UserID>
     }
@@ -19,13 +19,13 @@ struct FollowedQuestions {
     /// Users of one question: 256.
     static let usersMax = 256
     private static let answerTimeout = Duration.seconds(2)
-    /// Between two questions: at most 2,560 users a second. When the setting is switched on, very many may be due. 100 ms.
+    /// The time between two questions: 100 ms, so at most 2,560 users a second. Very many may be due when the setting is switched on.
     private static let interval = Duration.milliseconds(100)
 
     private(set) var question: Question?
     private var nextAt = Instant(nanoseconds: 0)
 
-    /// Whether this node, and all others as far as it knows, can say which users are followed.
+    /// Whether this node, and all others as far as it knows, know all followers.
     private func knowsFollowers(_ owner: Owner, _ cluster: Cluster) -> Bool {
         cluster.ownership.acquiringCount == 0 && cluster.ownership.transfer.isComplete && !owner.listsMayBeIncomplete
             && cluster.ownership.isStable
@@ -74,7 +74,7 @@ struct FollowedQuestions {
         conclude(&owner, &cluster, at: now)
     }
 
-    /// All nodes have answered: the owner removes the users without followers, unless the members have changed since the question.
+    /// Removes the users without followers after all nodes have answered, unless the members have changed since the question.
     private mutating func conclude(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         guard let question, question.missing.isEmpty else { return }
         self.question = nil

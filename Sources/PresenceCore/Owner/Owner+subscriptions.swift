@@ -1,8 +1,8 @@
 import PresenceWire
 
-/// Changes of the lists of subscriptions that no call asks for, and the messages about all changes.
+/// Changes of subscription lists that no call makes, and the messages about all changes.
 extension Owner {
-    /// Changes that were held back are sent to the gateways now. Those of one user go together, because the list has one mark.
+    /// Prepares changes that were held back for the gateways. The changes of one user go together, because the list has one hash.
     mutating func releaseListUpdates(_ listUpdates: [(peer: PeerIndex, listUpdate: ListUpdate)]) -> [(
         peer: PeerIndex, listUpdate: ListUpdate
     )] {

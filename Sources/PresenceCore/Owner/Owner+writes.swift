@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// What the owner sends when the disks have finished with a write.
+/// The messages of the owner after the disks have finished with a write.
 extension Owner {
     /// Sends the answers of a write.
     mutating func carryOut(_ outcome: PendingWrites.Outcome, _ cluster: inout Cluster) {
@@ -19,7 +19,7 @@ extension Owner {
         }
     }
 
-    /// Whether a rule of who may see a user has been replaced before it could be acknowledged: another side of a split had a newer one.
+    /// Whether a visibility was replaced before its acknowledgement, because another side of a split had a newer one.
     private func isUndone(_ answer: Answer, of write: PendingWrites.Write) -> Bool {
         guard case .visibility(let privacy) = answer,
             let row = write.rows.first(where: { $0.kind == .visibility && $0.version == privacy.version }),
@@ -30,17 +30,17 @@ extension Owner {
 
     // MARK: Start
 
-    /// Gives all records new versions in a cluster of one node: before it died it may have published what it had not written.
+    /// Gives all records new versions in a cluster of one node, because unwritten ones may have been published before a crash.
     mutating func renewAlone(in cluster: Cluster, at now: Now) {
         guard !cluster.peers.isReplicated else { return }
-        // Everything that an earlier process sent is below the bound that it left.
+        // All versions of an earlier process are below the bound that it left.
         let start = clock.milliseconds(at: 0) + 1
         if start >= now.wall { clock.observe(Version(milliseconds: start, counter: 0, node: 0)) }
         if cluster.peers.contains(where: { $0.wasMember && $0.hasLeft }) { distrustPositions(at: now) }
         renew(at: now)
     }
 
-    /// How long ago the newest row of the disk was written, if other nodes may have expired tombstones since.
+    /// The age of the newest row on disk, if other nodes may have expired tombstones since.
     ///
     /// - Returns: nil for less than ``CoreSettings/tombstoneHorizon``, for an empty disk, and for a node without contact points.
     package func absence(in cluster: Cluster, at now: Now) -> Duration? {
@@ -51,7 +51,7 @@ extension Owner {
 
     // MARK: Policies
 
-    /// What was set of an app's policy; nil for nothing. ``policy(of:)`` is what follows from it on this node.
+    /// The policy that was set for an app; nil for none. ``policy(of:)`` is the policy that results on this node.
     package func appPolicy(_ app: String) -> (policy: AppPolicy, version: Version)? { policies.entry(app).map { ($0.app, $0.version) } }
 
     /// The policy for a user's app.
@@ -59,15 +59,15 @@ extension Owner {
 
     // MARK: Inspection
 
-    /// What this node holds of a user, as its owner or as a replica: the record, and the live subscriptions by target.
+    /// The facts of a user that this node holds, as owner or replica: the record, and the live subscriptions by target.
     package func kept(_ user: UserID) -> (record: Record, subscriptions: [Subscription]) {
         guard let index = index(ofKnown: user) else { return (Record(blank: user), []) }
         return (users[index].record, users[index].subscriptions.live.map { $0.observed(at: 0) })
     }
 
-    /// Whether this node is the owner of a user, and waits for sessions that may not have been registered yet.
+    /// Whether this node owns a user and waits for sessions that may not be registered yet.
     package func doubts(_ user: UserID) -> Bool { index(ofKnown: user).map { users[$0].confirmationDeadline != nil } ?? false }
 
-    /// Traps when a value that is derived from the users is not what it follows from. Walks over all users.
+    /// Stops the process if a value does not match the users from which it is derived. Checks all users.
     package func checkInvariants() { users.checkInvariants() }
 }

@@ -1,10 +1,10 @@
 import PresenceWire
 
-/// What replicas send one another: rows to keep, and digests by which they find and repair differences.
+/// The exchange between replicas: rows to keep, and digests by which they find and repair differences.
 struct ReplicaRepair {
     private var nextDigestAt = Instant(nanoseconds: 0)
     private var nextPeer = 0
-    /// The first range of the next answer to a digest: one answer has room for a part of what differs.
+    /// The first range of the next answer to a digest. One answer has room for only a part of the differences.
     private var nextRange = 0
     /// Digests of another node that differed from this node's.
     private(set) var differences: UInt64 = 0
@@ -13,9 +13,9 @@ struct ReplicaRepair {
 
     // MARK: Rows
 
-    /// Another node that keeps the same slots sends rows. Rows that this node cannot read or believe are not acknowledged.
+    /// Handles rows of another replica. Rows that this node cannot read or accept are not acknowledged.
     ///
-    /// - Parameter staleCount: views here that may be outdated.
+    /// - Parameter staleCount: the number of views here that may be outdated.
     mutating func onReplicate(
         _ rows: [Row], ticket: UInt64, from peer: PeerIndex, staleCount: Int, _ facts: inout SharedFacts, _ owner: inout Owner,
         _ replication: inout Replication, _ cluster: inout Cluster, at now: Now
@@ -39,18 +39,18 @@ struct ReplicaRepair {
         }
     }
 
-    /// Notes rows that this node is not to keep: their sender uses another ring, perhaps the next one.
+    /// Records rows that this node does not keep: their sender uses another ring, perhaps the next one.
     ///
     /// The sender relies on this node until the replicas by this node's ring have the rows (``SlotTransfer/offerMisplacedRows(_:_:)``).
     private func recordMisplacedRows(among rows: [Row], from peer: PeerIndex, _ cluster: inout Cluster) {
         let isNotKept = cluster.ownership.isNotKept
         guard peer != 0, rows.contains(where: { isNotKept($0.user.slot) }) else { return }
-        // The disk may be about to delete the slots that moved. What comes after that decision stays.
+        // The disk may be about to delete the moved slots. Rows that arrive after that decision stay.
         cluster.outbox.discarded.removeAll { slot in rows.contains { $0.user.slot == slot } }
         cluster.ownership.withTransfer(.present) { $0.recordMisplacedRows() }
     }
 
-    /// Counts the rows that were requested. Rows of other slots, which are written meanwhile, are no part of the transfer.
+    /// Counts the requested rows. Rows of other slots, which are written meanwhile, are not part of the transfer.
     private func countMoved(_ rows: [Row], from peer: PeerIndex, _ cluster: inout Cluster) {
         guard cluster.ownership.awaits(peer) else { return }
         for row in rows where cluster.ownership.awaits(row.user.slot, from: peer) {
@@ -77,10 +77,10 @@ struct ReplicaRepair {
         return owner.users.digest { placement.isShared($0, with: peer) }
     }
 
-    /// Sends the rows of what differs, at most a page; the peer does the same when it is answered.
+    /// Sends the rows of ranges that differ, at most a page. The peer does the same after the answer.
     mutating func onDigest(_ digest: [UInt64], wantsAnswer: Bool, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
         let own = self.digest(with: peer, owner, cluster)
-        // While slots change hands much differs, and is on its way.
+        // During a handoff many ranges differ, and their rows are on their way.
         guard digest.count == own.count, digest != own, cluster.ownership.transfer.isComplete else { return }
         differences += 1
         let slotsInRange = Ring.slotsCount / Message.digestRangesCount

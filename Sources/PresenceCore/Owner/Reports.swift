@@ -1,19 +1,19 @@
 import PresenceWire
 
-/// What nodes report to the owner of a user: sessions and views.
+/// The reports of nodes to the owner of a user: sessions and views.
 ///
-/// A report about a user that this node will own soon waits here. So a change of the ring costs each registration one message, instead of one
-/// for each attempt. A report about a user of another node is sent back.
+/// A report about a user that this node will own soon waits here. So a change of the ring costs each registration one message, instead of
+/// one for each attempt. A report about a user of another node is rejected.
 struct Reports {
-    /// Messages that wait. One more sends all of them back, and they come again when this node says that it decides.
+    /// Most waiting messages. One more rejects all of them, and they arrive again when this node is active.
     static let postponedMax = 20_000
 
     private(set) var postponed: [(peer: PeerIndex, message: Message)] = []
 
-    /// Takes the messages that wait: the ring, or what this node decides about, has changed.
+    /// Takes the waiting messages, because the ring or the active slots have changed.
     mutating func takePostponed() -> [(peer: PeerIndex, message: Message)] { postponed.takeAll() }
 
-    /// Drops what a peer reported about the users for whom `isVoid` holds: the peer is dead, or reports everything again.
+    /// Drops a peer's reports about the users for whom `isVoid` holds: the peer is dead, or reports everything again.
     mutating func drop(from peer: PeerIndex, where isVoid: (UserID) -> Bool = { _ in true }) {
         guard !postponed.isEmpty else { return }
         postponed = postponed.compactMap { waiting in
@@ -49,8 +49,8 @@ struct Reports {
 
     /// Whether a report comes from a process that is not a member.
     ///
-    /// It was sent before the process was declared dead. A process that lives reports everything again when it is a member again. The report
-    /// of a process that is gone would never be revoked.
+    /// It was sent before the process was declared dead. A live process reports everything again when it is a member again. No message
+    /// would ever revoke the report of a dead process.
     private func isVoid(from peer: PeerIndex, _ cluster: borrowing Cluster) -> Bool { peer != 0 && !cluster.peers[peer].isAlive }
 
     mutating func onAttach(_ attach: Attach, from peer: PeerIndex, owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
@@ -90,7 +90,7 @@ struct Reports {
         owner.unwatch(users, from: peer)
     }
 
-    /// A peer begins to report everything again of some ranges of slots.
+    /// Starts a registration of some ranges of slots by a peer.
     mutating func onBeginSync(_ registration: Owner.Registration, from peer: PeerIndex, owner: inout Owner) {
         drop(from: peer) { registration.ranges.contains($0.slot) }
         owner.beginSync(from: peer, registration)

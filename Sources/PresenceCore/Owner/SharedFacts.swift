@@ -4,10 +4,10 @@ import PresenceWire
 struct SharedFacts {
     var kicks = Kicks()
 
-    /// The rows of all of them.
+    /// The rows of all these facts.
     func rows(_ owner: Owner) -> [Row] { owner.policies.rows + kicks.rows }
 
-    /// What the gateways are to know before they serve a client.
+    /// The messages that the gateways need before they serve a client.
     func messagesAtStart(_ owner: Owner) -> [NodeMessage] {
         [.policy(app: nil, owner.policies.standard)]
             + kicks.all.map { .kicked($0.user, before: $0.entry.before, reason: $0.entry.reason) }
@@ -16,7 +16,7 @@ struct SharedFacts {
 
     // MARK: Operations
 
-    /// Changes the policy of an app; this node is the owner of the app's name.
+    /// Changes the policy of an app whose name this node owns.
     mutating func setPolicy(
         _ change: [UInt8], _ request: Request, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
@@ -35,7 +35,7 @@ struct SharedFacts {
         cluster.outbox.answersWhenStored.append((peer, request.id, .done))
     }
 
-    /// Ends all sessions of a user that this node owns, and makes the user's tokens void.
+    /// Ends all sessions of a user that this node owns, and voids the user's tokens.
     mutating func kick(
         reason: String, _ request: Request, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
@@ -50,7 +50,7 @@ struct SharedFacts {
 
     // MARK: From other nodes and the disk
 
-    /// Takes over what another node knows.
+    /// Stores the facts of another node.
     mutating func receive(_ rows: [Row], _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) throws(RowError) {
         for row in rows where owner.accepts(row.version, at: now) {
             if row.kind == .policy {
@@ -61,12 +61,12 @@ struct SharedFacts {
         }
     }
 
-    /// Takes a policy back at the start.
+    /// Loads a policy from disk.
     mutating func load(policy row: Row, _ owner: inout Owner) throws(RowError) {
         _ = owner.policies.merge(try row.policy(), of: String(row.user.app))
     }
 
-    /// Takes a kick back from the disk, which may have kept it for longer than it holds.
+    /// Loads a kick from disk. The disk may keep it for longer than it counts.
     mutating func load(kick row: Row, _ outbox: inout Outbox, at now: Now) throws(RowError) {
         let entry = try row.kick()
         guard entry.expiresAt > now.wall else { return outbox.forgotten.append(row) }
@@ -89,7 +89,7 @@ struct SharedFacts {
         cluster.tell(.policy(app: app, owner.policies.policy(of: .policyUser(of: app))))
     }
 
-    /// A gateway that has sessions of the user ends them.
+    /// Has the gateways with sessions of the user end them.
     private mutating func apply(_ entry: Kicks.Entry, of user: UserID, _ cluster: inout Cluster) {
         guard case .merged(let forgotten) = kicks.merge(entry, of: user) else { return }
         if let forgotten { drop([forgotten], &cluster) }

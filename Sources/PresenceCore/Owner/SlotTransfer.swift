@@ -2,14 +2,15 @@ import PresenceWire
 
 /// Moves the rows of slots between nodes when the ring changes.
 ///
-/// Each node offers every peer the hashes of the slots that the peer is to keep. The peer requests the slots that differ, a page at a time,
-/// and says when all of them are on its disk. ``Ownership`` decides what follows; this type carries its outputs out, and composes the messages.
+/// Each node offers every peer the hashes of the slots that the peer keeps. The peer requests the slots that differ, a page at a time, and
+/// reports when all of them are on its disk. ``Ownership`` decides what follows. This type carries out its outputs, and composes the
+/// messages.
 ///
-/// Each function returns the outputs that follow from it. The caller carries them out in order, each with those that follow from it.
+/// Each function returns the outputs that follow. The caller carries them out in order, each with those that follow from it.
 enum SlotTransfer {
     // MARK: Outputs
 
-    /// Carries out an output, ``Ownership/Output/changed(from:to:)`` and ``Ownership/Output/activated(isFirst:)`` apart: they concern all
+    /// Carries out an output, except ``Ownership/Output/changed(from:to:)`` and ``Ownership/Output/activated(isFirst:)``, which concern all
     /// machines.
     static func perform(
         _ output: Ownership.Output, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
@@ -37,7 +38,7 @@ enum SlotTransfer {
         return []
     }
 
-    /// A transfer has just begun: every user gets its role, and all members are asked.
+    /// Starts a transfer: every user gets its role, and all members are asked.
     static func begin(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) -> [Ownership.Output] {
         owner.reassign(roles(cluster), at: now, into: &cluster.outbox)
         offerAll(by: cluster.placement, .present, owner, &cluster)
@@ -45,24 +46,24 @@ enum SlotTransfer {
         return advance(&cluster, at: now)
     }
 
-    /// Activates the slots about which all members have been asked, or that have waited for long enough. Called at every tick.
+    /// Activates slots about which all members have answered, or whose wait has ended. Called at every tick.
     static func advance(_ cluster: inout Cluster, at now: Now) -> [Ownership.Output] {
         let (alive, missingCount) = (cluster.peers.alive, cluster.peers.missedCount)
         return cluster.ownership.advance(alive: alive, hasAlive: !alive.isEmpty, missingCount: missingCount, at: now)
     }
 
-    /// Takes part where others prepare the ring that this node uses already.
+    /// Takes part if others prepare the ring that this node already uses.
     static func joinPreparation(_ cluster: inout Cluster, at now: Now) -> [Ownership.Output] {
         cluster.ownership.joinPreparation(peers: cluster.peers.indices, at: now).map { [$0] } ?? []
     }
 
-    /// Changes the ring where all are prepared.
+    /// Changes the ring if all nodes are prepared.
     static func advancePreparation(_ cluster: inout Cluster, at now: Now) -> [Ownership.Output] {
         guard cluster.ownership.ring.preparation != nil else { return [] }
         return cluster.ownership.advancePreparation(alive: cluster.peers.alive, at: now)
     }
 
-    /// The ring of the members has been computed.
+    /// Receives the computed ring of the members.
     static func placed(_ ring: Ring, _ cluster: inout Cluster, at now: Now) -> Ownership.Output {
         let peers = cluster.peers
         let next = Placement(ring: ring) { peers.index(of: $0) ?? 0 }
@@ -71,7 +72,7 @@ enum SlotTransfer {
 
     // MARK: Offers
 
-    /// Offers a peer what this node holds of the slots that the peer is to keep.
+    /// Offers a peer the hashes of the slots that the peer keeps.
     static func offer(to peer: PeerIndex, by placement: Placement, _ which: Ownership.Transfer, _ owner: Owner, _ cluster: inout Cluster) {
         var held: [SlotHash] = []
         owner.users.forEachSlot { slot, hash in
@@ -87,12 +88,12 @@ enum SlotTransfer {
         } while start < held.count
     }
 
-    /// Offers every linked peer what it is to keep by a ring.
+    /// Offers every linked peer the slots that it keeps by a ring.
     static func offerAll(by placement: Placement, _ which: Ownership.Transfer, _ owner: Owner, _ cluster: inout Cluster) {
         for peer in cluster.peers.others where cluster.links.isUp(peer) { offer(to: peer, by: placement, which, owner, &cluster) }
     }
 
-    /// The link to a peer is new, so that offers and requests may be lost: both sides begin again.
+    /// Starts offers and requests again on both sides, because they may be lost with the earlier link.
     static func renewOffers(to peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
         offer(to: peer, by: cluster.placement, .present, owner, &cluster)
         cluster.ownership.withTransfer(.present) { $0.restart(peer) }
@@ -104,14 +105,14 @@ enum SlotTransfer {
         if cluster.ownership.prefetch.isComplete { cluster.send(cluster.ownership.prefetch.transferComplete(to: peer), to: peer) }
     }
 
-    /// A peer has lost what this node offered.
+    /// Repeats this node's offer to a peer that has lost it.
     static func onRequestOffer(from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
         guard cluster.links.isUp(peer) else { return }
         offer(to: peer, by: cluster.placement, .present, owner, &cluster)
         if cluster.ownership.transfer.isWritten { cluster.send(cluster.ownership.transfer.transferComplete(to: peer), to: peer) }
     }
 
-    /// A peer offers slots of the present ring, or of the ring that is prepared.
+    /// Handles a peer's offer of slots of the present ring, or of the prepared one.
     static func onOffer(
         _ slots: [SlotHash], ring: UInt64, offerSequence: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, _ owner: Owner,
         _ cluster: inout Cluster, at now: Now
@@ -142,7 +143,7 @@ enum SlotTransfer {
         for peer in cluster.peers.others { request(from: peer, owner, &cluster) }
     }
 
-    /// Requests the next slots of the ring that is prepared: a share at each tick, because no user waits for it.
+    /// Requests the next slots of the prepared ring: a share at each tick, because no user waits for it.
     static func fetchPrepared(_ owner: Owner, _ cluster: inout Cluster) {
         guard let next = cluster.ownership.ring.preparation?.placement else { return }
         let users = owner.users
@@ -154,7 +155,7 @@ enum SlotTransfer {
         }
     }
 
-    /// A peer requests slots: it is sent a page of rows, then how many of the slots these were.
+    /// Sends a peer a page of requested rows, and then the number of complete slots.
     static func onFetch(_ slots: [Slot], ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
         var rows: [Row] = []
         var slotsCount = 0
@@ -166,7 +167,7 @@ enum SlotTransfer {
         cluster.send(.sent(ring: ring, slotsCount: slotsCount), to: peer)
     }
 
-    /// A peer has sent a page; the slots that did not fit are requested again.
+    /// Handles the end of a page. Slots without room are requested again.
     static func onSent(
         slotsCount: Int, ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster, at now: Now
     ) -> [Ownership.Output] {
@@ -182,7 +183,7 @@ enum SlotTransfer {
 
     // MARK: Completion
 
-    /// A peer has everything on its disk that it is to keep by a ring.
+    /// Records that a peer has all rows of a ring on its disk.
     static func onTransferComplete(
         ring: UInt64, offerSequence: UInt64, from peer: PeerIndex, _ owner: inout Owner, _ replication: inout Replication,
         _ cluster: inout Cluster
@@ -192,7 +193,7 @@ enum SlotTransfer {
         if which == .present { deleteMoved(&owner, &replication, &cluster) }
     }
 
-    /// Everything received is on this node's disk: the other nodes need not keep it for this node.
+    /// Reports that all received rows are on this node's disk, so that the other nodes need not keep them for this node.
     static func written(
         _ ticket: UInt64, isDurable: Bool, _ owner: inout Owner, _ replication: inout Replication, _ cluster: inout Cluster
     ) {
@@ -201,25 +202,26 @@ enum SlotTransfer {
         deleteMoved(&owner, &replication, &cluster)
     }
 
-    /// Sends each member that this node has received all that it is to keep by a ring.
+    /// Sends each member the completion of a ring.
     static func announceComplete(_ transfer: Handoff, _ cluster: inout Cluster) {
         for peer in cluster.peers.alive { cluster.send(transfer.transferComplete(to: peer), to: peer) }
     }
 
-    /// Offers misplaced rows to the nodes that are to keep them.
+    /// Offers misplaced rows to their replicas.
     ///
-    /// It waits until all members have completed what was offered before: until then the sender of the rows uses another ring.
+    /// It waits until all members have completed the earlier offers, because until then the sender of the rows uses another ring.
     static func offerMisplacedRows(_ owner: Owner, _ cluster: inout Cluster) {
         guard cluster.ownership.transfer.hasMisplacedRows, cluster.isCompleteEverywhere else { return }
         cluster.ownership.withTransfer(.present) { $0.beginOffer() }
         offerAll(by: cluster.placement, .present, owner, &cluster)
     }
 
-    /// Deletes what this node is not to keep, in memory and on disk, once each member has what it is to keep.
+    /// Deletes rows that this node does not keep, in memory and on disk, once each member has its rows.
     ///
-    /// - A node that drains keeps it, because the other nodes ask it again if they end first.
-    /// - A node keeps it while another ring is awaited: the member that was to keep it may be dead, and the next ring names the new replica.
-    /// - The disk must not keep it: a node that came back with it much later would revive subscriptions whose tombstones have expired
+    /// - A draining node keeps them, because the other nodes ask it again if they end first.
+    /// - A node keeps them while another ring is awaited: the member that should keep them may be dead, and the next ring names the new
+    ///   replica.
+    /// - The disk must not keep them: a node that came back with them much later would revive subscriptions whose tombstones have expired
     ///   (``CoreSettings/tombstoneHorizon``).
     static func deleteMoved(_ owner: inout Owner, _ replication: inout Replication, _ cluster: inout Cluster) {
         guard !cluster.isDraining, cluster.ownership.isInForce, cluster.isCompleteEverywhere, cluster.ownership.transfer.isWritten,

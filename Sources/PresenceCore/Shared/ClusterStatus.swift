@@ -1,17 +1,17 @@
 import PresenceWire
 
-/// The members as one node sees them; for operators.
+/// The members as one node sees them, for operators.
 public struct ClusterStatus: Equatable, Sendable {
-    /// One member, or one that is missed.
+    /// One member, or one that is missing.
     public struct Member: Equatable, Sendable {
         public let peer: Peer
         public let state: NodeStatistics.MemberState
-        /// Of the ring's 65,536.
+        /// The slots that it owns, of the ring's 65,536.
         public let slotsOwned: Int
     }
 
-    /// Who says so.
+    /// The node that reports the status.
     public let node: NodeID
-    /// Sorted by ID, the node itself included.
+    /// The members sorted by ID, the node itself included.
     public let members: [Member]
 }

@@ -1,17 +1,17 @@
 import PresenceWire
 
-/// What a node's core counts; for the metrics.
+/// The counts of a node's core, for the metrics.
 public struct NodeStatistics: Equatable, Sendable {
-    /// What this node takes another one for.
+    /// The state of a member in this node's view.
     public enum MemberState: String, CaseIterable, Sendable {
         case alive
-        /// Did not answer somebody; dead unless it refutes in time.
+        /// The member did not answer a probe. It is declared dead unless it refutes in time.
         case suspect
-        /// Alive, without slots, and about to end.
+        /// The member is alive, without slots, and about to end.
         case draining
-        /// Gone without a word; missed.
+        /// The member is gone without notice. It still counts towards the quorum.
         case dead
-        /// Ended on purpose.
+        /// The member has left on purpose.
         case left
     }
 
@@ -20,7 +20,7 @@ public struct NodeStatistics: Equatable, Sendable {
         public let id: NodeID
         public let state: MemberState
         public let deltasSent: UInt64
-        /// Records that it has sent, believed or not.
+        /// The records that the node has sent, accepted or not.
         public let deltasReceived: UInt64
         public let deltasCoalesced: UInt64
         public let batchesSent: UInt64
@@ -37,7 +37,7 @@ public struct NodeStatistics: Equatable, Sendable {
     public let sessionsEvicted: UInt64
     public let usersOnline: Int
     public let usersOwned: Int
-    /// Users whose facts are kept for another owner.
+    /// Users that this node keeps for another owner.
     public let usersReplicated: Int
     /// Changes whose answers wait for disks.
     public let writesWaiting: Int
@@ -45,40 +45,40 @@ public struct NodeStatistics: Equatable, Sendable {
     public let rowsRefused: UInt64
     public let isDraining: Bool
     public let evictions: UInt64
-    /// Ended subscriptions that are remembered no longer, of users owned here or kept for others.
+    /// Expired tombstones of subscriptions, of users owned here or kept for others.
     public let tombstonesForgotten: UInt64
-    /// Users whose blank records are kept no longer, owned here or kept for others.
+    /// Users whose blank records have expired, owned here or kept for others.
     public let usersRemoved: UInt64
     public let clocksRefused: UInt64
     public let usersWatched: Int
     public let slotsOwned: Int
-    /// Slots that this node owns and does not decide about yet: it waits for what others hold of them.
+    /// Slots that this node owns and that are acquiring.
     public let slotsAcquiring: Int
-    /// How long slots have been cold; while none is, how long the last ones were.
+    /// How long slots have been acquiring. If none is, how long the last ones were.
     public let handoffDuration: Duration
-    /// Bytes of rows that other nodes have sent because they were asked for slots.
+    /// Bytes of the rows that other nodes have sent for requested slots.
     public let handoffBytes: UInt64
-    /// How long the oldest change waits that waits for a replica.
+    /// The age of the oldest change that waits for a replica.
     public let replicaLag: Duration
     public let callsWaiting: Int
     public let misrouted: UInt64
-    /// Digests of what other nodes watch and host, sent to them.
+    /// View digests sent to other nodes.
     public let viewDigestsSent: UInt64
-    /// Ranges of such digests of another node that were not like what is here.
+    /// Ranges of other nodes' view digests that differed from those here.
     public let viewDigestDifferences: UInt64
-    /// Records sent with a share of other nodes to pass them on to.
+    /// Records sent together with targets to which the receiver forwards them.
     public let relaysSent: UInt64
-    /// Records passed on for another node.
+    /// Records forwarded for another node.
     public let relaysForwarded: UInt64
-    /// Nodes that a record could not be passed on to.
+    /// Targets to which a record could not be forwarded.
     public let relaysDropped: UInt64
-    /// Messages about users about whom this node will decide soon.
+    /// Messages about users for whom this node is not active yet.
     public let messagesPostponed: Int
-    /// Records asked of their owner because nobody had passed them on.
+    /// Records requested from their owner because no relay had forwarded them.
     public let relaysFetched: UInt64
-    /// Calls refused because they came too often (7008).
+    /// Calls refused by a rate limit (7008).
     public let callsRateLimited: UInt64
-    /// Users who were kicked, as long as it is remembered.
+    /// Users with a kick that still counts.
     public let kicks: Int
     /// Apps with a policy of their own.
     public let policies: Int

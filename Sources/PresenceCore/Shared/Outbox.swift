@@ -1,36 +1,36 @@
 import PresenceWire
 
-/// What the machines of a node want done, in order: the node carries it to other machines, links, the disk and gateways.
+/// The outputs of a node's machines, in order. The node carries them to other machines, links, the disk and gateways.
 struct Outbox {
-    /// For the shell; it takes them after each input.
+    /// The effects for the shell, which takes them after each input.
     var effects: [Effect] = []
-    /// To other nodes and to this one (0): the same path for both.
+    /// The messages to other nodes and to this one (0). Both take the same path.
     var messages: [(peer: PeerIndex, message: Message)] = []
-    /// Records that have changed, for the nodes that watch them.
+    /// The changed records, for the nodes that watch them.
     var changes: [(record: Record, watchers: [PeerIndex])] = []
-    /// Nodes that are owed the whole list of whom a user of theirs follows.
+    /// The nodes that must receive a user's whole subscription list.
     var lists: [(peer: PeerIndex, user: UserID)] = []
-    /// What this node, which only keeps it, has put together of two sides of a split: for the owners, who may know no other version.
+    /// Rows that this replica has merged after a split, for their owners, which may not have this version.
     var rowsForOwners: [Row] = []
-    /// Users who were kicked: the sessions that this node hosts of them end.
+    /// The kicked users, whose sessions on this node end.
     var kicked: [UserID] = []
-    /// To be made durable.
+    /// The rows to write.
     var rows: [Row] = []
-    /// The same for what is elsewhere, too, and what nobody waits for: it gives way to ``rows``.
+    /// The rows to write that other nodes have too and that no call waits for. ``rows`` overtake them.
     var rowsInBulk: [Row] = []
-    /// Slots of whose users the disk is to keep nothing, when ``rows`` and ``rowsInBulk`` have been given to it.
+    /// The slots whose rows the disk deletes, after it has received ``rows`` and ``rowsInBulk``.
     var discarded: [Slot] = []
-    /// Rows that are remembered no longer: the disk is to keep them no longer either.
+    /// The expired rows that the disk deletes.
     var forgotten: [Row] = []
-    /// To be said once ``rows`` are on disk.
+    /// The answers to send once ``rows`` are on disk.
     var answersWhenStored: [(peer: PeerIndex, id: UInt64, answer: Answer)] = []
 
-    /// Those answers wait for every node that is alive, too: it has heard of ``changes``.
+    /// Whether these answers also wait for a barrier: every live node has received ``changes``.
     var needsBarrier = false
 
-    /// To be said just before those answers; when they fail, as if nothing had been told in them.
+    /// The list updates to send just before these answers. If the write fails, they go without the versions of the answers.
     var listUpdatesWhenStored: [(peer: PeerIndex, listUpdate: ListUpdate)] = []
-    /// To be said to an owner once ``rows``, which this node keeps for it, are on disk.
+    /// The acknowledgements to send to owners once ``rows``, which this node keeps for them, are on disk.
     var acknowledgementsWhenStored: [(peer: PeerIndex, ticket: UInt64)] = []
 
     mutating func send(_ message: Message, to peer: PeerIndex) { messages.append((peer, message)) }
@@ -41,9 +41,9 @@ struct Outbox {
 }
 
 extension Outbox {
-    /// Moves the rows that `body` writes to the bulk: no answer waits for them.
+    /// Moves the rows that `body` writes to the bulk rows, because no answer waits for them.
     ///
-    /// A later promise writes its rows itself, because what this node knows need not be on disk yet.
+    /// A later acknowledged change writes its rows itself, because facts in memory need not be on disk yet.
     mutating func writeInBulk<Failure: Error>(_ body: (inout Outbox) throws(Failure) -> Void) throws(Failure) {
         let start = rows.count
         defer {
@@ -57,7 +57,7 @@ extension Outbox {
 }
 
 extension Array {
-    /// Takes all elements out. Their memory goes with them: kept, it would have to be copied.
+    /// Removes and returns all elements. Their memory goes with them, because keeping it would need a copy.
     mutating func takeAll() -> [Element] {
         guard !isEmpty else { return [] }
         let elements = self

@@ -16,20 +16,20 @@ enum ViewDigest {
 
     static func hash(of session: SessionID) -> UInt64 { StableHash.mix(session.stamp, UInt64(session.node)) }
 
-    /// A new list hash that no earlier list has (``PresenceWire/ListUpdate/mark``).
+    /// A new list hash that no earlier list has (``PresenceWire/ListUpdate/listHash``).
     static func newListHash(_ version: Version) -> UInt64 { StableHash.mix(version.stamp, UInt64(version.node)) }
 
     /// The hash of a version and the time from which it is known (``PresenceWire/Record/knownSince``). Two nodes compare it after a new
     /// link.
     static func hash(_ version: UInt64, knownSince: Milliseconds) -> UInt64 { StableHash.mix(version, UInt64(bitPattern: knownSince)) }
 
-    /// The owner's hash of a session with its user's list hash (``PresenceWire/ListUpdate/mark``).
+    /// The owner's hash of a session with its user's list hash (``PresenceWire/ListUpdate/listHash``).
     ///
     /// The owner has no list hash while a change of the list waits for a disk, and the gateway has none while changes are missing. Neither
     /// equals the other, nor do two of the same session cancel out.
-    static func ownerHash(of session: SessionID, mark: UInt64?) -> UInt64 { StableHash.mix(hash(of: session), mark ?? 0) }
+    static func ownerHash(of session: SessionID, listHash: UInt64?) -> UInt64 { StableHash.mix(hash(of: session), listHash ?? 0) }
 
-    static func gatewayHash(of session: SessionID, mark: UInt64?) -> UInt64 { StableHash.mix(hash(of: session), mark ?? 1) }
+    static func gatewayHash(of session: SessionID, listHash: UInt64?) -> UInt64 { StableHash.mix(hash(of: session), listHash ?? 1) }
 
     static func slots(of range: Int) -> ClosedRange<Slot> {
         Slot(range * slotsInRange)...Slot((range + 1) * slotsInRange - 1)
