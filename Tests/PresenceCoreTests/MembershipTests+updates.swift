@@ -92,9 +92,9 @@ extension MembershipTests {
 
     @Test("Equal hashes have no answer, different ones are answered with pages") mutating func digests() {
         know("b", "c")
-        apply(from: "b", kind: .digest(membership.digest))
+        apply(from: "b", kind: .digest(membership.membershipHash))
         #expect(membership.takeEffects() == [])
-        apply(from: "b", kind: .digest(membership.digest ^ 1))
+        apply(from: "b", kind: .digest(membership.membershipHash ^ 1))
         let pages = Self.sent(membership.takeEffects())
         #expect(pages.map(\.message.kind) == [.page(wantsAnswer: true)])
         #expect(pages[0].message.updates.map(\.member.id) == ["a", "b", "c"])

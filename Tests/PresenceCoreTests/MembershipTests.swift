@@ -377,7 +377,7 @@ import Testing
         #expect(membership.ringMembers.map(\.id) == ["a"])
         membership.linked(Self.peer("b"), at: now)
         #expect(membership.ringMembers.map(\.id) == ["a", "b"])
-        #expect(Self.sent(membership.takeEffects()).contains { $0.message.kind == .digest(membership.digest) })
+        #expect(Self.sent(membership.takeEffects()).contains { $0.message.kind == .digest(membership.membershipHash) })
     }
 }
 

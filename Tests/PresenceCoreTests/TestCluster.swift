@@ -385,7 +385,7 @@ extension Node {
 
     mutating func joinPreparation(at now: Now) { perform(SlotTransfer.joinPreparation(&cluster, at: now), at: now) }
 
-    mutating func onTransferComplete(ring: UInt64, round: UInt64, from peer: PeerIndex) {
-        SlotTransfer.onTransferComplete(ring: ring, round: round, from: peer, &owner, &replication, &cluster)
+    mutating func onTransferComplete(ring: UInt64, offerSequence: UInt64, from peer: PeerIndex) {
+        SlotTransfer.onTransferComplete(ring: ring, offerSequence: offerSequence, from: peer, &owner, &replication, &cluster)
     }
 }

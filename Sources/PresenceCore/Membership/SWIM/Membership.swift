@@ -77,7 +77,7 @@ public struct Membership: Sendable {
         var lastSignOfLifeAt = Instant(nanoseconds: .min)
         /// The member's index in ``Membership/live``; -1 if it is not live.
         var liveIndex = -1
-        /// The member's part of ``Membership/digest``.
+        /// The member's part of ``Membership/membershipHash``.
         var fingerprint: UInt64 = 0
         /// Whether the entry is free for another member.
         var isVacant = false
