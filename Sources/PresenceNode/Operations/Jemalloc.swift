@@ -26,12 +26,19 @@ package struct Jemalloc {
         return allocated
     }
 
-    /// Starts a thread of the allocator that returns freed pages to the kernel after ten seconds.
+    /// The time after which freed pages return to the kernel, so that a burst is over with its cause. jemalloc's default is ten seconds.
+    private static let decayMilliseconds = 1_000
+
+    /// Starts a thread of the allocator that returns freed pages to the kernel within ``decayMilliseconds``.
     ///
     /// Without that thread, a thread that no longer allocates keeps its freed pages. After a storm of logins these are the writer of the
     /// store and the pool that checks tokens. Returns whether the allocator supports this.
     @discardableResult package func giveBackInBackground() -> Bool {
-        var isOn = true
+        var (isOn, decay, arenasCount, size) = (true, Self.decayMilliseconds, UInt32(0), MemoryLayout<UInt32>.size)
+        // The first name is for arenas that do not exist yet. The call fails for each of the others that does not.
+        _ = control("arenas.dirty_decay_ms", nil, nil, &decay, MemoryLayout<Int>.size)
+        _ = control("arenas.narenas", &arenasCount, &size, nil, 0)
+        for arena in 0..<arenasCount { _ = control("arena.\(arena).dirty_decay_ms", nil, nil, &decay, MemoryLayout<Int>.size) }
         return control("background_thread", nil, nil, &isOn, MemoryLayout<Bool>.size) == 0
     }
 }
