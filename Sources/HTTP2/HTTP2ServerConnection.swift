@@ -20,13 +20,15 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     private var isClosing = false
     private var leaving = Leaving.no
     /// The peer has sent FIN.
-    private var isInputClosed = false
+    private(set) var isInputClosed = false
     /// The slots of event streams in phase `.full`.
     private var fullSlots: [Int] = []
     /// Requests that wait, in order, because too many bytes of answers wait.
     private var held: [StreamID] = []
     /// Whether ``held`` is not empty. A push reads only this.
     private var isHolding = false
+    /// Bytes that were read and wait for the connection's turn to decode: see ``HTTPLoop/mayDecode(at:)``.
+    private var heldBack: ByteBuffer?
     /// The last time at which no answer waited, or part of one had just been sent.
     private var progressAt: NIODeadline
     /// The streams that the peer has reset since ``countsSince``.
@@ -68,22 +70,92 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if isClosing { return }
-        let buffer = unwrapInboundIn(data)
+        var bytes = unwrapInboundIn(data)
         lastReceivedAt = .now()
         server.date.refresh(at: lastReceivedAt)
         isReading = true
         isSlim = false
-        let isSound = buffer.withUnsafeReadableBytes { bytes in
-            let isSound = session.receive(bytes, at: lastReceivedAt)
+        guard heldBack == nil else { return holdBackToo(bytes) }
+        var (now, decodedBytes) = (lastReceivedAt, 0)
+        while true {
+            let hasTime = mayDecode(at: now)
+            // Requests with ordinary header lists do not wait behind those with large ones. After large ones reading waits in any case.
+            guard hasTime || (!isReadingLittle && decodedBytes < Self.littleDecodedBytes) else { return holdBack(bytes, at: now) }
+            guard let count = process(&bytes, headsMax: hasTime ? Self.headsAtOnceMax : Self.fewHeads, at: now) else { return }
+            decodedBytes += count
+            if bytes.readableBytes == 0, hasTime || decodedBytes < Self.littleDecodedBytes { return }
+            now = .now()
+        }
+    }
+
+    /// The most requests that are processed before the time for header lists is checked.
+    ///
+    /// A header list of ``HTTPLimits/headerBytesMax`` can be some twenty bytes on the wire.
+    private static let headsAtOnceMax = 32
+    /// The same when the time is used up.
+    private static let fewHeads = 8
+    /// The size of the header lists of a read that are decoded even then: a hundred ordinary requests.
+    private static let littleDecodedBytes = 64 << 10
+
+    /// Whether the loop has time to decode header lists of this connection. A trusted connection does not wait for others.
+    private func mayDecode(at now: NIODeadline) -> Bool {
+        server.mayDecode(at: now) || session.sharedLimits !== server.sharedLimits
+    }
+
+    /// Processes bytes up to a number of requests. Returns the size of their header lists; nil when the connection ends.
+    private func process(_ bytes: inout ByteBuffer, headsMax: Int, at now: NIODeadline) -> Int? {
+        let takenBytes = bytes.withUnsafeReadableBytes { bytes in
+            let takenBytes = session.receive(bytes, headsMax: headsMax, at: now)
             session.takeEvents(handle)
-            return isSound
+            return takenBytes
         }
         mayBeOver = true
-        guard isSound else { return end(session.fault ?? .protocolError) }
-        if session.isOver { return end(session.isBroken ? .protocolError : nil) }
+        let decodedBytes = server.countDecoded(at: now)
+        guard let takenBytes else {
+            end(session.fault ?? .protocolError)
+            return nil
+        }
+        bytes.moveReaderIndex(forwardBy: takenBytes)
+        if session.isOver {
+            end(session.isBroken ? .protocolError : nil)
+            return nil
+        }
         countFaults()
         boundFrames()
         server.boundHeldBytes()
+        return isClosing ? nil : decodedBytes
+    }
+
+    /// Holds bytes back until the connection's turn to decode, and reads nothing until then.
+    private func holdBack(_ bytes: ByteBuffer, at now: NIODeadline) {
+        session.hold(bytes.readableBytes)
+        // The memory of the read may be much larger.
+        heldBack = ByteBuffer(bytes: bytes.readableBytesView)
+        pauseReading(for: server.reserveDecodingTurn(at: now))
+        server.boundHeldBytes()
+    }
+
+    /// Holds further bytes back, which arrive in the same turn or with the peer's FIN.
+    private func holdBackToo(_ bytes: ByteBuffer) {
+        session.hold(bytes.readableBytes)
+        heldBack?.writeImmutableBuffer(bytes)
+        server.boundHeldBytes()
+    }
+
+    override func processHeldBack() {
+        guard !isClosing, var bytes = heldBack else { return }
+        heldBack = nil
+        session.hold(-bytes.readableBytes)
+        server.beginDecodingTurn()
+        var decodedBytes = 0
+        while let count = process(&bytes, headsMax: Self.headsAtOnceMax, at: .now()), bytes.readableBytes > 0 {
+            decodedBytes += count
+            guard decodedBytes < HTTPLoop.decodedBytesPerTurn else {
+                holdBack(bytes, at: .now())
+                break
+            }
+        }
+        markDirty()
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
@@ -269,6 +341,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         session.dropStreams()
         (held, isHolding) = ([], false)
         fullSlots = []
+        heldBack = nil
     }
 
     override var heldBytes: Int { session.sharedLimits === server.sharedLimits ? session.heldBytes : 0 }
@@ -378,7 +451,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
         if !fullSlots.isEmpty { reportDrained() }
         if isHolding { beginHeld() }
         server.boundHeldBytes()
-        if isInputClosed { endWithoutInput() }
+        if isInputClosed, heldBack == nil { endWithoutInput() }
         guard mayBeOver else { return }
         mayBeOver = false
         if session.isOver { end(session.isBroken ? .protocolError : nil) }
@@ -423,7 +496,7 @@ final class HTTP2ServerConnection: HTTPServerConnection, ChannelInboundHandler {
     }
 
     override func sweep(at now: NIODeadline) {
-        if isHeaderLate(at: now) { return end(.headerTimeout) }
+        if heldBack == nil, isHeaderLate(at: now) { return end(.headerTimeout) }
         if isStalled(at: now) { return end(.windowShut) }
         if isInputClosed, now - lastReceivedAt > server.limits.stallTimeout { return end(nil) }
         if session.openCount == 0, now - lastReceivedAt > server.limits.idleTimeout {

@@ -41,7 +41,7 @@ final class HTTP2Session {
     private(set) var bufferedBytes = 0
     /// Bytes of answers that have not been sent.
     private(set) var waitingBytes = 0
-    /// The bytes that ordinary streams take, which count in ``SharedLimits/heldBytes`` too.
+    /// The bytes that ordinary streams and held-back bytes take, which count in ``SharedLimits/heldBytes`` too.
     private(set) var heldBytes = 0
     /// Streams that were reset by the peer or by its fault, since the last ``takeResets()``.
     private var resetsCount = 0
@@ -120,13 +120,18 @@ final class HTTP2Session {
     // MARK: Bytes
 
     /// Takes bytes from the peer. Returns false when the connection cannot go on, for the reason in ``fault``.
-    func receive(_ bytes: UnsafeRawBufferPointer, at now: NIODeadline) -> Bool {
+    func receive(_ bytes: UnsafeRawBufferPointer, at now: NIODeadline) -> Bool { receive(bytes, headsMax: .max, at: now) != nil }
+
+    /// Takes bytes from the peer up to a number of HEADERS frames.
+    ///
+    /// Returns the number of bytes taken; nil when the connection cannot go on, for the reason in ``fault``.
+    func receive(_ bytes: UnsafeRawBufferPointer, headsMax: Int, at now: NIODeadline) -> Int? {
         self.now = now
         hasFrames = true
-        if role == .client { return pass(bytes) }
+        if role == .client { return pass(bytes) ? bytes.count : nil }
         var frames = IncomingFrames()
         swap(&frames, &incoming)
-        frames.split(bytes, limits: limits) { part in
+        let takenBytes = frames.split(bytes, headsMax: headsMax, limits: limits) { part in
             switch part {
             case .bytes(let bytes): return pass(bytes)
             case .update(let update): return receive(update)
@@ -150,7 +155,7 @@ final class HTTP2Session {
             midwaySince = now
         }
         swap(&frames, &incoming)
-        return fault == nil
+        return fault == nil ? takenBytes : nil
     }
 
     /// Gives bytes to nghttp2. Returns false when the connection cannot go on.
@@ -371,8 +376,8 @@ final class HTTP2Session {
     /// The bytes that a stream takes here and in nghttp2.
     private static let streamBytes = 512
 
-    /// Counts bytes of ordinary streams.
-    private func hold(_ bytesCount: Int) {
+    /// Counts bytes of ordinary streams, or bytes that are held back.
+    func hold(_ bytesCount: Int) {
         heldBytes += bytesCount
         sharedLimits.heldBytes += bytesCount
     }
@@ -487,6 +492,7 @@ extension HTTP2Session {
             if role == .client, type == NGHTTP2_HEADERS.rawValue { events.append(.head(slot: slot)) }
             guard role == .server else { return }
             hasHead = true
+            if type == NGHTTP2_HEADERS.rawValue { sharedLimits.decodedBytes += Int(streams[slot].headBytesCount) }
             if isEnd { streams[slot].completeRequest() }
             if isEnd || streams[slot].hasTooLargeHead { report(slot) }
         case NGHTTP2_SETTINGS.rawValue:

@@ -98,7 +98,7 @@ struct HTTP2Stream {
     var status: Int32 = 0
     private var headersCount: Int32 = 0
     /// The size of the header list (RFC 9113 §6.5.2).
-    private var headBytesCount: Int32 = 0
+    private(set) var headBytesCount: Int32 = 0
     /// The index of the first payload in ``rest``.
     private var restStart: Int32 = 0
     /// The bytes that the peer's window for an event stream allows.

@@ -31,6 +31,8 @@ public final class HTTPLoop {
     /// Connections with requests for the next turn.
     private var continuing: [HTTP1ServerConnection] = []
     private var isContinuing = false
+    /// The time until which the decoded header lists use up their share of the loop's time.
+    private var decodingShareUsedUntil = NIODeadline.distantPast
     /// The end of the present turn; nil outside of a turn.
     private var turnEnd: NIODeadline?
     /// The `Date` of this loop's answers.
@@ -97,6 +99,32 @@ public final class HTTPLoop {
         eventLoop.assumeIsolated().execute { self.turnEnd = nil }
         return true
     }
+
+    /// The size of the header lists that a connection with many requests may decode in one turn: some 0.3 ms.
+    static let decodedBytesPerTurn = 512 << 10
+    /// The time that these bytes count as, so that decoding takes a third of the loop's time.
+    private static let decodingTurn = TimeAmount.milliseconds(1)
+
+    /// Whether HTTP/2 header lists have not used up their share of the loop's time.
+    func mayDecode(at now: NIODeadline) -> Bool { decodingShareUsedUntil <= now + Self.decodingTurn }
+
+    /// Counts the header lists that were decoded since the last call. Returns their size.
+    func countDecoded(at now: NIODeadline) -> Int {
+        let bytesCount = sharedLimits.decodedBytes
+        sharedLimits.decodedBytes = 0
+        let time = TimeAmount.nanoseconds(Self.decodingTurn.nanoseconds * Int64(bytesCount) / Int64(Self.decodedBytesPerTurn))
+        decodingShareUsedUntil = max(decodingShareUsedUntil, now) + time
+        return bytesCount
+    }
+
+    /// Reserves a connection's turn to decode ``decodedBytesPerTurn``. Returns the time until then.
+    func reserveDecodingTurn(at now: NIODeadline) -> TimeAmount {
+        decodingShareUsedUntil = max(decodingShareUsedUntil, now) + Self.decodingTurn
+        return decodingShareUsedUntil - now
+    }
+
+    /// Begins a reserved turn. What is decoded in it counts instead of the reserved time.
+    func beginDecodingTurn() { decodingShareUsedUntil = decodingShareUsedUntil - Self.decodingTurn }
 
     /// Continues the connection's requests after the others have had their turn.
     func continueLater(_ connection: HTTP1ServerConnection) {

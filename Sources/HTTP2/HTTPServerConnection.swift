@@ -37,6 +37,7 @@ open class HTTPServerConnection: UnorderedListElement {
     var listIndex = -1
     let openedAt: NIODeadline
     private var readingResumedAt = NIODeadline.distantPast
+    /// The end of a pause; ``NIODeadline/distantFuture`` when nothing more is read.
     private var readingPausedUntil: NIODeadline?
     // These fields fill the gap behind the optional: each connection pays for the gaps between its fields.
     private(set) var isReadingLittle = false
@@ -155,10 +156,16 @@ open class HTTPServerConnection: UnorderedListElement {
     }
 
     private func resumeReading() {
+        guard readingPausedUntil != .distantFuture else { return }
         readingPausedUntil = nil
         readingResumedAt = .now()
+        processHeldBack()
+        guard readingPausedUntil == nil else { return }
         do { try channel.syncOptions?.setOption(.autoRead, value: true) } catch { return }  // As above.
     }
+
+    /// Processes bytes that were read and held back.
+    func processHeldBack() {}
 
     /// Stops reading until the close, and frees the read buffer. Returns false when the channel is closed.
     func leaveUnread() -> Bool {
@@ -167,6 +174,7 @@ open class HTTPServerConnection: UnorderedListElement {
             try options.setOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 512))
             try options.setOption(.autoRead, value: false)
         } catch { return false }
+        readingPausedUntil = .distantFuture
         return true
     }
 

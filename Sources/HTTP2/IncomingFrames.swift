@@ -66,12 +66,14 @@ struct IncomingFrames {
         return hasBegun
     }
 
-    /// Calls `body` with each part of `bytes` until it returns false.
+    /// Calls `body` with each part of `bytes` until it returns false. Returns the number of bytes taken.
     ///
     /// - Parameter limits: a header block of more than four times ``HTTPLimits/headerBytesMax`` is reported, and ends the call.
-    mutating func split(_ bytes: UnsafeRawBufferPointer, limits: HTTPLimits, _ body: (Part) -> Bool) {
-        guard var next = completePartial(bytes, limits, body) else { return }
+    /// - Parameter headsMax: the call ends before one more HEADERS frame. A frame of an earlier call does not count.
+    mutating func split(_ bytes: UnsafeRawBufferPointer, headsMax: Int, limits: HTTPLimits, _ body: (Part) -> Bool) -> Int {
+        guard var next = completePartial(bytes, limits, body) else { return bytes.count }
         var start = next
+        var headsCount = 0
         while next < bytes.count {
             if skip > 0 {
                 let count = min(Int(skip), bytes.count - next)
@@ -92,20 +94,25 @@ struct IncomingFrames {
                 break
             }
             if let part = wholePart(frame) {
-                guard Self.pass(bytes[start..<next], body), body(part) else { return }
+                guard Self.pass(bytes[start..<next], body), body(part) else { return bytes.count }
                 next += neededBytes(frame)
                 start = next
                 continue
             }
+            if frame[3] == Self.headers, blockBytes < 0 {
+                if headsCount == headsMax { break }
+                headsCount += 1
+            }
             // The session must process the bytes before an old head first: they may open or close its stream.
             if isOldHead(frame) {
-                guard Self.pass(bytes[start..<next], body) else { return }
+                guard Self.pass(bytes[start..<next], body) else { return bytes.count }
                 start = next
             }
-            guard begin(frame, limits, body) else { return }
+            guard begin(frame, limits, body) else { return bytes.count }
             skip += Int32(Self.headerBytes)
         }
         _ = Self.pass(bytes[start..<next], body)
+        return partial.isEmpty ? next : bytes.count
     }
 
     /// Continues a frame of an earlier call. Returns the number of bytes taken; nil when `body` returned false.

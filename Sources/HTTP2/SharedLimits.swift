@@ -1,22 +1,29 @@
 /// The limits that the connections of an event loop share, and the bytes that they hold together. Used on that loop only.
 final class SharedLimits {
     let limits: HTTPLimits
-    private let held: UnsafeMutablePointer<Int>
+    /// ``heldBytes`` and ``decodedBytes``.
+    private let counts: UnsafeMutablePointer<Int>
 
     init(_ limits: HTTPLimits) {
         self.limits = limits
-        held = .allocate(capacity: 1)
-        held.initialize(to: 0)
+        counts = .allocate(capacity: 2)
+        counts.initialize(repeating: 0, count: 2)
     }
 
-    deinit { held.deallocate() }
+    deinit { counts.deallocate() }
 
     /// The bytes that count towards ``HTTPLimits/heldBytesMax``.
     ///
     /// They are those of ordinary HTTP/2 streams, of HTTP/1.1 requests that are incomplete or wait, and of unsent HTTP/1.1 answers.
     /// The count is in plain memory, because every request and every push reads it.
     var heldBytes: Int {
-        @inline(__always) get { held.pointee }
-        @inline(__always) set { held.pointee = newValue }
+        @inline(__always) get { counts[0] }
+        @inline(__always) set { counts[0] = newValue }
+    }
+
+    /// The size of the HTTP/2 header lists (RFC 9113 §6.5.2) that were decoded and are not counted by the loop yet.
+    var decodedBytes: Int {
+        @inline(__always) get { counts[1] }
+        @inline(__always) set { counts[1] = newValue }
     }
 }
