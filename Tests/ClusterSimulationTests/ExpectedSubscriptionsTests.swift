@@ -3,7 +3,7 @@ import Testing
 
 @testable import ClusterSimulation
 
-/// Who is followed is told anew only where somebody may have been removed.
+/// A followed target is sent again only if it may have been removed.
 @Suite struct ExpectedSubscriptionsTests {
     private var expected = ExpectedSubscriptions(quota: 5)
 

@@ -116,7 +116,7 @@ import Testing
     }
 
     private struct Noted: Equatable {
-        /// When, and the two numbers.
+        /// The time, and the two numbers.
         let number: [Substring]
         let kind: Substring
         let bytes: [Substring]

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ClusterSimulation
 
-/// What is shown to who may not see a user stays as it was, but for a text that ends by itself.
+/// The status that hidden viewers see stays unchanged, except for a text that ends by itself.
 @Suite struct VisibilityOracleTests {
     private var oracle = VisibilityOracle()
 

@@ -10,7 +10,7 @@ import Testing
 
 @testable import PresenceNode
 
-/// What reaches the cluster port and is not what a node says: it costs its stream or its connection, is counted, and changes nothing.
+/// Content on the cluster port that no node sends. It ends its stream or its connection, is counted, and changes nothing.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct ClusterPortTests {
     /// Two nodes; what the second says to the first passes through a recorder.
     private func recordLink(secret: String?) async throws -> (fixture: Fixture, recorder: Recorder) {
@@ -228,7 +228,7 @@ import Testing
         try await node.stop()
     }
 
-    /// It dies while the node's own link to it is not up yet: nobody could tell of a broken one.
+    /// The member dies while the node's own link to it is not up yet, so no broken link reports it.
     @Test("A member that dies while its link is opened is dead without a suspicion") func deathWhileConnecting() async throws {
         let fixture = try await Fixture.start()
         let listener = try RawListener()
@@ -253,7 +253,7 @@ import Testing
         "rollcall_links{state=\"up\"} \(up)\nrollcall_links{state=\"down\"} \(down)\n"
     }
 
-    /// Where addresses are given anew with every start, the old ones would be tried for ever.
+    /// If addresses change with every start, a node would try the old ones forever.
     @Test("A node gives up the old address of a member that has moved") func movedMember() async throws {
         let fixture = try await Fixture.start()
         let first = try await Member.join(fixture.nodes[0], listeningAt: 1)
@@ -280,7 +280,7 @@ import Testing
         try await fixture.nodes[0].stop()
     }
 
-    /// Messages of several kinds about users whom nobody asks for.
+    /// Messages of several kinds about users that no call names.
     private static func batch() -> [UInt8] {
         var writer = WireWriter()
         let user = UserID(app: "elsewhere", id: "eve")
@@ -308,7 +308,7 @@ private final class Recorder: ChannelInboundHandler, @unchecked Sendable {
     private var listener: (any Channel)?
 
     var port: Int { listener?.localAddress?.port ?? 0 }
-    /// What was said on the link. Before it a node only asks on another connection whether it would be refused.
+    /// The bytes on the link. Before it a node only asks on another connection whether it would be refused.
     var bytes: [UInt8] { lock.withLock { recorded.max { $0.count < $1.count } ?? [] } }
     var target: Int {
         get { lock.withLock { targetPort } }
@@ -389,14 +389,14 @@ final class RawConnection {
         guard status == 0 || errno == ECONNRESET else { throw Fixture.HTTPFailure(description: "connect: \(errno)") }
     }
 
-    /// What has come since the last call, if anything has.
+    /// The content since the last call, if any.
     func receive() async throws -> String {
         var bytes = [UInt8](repeating: 0, count: 1 << 18)
         let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))
         return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : ""
     }
 
-    /// What the other side does not take any more, because it has closed, is dropped.
+    /// Content that the other side does not read any more, because it has closed, is dropped.
     func send(_ bytes: [UInt8]) {
         var sent = 0
         while sent < bytes.count {
@@ -458,14 +458,14 @@ private final class Member: HTTPClientDelegate, @unchecked Sendable {
         return Hello(cluster: cluster, sender: peer, members: members, wall: Clock.now().wall)
     }
 
-    /// Port 1 answers nobody: the node's own link to this member stays down.
+    /// Port 1 does not answer, so the node's own link to this member stays down.
     static func join(_ node: RollcallNode, listeningAt ownPort: Int = 1, generation: UInt64 = 1) async throws -> Member {
         let member = try await connect(node)
         #expect(try await member.prove(hello("member", listeningAt: ownPort, generation: generation)).status == 200)
         return member
     }
 
-    /// Says hello and proves that it knows no secret, which is right where there is none.
+    /// Sends a hello, and the proof without a secret, which is right if there is none.
     func prove(_ hello: Hello) async throws -> (status: Int, body: [UInt8]) {
         let greeting = try await exchange("hello", [])
         #expect(greeting.status == 200)

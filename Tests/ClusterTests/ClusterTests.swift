@@ -57,7 +57,7 @@ import Testing
             configuration.clusterSecret = "the secret of this cluster"
             configuration.join = configuration.join.map { HostPort(host: "localhost", port: $0.port) }
         }
-        // The name may stand for more addresses than somebody listens at.
+        // The name may stand for more addresses than nodes listen on.
         try await fixture.until("what nobody has answered at is tried no more") {
             try await fixture.nodes[1].metricsText().contains("rollcall_links{state=\"up\"} 1\nrollcall_links{state=\"down\"} 0\n")
         }
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    /// Ports that nobody listens on, found by listening on them.
+    /// Ports without a listener, found by listening on them.
     private static func freePorts(_ count: Int) throws -> [Int] {
         let listeners = try (0..<count).map { _ in
             try ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(host: "127.0.0.1", port: 0).wait()
@@ -217,7 +217,7 @@ import Testing
         #expect(metrics.contains("rollcall_store_damaged_files_total 1\n") && metrics.contains("rollcall_store_incomplete 1\n"))
         try await fixture.until("the node is ready, because it has met the others") { try await Self.readiness(of: node) == 200 }
         try await fixture.until("it keeps what the others keep") {
-            // 60 users, and the two whom they follow have no rows.
+            // 60 users. The two that they follow have no rows.
             let texts = [try await fixture.nodes[0].metricsText(), try await node.metricsText()]
             return texts.allSatisfy { text in
                 let counts = text.split(separator: "\n").filter {

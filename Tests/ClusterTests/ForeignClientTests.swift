@@ -23,7 +23,7 @@ import Testing
     @Test("curl without TLS can call and stream", arguments: ["--http1.1", "--http2-prior-knowledge"]) func curlInClear(version: String)
         async throws
     {
-        // The session of the first call has ended when the others are made: nobody is to be OFFLINE by then.
+        // The session of the first call has ended when the others are made. No user may be OFFLINE by then.
         let fixture = try await Fixture.start { $0.core.offlineGrace = .seconds(600) }
         try await useCurl([version], scheme: "http", fixture)
         try await fixture.stop()

@@ -4,7 +4,7 @@ import NodeFixture
 import PresenceNode
 import Testing
 
-/// What the ops port answers to those who do it wrong (found by Tests/Fuzz/api).
+/// The answers of the ops port to wrong requests (found by Tests/Fuzz/api).
 @Suite(.timeLimit(.minutes(2))) struct OpsPortTests {
     @Test("The error names a wrong method or body") func wrongRequests() async throws {
         let fixture = try await Fixture.start()

@@ -63,7 +63,7 @@ final class ServedNode: @unchecked Sendable {
     var log: String { (try? String(contentsOfFile: logFile, encoding: .utf8)) ?? "" }
     var isRunning: Bool { process.isRunning }
 
-    /// The port of `clients`, `cluster` or `ops`, as the log tells it.
+    /// The port of `clients`, `cluster` or `ops`, from the log.
     func port(_ name: String) throws -> Int {
         guard let found = log.firstMatch(of: try Regex("\(name)=[0-9.]+:([0-9]+)")), let digits = found.output[1].substring,
             let port = Int(digits)
@@ -71,12 +71,12 @@ final class ServedNode: @unchecked Sendable {
         return port
     }
 
-    /// How many descriptors the process has open.
+    /// The number of open descriptors of the process.
     var descriptorsCount: Int {
         get throws { try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.processIdentifier)/fd").count }
     }
 
-    /// How many descriptors it may have from now on.
+    /// Limits the descriptors of the process.
     func limitDescriptors(to count: Int) async throws {
         let done = try await run("prlimit", ["--pid", "\(process.processIdentifier)", "--nofile=\(count):20000"])
         guard done.status == 0 else { throw Fixture.HTTPFailure(description: done.output) }
@@ -109,7 +109,7 @@ final class ServedNode: @unchecked Sendable {
         }
     }
 
-    /// What the ops port answers.
+    /// The answer of the ops port.
     func ops(_ path: String) async throws -> HTTPExchange.Response {
         try await HTTPExchange.send(
             .get, host: "127.0.0.1", port: try port("ops"), path: path, on: MultiThreadedEventLoopGroup.singleton.next())

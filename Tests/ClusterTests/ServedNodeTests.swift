@@ -7,7 +7,7 @@ import PresenceNode
 import PresenceWire
 import Testing
 
-/// What only a process of its own shows: exit codes, signals, the rights of its files, and ports that two want.
+/// Properties of a process: exit codes, signals, permissions of files, and ports that two processes need.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct ServedNodeTests {
     // MARK: Ports
 
@@ -211,7 +211,7 @@ import Testing
         try #require(made.status == 0, "\(made.output)")
     }
 
-    /// Of whom the certificate is that a port shows.
+    /// The subject of the certificate that a port presents.
     ///
     /// - Parameter client: the files of the caller's own certificate and key, without their endings.
     private static func name(at port: Int, as client: String? = nil) async throws -> String {

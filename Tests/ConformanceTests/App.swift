@@ -7,7 +7,7 @@ import PresenceWire
 import Synchronization
 import Testing
 
-/// An app of one test: its users and its policy are nobody else's.
+/// An app of one test, with its own users and its own policy.
 struct App: Sendable {
     let name: String
     let cluster: Fixture
@@ -57,7 +57,7 @@ struct App: Sendable {
         return Answer(status: response.status, json: try JSONReader.read(response.body))
     }
 
-    /// Logs `user` in on a node, and waits until all that it follows has been told.
+    /// Logs `user` in on a node, and waits until the session is synced.
     func login(_ user: String, node: Int = 0, query: String = "platform=ios") async throws -> Session {
         let session = Session(
             HTTPExchange.stream(
@@ -108,22 +108,22 @@ struct App: Sendable {
         return try #require(answer.statuses.first, "\(answer.json)").platforms
     }
 
-    /// Whom `user` follows, in the order of their names. The back end asks, to which limits of calls do not apply.
+    /// The targets of `user`, in the order of their names. The back end asks, because it has no rate limits.
     func followed(by user: String = "ann", node: Int = 0) async throws -> [String] {
         let answer = try await call("getSubscribedUserStatus", "{\"asUser\":\"\(user)\"}", as: "backend", isAdmin: true, node: node)
         try #require(answer.status == 200, "\(answer.json)")
         return answer["subscriptions"].elements.compactMap { $0["userID"]?.text }
     }
 
-    /// How many `user` follows. The back end asks.
+    /// The number of targets of `user`. The back end asks.
     func followedCount(by user: String = "ann") async throws -> Int64? {
         try await call("getSubscribedUserStatus", "{\"limit\":1,\"asUser\":\"\(user)\"}", as: "backend", isAdmin: true)["total"].number
     }
 
-    /// The settings that are in force, as a node tells them.
+    /// The settings in force, from a node.
     func policy(node: Int = 0) async throws -> Answer { try await admin("getAppPolicy", "{}", node: node) }
 
-    /// How `user` reaches the nodes with a dialect's client.
+    /// The configuration with which `user` reaches the nodes through a dialect's client.
     func configuration(of user: String, nodes: [Int] = [0, 1, 2]) -> ClientConfiguration {
         var configuration = ClientConfiguration(addresses: nodes.map { "http://127.0.0.1:\(cluster.nodes[$0].ports.client)" }) {
             try await token(user)
@@ -133,7 +133,7 @@ struct App: Sendable {
     }
 }
 
-/// What a call was answered.
+/// The answer to a call.
 struct Answer: Sendable {
     let status: Int
     let json: JSONValue
@@ -148,7 +148,7 @@ struct Answer: Sendable {
 }
 
 extension JSONValue {
-    /// Of a `UserStatus`.
+    /// The fields of a `UserStatus`.
     var general: String? { self["statusType"]?.text }
     var custom: String? { self["customStatus"]?.text }
     var user: String? { self["userID"]?.text }

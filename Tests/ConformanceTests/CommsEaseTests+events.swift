@@ -67,7 +67,7 @@ extension ConformanceTests.CommsEaseTests {
         try await app.cluster.until("the next is told") { received.values(from: "bob").contains(10_003) }
         #expect(received.values(from: "bob") == [1, 10_001, 10_003])
         #expect(received.events(from: "bob").first { $0.value == 10_001 }?.eventId == forAll.eventId)
-        // Each is told once.
+        // Each receives it once.
         #expect(online.values(from: "bob").filter { $0 > 9_999 } == [10_001, 10_002, 10_003])
         for manager in [ann, bob, eve] { try await manager.logout() }
     }
@@ -117,7 +117,7 @@ extension ConformanceTests.CommsEaseTests {
         try await app.cluster.until("what bob and dora published is received") {
             received.values(from: "bob").contains(10_001) && received.values(from: "dora").contains(10_001)
         }
-        // What they publish after it comes after it; nor does another change bring it.
+        // Later events come after it, and no other change brings it.
         for name in ["carl", "emil"] {
             #expect(try await app.call("setSelfStatus", #"{"customStatus":"busy"}"#, as: name, node: 2).code == 0)
             #expect(try await app.call("publishEvent", #"{"value":10003}"#, as: name, node: 2).code == 0)

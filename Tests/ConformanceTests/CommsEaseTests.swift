@@ -138,7 +138,7 @@ extension ConformanceTests {
             try await ann.subscribeEvent(NIMSubscribeRequest(expiry: 60, syncEnabled: true, publishers: ["carl"]))
             try await app.cluster.until("carl's login is received") { received.values(from: "carl") == [1] }
             #expect(received.values(from: "bob") == [])
-            // What comes after it is received.
+            // Later events are received.
             #expect(try await app.call("publishEvent", #"{"value":10001}"#, as: "bob", node: 2).code == 0)
             try await app.cluster.until("bob's event is received") { received.values(from: "bob").last == 10_001 }
             try await ann.logout()

@@ -3,7 +3,7 @@ import PresenceWire
 import Testing
 
 extension ConformanceTests {
-    /// What an administrator changes on a running cluster.
+    /// Changes that an administrator makes on a running cluster.
     @Suite(.serialized) struct PolicyTests {
         @Test("All nodes apply a change before it is answered, and excluded users receive nothing after that")
         func change() async throws {
@@ -28,7 +28,7 @@ extension ConformanceTests {
                     #expect(session.statuses(of: "bob").last?.custom == "allowed\(round)")
                 }
                 try await setBob("", app, node: round)
-                // A gateway that is still to hear of the last change would rightly show the one before to those who may see it again.
+                // A gateway that has not received the last change yet may still show the earlier one.
                 for session in own { try await session.status(of: "bob") { $0.custom == "" } }
                 try await app.set(#"{"userStatus.enabled":true}"#, node: (round + 2) % 3)
             }

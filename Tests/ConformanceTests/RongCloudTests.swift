@@ -8,7 +8,7 @@ import Testing
 extension ConformanceTests {
     /// `documents/001…`, preset `rongcloud`.
     @Suite(.serialized) struct RongCloudTests {
-        /// Keeps what the document's delegate is told.
+        /// Keeps the calls of the document's delegate.
         final class Delegate: RCSubscribeEventDelegate {
             private struct Told {
                 var calls: [[RCSubscribeInfoEvent]] = []
@@ -21,7 +21,7 @@ extension ConformanceTests {
 
             var calls: [[RCSubscribeInfoEvent]] { told.withLock { $0.calls } }
             var synced: [RCSubscribeType] { told.withLock { $0.synced } }
-            /// What other devices have subscribed (+) and unsubscribed (-).
+            /// The subscriptions that other devices have made (+) and ended (-).
             var changed: [String] {
                 told.withLock { $0.changed.map { ($0.operationType == .subscribe ? "+" : "-") + $0.userId } }
             }
@@ -79,7 +79,7 @@ extension ConformanceTests {
 
         @Test("R3 Type 3 follows friends: who is none is named; types 2 and 4 are profiles, and refused") func types() async throws {
             let app = try await App("rongcloud")
-            // Who is a friend, the relationship chain says: `FriendsTests.friendsOnly()`.
+            // The relationship chain says who is a friend: `FriendsTests.friendsOnly()`.
             let friends = try await app.call("subscribeUserStatus", users(["bob", "carl"], #""subscribeType":3"#), node: 1)
             #expect(friends.status == 200 && friends.errors == ["bob 31704", "carl 31704"])
             let core = try RCCoreClient(app.configuration(of: "ann"))
@@ -153,7 +153,7 @@ extension ConformanceTests {
             #expect(ended.status == RCErrorCode(rawValue: 7003) && ended.failedUserIds == ["bad\u{1}"])
             #expect(try await app.followed(node: 2) == ["dora"])
             request.userIds = ["dora"]
-            // Of another type there is none, and a profile cannot be followed at all.
+            // There is no subscription of another type, and a profile cannot be followed.
             request.subscribeType = .friendOnlineStatus
             #expect(await core.unSubscribeEvent(request).status == RC_SUCCESS)
             #expect(await core.querySubscribeEvent(request).subscribeEvents?.count == 0)
@@ -220,12 +220,12 @@ extension ConformanceTests {
             for (number, name) in names.enumerated() {
                 #expect(try await app.call("setSelfStatus", #"{"customStatus":"1"}"#, as: name, node: number % 3).code == 0)
             }
-            // What each loop of the node knows already is told in one event; otherwise each status comes when its owner has sent it.
+            // Statuses that a loop already holds arrive in one event. Any other status arrives when its owner has sent it.
             var others: [Session] = []
             for _ in 0..<4 { others.append(try await app.login("ann", node: 0, query: "platform=web")) }
             #expect(await core.connect() == (RC_SUCCESS, "ann"))
             try await app.cluster.until("the subscriptions are synced") { staying.synced == [.onlineStatus] }
-            // All that is followed has been told by then.
+            // All followed users have been sent by then.
             for delegate in [staying, leaving] {
                 let told = delegate.calls.joined()
                 #expect(Set(told.map(\.userId)) == Set(names) && told.allSatisfy { $0.subscribeType == .onlineStatus })
@@ -263,7 +263,7 @@ extension ConformanceTests {
             let ended = await devices[1].unSubscribeEvent(RCSubscribeEventRequest(userIds: ["bob"]))
             #expect(ended.status == RC_SUCCESS)
             try await app.cluster.until("the first is told of the end") { delegates[0].changed == ["-bob"] }
-            // Who has made a call is told nothing of it.
+            // The calling session receives nothing of its own call.
             #expect(try await app.call("setSelfStatus", #"{"customStatus":"after"}"#, as: "carl").code == 0)
             try await app.cluster.until("both are told what came after") {
                 delegates.allSatisfy { $0.calls.joined().contains { $0.userStatus?.customStatus == "after" } }

@@ -4,7 +4,7 @@ import NodeFixture
 import PresenceWire
 import Synchronization
 
-/// An open event stream, and all that it has told.
+/// An open event stream, and all its events.
 final class Session: Sendable {
     struct Event: Sendable {
         let name: String
@@ -46,7 +46,7 @@ final class Session: Sendable {
 
     /// Every event so far.
     var events: [Event] { state.withLock { $0.events } }
-    /// Every status told so far, in order.
+    /// Every received status, in order.
     var statuses: [JSONValue] { Self.statuses(events) }
     /// Those of one user.
     func statuses(of user: String) -> [JSONValue] { statuses.filter { $0.user == user } }
@@ -58,7 +58,7 @@ final class Session: Sendable {
     /// Drops the connection without a logout.
     func close() { state.withLock { $0.reading }?.cancel() }
 
-    /// Waits for a condition of what was told; fails after ten seconds.
+    /// Waits for a condition on the received events. Fails after ten seconds.
     func until(_ claim: String, _ condition: @escaping @Sendable ([Event]) -> Bool) async throws {
         try await withCheckedThrowingContinuation { (met: CheckedContinuation<Void, any Error>) in
             let id: Int? = state.withLock { state in

@@ -35,7 +35,7 @@ extension ConformanceTests.TencentTests {
         #expect(try await app.followed() == [])
         let query = try await app.call("getUserStatus", #"{"userIDs":["bob","bad\u0001"]}"#)
         #expect(query.code == 7003 && query.statuses.isEmpty && query.errors == ["bad\u{1} 7003"])
-        // As the document's SDK tells it: a code and a text.
+        // The error as the document's SDK reports it: a code and a text.
         let manager = try V2TIMManager(app.configuration(of: "ann"))
         let error = await #expect(throws: V2TIMError.self) { try await manager.subscribeUserStatus(["bob", "ann"]) }
         #expect(error?.code == 6017 && error?.desc.isEmpty == false)

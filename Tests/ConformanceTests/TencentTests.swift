@@ -257,7 +257,7 @@ extension ConformanceTests {
             #expect(try await app.followedCount() == 200)
             var others: [Session] = []
             for name in ["first", "second", "last"] { others.append(try await app.login(name, node: 1)) }
-            // Whom it removed is told no more; the second is.
+            // The evicted target is not sent any more; the second is.
             let control = try await app.login("eve", node: 0)
             #expect(try await app.call("subscribeUserStatus", users(["first"]), as: "eve").code == 0)
             #expect(try await app.call("setSelfStatus", #"{"customStatus":"unseen"}"#, as: "first", node: 2).code == 0)
@@ -273,6 +273,6 @@ extension ConformanceTests {
 }
 
 extension Session.Event {
-    /// The custom status that it tells of `user`.
+    /// The custom status that it sends of `user`.
     func custom(_ user: String) -> String? { json["userStatusList"]?.elements.last { $0.user == user }?.custom }
 }

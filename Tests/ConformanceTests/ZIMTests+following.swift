@@ -20,7 +20,7 @@ extension ConformanceTests.ZIMTests {
         let unsubscribed = try await app.call("unsubscribeUserStatus", #"{"userIDs":["bob","bad\u0001"]}"#, node: 1)
         #expect(unsubscribed.status == 200 && unsubscribed.errors == ["bad\u{1} 7003"])
         #expect(try await app.followed() == ["carl"])
-        // As the document's SDK tells it.
+        // The error as the document's SDK reports it.
         let zim = try ZIM(app.configuration(of: "ann"))
         let errors = try await zim.subscribeUsersStatus(["ann", "dora"], config: ZIMUserStatusSubscribeConfig(subscriptionDuration: 60))
         #expect(errors.map(\.userID) == ["ann"] && errors.map(\.reason) == [6017])

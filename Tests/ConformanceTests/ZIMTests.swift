@@ -9,7 +9,7 @@ extension ConformanceTests {
     @Suite(.serialized) struct ZIMTests {
         static let hour = #""expiry":3600"#
 
-        /// Keeps what the document's handler is told.
+        /// Keeps the calls of the document's handler.
         final class Handler: ZIMEventHandler {
             private let told = Mutex<(statuses: [ZIMUserStatus], states: [ZIMConnectionState])>(([], []))
 
@@ -159,7 +159,7 @@ extension ConformanceTests {
 }
 
 extension App {
-    /// Waits until `target` has a general status, as another sees it: where nobody may ask for oneself.
+    /// Waits until `target` has a general status, as another user sees it, because a user may not query itself here.
     func until(_ target: String, isSeenAs type: String) async throws {
         var watchers = 0
         try await cluster.until("\(target) is \(type)") {

@@ -12,7 +12,7 @@ import Testing
 
         func onRecvSubscribeEvents(_ events: [NIMSubscribeEvent]) { self.events.add(events) }
 
-        /// Of bob and carl.
+        /// The subscription to bob and carl.
         var values: [String: [Int64]] {
             var values: [String: [Int64]] = [:]
             for event in events.all { if let user = event.from, user != "ann" { values[user, default: []].append(event.value) } }
@@ -39,7 +39,7 @@ import Testing
         try await fixture.until("the present value is told") { !delegate.values(from: "bob").isEmpty }
         #expect(delegate.values(from: "bob") == [NIMSubscribeEventOnlineValue.logout])
 
-        // Subscribing again renews the validity, and tells what is so again; who is refused is not told.
+        // A new subscription renews the validity, and sends the current values again; a refused one does not.
         #expect(try await manager.subscribeEvent(request) == [])
         try await fixture.until("the present value is told again") { delegate.values(from: "bob").count == 2 }
         #expect(delegate.values(from: "bob") == [NIMSubscribeEventOnlineValue.logout, NIMSubscribeEventOnlineValue.logout])

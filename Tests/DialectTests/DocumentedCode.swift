@@ -19,7 +19,7 @@ actor ContactList {
         self.userIDs = userIDs
     }
 
-    /// Logs in, and shows the list whenever somebody's status has changed. Returns after ``logout()``.
+    /// Logs in, and shows the list whenever a status has changed. Returns after ``logout()``.
     func run(show: ([String]) -> Void) async throws {
         let changes = client.onUserStatusChanged
         try await client.login()

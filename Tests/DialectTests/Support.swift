@@ -4,7 +4,7 @@ import PresenceNode
 import Synchronization
 
 extension Fixture {
-    /// How `user` reaches a node.
+    /// The configuration with which `user` reaches a node.
     func configuration(of user: String) async throws -> ClientConfiguration {
         let mint = try await TokenMint()
         var configuration = ClientConfiguration(addresses: nodes.map { "http://127.0.0.1:\($0.ports.client)" }) {

@@ -90,7 +90,7 @@ import Testing
         #expect(try await violations(limits, sending: bytes) == [.protocolError])
     }
 
-    /// Of two unfinished bodies, the second does not fit into the connection's buffer, and the first takes too long.
+    /// Two unfinished bodies: the second does not fit into the connection's buffer, and the first takes too long.
     @Test("Unfinished bodies are reset")
     func unfinishedBodies() {
         var limits = HTTPLimits()

@@ -25,9 +25,9 @@ final class FaultyConnection: @unchecked Sendable {
         func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
     }
 
-    /// What is on its way in one direction.
+    /// The bytes on their way in one direction.
     private struct Direction {
-        /// When the last piece arrives, so that none overtakes another.
+        /// The time at which the last piece arrives, so that none overtakes another.
         var arrival = NIODeadline.uptimeNanoseconds(0)
         var waitingBytes = 0
         var deliveredBytes = 0
@@ -36,7 +36,7 @@ final class FaultyConnection: @unchecked Sendable {
 
     /// Most bytes on their way in one direction; then the sender is not read.
     private static let waitingBytesMax = 65_536
-    /// How long a node is not told that the client of a silent connection has gone.
+    /// The time after which a node learns that the client of a silent connection is gone.
     private static let silenceAfterClose = TimeAmount.seconds(5)
 
     private(set) var fate: ConnectionFate
@@ -104,7 +104,7 @@ final class FaultyConnection: @unchecked Sendable {
         network.forget(self)
     }
 
-    /// The sender hears a reset, not an end.
+    /// The sender sees a reset, not an end.
     private func cut(_ channel: (any Channel)?) {
         guard let channel, channel.isActive else { return }
         (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).whenComplete { _ in channel.close(promise: nil)
@@ -139,7 +139,7 @@ final class FaultyConnection: @unchecked Sendable {
         var bytes = bytes
         if fromClient { toNode.waitingBytes -= bytes.readableBytes } else { toClient.waitingBytes -= bytes.readableBytes }
         if isSilent || isOver { return }
-        // What came before a stall began waits for its end.
+        // Pieces from before a stall wait for its end.
         if let stallEnd, stallEnd > .now() {
             if fromClient { toNode.waitingBytes += bytes.readableBytes } else { toClient.waitingBytes += bytes.readableBytes }
             client.eventLoop.assumeIsolated().scheduleTask(deadline: stallEnd) { [self, bytes] in deliver(bytes, fromClient: fromClient) }

@@ -3,24 +3,24 @@ import NIOPosix
 import PresenceWire
 import Synchronization
 
-/// What a network does to one connection.
+/// The faults of one connection.
 package struct ConnectionFate: Sendable {
-    /// How the connection ends before its ends want it to.
+    /// The way in which the connection ends early.
     package enum End: Sendable, Equatable {
         case never
         /// The client's connection is reset as soon as it is made.
         case refused
         /// Both sides are reset after so long.
         case reset(after: TimeAmount)
-        /// The client is told the end after so many bytes of answers, in the middle of whatever they are.
+        /// The client sees the end after so many bytes of answers, in the middle of any event.
         case truncated(afterBytes: Int)
-        /// From then on nothing passes in either direction, and neither side is told: a half-open connection.
+        /// From then on nothing passes in either direction, and neither side notices: a half-open connection.
         case silent(after: TimeAmount)
     }
 
-    /// How long each piece takes, in each direction.
+    /// The delay of each piece, in each direction.
     package var latency = TimeAmount.zero
-    /// How much longer it may take; the order is kept.
+    /// The additional random delay. The order is kept.
     package var jitter = TimeAmount.zero
     /// In each direction; nil for as much as there is.
     package var bytesPerSecond: Int?
@@ -54,7 +54,7 @@ package extension SplitMix64 {
 
 /// A network between clients and one node, on a port of loopback, that does to each connection what its fate says.
 package final class FaultyNetwork: Sendable {
-    /// What has been done, for tests that must know that it was.
+    /// Counts of the faults, for tests that must know that they happened.
     package enum Fault: String, Sendable, CaseIterable { case refused, reset, truncated, silent, stalled, slow }
 
     struct State {
@@ -94,12 +94,12 @@ package final class FaultyNetwork: Sendable {
         }
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     package var port: Int { listener.withLock { $0?.localAddress?.port } ?? 0 }
     package var counts: [Fault: Int] { state.withLock { $0.counts } }
     package var connectionsCount: Int { state.withLock { $0.connectionsCount } }
 
-    /// No more faults, and what waits passes. Connections that are silent stay so: their clients must find out. Their nodes are told.
+    /// Ends the faults, and lets waiting pieces pass. Silent connections stay silent for their clients, but their nodes learn of it.
     package func heal() {
         let open = state.withLock { state in
             state.isHealed = true

@@ -8,7 +8,7 @@ import Synchronization
 
 @testable import PresenceClient
 
-/// Users whose clients reach the nodes of a cluster through bad networks, and who change their statuses and whom they follow meanwhile.
+/// Users whose clients reach a cluster through bad networks, and who change their statuses and subscriptions meanwhile.
 final class BadNetworkRun: Sendable {
     /// A node's ports on loopback.
     struct Node: Sendable {
@@ -16,15 +16,15 @@ final class BadNetworkRun: Sendable {
         let ops: Int
     }
 
-    /// What is wrong, if anything, and what was done.
+    /// The errors, if any, and the counts.
     struct Report: Sendable {
-        /// Views that were not what the owners say in the end: who, of whom, and both versions.
+        /// Views that differ from the owners' records at the end: viewer, user, and both versions.
         var differences: [String] = []
         /// Acknowledged changes that did not hold.
         var lost: [String] = []
         /// Custom statuses that an older one replaced: a call that its client had given up was carried out late.
         var overwritten = 0
-        /// Statuses told or known that were older than those before.
+        /// Received statuses that were older than earlier ones.
         var wentBack = 0
         var viewsCount = 0
         var callsCount = 0
@@ -77,9 +77,9 @@ final class BadNetworkRun: Sendable {
         (self.nodes, self.networks, self.users, self.admin) = (nodes, networks, users, admin)
     }
 
-    /// Lets everybody act for a while, heals the network, and compares. Closes all.
+    /// Lets all users act for a while, heals the network, and compares. Closes all.
     func run(for duration: Duration) async throws -> Report {
-        // Who is offline for long keeps what it said: only the network is to be blamed here.
+        // A user who is offline for long keeps its status, because only the network has faults here.
         let settings = #"{"settings":{"customStatus.clearOnOffline":false,"rate.query":false,"rate.subscribe":false}}"#
         _ = try await ask("/admin/v1/setAppPolicy", settings, port: nodes[0].ops)
         let start = ContinuousClock.now
@@ -159,7 +159,7 @@ final class BadNetworkRun: Sendable {
     }
 }
 
-/// How much memory of its own this process has, once a second.
+/// The private memory of this process, once a second.
 struct MemorySamples: Sendable {
     /// The share of the run that was over, 0 to 1, and bytes.
     private(set) var samples: [(share: Double, bytes: Int)] = []

@@ -6,7 +6,7 @@ import Synchronization
 
 /// A user of a ``BadNetworkRun``: does what its seed says, and keeps what it was promised.
 actor BadNetworkUser {
-    /// Keeps the newest version of each user that was told, and what was not newer. Bounded, unlike a `RecordingListener`.
+    /// Keeps the newest received version of each user, and the outdated ones. Bounded, unlike a `RecordingListener`.
     final class Listener: PresenceListener {
         private struct State {
             var newest: [String: String] = [:]
@@ -23,7 +23,7 @@ actor BadNetworkUser {
 
         var wentBack: Int { state.withLock { $0.wentBack } }
         var reconnectsCount: Int { state.withLock { $0.reconnectsCount } }
-        /// How often an older custom status took the place of a newer one. Their texts are in the order in which they were set.
+        /// The number of times that an older custom status replaced a newer one. The texts are in the order in which they were set.
         var overwritten: Int { state.withLock { $0.overwritten } }
         func newest(of user: String) -> String? { state.withLock { $0.newest[user] } }
 
@@ -60,7 +60,7 @@ actor BadNetworkUser {
 
     nonisolated let name: String
     nonisolated let client: PresenceClient
-    /// The same user without a bad network, and without a session.
+    /// The same user without a bad network and without a session.
     nonisolated let direct: PresenceClient
     nonisolated let listener: Listener
     private let others: [String]
@@ -180,7 +180,7 @@ actor BadNetworkUser {
         if record["version"]?.text ?? "" < ownVersion { broken.insert("\(name): its record is older than what it was answered") }
     }
 
-    /// Whom the owner says this user follows.
+    /// The targets of this user in the owner's list.
     func compare(followed: [String]) {
         for (target, isFollowed) in follows {
             if let isFollowed, isFollowed != followed.contains(target) {

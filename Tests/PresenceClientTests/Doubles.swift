@@ -5,12 +5,12 @@ import Synchronization
 
 @testable import PresenceClient
 
-/// Keeps what it is told.
+/// Keeps all events.
 final class RecordingListener: PresenceListener {
     private let told = Mutex<[PresenceEvent]>([])
 
     var events: [PresenceEvent] { told.withLock { $0 } }
-    /// Every status told, in order.
+    /// Every received status, in order.
     var statuses: [UserStatus] {
         events.flatMap { event -> [UserStatus] in if case .userStatusChanged(let statuses) = event { statuses } else { [] } }
     }

@@ -93,7 +93,7 @@ import Testing
         let error = PresenceError(status: 429, retryAfter: nil, body: Array(body.utf8))
         #expect(
             error == PresenceError(code: .calledTooOften, status: 429, title: "called too often", detail: "wait", retryAfter: .seconds(3)))
-        // What a proxy says.
+        // The answer of a proxy.
         #expect(PresenceError(status: 503, retryAfter: 2, body: Array("<html>".utf8)).code == .overloaded)
         #expect(PresenceError(status: 502, retryAfter: nil, body: []).isFinal == false)
     }

@@ -22,7 +22,7 @@ extension Fixture {
 }
 
 extension Feed<[UserStatus]> {
-    /// The first status told for which `claim` holds.
+    /// The first received status for which `claim` holds.
     func first(_ claim: (UserStatus) -> Bool) async -> UserStatus? {
         for await statuses in self {
             for status in statuses where claim(status) { return status }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PresenceClient
 
-/// What a client makes again, and when: against a node that answers as the test says, in a time that passes as the test says.
+/// The retries of a client, against a node and a clock that the test controls.
 @Suite(.timeLimit(.minutes(1))) struct PatienceTests {
     private let clock = ManualClock()
 
@@ -45,7 +45,7 @@ import Testing
         let (client, transport) = client { _, _ in nil }
         let error = await #expect(throws: PresenceError.self) { try await client.publishEvent(10_001) }
         #expect(error?.code == .unreachable && transport.requests.count == 1)
-        // What is the same when it is done twice is tried at every address.
+        // A call that has the same effect when repeated is tried at every address.
         await #expect(throws: PresenceError.self) { try await client.setSelfStatus("busy") }
         #expect(transport.requests.count == 5)
     }
@@ -101,7 +101,7 @@ import Testing
         _ = await clock.sleeper { $0 == .seconds(200) }
         clock.advance(by: .seconds(200))
         #expect(try await session.node == "n1" && transport.requests.count == 2)
-        // The connection may be half-open: nobody waits on it again.
+        // The connection may be half-open. No later call uses it.
         #expect(transport.renewalsCount == 1)
         await client.close()
     }

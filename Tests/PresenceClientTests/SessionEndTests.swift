@@ -2,7 +2,7 @@ import Testing
 
 @testable import PresenceClient
 
-/// How a node ends a session, and what it says of subscriptions: on streams that say what a test says.
+/// The end of a session, and changes of subscriptions, on streams whose content the test chooses.
 @Suite(.timeLimit(.minutes(1))) struct SessionEndTests {
     /// A stream of a node.
     private final class NodeStream: Sendable {
@@ -42,7 +42,7 @@ import Testing
         try await client.login()
     }
 
-    /// Everything that is told until the client is disconnected.
+    /// All events until the client is disconnected.
     private func told(_ events: Feed<PresenceEvent>) async -> [PresenceEvent] {
         var told: [PresenceEvent] = []
         for await event in events {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceClient
 
-/// What a client keeps: its view, what readers are still to be told, and how lists are cut.
+/// The state of a client: its view, the events that readers still receive, and the batches of lists.
 @Suite struct StateTests {
     private func status(_ user: String, _ version: String, _ custom: String = "") -> UserStatus {
         UserStatus(userID: user, statusType: .online, customStatus: custom, version: version)

@@ -2,9 +2,9 @@ import Synchronization
 
 @testable import PresenceClient
 
-/// Answers as it is told, and keeps what it was asked.
+/// Answers as the test chooses, and keeps the requests.
 final class TransportDouble: Transport {
-    /// What to answer to a request, by its number (1 for the first); nil breaks the connection.
+    /// The answer to a request, by its number (1 for the first); nil breaks the connection.
     typealias Script = @Sendable (Int, TransportRequest) -> TransportResponse?
 
     struct Broken: Error {}
@@ -99,7 +99,7 @@ final class ManualClock: Clock {
         if !isOver { throw CancellationError() }
     }
 
-    /// Waits until somebody sleeps for a span that `claim` holds for, counted from now. Returns zero when the test is out of time.
+    /// Waits until a task sleeps for a span for which `claim` holds, counted from now. Returns zero when the test is out of time.
     func sleeper(_ claim: (Duration) -> Bool) async -> Duration {
         while !Task.isCancelled {
             let spans = state.withLock { state in state.sleepers.values.map { state.now.duration(to: $0.deadline) } }

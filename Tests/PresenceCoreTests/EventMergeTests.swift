@@ -16,7 +16,7 @@ import Testing
             value: value, ext: "", expiresAt: now.wall + 300_000, id: version(step), isForOnlineOnly: isForOnlineOnly, isSynced: true)
     }
 
-    /// The events of an owner that knows `first` and hears of `second`.
+    /// The events of an owner that holds `first` and receives `second`.
     private func kept(_ first: Record, _ second: Record) throws -> Record {
         var owners = Owner(clock: VersionClock(node: 9), settings: CoreSettings())
         let index = owners.index(of: user("ann"))

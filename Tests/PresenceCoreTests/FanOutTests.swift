@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// What a node holds of those who are watched on it.
+/// The views of a node.
 @Suite struct FanOutTests {
     var views = FanOut(settings: CoreSettings())
 
@@ -72,7 +72,7 @@ import Testing
         #expect(next?.record.shown(to: user("bob")).knownSince == 20)
     }
 
-    /// Who registers a user only now was told of it by nobody here.
+    /// No earlier client of this node has received the user.
     @Test("A record that is registered later is not late") mutating func laterWatch() {
         views.completeUpTo = 10
         _ = views.subscribe([user("bob")], gateway: 0)

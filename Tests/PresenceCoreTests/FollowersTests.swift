@@ -30,7 +30,7 @@ import Testing
         allow(most)
         for number in 0..<most { #expect(follows("fan\(number)", "star", on: number % 3)) }
         for node in 0..<3 { #expect(!follows("late\(node)", "star", on: node)) }
-        // Who follows already may ask again, and everybody may follow others.
+        // A follower may call again, and every user may follow others.
         #expect(follows("fan0", "star", on: 2))
         #expect(follows("late0", "somebody", on: 2))
         cluster.call(.unsubscribeUserStatus([user("star")]), by: "fan0", on: 1)
@@ -61,7 +61,7 @@ import Testing
         #expect(cluster.subscribe("ann", to: ["bob", "star"], on: 1) == .refused(.tooManyFollowers([user("star")], most: 1)))
     }
 
-    /// R7, told as T37 tells errors.
+    /// R7, reported as T37 reports errors.
     @Test("Without room for all targets no target is followed") mutating func noRoom() {
         let settings = #"{"subscription.maxPerSubscriber":2,"subscription.overflow":"reject","errors.shape":"wholeCall"}"#
         cluster.call(.setAppPolicy(Array("{\"settings\":\(settings)}".utf8)), by: "admin", on: 0)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// T28–T31: what the relationship chain says of a user's friends, and what the user is told of them.
+/// T28–T31: the relationship chain's friends of a user, and their changes that the user receives.
 @Suite struct FriendsTests {
     var cluster = TestCluster(nodes: 3)
 
@@ -25,7 +25,7 @@ import Testing
         return cluster.lastAnswer(on: 0)
     }
 
-    /// Whom the user follows, with the types.
+    /// The targets of the user, with the types.
     private mutating func list(of user: String, only: [String]? = nil, type: UInt8? = nil) -> [String] {
         let only = only.map { $0.map { UserID(app: "default", id: $0) } }
         cluster.call(.getSubscribedUserStatus(only: only, offset: 0, limit: 200, subscribeType: type), by: user, on: 0)

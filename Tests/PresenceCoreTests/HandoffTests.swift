@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// What is asked of whom, and what counts as heard; slots below 100 are owned here.
+/// The requests of a handoff, and the answers that count. Slots below 100 are owned here.
 @Suite struct HandoffTests {
     var handoff = Handoff(generation: 0)
 
@@ -108,7 +108,7 @@ import Testing
         #expect(!handoff.isOwnedReceived(from: 1))
     }
 
-    /// The same members may be there again, and hold what was written by the ring between.
+    /// The same members may return, with rows that were written by the ring in between.
     @Test("A node repeats its completion when an earlier ring comes back") mutating func returningRing() {
         let first = handoff.offerSequence
         handoff.completed(7, offerSequence: first, peer: 1)

@@ -56,7 +56,7 @@ import Testing
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
     }
 
-    /// The links hold while it stands still, and nobody waits for a node that is taken for dead.
+    /// The links hold while the node is paused, and no barrier waits for a node that was declared dead.
     @Test mutating func aNodeThatWasTakenForDeadLearnsOfAKickWithoutANewLink() {
         let missed = cluster.processes[2].node.cluster.own
         for index in 0...1 {

@@ -3,8 +3,9 @@ import Testing
 
 @testable import PresenceCore
 
-/// What there is nothing of, or nothing any more, takes no room: nodes that left for good, as with every roll-out where names are not kept,
-/// and users who never were.
+/// Nodes that left for good and users who never existed take no room.
+///
+/// Such nodes are common after roll-outs in which names are not kept.
 @Suite struct LongGoneTests {
     private func memberRows(on node: Int, of cluster: TestCluster) -> [String] {
         cluster.processes[node].disk.values.filter { $0.kind == .member }.map { "\($0.user.id)" }.sorted()

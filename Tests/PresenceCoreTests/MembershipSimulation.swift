@@ -23,7 +23,7 @@ struct MembershipSimulation {
     struct Death {
         let node: Int
         let at: Int64
-        /// Who does not know yet.
+        /// The nodes that do not know it yet.
         var unaware: Set<Int>
         var firstSuspectedAt: Int64?
         var firstKnownAt: Int64?
@@ -70,7 +70,7 @@ struct MembershipSimulation {
     private var heap: [Event] = []
     private var order: UInt64 = 0
 
-    /// - Parameter isKnown: whether everybody knows everybody from the start; otherwise all know node 0's address.
+    /// - Parameter isKnown: whether all nodes know each other from the start; otherwise all know node 0's address.
     init(nodes count: Int, seed: UInt64, settings: Membership.Settings = Membership.Settings(), isKnown: Bool = true) {
         self.settings = settings
         random = SplitMix64(seed: seed)
@@ -108,7 +108,7 @@ struct MembershipSimulation {
 
     // MARK: What happens
 
-    /// Ends a process. Silently: nobody's link breaks; otherwise the host refuses the others' links at once.
+    /// Ends a process. If silent, no link breaks; otherwise the host refuses the others' links at once.
     mutating func kill(_ index: Int, isSilent: Bool) {
         nodes[index].isUp = false
         let unaware = Set(nodes.indices.filter { nodes[$0].isUp })
@@ -162,7 +162,7 @@ struct MembershipSimulation {
         return isDone(self) ? .nanoseconds(time - start) : nil
     }
 
-    /// Whether all that are up agree about all: who is up is alive to all, who is not is to nobody.
+    /// Whether all live nodes agree: every live node is alive to all, and every other is alive to none.
     var isAgreed: Bool {
         let up = nodes.filter(\.isUp)
         let living = up.map(\.peer).sorted { $0.id < $1.id }

@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    /// One node sees all the refusals; the others hear of it.
+    /// One node sees all the refusals. The others learn of it.
     @Test("One node's refused link is enough for all") func oneRefusedLink() throws {
         for seed in 0..<20 as Range<UInt64> {
             var simulation = MembershipSimulation(nodes: 5, seed: seed)
@@ -54,7 +54,7 @@ import Testing
         #expect(duration != nil)
     }
 
-    /// Two halves that have declared one another dead find each other again, and nobody is lost on the way.
+    /// Two halves that have declared each other dead find each other again, and no member is lost on the way.
     @Test("A split heals") func split() {
         var worst: Duration = .zero
         for seed in 0..<4 as Range<UInt64> {

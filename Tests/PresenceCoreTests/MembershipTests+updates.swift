@@ -3,9 +3,9 @@ import Testing
 
 @testable import PresenceCore
 
-/// How updates are queued, exchanged, forgotten and written.
+/// The queue, the exchange, the removal and the encoding of membership updates.
 extension MembershipTests {
-    // MARK: Rumours
+    // MARK: Updates
 
     @Test("The newest update is sent first, a limited number of times") func retransmissions() {
         var queue = UpdateQueue()
@@ -146,7 +146,7 @@ extension MembershipTests {
         }
     }
 
-    /// What an old update is answered with is the newest, but a death only as a suspicion.
+    /// An outdated update is answered with the newest one, but a death only as a suspicion.
     @Test("An outdated update on a probe is answered with the newest one") mutating func outdatedUpdate() {
         know("b", "c", "d")
         apply(Self.update("c", .dead, 0, by: "x"), Self.update("d", .alive, 4))

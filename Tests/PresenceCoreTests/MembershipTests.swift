@@ -27,7 +27,7 @@ import Testing
         membership = Membership(own: Self.peer("a"), settings: settings, seed: 7)
     }
 
-    /// Knows these, all told already.
+    /// Adds these members, whose updates have been sent already.
     mutating func know(_ names: String...) {
         for name in names { apply(Self.update(name, .alive)) }
         membership.queue = UpdateQueue()
@@ -191,7 +191,8 @@ import Testing
 
     // MARK: Probes
 
-    /// Silent: others are asked after 500 ms, suspicion after 1 s, death after the suspicion's timeout, and each is told.
+    /// After 500 ms without an ack others probe, after 1 s the member is suspected, and after the suspicion's timeout it is dead. Each step
+    /// is announced.
     @Test("A silent member is probed indirectly, then suspected, then dead") mutating func silentMember() {
         know("b")
         membership.localHealth = 0
@@ -292,7 +293,7 @@ import Testing
         #expect(probes.first { $0.to == "c" }?.message.updates == [])
     }
 
-    /// A node that slept accuses nobody of what happened meanwhile, and doubts itself.
+    /// A node that was paused suspects no member of that time, and doubts its own health.
     @Test("A late tick suspects no member") mutating func lateTick() {
         know("b", "c", "d")
         apply(Self.update("d", .suspect, 0, by: "c"))

@@ -374,7 +374,7 @@ import Testing
         #expect(cluster.record(of: ann).customStatus == "early")
     }
 
-    /// The next owner in line has not heard of the last change; the other replica, whose word made it durable, has.
+    /// The next owner has not received the last change. The other replica, whose acknowledgement made it durable, has.
     @Test("A new owner asks the other replicas before it decides") mutating func otherReplicas() {
         let ann = cluster.user(ownedBy: 0)
         let next = cluster.processes[0].node.cluster.replicaIDs(of: user(ann))[1].rawValue == "node-1" ? 1 : 2

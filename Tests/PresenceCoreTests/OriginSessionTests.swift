@@ -3,11 +3,11 @@ import Testing
 
 @testable import PresenceCore
 
-/// Which session makes a call: it has the answer, the user's others are told by their streams (R14).
+/// The calling session has the answer. The user's other sessions receive the call by their streams (R14).
 @Suite struct OriginSessionTests {
     var cluster = TestCluster(nodes: 2)
 
-    /// What a client's stream has told of a subscribe call and of bob.
+    /// The events of a client's stream about a subscribe call and about bob.
     private func told(_ client: Int) -> [String] {
         cluster.clients[client].events.compactMap { event in
             if event.name == "onSubscriptionChangedOnOtherDevices" { return event.name }
@@ -23,7 +23,7 @@ import Testing
         cluster.advance(.seconds(1))
     }
 
-    /// Where the call enters another node, its answer may be lost without the stream's node knowing it: the stream tells, too.
+    /// If the call enters another node, its answer may be lost without the stream's node knowing it. Then the stream sends it, too.
     @Test("The only session counts as the calling one, wherever the call enters", arguments: [(0, []), (1, ["bob"])])
     mutating func onlySession(node: Int, told statuses: [String]) {
         cluster.setStatus("bob", "hello", on: 0)

@@ -20,7 +20,7 @@ import Testing
         #expect(cluster.processes.map { $0.disk.values.count { $0.kind == .policy } } == [1, 1, 1])
     }
 
-    /// How long each node bears silence, and misses a lost session, in seconds.
+    /// The liveness timeout and the offline grace of each node, in seconds.
     private func times(of app: String) -> [[Int64]] {
         cluster.processes.map { process in
             let policy = process.node.owner.policy(of: UserID(app: app, id: "x"))

@@ -17,7 +17,7 @@ import Testing
     /// Whether a node holds the present ring while the next one is prepared.
     private func waits(_ index: Int) -> Bool { cluster.processes[index].node.cluster.ownership.isPreparing }
 
-    /// How many nodes own slots by the ring of a node.
+    /// The number of nodes that own slots by the ring of a node.
     private func membersCount(_ index: Int) -> Int { cluster.processes[index].node.cluster.placement.members.count }
 
     /// The slots of each node that are cold now.
@@ -26,7 +26,7 @@ import Testing
     @Test("A draining node decides until the others have its users") mutating func drain() {
         let name = cluster.user(ownedBy: 0)
         cluster.login(name, on: 1)
-        // What the others are to fetch does not come.
+        // The rows that the others fetch do not arrive.
         cluster.losing = [(from: 0, to: 1), (from: 0, to: 2)]
         let drains = cluster.processes[0].node.drain(at: cluster.now)
         #expect(drains)
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test("The others wait for a node that never fetches only until the timeout") mutating func prefetchTimeout() {
-        // The link to node 2 takes nothing, and nobody notices.
+        // The link to node 2 is stuck, and no node notices.
         cluster.losing = [(from: 0, to: 2), (from: 1, to: 2)]
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.seconds(1))
@@ -97,7 +97,7 @@ import Testing
         #expect(cluster.processes[0].node.replication.writes.count == 1)
     }
 
-    /// Ends node 2 and starts it again, so that the others hear nothing of what it holds.
+    /// Ends node 2 and starts it again, so that the others receive nothing of its rows.
     private mutating func renewNode2(_ settings: CoreSettings, end: (inout TestCluster) -> Void) throws {
         end(&cluster)
         cluster.advance(.seconds(2))
@@ -179,7 +179,7 @@ import Testing
         cluster.login(name, on: 1)
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.seconds(1))
-        // What node 3 holds does not come, until node 0, which keeps nothing any more, is gone.
+        // The rows of node 3 do not arrive until node 0, which keeps no slot any more, is gone.
         cluster.losing = [(from: 3, to: 1), (from: 3, to: 2)]
         _ = cluster.processes[3].node.drain(at: cluster.now)
         for _ in 0..<10 where !waits(1) { cluster.advance(.milliseconds(50)) }
@@ -192,7 +192,7 @@ import Testing
         #expect(cluster.processes[3].node.cluster.placement.slotsOwned == 0)
     }
 
-    /// Leaves node 0 alone with a user's list that node 1 has never kept, tells node 0 to stop, and starts node 1 again.
+    /// Leaves node 0 alone with a user's list that node 1 has never had, tells node 0 to stop, and starts node 1 again.
     private mutating func stopTheLastNode(losing links: [(from: Int, to: Int)]) throws {
         let settings = cluster.processes[0].node.cluster.settings
         cluster = TestCluster(nodes: 2, settings: settings)
@@ -208,7 +208,7 @@ import Testing
         cluster.advance(.milliseconds(100))
     }
 
-    /// Whom ann follows by what a node keeps.
+    /// The targets of ann in the list of a node.
     private func followed(on index: Int) -> [UserID] {
         cluster.processes[index].node.owner.kept(user("ann")).subscriptions.filter { !$0.isRemoved }.map(\.target)
     }

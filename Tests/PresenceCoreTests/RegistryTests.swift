@@ -79,7 +79,7 @@ import Testing
         var outbox = Outbox()
         let ann = UserID(app: "default", id: "ann")
         owners.perform(Request(id: 1, user: ann, operation: .register), from: 1, at: cluster.now, into: &outbox)
-        // The other side has written a newer record and has not heard of the import.
+        // The other side has written a newer record and has not received the import.
         var other = Record(blank: ann)
         other.version = Version(milliseconds: cluster.now.wall + 5, counter: 0, node: 2)
         other.statusType = .online

@@ -71,7 +71,7 @@ struct RelayCluster {
         nodes[one.from].acknowledged(by: peer, at: now)
     }
 
-    /// What a tick does of what is tried here: the members are as they are.
+    /// The part of a tick that this test needs. The members stay the same.
     private mutating func tick(_ index: Int) {
         if rounds % 5 == 0 {
             nodes[index].verifyRelayed(at: now)

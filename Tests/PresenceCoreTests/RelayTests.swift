@@ -115,7 +115,7 @@ import Testing
     }
 }
 
-/// What waits on a link for others.
+/// The records that wait on a link for relay targets.
 @Suite struct RelayedLinkTests {
     static func record(_ milliseconds: Milliseconds) -> Record {
         var record = Record(blank: user("ann"))

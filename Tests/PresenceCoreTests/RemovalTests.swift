@@ -67,7 +67,7 @@ import Testing
         #expect(places(of: "ann").disk.count == 3)
     }
 
-    /// What keeps a user.
+    /// The facts that keep a user.
     enum Value: CaseIterable {
         case session, customStatus, event, rule, subscription, follower, followerWhoIsAway, registration
     }

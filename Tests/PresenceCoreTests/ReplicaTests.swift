@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// What is on more than one disk, and what happens to it when nodes come and go.
+/// Facts on more than one disk, while nodes come and go.
 @Suite struct ReplicaTests {
     var cluster = TestCluster(nodes: 3)
 
@@ -80,7 +80,7 @@ import Testing
         #expect(writes.replicated(7, by: 1) != nil)
     }
 
-    /// What a node says of the rows that it kept before does not count for those that it was given later.
+    /// An acknowledgement of rows that a node kept before does not count for rows that it received later.
     @Test("An acknowledgement from before a change of the replicas does not count") func earlierReplicas() {
         var writes = PendingWrites()
         let row = Row(Record(blank: user("ann")))
@@ -93,7 +93,7 @@ import Testing
         #expect(writes.count == 0)
     }
 
-    /// What came in a page of a handoff may wait behind others on its way to the disk: an acknowledgement does not stand on it.
+    /// Rows of a handoff page may wait behind others on their way to the disk, so an acknowledgement must not rely on them.
     @Test("A known row is written again before its acknowledgement") mutating func writtenAgain() {
         let ann = cluster.user(ownedBy: 0)
         var record = Record(blank: user(ann))
@@ -291,7 +291,7 @@ import Testing
         #expect(followed == [])
     }
 
-    /// Who follows others on every screen would otherwise fill all memory and disks with those not followed any more.
+    /// A user who follows others on every screen would otherwise fill memory and disks with ended subscriptions.
     @Test("After the horizon no node and no disk has an ended subscription") mutating func horizon() throws {
         cluster = TestCluster(nodes: 3)
         cluster.subscribe("ann", to: ["bob", "cat", "dan"], on: 1)
@@ -333,7 +333,7 @@ import Testing
         #expect(!isOnDisk("ann1", of: former))
     }
 
-    /// Its sender may have acknowledged it with this one as the second disk, and all have settled the ring before it came.
+    /// Its sender may have acknowledged it with this node as the second disk, and all nodes have completed the ring before it arrived.
     @Test("Rows of another ring are on their replicas' disks before they are deleted") mutating func replicasFirst() throws {
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))
@@ -352,7 +352,7 @@ import Testing
         #expect(!cluster.processes[former].disk.values.contains { $0.user == row.user })
     }
 
-    /// The last word that all is settled and a row that is to be kept all the same may come in one batch.
+    /// The last completion and a row that must stay may arrive in one batch.
     @Test("A row that arrives after the deletion of moved rows stays on disk") mutating func laterRow() throws {
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))
@@ -434,7 +434,7 @@ import Testing
         }
     }
 
-    /// Two of the three replicaSet of a list were killed before the third had heard of the last change.
+    /// Two of the three replicas of a list were killed before the third had received the last change.
     @Test("An unsubscribe holds against a subscription that only dead nodes know", arguments: [false, true]) mutating func unsubscribe(
         knowsAnEarlierOne: Bool
     ) throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// When a link is new, both sides compare what they know and say anew what differs, and nothing else.
+/// After a new link both sides compare their state and send only the differences.
 @Suite struct ResetTests {
     var cluster: TestCluster
     /// Owned by node 0.
@@ -28,7 +28,7 @@ import Testing
         cluster.advance(.milliseconds(500))
     }
 
-    /// The users registered since the others were last heard.
+    /// The users registered since the last call.
     private func registered() -> [String] {
         (cluster.heard ?? []).flatMap { heard -> [String] in
             switch heard.message {
@@ -198,7 +198,7 @@ import Testing
         #expect(isComplete(1))
     }
 
-    /// A ring that only one side goes by yet says nothing of what both know.
+    /// A ring that only one side uses yet says nothing about the state of both.
     @Test("A question by another ring has an empty answer") mutating func otherRing() {
         cluster.heard = []
         cluster.processes[0].node.handle(.requestRegistered(registrationID: 7, ring: 5), from: 1, at: cluster.now)
@@ -219,7 +219,7 @@ import Testing
         #expect((0..<3).allSatisfy(isComplete))
     }
 
-    /// Since when a record is known is told on to whoever resumes: it counts as much as the version.
+    /// Clients that resume receive the time from which a record is known, so it counts as much as the version.
     @Test("The hash covers the time from which a record is known") mutating func knownSince() {
         cluster.login("watcher", on: 1)
         cluster.subscribe("watcher", to: [ann], on: 1)
@@ -232,7 +232,7 @@ import Testing
 
     // MARK: Lists
 
-    /// What an owner writes before it tells it is not taken for told.
+    /// A change counts as sent only after the owner has written it.
     @Test("A change that waits for the disk counts as not sent") func unsentChange() throws {
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
         var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
@@ -277,7 +277,7 @@ import Testing
         return owners.users.registeredHashes(of: 1)[SlotRanges.range(of: slot)] == sessions.fullHash(of: slot...slot) { _ in true }
     }
 
-    /// A slot that comes back to a node finds no list that was told by it before.
+    /// When a slot returns to a node, no gateway holds a list that matches its earlier hash.
     @Test("A returning owner gives its lists new hashes") func returningOwner() {
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
         var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())

@@ -15,7 +15,7 @@ import Testing
     /// One ring of each of ``sizes``.
     static let rings = sizes.map { ring(Array(0..<$0)) }
 
-    /// What changes when a member leaves a ring.
+    /// The changes when a member leaves a ring.
     struct Departure {
         var ownedCount = 0
         var movedCount = 0

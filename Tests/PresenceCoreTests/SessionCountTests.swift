@@ -16,7 +16,7 @@ import Testing
         var count: UInt64 { logouts + lost + kicked + surplus }
     }
 
-    /// What the nodes that are up have counted together.
+    /// The sum of the counts of all live nodes.
     private var ends: Ends {
         var ends = Ends()
         for process in cluster.processes where process.isUp {

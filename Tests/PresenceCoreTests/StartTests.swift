@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// What a node takes back from its disk when it starts, and what it does before it tells anything.
+/// The rows that a node loads when it starts, and its first steps before it sends anything.
 @Suite struct StartTests {
     /// A lone node, stopped, whose wall clock has gone back by ten minutes.
     private func wronged() -> TestCluster {

@@ -60,7 +60,7 @@ import Testing
         #expect(result.ended.isEmpty && result.others.isEmpty && list.isEmpty)
     }
 
-    /// The answer to the first attempt was lost: the second says whom the first has evicted.
+    /// The answer to the first attempt was lost. The second names the targets that the first has evicted.
     @Test("The outcome of an earlier attempt is found") mutating func earlierAttempt() {
         let start = Version(milliseconds: 5, counter: 0, node: 2)
         _ = list.merge(entry("old", at: 1))

@@ -2,23 +2,23 @@ import PresenceWire
 
 @testable import PresenceCore
 
-/// Whole nodes in one thread and virtual time, joined by the real codec: what each client was told is kept, event by event.
+/// Whole nodes in one thread and virtual time, joined by the real codec. It keeps all events of each client.
 struct TestCluster {
     private var rings: [Set<Ring.Member>: Ring] = [:]
 
-    /// A client's open stream, and all that it was told.
+    /// A client's open stream, and all its events.
     struct Client {
         let user: String
         let node: Int
         var index: Gateway.SessionIndex
         let session: SessionID
         var isOpen = true
-        /// The newest record told of each user.
+        /// The newest received record of each user.
         var view: [String: JSONValue] = [:]
         /// Every event in order: its name and its data.
         var events: [(name: String, data: JSONValue)] = []
         var lastEventID: Milliseconds = 0
-        /// Records whose version was not newer than one told before.
+        /// Received records whose version was not newer than an earlier one.
         var wentBack = 0
         var repeated = 0
     }
@@ -28,9 +28,9 @@ struct TestCluster {
         var node: Node
         var gateway: Gateway
         var isUp = true
-        /// What is on its disk.
+        /// The rows on the node's disk.
         var disk: [String: Row] = [:]
-        /// What the disk did not take, kept by the store.
+        /// The rows that the disk refused, which the store keeps.
         var unwritten: [Row] = []
         var answers: [UInt64: CallAnswer] = [:]
         var sessionsOpened: UInt64 = 0
@@ -50,9 +50,9 @@ struct TestCluster {
     var isDiskFull = false
     /// The processes whose own disk takes none.
     var fullDisks: Set<Int> = []
-    /// What is sent on these links is lost, as when a connection breaks with batches in flight.
+    /// The links on which messages are lost, as when a connection breaks with batches in flight.
     var losing: [(from: Int, to: Int)] = []
-    /// What nodes said to one another since this was last emptied; nil while nobody listens.
+    /// The messages between nodes since this was last emptied; nil while no test reads them.
     var heard: [(from: Int, to: Int, message: Message)]?
     /// Bytes of batches sent, lost ones too.
     var bytesSent = 0
@@ -371,7 +371,7 @@ extension Node {
     /// Registers everything that this node hosts with one owner, as after a lost link.
     mutating func registerAgain(with peer: PeerIndex) { edge.resync(peer, ranges: .all, owner, &cluster) }
 
-    /// What a tick does of the relays.
+    /// The part of a tick that concerns relays.
     mutating func verifyRelayed(at now: Now) { edge.verifyRelayed(owner, &cluster, at: now) }
 
     /// Asks all members again, by the present ring, as after a split.

@@ -68,7 +68,7 @@ import Testing
         shown.version = version(20)
         let place = owners.index(of: user("ann"))
         owners.adopt(shown, at: place, now: now, into: &outbox)
-        // Another side of a split was told the rule, and went on.
+        // Another side of a split received the visibility, and went on.
         var record = shown
         (shown.version, record.version) = (version(5), version(30))
         let rule = Visibility().changed(by: .init(mode: .nobody))
@@ -273,12 +273,12 @@ import Testing
         let told = node.cluster.outbox.rowsForOwners
         #expect(try told.last.map { try Privacy($0).hiddenViews.allSatisfy { $0.version > third } } == true)
         #expect(!hiddenViewsComeFirst || told.contains { $0.kind == .status && $0.version > third })
-        // Who takes what comes of it takes no step further.
+        // A node that stores the result changes nothing further.
         for row in told { node.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
         #expect(node.cluster.outbox.rowsForOwners == told)
     }
 
-    /// The same where the record is brought by a node that shows it.
+    /// The same if the node that shows the record sends it.
     @Test func whatIsShownWithOlderFacesIsToldAnew() {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
@@ -371,7 +371,8 @@ import Testing
         #expect(outbox.rowsForOwners.contains { $0.kind == .visibility && $0.version == kept.version })
     }
 
-    /// A rule by which nobody sees Ann, a newer one by which all do, and a record that is newer than both: by the newer one if that `isAwaited`.
+    /// A visibility by which nobody sees Ann, a newer one by which all do, and a record newer than both. With `isAwaited` it was written
+    /// under the newer one.
     private func recordOfTwoRules(isAwaited: Bool) -> (old: Privacy, new: Privacy, record: Record) {
         var hiddenView = Record(blank: user("ann"))
         hiddenView.version = Version(5, 2)
@@ -415,7 +416,7 @@ import Testing
         cluster.subscribe("bob", to: ["ann"], on: other)
         var node = cluster.processes[other].node
         let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
-        // What was on the link is lost, and asked for anew.
+        // The content of the link is lost, and requested again.
         _ = node.edge.fanOut.unconfirm(where: { _ in true })
         node.onReplicate([], ticket: 7, from: peer, at: cluster.now)
         node.replication.releaseBarriers(staleCount: node.edge.fanOut.staleCount, &node.cluster.outbox)
@@ -432,9 +433,9 @@ import Testing
     }
 }
 
-/// Issue 4, "Must show": random graphs of users, visibilities and changes; nobody is shown what it may not see, in any field, answer or push.
+/// Random graphs of users, visibilities and changes: no viewer sees hidden fields in any record, answer or push.
 @Suite struct VisibilityPropertyTests {
-    /// Users of one graph, and what each was shown first of whom it may not see.
+    /// The users of one graph, and the first view of each excluded viewer.
     private struct Graph {
         let users: [String]
         var clients: [Int] = []
@@ -496,7 +497,7 @@ import Testing
         }
     }
 
-    /// Every answer about a user who hides is the same as long as she hides, and shows nobody ONLINE; and no push tells anything else.
+    /// Every answer about a hiding user stays the same and shows no ONLINE, and no push differs from it.
     private func look(_ graph: inout Graph, in cluster: inout TestCluster, _ random: inout SplitMix64) {
         let viewers = (0..<2).map { _ in random.number(below: graph.users.count) }
         for viewer in viewers {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PresenceCore
 
-/// What is said of users about whom a node does not decide yet, because it has just begun and waits for its contact points.
+/// Messages about users for whom a node is not active yet, because it has just started and waits for its contact points.
 @Suite struct WaitingTests {
     private var node: Node
     private var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)

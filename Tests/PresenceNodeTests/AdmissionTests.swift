@@ -17,7 +17,7 @@ import Testing
 
     mutating func take(_ kind: Admission.Kind) -> Bool { admission.ask(for: kind, at: now) == .accept }
 
-    /// How many of `count` logins a loop takes that is late by `delay`, each done at once.
+    /// The number of `count` logins that a loop with the delay `delay` admits, each done at once.
     mutating func refusals(_ kind: Admission.Kind, of count: Int, late delay: Duration) -> Int {
         admission.probe(due: Instant(nanoseconds: now.nanoseconds - delay.wholeNanoseconds))
         var refused = 0
@@ -48,7 +48,7 @@ import Testing
         #expect(refusals(.login, of: 5, late: .milliseconds(60)) == 0, "one look in time ends it")
     }
 
-    /// A stream that is resumed is taken while everything else yields: whoever watches its user would see OFFLINE.
+    /// A resumed stream is admitted while everything else yields, because watchers of its user would see OFFLINE.
     @Test("Resumed streams yield last") mutating func yieldOrder() {
         for _ in 0..<10 { probe(late: .milliseconds(400)) }
         #expect(refusals(.operation, of: 5, late: .milliseconds(400)) == 5)
@@ -144,7 +144,7 @@ import Testing
         for _ in 0..<20_000 {
             if case .refuse(_, let pause) = admission.ask(for: .login, at: now) { pauses.append(pause) }
         }
-        // What was in progress was taken, too.
+        // Requests in progress were admitted, too.
         let spacing = Duration.nanoseconds(1_000_000_000 / min(2 * (Int64(taken) + 4_096), 12_500))
         #expect(pauses.prefix { $0 == .zero }.count == 1_000)
         #expect(pauses[1_000] == spacing)

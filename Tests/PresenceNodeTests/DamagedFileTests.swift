@@ -63,7 +63,7 @@ import Testing
         return found
     }
 
-    /// What became of a damaged file.
+    /// The outcome of a damaged file.
     private enum Outcome { case harmless, refused, salvaged }
 
     /// Opens `files` without and with other nodes, and checks what each may do.

@@ -12,7 +12,7 @@ import Testing
         #expect(budget.clients + 2 * budget.nodes + budget.operators + 64 + 4 * loops == descriptors)
     }
 
-    /// A process that may have next to nothing tries to serve somebody.
+    /// A process with very few descriptors still tries to serve.
     @Test("Every port accepts a connection even with few descriptors") func fewDescriptors() {
         for descriptors in [0, 10, 64, 100] {
             let budget = DescriptorBudget(descriptorsMax: descriptors, loopsCount: 2)

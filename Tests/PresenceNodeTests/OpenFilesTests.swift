@@ -4,7 +4,7 @@ import Testing
 
 @testable import PresenceNode
 
-/// A store whose files somebody deletes or replaces while it is open.
+/// A store whose files are deleted or replaced while it is open.
 @Suite final class OpenFilesTests {
     private let folder = NSTemporaryDirectory() + "rollcall-gone-\(UUID().uuidString)"
     private var file: String { folder + "/rollcall.sqlite" }
@@ -25,7 +25,7 @@ import Testing
 
     private func open() throws -> SQLiteStore { try SQLiteStore(directory: folder, nodeID: "n1", cluster: "test") }
 
-    /// What somebody does to the files, and which of them a store then names.
+    /// The change of the files, and the files that the store then names.
     @Test(
         "Nothing is acknowledged once the files are gone",
         arguments: [
@@ -45,7 +45,7 @@ import Testing
         try shell("rm -rf \(folder).aside")
     }
 
-    /// How soon is shown by `Tests/Chaos/deleted-files`, on a machine that does nothing else.
+    /// `Tests/Chaos/deleted-files` measures the delay, on an otherwise idle machine.
     @Test("Missing files are detected even if nothing is written") func idle() async throws {
         let store = try open()
         try await persist([row("ann")], in: store).get()

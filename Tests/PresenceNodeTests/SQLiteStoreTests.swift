@@ -256,7 +256,7 @@ import Testing
         try await persist([], in: store).get()
     }
 
-    /// What a SIGKILL leaves: the files as they are while the store is open.
+    /// The files after a SIGKILL: those of an open store.
     @Test("Stored rows survive a kill before the first checkpoint") func kill() async throws {
         let store = try open()
         try await persist([row("ann", version: 1, value: "kept")], in: store).get()

@@ -2,7 +2,7 @@ import Foundation
 import PresenceNode
 import Testing
 
-/// What `rollcall serve` says when it cannot.
+/// The errors of `rollcall serve`.
 @Suite struct ServeTests {
     private static let secret = String(repeating: "k", count: 32)
     private static let variables = ["ROLLCALL_APPS": "default", "ROLLCALL_JWT_DEFAULT_HS256": secret, "ROLLCALL_CLUSTER_SECRET": secret]

@@ -5,7 +5,7 @@ import Testing
 @testable import PresenceNode
 
 @Suite struct SharedAnswerTests {
-    /// Counts the answers, and gives each when it is told to.
+    /// Counts the answers, and gives each when the test says so.
     private final class Maker: @unchecked Sendable {
         let eventLoop = MultiThreadedEventLoopGroup.singleton.next()
         private(set) var shared: SharedAnswer<Int>!

@@ -102,7 +102,7 @@ import Testing
         #expect(value["lastSeenTime"] == .integer(.max))
     }
 
-    /// Of all lengths around the eight bytes that are compared at a time, and a difference in each place.
+    /// Covers all lengths around the eight bytes that are compared at a time, with a difference in each position.
     @Test("Users are equal if all their bytes are") func userEquality() {
         for length in 1...20 {
             let name = Array(repeating: UInt8(ascii: "n"), count: length)

@@ -49,7 +49,7 @@ import Testing
         heading.replacing(/[^\p{L}\p{N}_ .\/-]/, with: "").replacing(/[ ]+/, with: "-")
     }
 
-    /// The same as GitHub writes it.
+    /// The anchor as GitHub writes it.
     static func githubAnchor(_ heading: String) -> String {
         heading.lowercased().replacing(/[^\p{L}\p{N}_ -]/, with: "").replacing(" ", with: "-")
     }

@@ -26,7 +26,7 @@ import Testing
         return found.sorted { $0.path < $1.path }
     }()
 
-    /// What each target may import.
+    /// The modules that each target may import.
     static let allowedImports: [String: Set<String>] = [
         "PresenceWire": [], "PresenceCore": ["PresenceWire", "DequeModule", "HeapModule"],
         "ClusterSimulation": ["PresenceWire", "PresenceCore", "HeapModule"],

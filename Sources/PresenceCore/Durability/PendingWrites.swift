@@ -76,7 +76,7 @@ struct PendingWrites {
         return complete(place)
     }
 
-    /// The replicas of users have changed: `needs` names them anew for each row. Returns what is to be sent again, in order.
+    /// Assigns the writes to the new replicas, which `needs` names for each row. Returns the writes to send again, in order.
     mutating func replan(nextTicket: () -> UInt64, _ needs: (Row) -> [[PeerIndex]]) -> [Write] {
         for place in writes.indices where !writes[place].needs.isEmpty {
             let needs = Self.needs(of: writes[place].rows, needs)

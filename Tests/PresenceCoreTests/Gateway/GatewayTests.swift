@@ -456,7 +456,7 @@ import Testing
         _ = gateway.open(Attach(session: carl, user: user("carl"), platform: "ios"), resumeFrom: 100, at: now)
         gateway.hintReconnect(reason: "draining", spread: .zero)
         gateway.receive(.end(carl, reason: "logout"))
-        // What carl opens with, his hint, bob's, carl's again, and his end.
+        // Carl's first events, his hint, Bob's events, Carl's events again, and his end.
         #expect(positions() == [100, 100, 500, 100, 100])
     }
 
@@ -487,7 +487,7 @@ import Testing
 }
 
 extension String {
-    /// How often `part` stands in the text.
+    /// The number of occurrences of `part` in the text.
     fileprivate func components(of part: String) -> Int {
         var (count, rest) = (0, self[...])
         while let range = rest.firstRange(of: part) { (count, rest) = (count + 1, rest[range.upperBound...]) }
