@@ -193,7 +193,8 @@ import Testing
         try await fixture.stop()
     }
 
-    @Test(arguments: ["a\nb", "a\u{1B}[31m", "", "a\u{85}"]) func aNameThatIsNoneIsRefused(name: String) async throws {
+    @Test("An invalid node name is refused", arguments: ["a\nb", "a\u{1B}[31m", "", "a\u{85}"]) func invalidName(name: String) async throws
+    {
         let fixture = try await Fixture.start()
         for hello in [
             Member.hello(name, listeningAt: 1), Member.hello("m", cluster: name, listeningAt: 1),

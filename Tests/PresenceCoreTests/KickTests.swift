@@ -57,7 +57,7 @@ import Testing
     }
 
     /// The links hold while the node is paused, and no barrier waits for a node that was declared dead.
-    @Test mutating func aNodeThatWasTakenForDeadLearnsOfAKickWithoutANewLink() {
+    @Test("A paused node that was declared dead learns of a kick without a new link") mutating func pausedNode() {
         let missed = cluster.processes[2].node.cluster.own
         for index in 0...1 {
             cluster.processes[index].node.cluster.membership.unlinked(
@@ -72,7 +72,7 @@ import Testing
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [true, true, true])
     }
 
-    @Test mutating func whatANodeForgetsOfKicksItsGatewaysForgetToo() {
+    @Test("The gateways drop an expired kick together with the node") mutating func expiredKick() {
         for index in cluster.processes.indices { cluster.processes[index].node.facts.kicks.countMax = 2 }
         let before = cluster.now.wall
         for user in ["ann", "bob", "bob", "carl"] {

@@ -325,7 +325,7 @@ import Testing
     }
 
     /// A watcher registers with a new owner that knows nothing yet; a session's node then brings the record.
-    @Test mutating func whatANewOwnerLearnsFromASessionItTellsThoseWhoWatch() {
+    @Test("A new owner sends watchers the record that it receives from a session") mutating func recordFromSession() {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let ann = user("ann")

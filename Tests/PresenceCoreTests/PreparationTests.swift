@@ -106,13 +106,14 @@ import Testing
         cluster.advance(.milliseconds(100))
     }
 
-    @Test mutating func whoComesBackAfterItWasMissedIsNotWaitedForBecauseItMayHaveDecided() throws {
+    @Test("The others do not wait for a member that returns from the dead, because it may have decided") mutating func returnOfDead() throws
+    {
         let settings = cluster.processes[0].node.cluster.settings
         try renewNode2(settings) { $0.kill(2) }
         #expect(!waits(0) && membersCount(0) == 3)
     }
 
-    @Test mutating func whoComesBackAfterItLeftIsWaitedFor() throws {
+    @Test("The others wait for a member that returns after it left") mutating func returnOfLeft() throws {
         let settings = cluster.processes[0].node.cluster.settings
         try renewNode2(settings) { cluster in
             _ = cluster.processes[2].node.drain(at: cluster.now)
@@ -122,7 +123,7 @@ import Testing
         #expect(waits(0) && membersCount(0) == 2)
     }
 
-    @Test mutating func whoWasLeftAloneServesWhileItWaitsForTheOneThatComesBack() throws {
+    @Test("A node that was left alone serves while it waits for the one that comes back") mutating func leftAlone() throws {
         let settings = cluster.processes[0].node.cluster.settings
         cluster = TestCluster(nodes: 2, settings: settings)
         _ = cluster.processes[1].node.drain(at: cluster.now)
@@ -141,7 +142,7 @@ import Testing
     }
 
     /// The node learns of a member, then that this member drains, while the others still prepare the ring that the member is part of.
-    @Test mutating func whoComesBackToARingThatOthersPrepareWaitsForThemAgain() throws {
+    @Test("A node that returns to a ring under preparation waits for the others again") mutating func joinPreparation() throws {
         var settings = cluster.processes[0].node.cluster.settings
         settings.takeoverTimeout = .milliseconds(200)
         try renewNode2(settings) { cluster in

@@ -74,7 +74,7 @@ import Testing
         #expect(cluster.lastAnswer(on: 0) == .done)
     }
 
-    @Test mutating func whoWasImportedOnOneSideOfASplitIsKnownAfterIt() {
+    @Test("A user imported on one side of a split is known after it") mutating func split() {
         var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let ann = UserID(app: "default", id: "ann")

@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test mutating func aTargetThatIsGoneIsCountedAndKeepsNobodyWaiting() {
+    @Test("A dead target is counted and delays no other") mutating func deadTarget() {
         let last = cluster.processes[5].node.cluster.own.id
         for from in 1..<5 {
             guard let peer = cluster.processes[from].node.cluster.peerIndex(last) else { continue }

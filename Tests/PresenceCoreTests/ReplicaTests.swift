@@ -189,8 +189,10 @@ import Testing
     }
 
     /// A blocked link stays connected, so a node may never learn that the others have declared it dead. It must count the nodes it misses.
-    @Test(arguments: [(1, 1, false), (2, 1, true), (2, 2, false), (3, 1, true)])
-    func aSideOfASplitIsTheSmallerOneWithFewerThanItMisses(missed: Int, there: Int, isMinority: Bool) {
+    @Test(
+        "A side of a split with fewer members than it misses is the smaller one",
+        arguments: [(1, 1, false), (2, 1, true), (2, 2, false), (3, 1, true)])
+    func minority(missed: Int, there: Int, isMinority: Bool) {
         var peers = Peers(own: Peer(id: "n0", generation: 1, address: "h:0"))
         for number in 1..<missed + there {
             let peer = peers.insert(Peer(id: NodeID("n\(number)"), generation: 1, address: "h:\(number)"), noted: .zero).index

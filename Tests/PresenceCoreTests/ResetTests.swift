@@ -315,7 +315,7 @@ import Testing
     }
 
     /// A session that is registered after its node was declared dead would never end.
-    @Test mutating func whatADeadProcessSaidIsVoidWhenItComesLate() throws {
+    @Test("A late message of a dead process is void") mutating func deadProcess() throws {
         let dead = cluster.processes[1].node.cluster.own.id
         cluster.kill(1)
         var writer = WireWriter()

@@ -49,7 +49,7 @@ import Testing
         #expect(ends == Ends(lost: 2))
     }
 
-    @Test func aSessionWhoseNodeComesBackIsNotLostAndIsCountedWhenItEnds() {
+    @Test("A session whose node comes back is counted only when it ends") func returningNode() {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         var now = cluster.now
@@ -70,7 +70,7 @@ import Testing
         #expect(shards.counters.sessionsDisconnected == 1)
     }
 
-    @Test func aSessionOfWhichItsNodeDoesNotSpeakAnyMoreIsLostOnce() {
+    @Test("A session that its node does not name any more is disconnected once") func unnamedSession() {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         var now = cluster.now

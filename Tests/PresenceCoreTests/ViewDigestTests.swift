@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test mutating func aDigestThatReachesPastTheLastRangeIsIgnored() throws {
+    @Test("A digest past the last range is ignored") mutating func pastTheEnd() throws {
         let sender = cluster.processes[0].node.cluster.own.id
         var writer = WireWriter()
         writer.message(.viewDigest(ring: cluster.processes[1].node.cluster.placement.id, first: 255, [1]))

@@ -59,7 +59,7 @@ import Testing
         #expect(cluster.clients[bob].wentBack == 0)
     }
 
-    @Test func aRuleThatComesWithANewerRecordHidesWhatWasShownWithoutIt() {
+    @Test("A visibility that comes with a newer record hides what was shown without it") func newerRecord() {
         var owners = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
@@ -177,7 +177,8 @@ import Testing
     }
 
     /// A new owner's hidden views come from another side of a split. A later change of the rule must not count as all that is new.
-    @Test(arguments: [true, false]) func facesAreKnownSinceTheOwnerAnswersForThemWhateverChangesThen(isRule: Bool) throws {
+    @Test("Hidden views are known from the time at which the owner took over, whatever changes then", arguments: [true, false])
+    func knownSince(isRule: Bool) throws {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
@@ -220,7 +221,7 @@ import Testing
     }
 
     /// An owner that was cut off takes over a newer record with a rule. The rule's hidden view is older than the record the owner has shown.
-    @Test func aFaceIsNewerThanWhatItsNewOwnerHadShownWithoutTheRule() throws {
+    @Test("A hidden view becomes newer than the record that its new owner had shown") func newOwner() throws {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         var shown = Record(blank: user("ann"))
@@ -279,7 +280,7 @@ import Testing
     }
 
     /// The same if the node that shows the record sends it.
-    @Test func whatIsShownWithOlderFacesIsToldAnew() {
+    @Test("A record shown with older hidden views is sent again") func shownWithOlderViews() {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let (first, second, third) = (Version(10, 9), Version(20, 9), Version(30, 3))
@@ -301,7 +302,7 @@ import Testing
 
     /// A query is answered with a record that was just written. Then a node without that record sends the record before it with a newer rule.
     /// A stream that holds the record before it must see a change, or its client goes on to show the answer of the query.
-    @Test func whatReplacesAnAnswerIsToldAsMoreThanARule() throws {
+    @Test("A record that replaces an answer is sent as more than a change of the visibility") func replacedAnswer() throws {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         var (before, answered) = (Record(blank: user("ann")), Record(blank: user("ann")))
@@ -325,7 +326,7 @@ import Testing
     }
 
     /// An owner that was alone has pushed a record under an older rule, and keeps it for another owner when the newer rule arrives.
-    @Test(arguments: [false]) func noVersionStandsForARecordByTwoRules(isAwaited: Bool) throws {
+    @Test("No version stands for a record under two visibilities", arguments: [false]) func twoRules(isAwaited: Bool) throws {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)
@@ -348,7 +349,9 @@ import Testing
 
     /// An owner that was alone takes a record whose newer rule is still on its way, and shows it under the older one. The rule arrives when
     /// another node owns the user again, after the record has arrived once more.
-    @Test(arguments: [true, false]) func whatAnOwnerHasShownBeforeTheRuleCameIsToldAnewByIt(isPromoted: Bool) throws {
+    @Test("A record shown before its visibility arrived is sent again under it", arguments: [true, false]) func lateRule(isPromoted: Bool)
+        throws
+    {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_000)

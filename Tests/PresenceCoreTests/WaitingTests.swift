@@ -38,7 +38,7 @@ import Testing
         #expect(node.owner.kept(user("bob")).record.version > .zero, "was here, and logged out")
     }
 
-    @Test mutating func beyondTheBoundWhatWaitsIsSentBackAndComesAgainWhenTheNodeDecides() {
+    @Test("Messages beyond the bound are rejected and arrive again when the node is active") mutating func bound() {
         for number in 0..<UInt32(Reports.postponedMax) { login("u\(number)", number) }
         #expect(node.reports.postponed.count == Reports.postponedMax)
         login("ann", UInt32(Reports.postponedMax))

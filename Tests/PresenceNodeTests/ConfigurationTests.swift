@@ -195,19 +195,23 @@ import Testing
 
     // MARK: Shapes
 
-    @Test(arguments: ["", "\n", "# nothing but a comment\n", "---\n", "{}\n"]) func anEmptyFileIsAFileWithoutSettings(text: String)
+    @Test("An empty file is a file without settings", arguments: ["", "\n", "# nothing but a comment\n", "---\n", "{}\n"]) func emptyFile(
+        text: String
+    )
         async throws
     {
         #expect(try await read(yaml: text).isDevelopment)
     }
 
-    @Test(arguments: [
-        ("listen: [0.0.0.0:7600]", "listen"), ("heartbeatTimeout: [60]", "heartbeatTimeout"), ("nodeId: {a: b}", "nodeId"),
-        ("dev: [true]", "dev"), ("join: {a: b}", "join"), ("join: [{a: b}]", "join"), ("apps: [[a]]", "apps"), ("jwt: [a]", "jwt"),
-        ("jwt: secret", "jwt"), ("jwt: {a: secret}", "jwt.a"), ("jwt: {a: {hs256: [x]}}", "jwt.a.hs256"), ("policies: [a]", "policies"),
-        ("policies: zim", "policies"), ("policies: {a: zim}", "policies.a"),
-    ])
-    func aValueOfAnotherShapeIsRefusedByTheNameOfItsSetting(text: String, setting: String) async throws {
+    @Test(
+        "The error names the setting whose value has the wrong shape",
+        arguments: [
+            ("listen: [0.0.0.0:7600]", "listen"), ("heartbeatTimeout: [60]", "heartbeatTimeout"), ("nodeId: {a: b}", "nodeId"),
+            ("dev: [true]", "dev"), ("join: {a: b}", "join"), ("join: [{a: b}]", "join"), ("apps: [[a]]", "apps"), ("jwt: [a]", "jwt"),
+            ("jwt: secret", "jwt"), ("jwt: {a: secret}", "jwt.a"), ("jwt: {a: {hs256: [x]}}", "jwt.a.hs256"), ("policies: [a]", "policies"),
+            ("policies: zim", "policies"), ("policies: {a: zim}", "policies.a"),
+        ])
+    func wrongShape(text: String, setting: String) async throws {
         let refusal = try await refusal { try await read(yaml: text) }
         #expect(refusal?.setting == setting)
     }

@@ -11,11 +11,14 @@ import Testing
         #expect(value["b"]?["c"] == .number(1500))
     }
 
-    @Test(arguments: [
-        "", "{", "[1,]", "{\"a\":}", "01", "1.", "+1", "nul", "\"\u{1}\"", "\"\\x\"", "\"\\ud800\"", "{\"a\" 1}", "1 2", "[1 2]", "{a:1}",
-        "-",
-    ])
-    func whatIsNoJSONIsRefused(text: String) {
+    @Test(
+        "A text that is not JSON is refused",
+        arguments: [
+            "", "{", "[1,]", "{\"a\":}", "01", "1.", "+1", "nul", "\"\u{1}\"", "\"\\x\"", "\"\\ud800\"", "{\"a\" 1}", "1 2", "[1 2]",
+            "{a:1}",
+            "-",
+        ])
+    func invalidText(text: String) {
         #expect(throws: JSONError.self) { try read(text) }
     }
 
@@ -40,11 +43,13 @@ import Testing
         #expect(try read("9223372036854775808") == .number(9223372036854775808))
     }
 
-    @Test(arguments: [
-        "{}", #" { "a" : 1 , "b" : "x" } "#,
-        #"{"quote \" \u00e9":true,"é":[1,{"a":null}],"":-5,"long name of more than fifteen bytes":"z"}"#,
-    ])
-    func membersAreReadAsThoseOfTheObject(text: String) throws {
+    @Test(
+        "readMembers gives the members of the object",
+        arguments: [
+            "{}", #" { "a" : 1 , "b" : "x" } "#,
+            #"{"quote \" \u00e9":true,"é":[1,{"a":null}],"":-5,"long name of more than fifteen bytes":"z"}"#,
+        ])
+    func members(text: String) throws {
         var members: [JSONValue.Member] = []
         try JSONReader.readMembers(of: Array(text.utf8)) { name, value in
             members.append(JSONValue.Member(name: String(decoding: name, as: UTF8.self), value: value))
@@ -52,8 +57,10 @@ import Testing
         #expect(try read(text) == .object(members))
     }
 
-    @Test(arguments: ["", "[]", "1", "{", "{\"a", "{\"a\"", "{\"a\":}", "{\"a\":1,}", "{\"a\":1} 2", "{a:1}", "{\"\u{1}\":1}", "{\"a\":1"])
-    func membersOfWhatIsNoObjectAreRefused(text: String) {
+    @Test(
+        "readMembers refuses a text that is not an object",
+        arguments: ["", "[]", "1", "{", "{\"a", "{\"a\"", "{\"a\":}", "{\"a\":1,}", "{\"a\":1} 2", "{a:1}", "{\"\u{1}\":1}", "{\"a\":1"])
+    func membersOfOther(text: String) {
         #expect(throws: JSONError.self) { try JSONReader.readMembers(of: Array(text.utf8)) { _, _ in } }
     }
 

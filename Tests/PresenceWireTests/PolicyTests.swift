@@ -63,31 +63,35 @@ import Testing
         #expect(try AppPolicy(try JSONReader.read(policy.json)) == policy)
     }
 
-    @Test(arguments: [
-        (#"{"preset":"skype"}"#, "preset"), (#"{"settings":{"query.max":1}}"#, "query.max"),
-        (#"{"settings":{"query.max":null}}"#, "query.max"),
-        (#"{"settings":{"query.batchMax":501}}"#, "query.batchMax"), (#"{"settings":{"query.batchMax":0}}"#, "query.batchMax"),
-        (#"{"settings":{"query.batchMax":"5"}}"#, "query.batchMax"), (#"{"settings":{"plan":"free"}}"#, "plan"),
-        (#"{"settings":{"rate.query":{"calls":0,"seconds":5}}}"#, "rate.query"),
-        (#"{"settings":{"userStatus.enabled":1}}"#, "userStatus.enabled"),
-        (#"{"settings":{"liveness.timeout":14}}"#, "liveness.timeout"), (#"{"settings":{"liveness.timeout":3601}}"#, "liveness.timeout"),
-        (#"{"settings":{"liveness.timeoutByPlatform":{"web":14}}}"#, "liveness.timeoutByPlatform"),
-        (#"{"settings":{"liveness.timeoutByPlatform":{"web":3601}}}"#, "liveness.timeoutByPlatform"),
-        (#"{"settings":{"liveness.timeoutByPlatform":{"a b":60}}}"#, "liveness.timeoutByPlatform"),
-        (#"{"settings":{"liveness.timeoutByPlatform":60}}"#, "liveness.timeoutByPlatform"),
-        (#"{"settings":{"state.pushReachableStaysOnline":1}}"#, "state.pushReachableStaysOnline"),
-        (#"{"settings":{"self.reportStatus":"none"}}"#, "self.reportStatus"),
-        (#"{"settings":{"users.mustBeRegistered":0}}"#, "users.mustBeRegistered"),
-        (#"{"settings":{"users.forgetAfter":86399}}"#, "users.forgetAfter"),
-        (#"{"settings":{"users.forgetAfter":-1}}"#, "users.forgetAfter"),
-        (#"{"settings":{"users.forgetAfter":315360001}}"#, "users.forgetAfter"),
-        (#"{"settings":{"login.multiClient":"many"}}"#, "login.multiClient"), (#"{"settings":{"plan.covers":"some"}}"#, "plan.covers"),
-        (#"{"settings":{"customStatus.ttlMax":0}}"#, "customStatus.ttlMax"),
-        (#"{"settings":{"customStatus.needsSession":1}}"#, "customStatus.needsSession"),
-        (#"{"settings":{"subscription.notifyExpiry":"yes"}}"#, "subscription.notifyExpiry"),
-        (#"{"settings":{"subscription.ttlMin":90,"subscription.ttlMax":80}}"#, "subscription.ttlMin"), (#"{"settings":[]}"#, "settings"),
-    ])
-    func whatCannotBeUsedIsNamed(json: String, setting: String) throws {
+    @Test(
+        "The error names an invalid setting",
+        arguments: [
+            (#"{"preset":"skype"}"#, "preset"), (#"{"settings":{"query.max":1}}"#, "query.max"),
+            (#"{"settings":{"query.max":null}}"#, "query.max"),
+            (#"{"settings":{"query.batchMax":501}}"#, "query.batchMax"), (#"{"settings":{"query.batchMax":0}}"#, "query.batchMax"),
+            (#"{"settings":{"query.batchMax":"5"}}"#, "query.batchMax"), (#"{"settings":{"plan":"free"}}"#, "plan"),
+            (#"{"settings":{"rate.query":{"calls":0,"seconds":5}}}"#, "rate.query"),
+            (#"{"settings":{"userStatus.enabled":1}}"#, "userStatus.enabled"),
+            (#"{"settings":{"liveness.timeout":14}}"#, "liveness.timeout"),
+            (#"{"settings":{"liveness.timeout":3601}}"#, "liveness.timeout"),
+            (#"{"settings":{"liveness.timeoutByPlatform":{"web":14}}}"#, "liveness.timeoutByPlatform"),
+            (#"{"settings":{"liveness.timeoutByPlatform":{"web":3601}}}"#, "liveness.timeoutByPlatform"),
+            (#"{"settings":{"liveness.timeoutByPlatform":{"a b":60}}}"#, "liveness.timeoutByPlatform"),
+            (#"{"settings":{"liveness.timeoutByPlatform":60}}"#, "liveness.timeoutByPlatform"),
+            (#"{"settings":{"state.pushReachableStaysOnline":1}}"#, "state.pushReachableStaysOnline"),
+            (#"{"settings":{"self.reportStatus":"none"}}"#, "self.reportStatus"),
+            (#"{"settings":{"users.mustBeRegistered":0}}"#, "users.mustBeRegistered"),
+            (#"{"settings":{"users.forgetAfter":86399}}"#, "users.forgetAfter"),
+            (#"{"settings":{"users.forgetAfter":-1}}"#, "users.forgetAfter"),
+            (#"{"settings":{"users.forgetAfter":315360001}}"#, "users.forgetAfter"),
+            (#"{"settings":{"login.multiClient":"many"}}"#, "login.multiClient"), (#"{"settings":{"plan.covers":"some"}}"#, "plan.covers"),
+            (#"{"settings":{"customStatus.ttlMax":0}}"#, "customStatus.ttlMax"),
+            (#"{"settings":{"customStatus.needsSession":1}}"#, "customStatus.needsSession"),
+            (#"{"settings":{"subscription.notifyExpiry":"yes"}}"#, "subscription.notifyExpiry"),
+            (#"{"settings":{"subscription.ttlMin":90,"subscription.ttlMax":80}}"#, "subscription.ttlMin"),
+            (#"{"settings":[]}"#, "settings"),
+        ])
+    func invalidSetting(json: String, setting: String) throws {
         #expect { try changed(json: json) } throws: { ($0 as? PolicyError)?.setting == setting }
     }
 

@@ -230,16 +230,19 @@ import Testing
         #expect(Limits.isValidName(name) == isValid)
     }
 
-    @Test(arguments: ["a\u{0}b", "a\nb", "\u{7F}", "\u{85}"]) func namesHoldNoControlCharacters(name: String) {
+    @Test("Names have no control characters", arguments: ["a\u{0}b", "a\nb", "\u{7F}", "\u{85}"]) func controlCharacters(name: String) {
         #expect(!Limits.isValidName(name))
     }
 
-    @Test(arguments: [
-        ("default\0ann", true), ("é\0\u{4E2D}", true), ("a\0" + String(repeating: "x", count: 64), true), ("", false), ("default", false),
-        ("\0ann", false), ("default\0", false), ("a\0b\0c", false), ("a\0b\n", false), ("a\0\u{85}", false),
-        ("a\0" + String(repeating: "x", count: 65), false),
-    ])
-    func aUserOnTheWireIsTwoValidNames(joined: String, isValid: Bool) {
+    @Test(
+        "A user on the wire is two valid names",
+        arguments: [
+            ("default\0ann", true), ("é\0\u{4E2D}", true), ("a\0" + String(repeating: "x", count: 64), true), ("", false),
+            ("default", false),
+            ("\0ann", false), ("default\0", false), ("a\0b\0c", false), ("a\0b\n", false), ("a\0\u{85}", false),
+            ("a\0" + String(repeating: "x", count: 65), false),
+        ])
+    func userNames(joined: String, isValid: Bool) {
         var writer = WireWriter()
         writer.text(joined)
         writer.bytes.withUnsafeBytes { bytes in
