@@ -49,22 +49,22 @@ extension Cluster {
 
     // MARK: Changes
 
-    /// A change of a member's state. The machines handle it in order.
-    struct MemberChange {
-        let peer: PeerIndex
-        /// Whether the member may have decided without this node. Clients of this node may then have received a position that lacks its
-        /// changes.
-        let mustRelearn: Bool
-        /// Whether the member has died or was restarted, so that its sessions and messages are void.
-        let isLost: Bool
-        /// Whether the member is alive and was not before.
-        let isNew: Bool
-        /// Whether the change is written to disk. Suspicions are not, but a restarted node must know the dead members.
-        let isNoted: Bool
+    /// A step that follows from a change of a member's state.
+    enum MemberStep {
+        /// The member may have decided without this node. Clients of this node may have received a position that lacks its changes.
+        case observeAll
+        /// The member has died or was restarted, so that its sessions and messages are void.
+        case lose
+        /// The member is alive. A new one, which was not alive before, is asked for everything.
+        case greet(isNew: Bool)
+        /// The change is written to disk. Suspicions are not, but a restarted node must know the dead members.
+        case note
+        /// The member is alive and was not before, or the other way round.
+        case announce
     }
 
-    /// Stores a member's new state.
-    mutating func follow(_ card: Peer, _ state: MemberState, isDraining: Bool, at peer: PeerIndex) -> MemberChange {
+    /// Stores a member's new state. Returns what follows from it, in order.
+    mutating func follow(_ card: Peer, _ state: MemberState, isDraining: Bool, at peer: PeerIndex) -> [MemberStep] {
         let old = peers[peer]
         let wasRestarted = old.isAlive && card.generation > old.peer.generation
         let isMet = state.isLive && !old.isAlive && old.wasMember
@@ -81,24 +81,25 @@ extension Cluster {
         peers[peer].peer = card
         peers[peer].state = state
         peers[peer].isDraining = isDraining
-        return MemberChange(
-            peer: peer, mustRelearn: state.isLive && old.wasMember && (!old.isAlive || wasRestarted),
-            isLost: old.isAlive && (wasRestarted || !state.isLive), isNew: state.isLive && !old.isAlive,
-            isNoted: state != .suspect && (wasRestarted || old.isAlive != state.isLive || state == .left))
+        var steps: [MemberStep] = []
+        if state.isLive, old.wasMember, !old.isAlive || wasRestarted { steps.append(.observeAll) }
+        if old.isAlive, wasRestarted || !state.isLive { steps.append(.lose) }
+        if state.isLive { steps.append(.greet(isNew: !old.isAlive)) }
+        if state != .suspect, wasRestarted || old.isAlive != state.isLive || state == .left { steps.append(.note) }
+        if old.isAlive != state.isLive { steps.append(.announce) }
+        return steps
     }
 
     /// Connects to a live member, and asks a new one for everything.
     ///
     /// The member may never have noticed that it was declared dead. It does not know then that its registrations here are void, may read
     /// late messages of an old link, and lacks the kicks and policies of that time.
-    mutating func greet(_ change: MemberChange) {
-        guard peers[change.peer].isAlive else { return }
-        peers[change.peer].wasMember = true
-        if !links.isUp(change.peer) { outbox.effects.append(.connect(peers[change.peer].peer)) }
-        if change.isNew {
-            send(.requestSync, to: change.peer)
-            send(.requestOffer, to: change.peer)
-        }
+    mutating func greet(_ peer: PeerIndex, isNew: Bool) {
+        peers[peer].wasMember = true
+        if !links.isUp(peer) { outbox.effects.append(.connect(peers[peer].peer)) }
+        guard isNew else { return }
+        send(.requestSync, to: peer)
+        send(.requestOffer, to: peer)
     }
 
     /// Loads a member that this node wrote to disk before its restart.

@@ -151,21 +151,26 @@ extension Node {
 
     private mutating func follow(_ card: Peer, _ state: MemberState, isDraining: Bool, at now: Now) {
         let peer = index(of: card, at: now)
-        let wasAlive = cluster.peers[peer].isAlive
-        let change = cluster.follow(card, state, isDraining: isDraining, at: peer)
-        if change.mustRelearn { owner.observeAll(at: now) }
-        if change.isLost {
-            owner.peersDied([peer], at: now, into: &cluster.outbox)
-            reports.drop(from: peer)
-            cluster.ownership.lose(peer)
-            SlotTransfer.requestFromAll(owner, &cluster)
-            edge.relays.lose(peer)
-            calls.retry(to: peer, at: now)
+        for step in cluster.follow(card, state, isDraining: isDraining, at: peer) {
+            switch step {
+            case .observeAll: owner.observeAll(at: now)
+            case .lose: lose(peer, at: now)
+            case .greet(let isNew):
+                cluster.greet(peer, isNew: isNew)
+                if isNew, cluster.links.isUp(peer) { resync(peer, at: now) }
+            case .note: cluster.note(peer, version: owner.clock.next(at: now.wall))
+            case .announce: effects.append(.membership(card.id, isAlive: state.isLive))
+            }
         }
-        cluster.greet(change)
-        if change.isNew, cluster.links.isUp(peer) { resync(peer, at: now) }
-        if change.isNoted { cluster.note(peer, version: owner.clock.next(at: now.wall)) }
-        if wasAlive != state.isLive { effects.append(.membership(card.id, isAlive: state.isLive)) }
+    }
+
+    private mutating func lose(_ peer: PeerIndex, at now: Now) {
+        owner.peersDied([peer], at: now, into: &cluster.outbox)
+        reports.drop(from: peer)
+        cluster.ownership.lose(peer)
+        SlotTransfer.requestFromAll(owner, &cluster)
+        edge.relays.lose(peer)
+        calls.retry(to: peer, at: now)
     }
 
     private mutating func index(of card: Peer, at now: Now) -> PeerIndex {

@@ -1,0 +1,150 @@
+import Foundation
+import Testing
+
+/// Limits on types, and rules of comments. The exceptions are types that are over a limit today: a list may only shrink.
+@Suite struct StructureTests {
+    /// A type of a target: its lines of code in all its extensions, its stored properties and those of them that are booleans.
+    struct Shape: Equatable {
+        var lines = 0
+        var properties = 0
+        var booleans = 0
+    }
+
+    static let linesMax = 600
+    static let propertiesMax = 20
+    static let booleansMax = 3
+
+    static let linesExceptions: [String: Int] = [:]
+    static let propertiesExceptions: [String: Int] = [:]
+    static let booleansExceptions: [String: Int] = [:]
+
+    /// The types of all targets, by target and name.
+    static func shapes(of sources: [TidyTests.Source]) -> [String: Shape] {
+        var shapes: [String: Shape] = [:]
+        for source in sources where source.path.hasPrefix("Sources") {
+            measure(source) { type, change in change(&shapes["\(source.target).\(type)", default: Shape()]) }
+        }
+        return shapes
+    }
+
+    private static let declaration =
+        /^\s*(?:@\w+(?:\([^)]*\))? )*(?:(?:public|package|private|fileprivate|final|indirect|nonisolated)(?:\(set\))? )*(struct|class|enum|actor|extension|protocol) ([\w.]+)/
+    private static let property =
+        /^\s*(?:@\w+(?:\([^)]*\))? )*(?:(?:public|package|private|fileprivate|internal|final|weak|unowned|lazy|nonisolated)(?:\((?:set|unsafe)\))? )*(?:let|var) \w+(.*)/
+
+    private static func measure(_ source: TidyTests.Source, _ note: (String, (inout Shape) -> Void) -> Void) {
+        var types: [(name: String, depth: Int, isStoring: Bool)] = []
+        var depth = 0
+        for line in source.lines {
+            let code = Self.code(of: line)
+            if code.contains("{"), let match = code.firstMatch(of: declaration) {
+                let name = match.2.split(separator: ".").last.map(String.init) ?? ""
+                types.append((name, depth, ["struct", "class", "actor"].contains(match.1)))
+            }
+            if let outermost = types.first, !code.allSatisfy(\.isWhitespace) { note(outermost.name) { $0.lines += 1 } }
+            if let type = types.last, type.isStoring, depth == type.depth + 1, let match = code.firstMatch(of: property) {
+                let rest = match.1
+                let isStored = !rest.contains("{") || rest.firstMatch(of: /=.*\{|didSet|willSet/) != nil
+                let name = types.map(\.name).joined(separator: ".")
+                if isStored { note(name) { $0.properties += 1 } }
+                if isStored, rest.firstMatch(of: /:\s*Bool\b(?!\])|=\s*(true|false)\b/) != nil { note(name) { $0.booleans += 1 } }
+            }
+            depth += code.count { $0 == "{" } - code.count { $0 == "}" }
+            while let type = types.last, depth <= type.depth { types.removeLast() }
+        }
+    }
+
+    /// A line without its strings and its comment.
+    private static func code(of line: Substring) -> String {
+        let text = line.replacing(/"(?:\\.|[^"\\])*"/, with: "\"\"")
+        return String(text.split(separator: "//", maxSplits: 1, omittingEmptySubsequences: false)[0])
+    }
+
+    /// The types over a limit that are no exceptions, and the exceptions that are looser than they need be.
+    static func excess(_ measured: [String: Int], over limit: Int, except exceptions: [String: Int]) -> [String] {
+        let large = measured.filter { $0.value > limit }
+        let unlisted = large.filter { $0.value > exceptions[$0.key] ?? limit }.map { "\($0.key) has \($0.value), \(limit) at most" }
+        let loose = exceptions.filter { measured[$0.key] ?? 0 < $0.value }.map { "\($0.key) is listed with \($0.value): lower it" }
+        return (unlisted + loose).sorted()
+    }
+
+    @Test("No type has more than 600 lines of code in all its extensions") func lines() {
+        let lines = Self.shapes(of: TidyTests.sources).mapValues(\.lines)
+        #expect(Self.excess(lines, over: Self.linesMax, except: Self.linesExceptions) == [])
+    }
+
+    @Test("No type has more than 20 stored properties") func properties() {
+        let properties = Self.shapes(of: TidyTests.sources).mapValues(\.properties)
+        #expect(Self.excess(properties, over: Self.propertiesMax, except: Self.propertiesExceptions) == [])
+    }
+
+    @Test("No type has more than three stored booleans") func booleans() {
+        let booleans = Self.shapes(of: TidyTests.sources).mapValues(\.booleans)
+        #expect(Self.excess(booleans, over: Self.booleansMax, except: Self.booleansExceptions) == [])
+    }
+
+    @Test("Only the folder Node extends Node") func extensionsOfNode() {
+        let outside = TidyTests.sources.filter { source in
+            source.path.hasPrefix("Sources") && !source.path.contains("PresenceCore/Node/")
+                && source.lines.contains { $0.hasPrefix("extension Node ") || $0.hasPrefix("extension Node:") }
+        }
+        #expect(outside.map(\.path) == [])
+    }
+
+    @Test("No two folders of the core use each other") func edges() throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["python3", TidyTests.root.appending(path: "Tests/TidyTests/edges").path]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        process.waitUntilExit()
+        #expect(text.contains("Node -> Cluster"))
+        #expect(process.terminationStatus == 0, "\(text)")
+    }
+
+    // MARK: Comments
+
+    /// The comments of a source that break a rule.
+    static func comments(_ source: TidyTests.Source) -> [String] {
+        source.lines.enumerated().flatMap { number, line -> [String] in
+            guard let start = line.firstRange(of: #/(?:^|\s)//+ /#) else { return [] }
+            let comment = line[start.upperBound...]
+            var broken: [String] = []
+            if comment.firstMatch(of: /[Ss]eed \d{3,}|[Ii]ssue \d|(?:contract|design) §/) != nil { broken.append("cites history") }
+            if line.count > 140 { broken.append("has more than 140 columns") }
+            if comment.firstMatch(of: /(?:^|\. |: )(?:Who|What|Whom|Where|Whoever|Whatever) [^?]*$/) != nil {
+                broken.append("begins a sentence with a clause without a noun")
+            }
+            return broken.map { "\(source.path):\(number + 1): \($0)" }
+        }
+    }
+
+    @Test("Comments name the thing that acts, fit into 140 columns and cite no seed and no issue") func comments() {
+        #expect(TidyTests.sources.filter { !$0.path.contains("TidyTests") }.flatMap(Self.comments) == [])
+    }
+
+    @Test("The rules find what they look for") func rules() {
+        let text = """
+            struct A {
+                let a: Bool, b = 1
+                var isB = true { didSet { note() } }
+                var c: Int { 1 }
+                struct B { let d = "{" }
+            }
+            extension A {
+                // Where nothing acts, this sentence is hard.
+                func f() {}
+            }
+            """
+        let planted = TidyTests.Source(path: "Sources/X/A.swift", text: text)
+        let shapes = Self.shapes(of: [planted])
+        #expect(shapes["X.A"] == Shape(lines: 9, properties: 2, booleans: 2))
+        #expect(Self.comments(planted).count == 1)
+        #expect(Self.comments(TidyTests.Source(path: "Sources/X/B.swift", text: "// See seed 1234.")).count == 1)
+        #expect(Self.excess(["X.A": 9], over: 8, except: [:]).count == 1)
+        #expect(Self.excess(["X.A": 9], over: 8, except: ["X.A": 10]).count == 1)
+        #expect(Self.excess(["X.A": 9], over: 8, except: ["X.A": 9]) == [])
+    }
+}
