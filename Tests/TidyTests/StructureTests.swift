@@ -27,9 +27,9 @@ import Testing
         return shapes
     }
 
-    private static let declaration =
+    nonisolated(unsafe) private static let declaration =
         /^\s*(?:@\w+(?:\([^)]*\))? )*(?:(?:public|package|private|fileprivate|final|indirect|nonisolated)(?:\(set\))? )*(struct|class|enum|actor|extension|protocol) ([\w.]+)/
-    private static let property =
+    nonisolated(unsafe) private static let property =
         /^\s*(?:@\w+(?:\([^)]*\))? )*(?:(?:public|package|private|fileprivate|internal|final|weak|unowned|lazy|nonisolated)(?:\((?:set|unsafe)\))? )*(?:let|var) \w+(.*)/
 
     private static func measure(_ source: TidyTests.Source, _ note: (String, (inout Shape) -> Void) -> Void) {
