@@ -8,13 +8,13 @@ extension SimulatedCluster {
         clients[client].isWanted = true
         clients[client].isPushReachable = isPushReachable
         clients[client].tokenIssuedAt = trueWall
-        if !resumes { forget(client) }
+        if !resumes { reset(client) }
         clients[client].attempt += 1
         plan(.connectClient(client: client, attempt: clients[client].attempt), after: random.microseconds(100...2_000))
     }
 
     /// Restarts the app: it knows nothing. Some clients have kept a position of another cluster with clocks ahead of this one's.
-    private mutating func forget(_ client: Int) {
+    private mutating func reset(_ client: Int) {
         var random = SplitMix64(seed: options.seed).split(UInt64(client + 200)).split(UInt64(clients[client].attempt))
         clients[client].lastEventID =
             options.isHarder && random.isOnce(in: 16) ? Self.epoch + Milliseconds(time.milliseconds) + 3_600_000 : nil
@@ -126,7 +126,7 @@ extension SimulatedCluster {
     private mutating func recordLogout(of stream: SimulatedClient.Stream, user: Int) {
         guard checksHowSessionsEnd else { return }
         let isHeard = nodes[stream.node].look {
-            $0.cluster.ownerID(of: userID(user)) == $0.cluster.own.id && !$0.owner.doubts(userID(user))
+            $0.cluster.ownerID(of: userID(user)) == $0.cluster.own.id && !$0.owner.isUnconfirmed(userID(user))
         }
         if !isHeard { truth.undeliveredLogouts[user, default: []].append(stream.session) }
     }
@@ -134,7 +134,7 @@ extension SimulatedCluster {
     /// Records a batch that arrived on a link that has stayed up since the batch was sent.
     mutating func recordLogouts(in batch: [UInt8], to node: Int) {
         guard !truth.undeliveredLogouts.isEmpty else { return }
-        for case .detach(let detach) in Message.all(in: batch) where !nodes[node].look({ $0.owner.doubts(detach.user) }) {
+        for case .detach(let detach) in Message.all(in: batch) where !nodes[node].look({ $0.owner.isUnconfirmed(detach.user) }) {
             guard let user = userIndex(detach.user.id), let undelivered = truth.undeliveredLogouts[user] else { continue }
             let left = undelivered.filter { $0 != detach.session }
             truth.undeliveredLogouts[user] = left.isEmpty ? nil : left

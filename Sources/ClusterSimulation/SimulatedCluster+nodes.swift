@@ -26,9 +26,9 @@ extension SimulatedCluster {
             guard isRunning(node, run) else { return }
             for message in messages { nodes[node].gateways[gateway].value.receive(message) }
             obey(node)
-        case .placed(let node, let run, let members):
+        case .ringComputed(let node, let run, let members):
             guard isRunning(node, run) else { return }
-            nodes[node].core.placed(rings.ring(of: members), at: nodes[node].now(time))
+            nodes[node].core.ringComputed(rings.ring(of: members), at: nodes[node].now(time))
             obey(node)
         case .start(let node): start(node)
         case .leave(let node, let run): leave(node, run)
@@ -53,7 +53,7 @@ extension SimulatedCluster {
     private mutating func place(of what: SimulationEvent.What) -> Int? {
         switch what {
         case .tick(let node, _), .commit(let node, _), .fromGateway(let node, _, _, _), .toGateway(let node, _, _, _), .leave(let node, _),
-            .end(let node, _), .placed(let node, _, _):
+            .end(let node, _), .ringComputed(let node, _, _):
             node
         case .arrive(let link, _, _, _, _): links[link].to
         case .linked(let link, _, _), .retry(let link, _), .refused(let link, _), .broken(let link, _), .silent(let link, _),
@@ -417,7 +417,7 @@ extension SimulatedCluster {
 
     private mutating func commit(_ node: Int, _ run: Int) {
         guard isRunning(node, run) else { return }
-        let discarded = nodes[node].disk.isDiscarding ? acknowledgedOnDisk(of: node) : []
+        let discarded = nodes[node].disk.isDeletingSlots ? acknowledgedOnDisk(of: node) : []
         let (tickets, isDurable) = nodes[node].disk.commit()
         checkDisks(after: discarded, at: node)
         for ticket in tickets { nodes[node].core.stored(ticket, isDurable: isDurable, at: nodes[node].now(time)) }
@@ -481,7 +481,7 @@ extension SimulatedCluster {
         var crossing: [[NodeMessage]] = []
         for effect in effects {
             switch effect {
-            case .tell(let gateway, let message):
+            case .send(let gateway, let message):
                 if gateway == 0 {
                     nodes[node].gateways[0].value.receive(message)
                     continue
@@ -494,17 +494,18 @@ extension SimulatedCluster {
                 noteOffline(rows, by: node, in: effects)
                 if options.isRemoval { checkRemoval(in: rows, by: node) }
                 nodes[node].disk.write(rows, ticket: ticket, isUrgent: isUrgent)
-            case .discard(let slots):
+            case .deleteSlots(let slots):
                 note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")
                 note(.deletedSlots, node, slots.count) { writer in writer.list(slots) { $0.unsigned(UInt64($1)) } }
-                nodes[node].disk.discard(Set(slots))
-            case .forget(let rows):
+                nodes[node].disk.deleteSlots(Set(slots))
+            case .deleteRows(let rows):
                 for row in rows { note(.deletedRow, node, 0) { $0.row(row) } }
                 countForgotten(rows, by: node)
-                nodes[node].disk.forget(rows)
+                nodes[node].disk.deleteRows(rows)
             case .connect(let peer): if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
             case .transmit(let peer): transmit(from: node, to: peer)
-            case .place(let members): plan(.placed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))
+            case .computeRing(let members):
+                plan(.ringComputed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))
             case .superseded(let card): violate(.membersAgree, "\(nodes[node].id) is superseded by \(card)")
             case .membership(let id, let isAlive):
                 if isAlive, let member = nodes.firstIndex(where: { $0.id == id }) { nodes[member].metAt = time }

@@ -21,11 +21,11 @@ struct SimulatedDisk {
         let ticket: UInt64
         let isUrgent: Bool
         /// The slots whose earlier rows are deleted.
-        var discarded: Set<Slot> = []
+        var deletedSlots: Set<Slot> = []
         /// The earlier rows that are deleted, in exactly these versions.
-        var forgotten: [Row] = []
+        var deletedRows: [Row] = []
 
-        var isEmpty: Bool { rows.isEmpty && discarded.isEmpty && forgotten.isEmpty }
+        var isEmpty: Bool { rows.isEmpty && deletedSlots.isEmpty && deletedRows.isEmpty }
     }
 
     private var urgent: [Write] = []
@@ -40,7 +40,7 @@ struct SimulatedDisk {
     var isSlow = false
 
     /// Whether the current group deletes rows whose slots have moved.
-    var isDiscarding: Bool { group.contains { !$0.discarded.isEmpty } }
+    var isDeletingSlots: Bool { group.contains { !$0.deletedSlots.isEmpty } }
 
     /// Whether nothing waits.
     var isIdle: Bool { group.isEmpty && urgent.isEmpty && bulk.isEmpty && failed.isEmpty }
@@ -51,13 +51,13 @@ struct SimulatedDisk {
     }
 
     /// Deletes the rows of these slots, after the earlier writes.
-    mutating func discard(_ slots: Set<Slot>) {
+    mutating func deleteSlots(_ slots: Set<Slot>) {
         for place in bulk.indices { bulk[place].rows.removeAll { $0.kind.isOfUser && slots.contains($0.user.slot) } }
-        urgent.append(Write(rows: [], ticket: 0, isUrgent: true, discarded: slots))
+        urgent.append(Write(rows: [], ticket: 0, isUrgent: true, deletedSlots: slots))
     }
 
     /// Deletes these rows, unless newer ones have replaced them, after the earlier writes.
-    mutating func forget(_ rows: [Row]) { bulk.append(Write(rows: [], ticket: 0, isUrgent: false, forgotten: rows)) }
+    mutating func deleteRows(_ rows: [Row]) { bulk.append(Write(rows: [], ticket: 0, isUrgent: false, deletedRows: rows)) }
 
     /// Writes a row that the node waits for at its start, when nothing else waits. Returns whether the disk has stored it.
     mutating func writesAtOnce(_ row: Row) -> Bool {
@@ -117,8 +117,10 @@ struct SimulatedDisk {
     private mutating func keep(_ written: [Write]) {
         for write in written {
             // order does not matter: each row is checked by itself.
-            if !write.discarded.isEmpty { rows = rows.filter { !$0.key.kind.isOfUser || !write.discarded.contains($0.key.user.slot) } }
-            for row in write.forgotten {
+            if !write.deletedSlots.isEmpty {
+                rows = rows.filter { !$0.key.kind.isOfUser || !write.deletedSlots.contains($0.key.user.slot) }
+            }
+            for row in write.deletedRows {
                 let key = Key(user: row.user, kind: row.kind, key: row.key)
                 if rows[key]?.version == row.version { rows[key] = nil }
             }

@@ -34,7 +34,7 @@ struct SimulationEvent {
         case fromGateway(node: Int, run: Int, gateway: Int, [GatewayMessage])
         case toGateway(node: Int, run: Int, gateway: Int, [NodeMessage])
         /// A node has computed the ring of its members.
-        case placed(node: Int, run: Int, [Ring.Member])
+        case ringComputed(node: Int, run: Int, [Ring.Member])
         /// A node starts, for the first time or again.
         case start(node: Int)
         case leave(node: Int, run: Int)

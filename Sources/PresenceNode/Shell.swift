@@ -238,7 +238,7 @@ final class Shell: @unchecked Sendable {
 
     private func obey(_ effect: Node.Effect) {
         switch effect {
-        case .tell(let gateway, let message):
+        case .send(let gateway, let message):
             if isHere[gateway] {
                 gateways[gateway].receive(message)
             } else {
@@ -252,11 +252,11 @@ final class Shell: @unchecked Sendable {
                 crossing[gateway].append(.answer(token, answer))
             }
         case .persist(let rows, let ticket, let isUrgent): persist(rows, ticket: ticket, isUrgent: isUrgent)
-        case .discard(let slots): store.deleteSlots(slots)
-        case .forget(let rows): store.deleteRows(rows)
+        case .deleteSlots(let slots): store.deleteSlots(slots)
+        case .deleteRows(let rows): store.deleteRows(rows)
         case .connect(let peer): links.connect(to: peer)
         case .transmit(let peer): links.transmit(to: peer, id: node.cluster.peerID(peer))
-        case .place(let members): place(members)
+        case .computeRing(let members): computeRing(members)
         case .superseded(let other):
             logger.critical("another process uses the ID of this node; stop one of them", metadata: ["address": "\(other.address)"])
         case .membership(let id, let isAlive):
@@ -284,15 +284,15 @@ final class Shell: @unchecked Sendable {
     }
 
     /// Computes a ring on another thread. At 100 nodes that takes about 30 ms, too long for a loop.
-    private func place(_ members: [Ring.Member]) {
+    private func computeRing(_ members: [Ring.Member]) {
         DispatchQueue.global(qos: .userInitiated).async { [self] in
             let ring = Ring(members: members)
-            takeUp { self.placed(ring) }
+            takeUp { self.ringComputed(ring) }
         }
     }
 
-    private func placed(_ ring: Ring) {
-        node.placed(ring, at: Clock.now())
+    private func ringComputed(_ ring: Ring) {
+        node.ringComputed(ring, at: Clock.now())
         obey()
     }
 

@@ -7,11 +7,11 @@ import Testing
 @Suite struct ForgetTests {
     var cluster = TestCluster(nodes: 3)
 
-    private mutating func forget(_ index: Int, on node: Int) -> Node.Forgetting {
+    private mutating func remove(_ index: Int, on node: Int) -> Node.MemberRemoval {
         let id = cluster.processes[index].node.cluster.own.id
-        let forgetting = cluster.processes[node].node.forget(id, at: cluster.now)
+        let removal = cluster.processes[node].node.removeMember(id, at: cluster.now)
         cluster.settle()
-        return forgetting
+        return removal
     }
 
     private func isWritten(_ answer: CallAnswer?) -> Bool {
@@ -23,9 +23,9 @@ import Testing
         cluster.kill(2)
         cluster.advance(.seconds(4))
         #expect(cluster.setStatus("ann", "refused", on: 0) == .refused(.notReplicated))
-        #expect(forget(1, on: 0) == .forgotten)
-        #expect(forget(2, on: 0) == .forgotten)
-        #expect(forget(2, on: 0) == .forgotten, "again changes nothing")
+        #expect(remove(1, on: 0) == .removed)
+        #expect(remove(2, on: 0) == .removed)
+        #expect(remove(2, on: 0) == .removed, "again changes nothing")
         #expect(isWritten(cluster.setStatus("ann", "alone", on: 0)))
         cluster.advance(.seconds(1))
         try cluster.restart(0)
@@ -37,7 +37,7 @@ import Testing
         cluster.kill(2)
         cluster.advance(.seconds(4))
         #expect(cluster.processes[0...1].allSatisfy { $0.node.cluster.peers.missedCount == 1 })
-        #expect(forget(2, on: 1) == .forgotten)
+        #expect(remove(2, on: 1) == .removed)
         cluster.advance(.seconds(1))
         #expect(cluster.processes[0...1].allSatisfy { $0.node.cluster.peers.missedCount == 0 })
     }
@@ -47,7 +47,7 @@ import Testing
         cluster.advance(.seconds(4))
         cluster.kill(1)
         cluster.advance(.seconds(4))
-        #expect(forget(2, on: 0) == .forgotten)
+        #expect(remove(2, on: 0) == .removed)
         try cluster.revive(1)
         #expect(cluster.processes[1].node.cluster.peers.missedCount == 2)
         cluster.link(1, 0)
@@ -57,9 +57,9 @@ import Testing
     }
 
     @Test("Only a dead member can be removed") mutating func notDead() {
-        #expect(forget(1, on: 0) == .alive)
-        #expect(forget(0, on: 0) == .alive)
-        #expect(cluster.processes[0].node.forget("nobody", at: cluster.now) == .unknown)
+        #expect(remove(1, on: 0) == .alive)
+        #expect(remove(0, on: 0) == .alive)
+        #expect(cluster.processes[0].node.removeMember("nobody", at: cluster.now) == .unknown)
         cluster.advance(.seconds(1))
         #expect(
             cluster.processes.allSatisfy {
@@ -70,7 +70,7 @@ import Testing
     @Test("A removed member that comes back is a member again") mutating func returningMember() throws {
         cluster.kill(2)
         cluster.advance(.seconds(4))
-        #expect(forget(2, on: 0) == .forgotten)
+        #expect(remove(2, on: 0) == .removed)
         cluster.advance(.seconds(1))
         try cluster.restart(2)
         cluster.advance(.seconds(5))

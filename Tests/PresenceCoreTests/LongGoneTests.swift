@@ -76,7 +76,7 @@ import Testing
         #expect(node.cluster.peers.count == node.cluster.peersMax)
         #expect(node.statistics.peers.map(\.id.rawValue).sorted() == (14...20).map { "pod-\($0)" })
         var forgotten: [Row] = []
-        for case .forget(let rows) in node.effects { forgotten += rows }
+        for case .deleteRows(let rows) in node.effects { forgotten += rows }
         #expect(forgotten.map { "\($0.user.id)" } == (1...13).map { "pod-\($0)" })
     }
 

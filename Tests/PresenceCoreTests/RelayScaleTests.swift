@@ -32,7 +32,7 @@ struct RelayCluster {
         for own in cards.indices {
             var node = Node(selfPeer: cards[own], cluster: "scale", gatewaysCount: 1, settings: settings)
             for other in cards.indices where other != own {
-                let peer = node.cluster.insert(cards[other], noted: .zero).index
+                let peer = node.cluster.insert(cards[other], rowVersion: .zero).index
                 node.edge.add(peer)
                 node.cluster.links.open(to: peer)
                 node.cluster.peers[peer].state = .alive

@@ -195,7 +195,7 @@ import Testing
     func minority(missed: Int, there: Int, isMinority: Bool) {
         var peers = Peers(own: Peer(id: "n0", generation: 1, address: "h:0"))
         for number in 1..<missed + there {
-            let peer = peers.insert(Peer(id: NodeID("n\(number)"), generation: 1, address: "h:\(number)"), noted: .zero).index
+            let peer = peers.insert(Peer(id: NodeID("n\(number)"), generation: 1, address: "h:\(number)"), rowVersion: .zero).index
             (peers[peer].wasMember, peers[peer].state) = (true, number < there ? .alive : .dead)
         }
         #expect(peers.isMinority == isMinority)
@@ -367,7 +367,7 @@ import Testing
         writer.message(.replicate(ticket: 7, [row]))
         try cluster.deliver(writer.bytes, from: sender, to: former)
         var discarded: [Slot] = []
-        for case .discard(let slots) in cluster.processes[former].node.effects { discarded += slots }
+        for case .deleteSlots(let slots) in cluster.processes[former].node.effects { discarded += slots }
         #expect(!discarded.isEmpty)
         #expect(!discarded.contains(row.user.slot), "it is about to be acknowledged")
     }

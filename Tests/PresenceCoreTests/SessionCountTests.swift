@@ -66,7 +66,7 @@ import Testing
         shards.peersDied([1], at: now, into: &outbox)
         now.instant += .seconds(60)
         shards.tick(at: now, into: &outbox)
-        #expect(shards.users.places.allSatisfy { shards.users[$0].sessions.isEmpty })
+        #expect(shards.users.allIndices.allSatisfy { shards.users[$0].sessions.isEmpty })
         #expect(shards.counters.sessionsDisconnected == 1)
     }
 

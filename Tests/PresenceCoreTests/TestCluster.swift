@@ -282,7 +282,7 @@ struct TestCluster {
         processes[index].node.effects.removeAll()
         for effect in effects {
             switch effect {
-            case .tell(_, let message): processes[index].gateway.receive(message)
+            case .send(_, let message): processes[index].gateway.receive(message)
             case .answer(_, let token, let answer): processes[index].answers[token] = answer
             case .persist(let rows, let ticket, _):
                 let isDiskFull = takesNothing(index)
@@ -292,16 +292,16 @@ struct TestCluster {
                     processes[index].unwritten = []
                 }
                 processes[index].node.stored(ticket, isDurable: !isDiskFull, at: now)
-            case .discard(let slots):
+            case .deleteSlots(let slots):
                 let isGone = { (row: Row) in row.kind.isOfUser && slots.contains(row.user.slot) }
                 processes[index].disk = processes[index].disk.filter { !isGone($0.value) }
                 processes[index].unwritten.removeAll(where: isGone)
-            case .forget(let rows):
+            case .deleteRows(let rows):
                 for row in rows where !takesNothing(index) && processes[index].disk[Self.place(of: row)]?.version == row.version {
                     processes[index].disk[Self.place(of: row)] = nil
                 }
             case .transmit(let peer): transmit(from: index, to: peer)
-            case .place(let members): processes[index].node.placed(ring(of: members), at: now)
+            case .computeRing(let members): processes[index].node.ringComputed(ring(of: members), at: now)
             case .connect, .membership, .superseded: break
             }
         }

@@ -21,7 +21,7 @@ import Testing
 
     /// Computes the rings that the node wants.
     private mutating func place() {
-        for case .place(let members) in node.effects.takeAll() { node.placed(Ring(members: members), at: now) }
+        for case .computeRing(let members) in node.effects.takeAll() { node.ringComputed(Ring(members: members), at: now) }
     }
 
     @Test("Messages that arrive before the node is active are handled in their order when it is") mutating func order() {
@@ -95,7 +95,7 @@ import Testing
         var cluster = Cluster(
             own: Peer(id: "a", generation: 1, address: "a:1"), name: "test", gatewaysCount: 1, joins: true, settings: CoreSettings())
         for name in ["b", "c"] {
-            let peer = cluster.insert(Peer(id: NodeID(name), generation: 1, address: "\(name):1"), noted: .zero).index
+            let peer = cluster.insert(Peer(id: NodeID(name), generation: 1, address: "\(name):1"), rowVersion: .zero).index
             cluster.peers[peer].state = .alive
         }
         var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())

@@ -26,23 +26,23 @@ struct Kicks {
         /// An entry of the same or a later time is here already.
         case known
         /// The entry was stored, and this row of another user was removed to make room.
-        case merged(forgotten: Row?)
+        case merged(replaced: Row?)
     }
 
     /// Stores the entry if it is newer.
     mutating func merge(_ entry: Entry, of user: UserID) -> OnMerge {
         guard entry.version > entries[user]?.version ?? .zero else { return .known }
-        var forgotten: Row?
+        var replaced: Row?
         if entries[user] == nil, entries.count >= countMax {
-            forgotten = entries.min { ($0.value.before, $0.key) < ($1.value.before, $1.key) }.map { Row(kick: $0.value, of: $0.key) }
+            replaced = entries.min { ($0.value.before, $0.key) < ($1.value.before, $1.key) }.map { Row(kick: $0.value, of: $0.key) }
         }
-        if let forgotten { entries[forgotten.user] = nil }
+        if let replaced { entries[replaced.user] = nil }
         entries[user] = entry
-        return .merged(forgotten: forgotten)
+        return .merged(replaced: replaced)
     }
 
     /// Removes the expired entries. Returns their rows, by user.
-    mutating func forget(at wall: Milliseconds) -> [Row] {
+    mutating func expire(at wall: Milliseconds) -> [Row] {
         let over = rows.filter { ($0.expiresAt ?? .max) <= wall }
         for row in over { entries[row.user] = nil }
         return over

@@ -273,13 +273,13 @@ struct Calls {
     /// Handles the subscription list of a user with sessions here, or a change of it.
     mutating func onListUpdate(_ listUpdate: ListUpdate, _ edge: inout Edge, _ cluster: inout Cluster) {
         edge.sessions.note(listUpdate)
-        cluster.tell(.listUpdate(waiting.note(listUpdate)), mask: edge.sessions.gateways(of: listUpdate.user))
+        cluster.sendToGateways(.listUpdate(waiting.note(listUpdate)), mask: edge.sessions.gateways(of: listUpdate.user))
     }
 
     private mutating func finish(_ index: PendingCalls.CallIndex, _ answer: CallAnswer, _ edge: Edge, _ cluster: inout Cluster) {
         guard let pending = waiting.finish(index) else { return }
         if case .refused = answer, let listUpdate = pending.answeredList {
-            cluster.tell(.callFailed(listUpdate), mask: edge.sessions.gateways(of: listUpdate.user))
+            cluster.sendToGateways(.callFailed(listUpdate), mask: edge.sessions.gateways(of: listUpdate.user))
         }
         cluster.outbox.effects.append(.answer(gateway: pending.gateway, token: pending.token, answer))
     }

@@ -8,41 +8,41 @@ extension Cluster {
     var peersMax: Int { settings.membership.membersMax * 2 }
 
     /// Writes a member to disk. After a restart this node knows which members are missing, and their addresses.
-    mutating func note(_ peer: PeerIndex, version: Version) {
-        peers[peer].noted = version
+    mutating func store(_ peer: PeerIndex, version: Version) {
+        peers[peer].rowVersion = version
         outbox.rows.append(Row(member: peers[peer].peer, hasLeft: peers[peer].hasLeft, version: version))
     }
 
     /// The nodes that have left or were never members, and about which no updates arrive.
-    private func removablePeers(notedUpTo horizon: Milliseconds = .max) -> [PeerIndex] {
+    private func removablePeers(storedUpTo horizon: Milliseconds = .max) -> [PeerIndex] {
         peers.others.filter { peer in
             let member = peers[peer]
             guard !member.isVacant, member.hasLeft, !links.isUp(peer), !ownership.isMember(peer) else { return false }
-            return member.noted.milliseconds <= horizon && membership.update(about: member.peer.id) == nil
+            return member.rowVersion.milliseconds <= horizon && membership.update(about: member.peer.id) == nil
         }
     }
 
     /// The nodes that left so long ago that no other node mentions them any more.
-    func expiredPeers(at now: Now) -> [PeerIndex] { removablePeers(notedUpTo: now.wall - CoreSettings.tombstoneHorizon) }
+    func expiredPeers(at now: Now) -> [PeerIndex] { removablePeers(storedUpTo: now.wall - CoreSettings.tombstoneHorizon) }
 
     /// The node to remove before a new one is added, because the table is full.
     func peerToReplace() -> PeerIndex? {
         guard peers.knownCount >= peersMax else { return nil }
-        return removablePeers().min { peers[$0].noted < peers[$1].noted }
+        return removablePeers().min { peers[$0].rowVersion < peers[$1].rowVersion }
     }
 
     /// Removes a node from the table and from the disk.
     mutating func remove(_ peer: PeerIndex) {
         let member = peers[peer]
-        if member.wasMember { outbox.forgotten.append(Row(member: member.peer, hasLeft: true, version: member.noted)) }
+        if member.wasMember { outbox.deletedRows.append(Row(member: member.peer, hasLeft: true, version: member.rowVersion)) }
         peers.remove(peer)
         links.add(peer)
         ownership.lose(peer)
     }
 
     /// The index of a node, which is added if it is new. Make room with ``peerToReplace()`` first.
-    mutating func insert(_ peer: Peer, noted: @autoclosure () -> Version) -> (index: PeerIndex, isNew: Bool) {
-        let found = peers.insert(peer, noted: noted())
+    mutating func insert(_ peer: Peer, rowVersion: @autoclosure () -> Version) -> (index: PeerIndex, isNew: Bool) {
+        let found = peers.insert(peer, rowVersion: rowVersion())
         if found.isNew { links.add(found.index) }
         return found
     }
@@ -58,7 +58,7 @@ extension Cluster {
         /// The member is alive. A new one, which was not alive before, is asked for everything.
         case greet(isNew: Bool)
         /// The change is written to disk. Suspicions are not, but a restarted node must know the dead members.
-        case note
+        case store
         /// The member is alive and was not before, or the other way round.
         case announce
     }
@@ -85,7 +85,7 @@ extension Cluster {
         if state.isLive, old.wasMember, !old.isAlive || wasRestarted { steps.append(.observeAll) }
         if old.isAlive, wasRestarted || !state.isLive { steps.append(.lose) }
         if state.isLive { steps.append(.greet(isNew: !old.isAlive)) }
-        if state != .suspect, wasRestarted || old.isAlive != state.isLive || state == .left { steps.append(.note) }
+        if state != .suspect, wasRestarted || old.isAlive != state.isLive || state == .left { steps.append(.store) }
         if old.isAlive != state.isLive { steps.append(.announce) }
         return steps
     }
@@ -104,7 +104,7 @@ extension Cluster {
 
     /// Loads a member that this node wrote to disk before its restart.
     mutating func restore(_ peer: PeerIndex, hasLeft: Bool, version: Version, at now: Now) {
-        peers[peer].noted = version
+        peers[peer].rowVersion = version
         peers[peer].wasMember = true
         peers[peer].state = hasLeft ? .left : .dead
         if !hasLeft { membership.learn(peers[peer].peer, at: now) }

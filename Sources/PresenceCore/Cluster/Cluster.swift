@@ -119,9 +119,9 @@ public struct Cluster {
     }
 
     /// Sends a message to the gateways in `mask`, one bit each.
-    mutating func tell(_ message: NodeMessage, mask: UInt64 = .max) {
+    mutating func sendToGateways(_ message: NodeMessage, mask: UInt64 = .max) {
         for gateway in 0..<gatewaysCount where mask & (1 << UInt64(gateway)) != 0 {
-            outbox.effects.append(.tell(gateway: gateway, message))
+            outbox.effects.append(.send(toGateway: gateway, message))
         }
     }
 }

@@ -16,12 +16,12 @@ struct Peers: RandomAccessCollection {
         /// Whether the node gives its slots to others and will end. It is a gateway until then.
         var isDraining = false
         /// The version of the node's row on this node's disk. For a node that was never a member, the time when this node met it.
-        var noted: Version
+        var rowVersion: Version
         /// Whether the index is free.
         fileprivate(set) var isVacant = false
 
-        init(peer: Peer, state: MemberState = .left, noted: Version = .zero) {
-            (self.peer, self.state, self.noted) = (peer, state, noted)
+        init(peer: Peer, state: MemberState = .left, rowVersion: Version = .zero) {
+            (self.peer, self.state, self.rowVersion) = (peer, state, rowVersion)
             ringID = Placement.id(of: peer)
         }
 
@@ -61,9 +61,9 @@ struct Peers: RandomAccessCollection {
     var knownCount: Int { byID.count }
 
     /// Adds a node, or returns its index.
-    mutating func insert(_ peer: Peer, noted: @autoclosure () -> Version) -> (index: PeerIndex, isNew: Bool) {
+    mutating func insert(_ peer: Peer, rowVersion: @autoclosure () -> Version) -> (index: PeerIndex, isNew: Bool) {
         if let index = byID[peer.id] { return (index, false) }
-        let member = Member(peer: peer, noted: noted())
+        let member = Member(peer: peer, rowVersion: rowVersion())
         let index = vacant.popLast() ?? members.count
         if index == members.count { members.append(member) } else { members[index] = member }
         byID[peer.id] = index

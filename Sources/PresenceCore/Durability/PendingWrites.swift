@@ -90,7 +90,7 @@ struct PendingWrites {
     }
 
     /// Removes dead nodes from the pending barriers, and returns the writes that this completes.
-    mutating func forget(where isGone: (PeerIndex) -> Bool) -> [Outcome] {
+    mutating func dropPeers(where isGone: (PeerIndex) -> Bool) -> [Outcome] {
         var outcomes: [Outcome] = []
         for place in writes.indices.reversed() where writes[place].barrierPeers.contains(where: isGone) {
             writes[place].barrierPeers.removeAll(where: isGone)
@@ -103,7 +103,7 @@ struct PendingWrites {
     mutating func overdue(at now: Instant) -> [Outcome] {
         tickedAt = now
         var outcomes: [Outcome] = []
-        let count = writes.firstPlace { $0.deadline <= now }
+        let count = writes.insertionIndex { $0.deadline <= now }
         for place in (0..<count).reversed() where !writes[place].answers.isEmpty {
             if let outcome = end(place, { .failed($0, .unavailable.afterPassingOn) }) { outcomes.append(outcome) }
         }
@@ -136,7 +136,7 @@ struct PendingWrites {
 
     /// The index of a ticket, found by binary search: tickets increase.
     private func place(of ticket: UInt64) -> Int? {
-        let place = writes.firstPlace { $0.ticket < ticket }
+        let place = writes.insertionIndex { $0.ticket < ticket }
         return place < writes.count && writes[place].ticket == ticket ? place : nil
     }
 }

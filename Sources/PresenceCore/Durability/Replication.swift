@@ -98,12 +98,12 @@ struct Replication {
         for write in writes.replan(nextTicket: { cluster.nextTicket() }, { cluster.replicas(of: $0) }) {
             replicate(write.rows, ticket: write.replicaTicket, &cluster)
         }
-        return writes.forget { !cluster.peers[$0].isAlive }
+        return writes.dropPeers { !cluster.peers[$0].isAlive }
     }
 
     /// Deletes from the disk the slots for which `isNotKept` holds.
-    mutating func discard(where isNotKept: (Slot) -> Bool, _ outbox: inout Outbox) {
-        outbox.discarded += writtenSlots.take(where: isNotKept)
+    mutating func deleteSlots(where isNotKept: (Slot) -> Bool, _ outbox: inout Outbox) {
+        outbox.deletedSlots += writtenSlots.take(where: isNotKept)
     }
 
     // MARK: Answers of disks

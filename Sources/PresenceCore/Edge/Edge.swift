@@ -50,7 +50,7 @@ package struct Edge {
     /// Resets the state of a peer, because the link is new or gone.
     mutating func reset(_ peer: PeerIndex) {
         peers[peer].registrations.reset()
-        relays.forgetNames(of: peer)
+        relays.dropNames(of: peer)
     }
 
     // MARK: Gateways
@@ -83,7 +83,7 @@ package struct Edge {
     /// Handles an owner's end of a session.
     mutating func onEnd(_ session: SessionID, of user: UserID, _ reason: String, _ cluster: inout Cluster) {
         sessions.end(session, of: user)
-        cluster.tell(.end(session, reason: reason), mask: sessions.gateways(of: user))
+        cluster.sendToGateways(.end(session, reason: reason), mask: sessions.gateways(of: user))
     }
 
     /// Ends the sessions of users who were kicked.
@@ -113,7 +113,7 @@ package struct Edge {
         fanOut.completeUpTo = reached
         // The wall clock may go back. Later writes here are newer all the same.
         owner.clock.observe(Version(milliseconds: position, counter: 0, node: 0))
-        cluster.tell(.position(position))
+        cluster.sendToGateways(.position(position))
     }
 
     // MARK: Registrations
@@ -306,5 +306,5 @@ package struct Edge {
 
 extension Cluster {
     /// Sends a record to the gateways that subscribe to its user.
-    mutating func deliver(_ delivery: FanOut.Delivery) { tell(.deliver(delivery.record), mask: delivery.mask) }
+    mutating func deliver(_ delivery: FanOut.Delivery) { sendToGateways(.deliver(delivery.record), mask: delivery.mask) }
 }

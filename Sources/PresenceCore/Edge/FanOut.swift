@@ -137,7 +137,7 @@ struct FanOut {
     /// Marks the users for which `isMoved` holds as not registered. Returns them in a fixed order.
     mutating func unconfirm(where isMoved: (UserID) -> Bool) -> [UserID] {
         var moved: [UserID] = []
-        for index in views.places where views.isLive(index) && isMoved(views.user(at: index)) {
+        for index in views.allIndices where views.isLive(index) && isMoved(views.user(at: index)) {
             unconfirm(index)
             moved.append(views.user(at: index))
         }
@@ -181,7 +181,7 @@ struct FanOut {
         guard nextSweep <= now.instant else { return [] }
         nextSweep = now.instant + .seconds(10)
         var dropped: [UserID] = []
-        for index in views.places where views.isLive(index) {
+        for index in views.allIndices where views.isLive(index) {
             guard let deadline = views[index].lingerDeadline, deadline <= now.instant else { continue }
             if !views[index].isConfirmed { unconfirmedCount -= 1 }
             refresh(index)

@@ -139,7 +139,7 @@ struct LocalSessions {
 
     /// Marks the users for which `isWanted` holds as not registered. Returns those with sessions, in a fixed order.
     mutating func reregister(where isWanted: (UserID) -> Bool) -> [UserID] {
-        users.places.filter { users.isLive($0) && isWanted(users.user(at: $0)) }.map { reregister($0) }
+        users.allIndices.filter { users.isLive($0) && isWanted(users.user(at: $0)) }.map { reregister($0) }
     }
 
     /// Marks all users of the slots for which `isWanted` holds as not registered. Returns those with sessions.

@@ -29,7 +29,7 @@ struct RelayTree {
     }
 
     /// Drops the users to list to a peer, because the link is new or gone.
-    mutating func forgetNames(of peer: PeerIndex) { peers[peer].relays.forgetNames() }
+    mutating func dropNames(of peer: PeerIndex) { peers[peer].relays.dropNames() }
 
     /// Resets the position of a peer that has died or was restarted.
     mutating func lose(_ peer: PeerIndex) {

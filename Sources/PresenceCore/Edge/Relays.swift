@@ -28,12 +28,12 @@ struct Relays {
     /// The users to list now, each once.
     mutating func takeUsers() -> [Owner.Index] {
         guard namedFrom != nil else { return [] }
-        defer { forgetNames() }
+        defer { dropNames() }
         return users.sortedSet
     }
 
     /// Drops the users to list, because the link to the peer is new: the peer requests all that it watches.
-    mutating func forgetNames() { (users, namedFrom) = ([], nil) }
+    mutating func dropNames() { (users, namedFrom) = ([], nil) }
 
     /// Adds records that relays should have forwarded and have not yet.
     mutating func miss(_ slots: [SlotHash], until deadline: Instant) {

@@ -75,7 +75,7 @@ struct Backlog {
 
     /// Has the record of a user wait. Returns false if an older record of the user waits already, which this one replaces.
     mutating func postpone(_ user: UserIndex) -> Bool {
-        let index = pending.firstPlace(of: user)
+        let index = pending.insertionIndex(of: user)
         if index < pending.count, pending[index] == user { return false }
         pending.insert(user, at: index)
         return true

@@ -144,7 +144,7 @@ public struct Gateway: ~Copyable {
         case .end(let session, let reason): end(session, reason: reason)
         case .policy(let app, let policy): onPolicy(policy, of: app)
         case .kicked(let user, let before, let reason): kick(user, before: before, reason: reason)
-        case .forgetKicks(let users): for user in users { voidTokens[user] = nil }
+        case .expireKicks(let users): for user in users { voidTokens[user] = nil }
         case .position(let milliseconds): position = max(position, milliseconds)
         }
     }

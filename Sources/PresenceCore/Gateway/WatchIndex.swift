@@ -136,14 +136,16 @@ struct WatchIndex: ~Copyable {
     }
 
     /// The index at which `user` is, or would be, among the targets of a session.
-    private func targetIndex(of user: UserIndex, in session: SessionIndex) -> Int { targets[Int(session)].firstPlace { $0.user < user } }
+    private func targetIndex(of user: UserIndex, in session: SessionIndex) -> Int {
+        targets[Int(session)].insertionIndex { $0.user < user }
+    }
 
     // MARK: Invariants
 
     /// Stops the process if the two directions of the index differ.
     func checkInvariants() {
         var watchersCount = 0
-        for user in users.places where users.isLive(user) {
+        for user in users.allIndices where users.isLive(user) {
             let entry = users[user]
             precondition(!entry.watchers.isEmpty || !entry.sessions.isEmpty, "user \(user) has no watcher and no session, and is kept")
             watchersCount += entry.watchers.count

@@ -109,9 +109,9 @@ extension Node {
     }
 
     /// The outcome of an operator's request to remove a member.
-    public enum Forgetting: Sendable {
+    public enum MemberRemoval: Sendable {
         /// The member is removed. The other nodes and the disks learn of it.
-        case forgotten
+        case removed
         /// The node is a live member, or this node itself.
         case alive
         /// No node of that name was ever a member.
@@ -121,13 +121,13 @@ extension Node {
     /// Removes a dead member that will not come back.
     ///
     /// Until then it counts towards a majority, and changes wait for a second disk even on the last node.
-    public mutating func forget(_ id: NodeID, at now: Now) -> Forgetting {
+    public mutating func removeMember(_ id: NodeID, at now: Now) -> MemberRemoval {
         guard let peer = cluster.peers.index(of: id), peer == 0 || cluster.peers[peer].wasMember else { return .unknown }
         guard peer != 0, !cluster.peers[peer].isAlive else { return .alive }
-        cluster.membership.forget(cluster.peers[peer].peer, at: now)
+        cluster.membership.removeMember(cluster.peers[peer].peer, at: now)
         followMembership(at: now)
         run(at: now)
-        return .forgotten
+        return .removed
     }
 
     // MARK: Members
@@ -158,7 +158,7 @@ extension Node {
             case .greet(let isNew):
                 cluster.greet(peer, isNew: isNew)
                 if isNew, cluster.links.isUp(peer) { resync(peer, at: now) }
-            case .note: cluster.note(peer, version: owner.clock.next(at: now.wall))
+            case .store: cluster.store(peer, version: owner.clock.next(at: now.wall))
             case .announce: effects.append(.membership(card.id, isAlive: state.isLive))
             }
         }
@@ -176,7 +176,7 @@ extension Node {
     private mutating func index(of card: Peer, at now: Now) -> PeerIndex {
         if let peer = cluster.peers.index(of: card.id) { return peer }
         if let peer = cluster.peerToReplace() { remove([peer], at: now) }
-        let peer = cluster.insert(card, noted: owner.clock.current(at: now.wall)).index
+        let peer = cluster.insert(card, rowVersion: owner.clock.current(at: now.wall)).index
         edge.add(peer)
         return peer
     }
@@ -218,11 +218,11 @@ extension Node {
         run(at: now)
     }
 
-    /// Receives the ring of the effect ``Effect/place(_:)``. If the members have changed meanwhile nothing happens, because another ring is
+    /// Receives the ring of the effect ``Effect/computeRing(_:)``. If the members have changed meanwhile nothing happens, because another ring is
     /// on its way.
-    public mutating func placed(_ ring: Ring, at now: Now) {
+    public mutating func ringComputed(_ ring: Ring, at now: Now) {
         guard cluster.ownership.awaits(Placement.id(of: ring.members)) else { return }
-        let output = SlotTransfer.placed(ring, &cluster, at: now)
+        let output = SlotTransfer.ringComputed(ring, &cluster, at: now)
         perform([output], at: now)
         if case .change = output {
             perform(SlotTransfer.joinPreparation(&cluster, at: now), at: now)

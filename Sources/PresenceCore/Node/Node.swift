@@ -69,7 +69,7 @@ public struct Node {
     /// this start from the next one if no other write comes before that.
     public mutating func loaded(at now: Now, isKept: (Row) -> Bool) {
         if !cluster.joins { owner.renewAlone(in: cluster, at: now) }
-        for message in facts.messagesAtStart(owner) { cluster.tell(message) }
+        for message in facts.messagesAtStart(owner) { cluster.sendToGateways(message) }
         owner.restartConfirmations(at: now)
         replication.beginLease(clock: owner.clock.milliseconds(at: 0), cluster, at: now, isKept: isKept)
     }
@@ -223,8 +223,8 @@ public struct Node {
         for row in cluster.outbox.rowsForOwners.takeAll() { cluster.send(.replicate(ticket: 0, [row]), to: cluster.owner(of: row.user)) }
         replication.releaseBarriers(staleCount: edge.fanOut.staleCount, &cluster.outbox)
         replication.persist(&cluster, at: now)
-        if !cluster.outbox.discarded.isEmpty { effects.append(.discard(cluster.outbox.discarded.takeAll())) }
-        if !cluster.outbox.forgotten.isEmpty { effects.append(.forget(cluster.outbox.forgotten.takeAll())) }
+        if !cluster.outbox.deletedSlots.isEmpty { effects.append(.deleteSlots(cluster.outbox.deletedSlots.takeAll())) }
+        if !cluster.outbox.deletedRows.isEmpty { effects.append(.deleteRows(cluster.outbox.deletedRows.takeAll())) }
     }
 
     /// Handles a message of a node, this one or another.

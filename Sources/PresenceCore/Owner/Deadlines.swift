@@ -15,7 +15,7 @@ struct Deadlines<Time: Comparable> {
 
     private var heap: [Entry] = []
     /// For each index its position in the heap, counted from 1; 0 if it has no deadline.
-    private var places: [UInt32] = []
+    private var positions: [UInt32] = []
 
     var count: Int { heap.count }
 
@@ -23,64 +23,64 @@ struct Deadlines<Time: Comparable> {
     var first: (at: Time, index: Index)? { heap.first.map { ($0.at, $0.index) } }
 
     /// The deadline of `index`; nil for none.
-    func deadline(of index: Index) -> Time? { place(of: index).map { heap[$0].at } }
+    func deadline(of index: Index) -> Time? { position(of: index).map { heap[$0].at } }
 
     /// Sets the deadline of `index`, and drops an earlier one.
     mutating func set(_ index: Index, at time: Time) {
-        if let place = place(of: index) {
-            let isEarlier = time < heap[place].at
-            heap[place].at = time
-            if isEarlier { rise(from: place) } else { sink(from: place) }
+        if let position = position(of: index) {
+            let isEarlier = time < heap[position].at
+            heap[position].at = time
+            if isEarlier { rise(from: position) } else { sink(from: position) }
             return
         }
-        while places.count <= Int(index) { places.append(0) }
+        while positions.count <= Int(index) { positions.append(0) }
         heap.append(Entry(at: time, index: index))
-        places[Int(index)] = UInt32(heap.count)
+        positions[Int(index)] = UInt32(heap.count)
         rise(from: heap.count - 1)
     }
 
     /// Removes the deadline of `index`.
     mutating func remove(_ index: Index) {
-        guard let place = place(of: index) else { return }
-        places[Int(index)] = 0
+        guard let position = position(of: index) else { return }
+        positions[Int(index)] = 0
         let last = heap.removeLast()
-        guard place < heap.count else { return }
-        put(last, at: place)
-        rise(from: place)
-        sink(from: place)
+        guard position < heap.count else { return }
+        put(last, at: position)
+        rise(from: position)
+        sink(from: position)
     }
 
-    private func place(of index: Index) -> Int? {
-        guard Int(index) < places.count, places[Int(index)] > 0 else { return nil }
-        return Int(places[Int(index)]) - 1
+    private func position(of index: Index) -> Int? {
+        guard Int(index) < positions.count, positions[Int(index)] > 0 else { return nil }
+        return Int(positions[Int(index)]) - 1
     }
 
-    private mutating func put(_ entry: Entry, at place: Int) {
-        heap[place] = entry
-        places[Int(entry.index)] = UInt32(place + 1)
+    private mutating func put(_ entry: Entry, at position: Int) {
+        heap[position] = entry
+        positions[Int(entry.index)] = UInt32(position + 1)
     }
 
     private mutating func rise(from start: Int) {
         let entry = heap[start]
-        var place = start
-        while place > 0, entry < heap[(place - 1) / 2] {
-            put(heap[(place - 1) / 2], at: place)
-            place = (place - 1) / 2
+        var position = start
+        while position > 0, entry < heap[(position - 1) / 2] {
+            put(heap[(position - 1) / 2], at: position)
+            position = (position - 1) / 2
         }
-        if place != start { put(entry, at: place) }
+        if position != start { put(entry, at: position) }
     }
 
     private mutating func sink(from start: Int) {
         let entry = heap[start]
-        var place = start
+        var position = start
         while true {
-            var child = 2 * place + 1
+            var child = 2 * position + 1
             guard child < heap.count else { break }
             if child + 1 < heap.count, heap[child + 1] < heap[child] { child += 1 }
             guard heap[child] < entry else { break }
-            put(heap[child], at: place)
-            place = child
+            put(heap[child], at: position)
+            position = child
         }
-        if place != start { put(entry, at: place) }
+        if position != start { put(entry, at: position) }
     }
 }

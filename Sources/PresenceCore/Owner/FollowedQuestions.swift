@@ -42,7 +42,7 @@ struct FollowedQuestions {
         nextAt = now.instant + Self.interval
         guard owner.policies.removesUsers, knowsFollowers(owner, cluster) else { return }
         let questionsCount = max(Int(cluster.settings.removalInterval / Self.interval), 1)
-        let share = owner.users.places.count / questionsCount + 1
+        let share = owner.users.allIndices.count / questionsCount + 1
         let users = owner.usersToRemove(countMax: min(share, Self.usersMax), at: now)
         guard !users.isEmpty else { return }
         let (id, ring, others) = (cluster.nextTicket(), cluster.placement.id, cluster.peers.alive)

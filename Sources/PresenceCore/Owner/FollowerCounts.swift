@@ -51,7 +51,7 @@ struct FollowerCounts {
     /// The first count that differs from `follows`, in words; nil for none. For simulations and tests.
     func brokenInvariant(_ follows: [UserID: Int]) -> String? {
         var (countedCount, emptyCount) = (0, 0)
-        for index in entries.places where entries.isLive(index) {
+        for index in entries.allIndices where entries.isLive(index) {
             let (target, entry) = (entries.user(at: index), entries[index])
             guard entry.count == follows[target] ?? 0 else {
                 return "\(target) has \(follows[target] ?? 0) followers, \(entry.count) are counted"
@@ -64,7 +64,7 @@ struct FollowerCounts {
     }
 
     private mutating func dropShared() {
-        for index in entries.places where entries.isLive(index) && entries[index].count == 0 { entries.remove(index) }
+        for index in entries.allIndices where entries.isLive(index) && entries[index].count == 0 { entries.remove(index) }
         emptyCount = 0
     }
 }

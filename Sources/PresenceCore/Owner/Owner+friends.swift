@@ -18,7 +18,9 @@ extension Owner {
         listUpdate.mayBeIncomplete = listsMayBeIncomplete
         guard let user else { return listUpdate }
         listUpdate.listHash = users[user].listHash
-        if listsMayBeIncomplete { listUpdate.removed = forgotten(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user) }
+        if listsMayBeIncomplete {
+            listUpdate.removed = droppedTargets(users[user].subscriptions.tombstones(of: nil).map(\.target), by: user)
+        }
         guard let privacy = users[user].record.privacy else { return listUpdate }
         // The version of the visibility does not serve: another side of a split may have raised it for its hidden views. The list with the
         // newer visibility would then count as the older one.
@@ -32,7 +34,7 @@ extension Owner {
     }
 
     /// The targets of ended subscriptions whose status the user does not receive any more.
-    func forgotten(_ removed: [UserID], by user: Index) -> [UserID] {
+    func droppedTargets(_ removed: [UserID], by user: Index) -> [UserID] {
         let friends = friends(toldTo: user)
         return friends.isEmpty ? removed : removed.filter { !friends.contains($0) }
     }
@@ -69,7 +71,7 @@ extension Owner {
     mutating func listsBecameComplete(into outbox: inout Outbox) {
         guard listsMayBeIncomplete else { return }
         listsMayBeIncomplete = false
-        for user in users.places where users.isLive(user) && !users[user].isReplica { queueList(of: user, into: &outbox) }
+        for user in users.allIndices where users.isLive(user) && !users[user].isReplica { queueList(of: user, into: &outbox) }
     }
 }
 

@@ -9,7 +9,7 @@ extension Owner {
     mutating func policyChanged(of app: String, from old: Policy, at now: Now, into outbox: inout Outbox) {
         let new = policies.policy(of: .policyUser(of: app))
         let tellsOthers = new.autoNotifiesFriends != old.autoNotifiesFriends
-        for index in users.places where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
+        for index in users.allIndices where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
             let devices = users[index].pushDevices(without: [], by: new, at: now)
             let isBeyondQuota = users[index].subscriptions.liveCount > subscriptionsMax(of: index)
             if isBeyondQuota || devices != users[index].record.pushDevices { users.modify(index) { $0.repairDueAt = now.instant } }
@@ -32,7 +32,7 @@ extension Owner {
     /// The review follows after the replicas have sent their facts.
     mutating func reviewCustomStatuses(at now: Now) {
         guard contact.takeReview() else { return }
-        for index in users.places where users.isLive(index) && !users[index].isReplica {
+        for index in users.allIndices where users.isLive(index) && !users[index].isReplica {
             repairCustomStatusLater(index, at: now)
             schedule(index, at: now)
         }

@@ -15,14 +15,16 @@ extension Owner {
     }
 
     /// Removes users that this node does not keep any more.
-    mutating func forget(where isMoved: (Slot) -> Bool) {
-        for index in users.places where users.isLive(index) && users[index].isReplica && isMoved(users[index].slot) { users.remove(index) }
+    mutating func dropUsers(where isMoved: (Slot) -> Bool) {
+        for index in users.allIndices where users.isLive(index) && users[index].isReplica && isMoved(users[index].slot) {
+            users.remove(index)
+        }
     }
 
     /// Records that every list became known at `now`, because a client of another side of a split may not have received all of it.
     mutating func observeAll(at now: Now) {
         let time = knownSince(at: now)
-        for index in users.places where users.isLive(index) && !users[index].isReplica {
+        for index in users.allIndices where users.isLive(index) && !users[index].isReplica {
             users.modify(index) { $0.subscriptions.observeAll(at: time) }
         }
     }
@@ -40,7 +42,7 @@ extension Owner {
 
     /// Gives all records a new version, because newer versions may have been published before a crash.
     mutating func renew(at now: Now) {
-        for index in users.places where users.isLive(index) && users[index].record.version > .zero { renewVersion(of: index, at: now) }
+        for index in users.allIndices where users.isLive(index) && users[index].record.version > .zero { renewVersion(of: index, at: now) }
         renewal = .writing(from: 0)
     }
 
@@ -61,7 +63,7 @@ extension Owner {
     /// Starts the grace of every unconfirmed user now, because reading the disk may have taken longer than the grace.
     mutating func restartConfirmations(at now: Now) {
         let deadline = now.instant + settings.reconnectGrace
-        for index in users.places where users.isLive(index) && users[index].confirmationDeadline != nil {
+        for index in users.allIndices where users.isLive(index) && users[index].confirmationDeadline != nil {
             users.modify(index) { $0.confirmationDeadline = deadline }
             schedule(index, at: now)
         }

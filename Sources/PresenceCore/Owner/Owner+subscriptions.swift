@@ -30,7 +30,7 @@ extension Owner {
         listUpdate.added.removeAll { users[user].subscriptions.entry(for: $0.target) == nil }
         listUpdate.removed.removeAll { users[user].subscriptions.entry(for: $0) != nil }
         listUpdate.unfollowed.removeAll { users[user].subscriptions.entry(for: $0.target) != nil }
-        listUpdate.removed = forgotten(listUpdate.removed, by: user)  // One of them may be a friend by now.
+        listUpdate.removed = droppedTargets(listUpdate.removed, by: user)  // One of them may be a friend by now.
         let observedAt = max(clock.milliseconds(at: 0), claimedByOthers)
         users.modify(user) { user in
             for followed in listUpdate.added { user.subscriptions.observe(followed.target, at: observedAt) }
@@ -117,7 +117,7 @@ extension Owner {
     func change(of user: Index, added: [ListUpdate.Followed], removed: [Subscription], by session: SessionID??) -> ListUpdate {
         var listUpdate = ListUpdate(
             user: users.user(at: user), version: users[user].subscriptions.version, isWhole: false, added: added,
-            removed: forgotten(removed.map(\.target), by: user))
+            removed: droppedTargets(removed.map(\.target), by: user))
         listUpdate.unfollowed = removed.map { ListUpdate.Unfollowed(target: $0.target, subscribeType: $0.subscribeType) }
         if let session { name(session, in: &listUpdate, of: user) }
         return listUpdate

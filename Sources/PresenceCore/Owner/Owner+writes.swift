@@ -66,7 +66,7 @@ extension Owner {
     }
 
     /// Whether this node owns a user and waits for sessions that may not be registered yet.
-    package func doubts(_ user: UserID) -> Bool { index(ofKnown: user).map { users[$0].confirmationDeadline != nil } ?? false }
+    package func isUnconfirmed(_ user: UserID) -> Bool { index(ofKnown: user).map { users[$0].confirmationDeadline != nil } ?? false }
 
     /// Stops the process if a value does not match the users from which it is derived. Checks all users.
     package func checkInvariants() { users.checkInvariants() }

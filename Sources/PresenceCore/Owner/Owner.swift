@@ -95,7 +95,7 @@ package struct Owner {
     /// Handles dead nodes. Their sessions may come back within ``CoreSettings/reconnectGrace``, and the nodes receive no more records.
     mutating func peersDied(_ peers: Set<PeerIndex>, at now: Now, into outbox: inout Outbox) {
         let deadline = now.instant + settings.reconnectGrace
-        for user in users.places where users.isLive(user) {
+        for user in users.allIndices where users.isLive(user) {
             let isChanged = users.modify(user) { user in
                 user.watchers.removeAll { peers.contains($0) }
                 return user.awaitReturn(ofSessionsOn: peers, until: deadline)
@@ -206,7 +206,7 @@ package struct Owner {
             guard let user = users.takeExpiry(at: now.wall) else { return }
             let expired = users.modify(user) { $0.subscriptions.expireTombstones(at: now.wall) }
             counters.tombstonesForgotten += UInt64(expired.count)
-            outbox.forgotten += expired.map { Row($0, of: users.user(at: user)) }
+            outbox.deletedRows += expired.map { Row($0, of: users.user(at: user)) }
             expireBlank(user, at: now, into: &outbox)
         }
     }
@@ -222,8 +222,8 @@ package struct Owner {
             return
         }
         let id = users.user(at: user)
-        outbox.forgotten.append(Row(users[user].record))
-        outbox.forgotten += users[user].subscriptions.entries.map { Row($0, of: id) }
+        outbox.deletedRows.append(Row(users[user].record))
+        outbox.deletedRows += users[user].subscriptions.entries.map { Row($0, of: id) }
         counters.usersRemoved += 1
         users.remove(user)
     }

@@ -16,7 +16,7 @@ struct Reassignment {
 
     func apply(_ role: (Slot) -> Role, to owner: inout Owner, _ outbox: inout Outbox) {
         var misrouted: [[UserID]] = []
-        for index in owner.users.places where owner.users.isLive(index) {
+        for index in owner.users.allIndices where owner.users.isLive(index) {
             let role = role(owner.users[index].slot)
             if role.decides {
                 promote(index, in: &owner, &outbox)

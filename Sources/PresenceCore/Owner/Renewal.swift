@@ -13,11 +13,11 @@ enum Renewal: Equatable {
     /// Writes some of the renewed records.
     mutating func write(some users: UserStore, into outbox: inout Outbox) {
         guard case .writing(let start) = self else { return }
-        let places = users.places
-        for index in places.dropFirst(start).prefix(Self.rowsMax) where users.isLive(index) && users[index].record.version > .zero {
+        let indices = users.allIndices
+        for index in indices.dropFirst(start).prefix(Self.rowsMax) where users.isLive(index) && users[index].record.version > .zero {
             outbox.rows.append(Row(users[index].record))
             if let privacy = users[index].record.privacy { outbox.rows.append(Row(privacy, of: users.user(at: index))) }
         }
-        self = start + Self.rowsMax < places.count ? .writing(from: start + Self.rowsMax) : .written
+        self = start + Self.rowsMax < indices.count ? .writing(from: start + Self.rowsMax) : .written
     }
 }

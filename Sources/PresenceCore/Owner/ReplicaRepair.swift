@@ -46,7 +46,7 @@ struct ReplicaRepair {
         let isNotKept = cluster.ownership.isNotKept
         guard peer != 0, rows.contains(where: { isNotKept($0.user.slot) }) else { return }
         // The disk may be about to delete the moved slots. Rows that arrive after that decision stay.
-        cluster.outbox.discarded.removeAll { slot in rows.contains { $0.user.slot == slot } }
+        cluster.outbox.deletedSlots.removeAll { slot in rows.contains { $0.user.slot == slot } }
         cluster.ownership.withTransfer(.present) { $0.recordMisplacedRows() }
     }
 

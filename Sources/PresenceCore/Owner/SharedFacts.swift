@@ -69,13 +69,13 @@ struct SharedFacts {
     /// Loads a kick from disk. The disk may keep it for longer than it counts.
     mutating func load(kick row: Row, _ outbox: inout Outbox, at now: Now) throws(RowError) {
         let entry = try row.kick()
-        guard entry.expiresAt > now.wall else { return outbox.forgotten.append(row) }
-        if case .merged(.some(let forgotten)) = kicks.merge(entry, of: row.user) { outbox.forgotten.append(forgotten) }
+        guard entry.expiresAt > now.wall else { return outbox.deletedRows.append(row) }
+        if case .merged(.some(let replaced)) = kicks.merge(entry, of: row.user) { outbox.deletedRows.append(replaced) }
     }
 
     /// Expires kicks, here, at the gateways and on the disk. Called once an hour.
     mutating func expireKicks(_ cluster: inout Cluster, at now: Now) {
-        let expired = kicks.forget(at: now.wall)
+        let expired = kicks.expire(at: now.wall)
         if !expired.isEmpty { drop(expired, &cluster) }
     }
 
@@ -86,21 +86,21 @@ struct SharedFacts {
         guard owner.policies.merge(entry, of: app) else { return }
         cluster.outbox.rows.append(Row(policy: entry, of: app))
         owner.policyChanged(of: app, from: old, at: now, into: &cluster.outbox)
-        cluster.tell(.policy(app: app, owner.policies.policy(of: .policyUser(of: app))))
+        cluster.sendToGateways(.policy(app: app, owner.policies.policy(of: .policyUser(of: app))))
     }
 
     /// Has the gateways with sessions of the user end them.
     private mutating func apply(_ entry: Kicks.Entry, of user: UserID, _ cluster: inout Cluster) {
-        guard case .merged(let forgotten) = kicks.merge(entry, of: user) else { return }
-        if let forgotten { drop([forgotten], &cluster) }
+        guard case .merged(let replaced) = kicks.merge(entry, of: user) else { return }
+        if let replaced { drop([replaced], &cluster) }
         cluster.outbox.rows.append(Row(kick: entry, of: user))
         cluster.outbox.kicked.append(user)
-        cluster.tell(.kicked(user, before: entry.before, reason: entry.reason))
+        cluster.sendToGateways(.kicked(user, before: entry.before, reason: entry.reason))
     }
 
     private func drop(_ rows: [Row], _ cluster: inout Cluster) {
-        cluster.outbox.forgotten += rows
-        cluster.tell(.forgetKicks(rows.map(\.user)))
+        cluster.outbox.deletedRows += rows
+        cluster.sendToGateways(.expireKicks(rows.map(\.user)))
     }
 }
 

@@ -17,7 +17,7 @@ enum SlotTransfer {
     ) -> [Ownership.Output] {
         switch output {
         case .computeRing:
-            cluster.outbox.effects.append(.place(cluster.peers.ringMembers(isDraining: cluster.isDraining)))
+            cluster.outbox.effects.append(.computeRing(cluster.peers.ringMembers(isDraining: cluster.isDraining)))
         case .change(let new):
             let old = cluster.placement
             owner.nodesCount = max(new.ring.members.count, 1)
@@ -64,7 +64,7 @@ enum SlotTransfer {
     }
 
     /// Receives the computed ring of the members.
-    static func placed(_ ring: Ring, _ cluster: inout Cluster, at now: Now) -> Ownership.Output {
+    static func ringComputed(_ ring: Ring, _ cluster: inout Cluster, at now: Now) -> Ownership.Output {
         let peers = cluster.peers
         let next = Placement(ring: ring) { peers.index(of: $0) ?? 0 }
         return cluster.ownership.ringComputed(next, peersCount: peers.count, isAlive: { peers[$0].isAlive }, at: now)
@@ -228,8 +228,8 @@ enum SlotTransfer {
             !cluster.ownership.transfer.hasMisplacedRows
         else { return }
         let isNotKept = cluster.ownership.isNotKept
-        owner.forget(where: isNotKept)
-        replication.discard(where: isNotKept, &cluster.outbox)
+        owner.dropUsers(where: isNotKept)
+        replication.deleteSlots(where: isNotKept, &cluster.outbox)
     }
 
     /// The role of this node for each slot, by the present ring.

@@ -2,7 +2,7 @@ extension RandomAccessCollection where Index == Int {
     /// The index of the first element for which `isBefore` is false, by binary search; the end if there is none.
     ///
     /// - Parameter isBefore: true for a prefix of the collection, and false for the rest.
-    func firstPlace(after isBefore: (Element) -> Bool) -> Int {
+    func insertionIndex(after isBefore: (Element) -> Bool) -> Int {
         var (low, high) = (startIndex, endIndex)
         while low < high {
             let middle = (low + high) / 2
@@ -14,10 +14,10 @@ extension RandomAccessCollection where Index == Int {
 
 extension [UInt32] {
     /// The index at which `element` is, or would be, in a sorted array.
-    func firstPlace(of element: UInt32) -> Int { firstPlace { $0 < element } }
+    func insertionIndex(of element: UInt32) -> Int { insertionIndex { $0 < element } }
 
     func containsSorted(_ element: UInt32) -> Bool {
-        let place = firstPlace(of: element)
+        let place = insertionIndex(of: element)
         return place < count && self[place] == element
     }
 }

@@ -218,7 +218,7 @@ struct Subscriptions {
         return tombstone
     }
 
-    private func place(of target: UserID) -> Int { entries.firstPlace { $0.target < target } }
+    private func place(of target: UserID) -> Int { entries.insertionIndex { $0.target < target } }
 }
 
 extension Subscription {

@@ -11,11 +11,11 @@ struct UserRemoval {
 
     /// The users among the next `countMax` indices that may be removed if they have no followers.
     mutating func next(of users: UserStore, _ policies: Policies, countMax: Int, at now: Now) -> [UserID] {
-        let places = users.places
-        guard !places.isEmpty else { return [] }
+        let indices = users.allIndices
+        guard !indices.isEmpty else { return [] }
         var found: [UserID] = []
-        for _ in 0..<min(countMax, places.count) {
-            if place >= places.endIndex { place = 0 }
+        for _ in 0..<min(countMax, indices.count) {
+            if place >= indices.endIndex { place = 0 }
             if Self.isRemovable(place, of: users, policies, at: now) { found.append(users.user(at: place)) }
             place += 1
         }

@@ -35,7 +35,7 @@ struct UserStore {
     var count: Int { table.count }
 
     /// All indices, live or free, in order. Check each with ``isLive(_:)``, so that users may change during the walk.
-    var places: Range<Index> { table.places }
+    var allIndices: Range<Index> { table.allIndices }
 
     /// Whether a user lives at `index`.
     func isLive(_ index: Index) -> Bool { table.isLive(index) }
@@ -98,7 +98,7 @@ struct UserStore {
 
     /// The users of ranges of slots, in a reproducible order.
     func users(of ranges: SlotRanges) -> [Index] {
-        if ranges == .all { return places.filter(isLive) }
+        if ranges == .all { return allIndices.filter(isLive) }
         var found: [Index] = []
         for range in 0..<Message.digestRangesCount where ranges.contains(range: range) {
             for slot in SlotRanges.slots(of: range) { found += users(of: slot) }
@@ -234,7 +234,7 @@ extension UserStore {
         var hashes: [Slot: UInt64] = [:]
         var follows: [UserID: Int] = [:]
         var (onlines, replicas, reviewed) = (0, 0, 0)
-        for index in places where isLive(index) {
+        for index in allIndices where isLive(index) {
             let user = table[index]
             if let broken = user.brokenInvariant() ?? brokenDerivation(of: user, at: index) { return broken }
             hashes[user.slot, default: 0] ^= user.factsHash

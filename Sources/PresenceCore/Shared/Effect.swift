@@ -3,7 +3,7 @@ import PresenceWire
 /// An action that the shell, or the simulator, carries out for a node.
 public enum Effect: Sendable {
     /// Hand a message to a gateway of this node.
-    case tell(gateway: Int, NodeMessage)
+    case send(toGateway: Int, NodeMessage)
     /// Answer a client's operation.
     case answer(gateway: Int, token: UInt64, CallAnswer)
     /// Make rows durable, and report with ``Node/stored(_:isDurable:at:)``.
@@ -15,11 +15,11 @@ public enum Effect: Sendable {
     ///
     /// It is ordered like an urgent write: earlier writes are deleted too, later writes stay. A crash or a failing disk may leave some
     /// rows.
-    case discard([Slot])
+    case deleteSlots([Slot])
     /// Delete these rows from the disk if it has exactly these versions.
     ///
     /// All writes come first. A crash or a failing disk may leave some rows, which the next start deletes again.
-    case forget([Row])
+    case deleteRows([Row])
     /// Open a link to a node that is not linked.
     case connect(Peer)
     /// Send to this peer: call ``Node/nextBatch(for:at:)`` until it returns nil.
@@ -27,7 +27,7 @@ public enum Effect: Sendable {
     /// A peer has become a member, or is not a member any more.
     case membership(NodeID, isAlive: Bool)
     /// Compute the ring of these members away from the event loop, because it takes some ms, and report with ``Node/placed(_:at:)``.
-    case place([Ring.Member])
+    case computeRing([Ring.Member])
     /// A later process runs under this node's ID. This node is not a member any more.
     case superseded(by: Peer)
 }

@@ -25,7 +25,7 @@ public enum NodeMessage: Equatable, Sendable {
     /// The sessions of a user end, and tokens that were issued before this time are void.
     case kicked(UserID, before: Milliseconds, reason: String)
     /// The kicks of these users have expired.
-    case forgetKicks([UserID])
+    case expireKicks([UserID])
     /// The policy of an app; for nil, the policy of all other apps. Indirect, because it would double the size of every message.
     indirect case policy(app: String?, Policy)
     /// The records of this node are complete up to this time.

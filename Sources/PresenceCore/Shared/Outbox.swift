@@ -19,9 +19,9 @@ struct Outbox {
     /// The rows to write that other nodes have too and that no call waits for. ``rows`` overtake them.
     var rowsInBulk: [Row] = []
     /// The slots whose rows the disk deletes, after it has received ``rows`` and ``rowsInBulk``.
-    var discarded: [Slot] = []
+    var deletedSlots: [Slot] = []
     /// The expired rows that the disk deletes.
-    var forgotten: [Row] = []
+    var deletedRows: [Row] = []
     /// The answers to send once ``rows`` are on disk.
     var answersWhenStored: [(peer: PeerIndex, id: UInt64, answer: Answer)] = []
 

@@ -64,5 +64,5 @@ struct UserTable<Value> {
     }
 
     /// All indices, live or free, in order. Check each with ``isLive(_:)``, so that values may change during the walk.
-    var places: Range<Index> { 0..<Index(slots.count) }
+    var allIndices: Range<Index> { 0..<Index(slots.count) }
 }

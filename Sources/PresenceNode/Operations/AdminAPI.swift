@@ -122,8 +122,8 @@ final class AdminAPI {
         guard let name = try fields.text("node", bytesMax: Limits.nameBytesMax) else {
             throw .parameter("node: is missing; it must be the name of a dead member")
         }
-        switch shell.update({ node, now in node.forget(NodeID(name), at: now) }) {
-        case .forgotten: return
+        switch shell.update({ node, now in node.removeMember(NodeID(name), at: now) }) {
+        case .removed: return
         case .alive:
             let detail = "node: \"\(name)\" is alive; stop it with SIGTERM instead, then it leaves the cluster by itself"
             throw Problem(status: 409, code: 6017, detail: detail)

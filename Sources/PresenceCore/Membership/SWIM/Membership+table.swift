@@ -75,19 +75,19 @@ extension Membership {
         nextSweepAt = now.instant + .seconds(10)
         for memberIndex in table.indices
         where table[memberIndex].state == .left && table[memberIndex].changedAt + settings.leftRetention <= now.instant {
-            forget(memberIndex)
+            removeEntry(memberIndex)
         }
     }
 
     private mutating func forgetLongestDead() {
         let gone = table.indices.filter(isGone)
         guard let memberIndex = gone.min(by: { table[$0].changedAt < table[$1].changedAt }) else { return }
-        forget(memberIndex)
+        removeEntry(memberIndex)
     }
 
     private func isGone(_ memberIndex: Int) -> Bool { table[memberIndex].state.map { !$0.isLive } ?? false }
 
-    private mutating func forget(_ memberIndex: Int) {
+    private mutating func removeEntry(_ memberIndex: Int) {
         memberIndices[table[memberIndex].peer.id] = nil
         queue.remove(memberIndex)
         probeRound.removeAll { $0 == memberIndex }

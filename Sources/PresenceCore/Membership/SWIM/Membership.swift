@@ -238,7 +238,7 @@ public struct Membership: Sendable {
     /// Removes a dead member for good, because an operator says that it will not come back. It then counts as left.
     ///
     /// If it is alive after all, it refutes. A member that is not dead is not changed.
-    mutating func forget(_ peer: Peer, at now: Now) {
+    mutating func removeMember(_ peer: Peer, at now: Now) {
         guard let memberIndex = memberIndices[peer.id] ?? add(peer, at: now), table[memberIndex].state?.isLive != true,
             table[memberIndex].state != .left
         else {
