@@ -203,10 +203,10 @@ extension SimulatedCluster {
         }
         counts.acknowledged += 1
         checkContents(of: answer)
-        // The last one of a cluster that the others have left writes to its disk alone: they do not know of it until it is back.
-        // One that has just begun may not have been met yet.
+        // The last node of a cluster writes to its disk alone. The others do not know its changes until it is back.
+        // A node that has just started may not have been met yet.
         let isAlone = nodes.count > 1 && (nodes.count(where: \.isUp) == 1 || nodes[node].look { $0.cluster.isAlone })
-        // Somebody may have been met since the list was changed (seed 27796096503149).
+        // Another node may have been met since the list was changed.
         if isAlone || nodes[node].aloneAt >= call.at, call.call.changesSubscriptions { truth.subscriptions[call.user].doubt() }
         switch (call.call, answer) {
         case (.setSelfStatus(let text, let seconds), .userStatus(let record)):
@@ -261,8 +261,8 @@ extension SimulatedCluster {
         let expected = truth.subscriptions[call.user].subscribe(targets.compactMap { userIndex($0.id) }, at: time, expiresAt: expiresAt)
         guard wasCertain, truth.subscriptions[call.user].isCertain else { return }
         if expected.sorted() != evicted.compactMap({ userIndex($0.id) }).sorted() {
-            // An owner that does not know the whole list evicts others than it would have: the two that had it on their disks may have been killed
-            // (seed 8028874).
+            // An owner that does not know the whole list evicts others than expected. The two replicas with the list on disk may have been
+            // killed.
             let listsMayBeIncomplete = nodes.contains { $0.isUp && $0.look { $0.owner.listsMayBeIncomplete } }
             if listsMayBeIncomplete || time - manyKilledAt < .milliseconds(12_000) { return truth.subscriptions[call.user].doubt() }
             violate(.listsAreExact, "user-\(call.user) subscribes to \(targets): evicted are \(evicted), right would be \(expected)")
