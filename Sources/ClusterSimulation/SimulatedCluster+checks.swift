@@ -311,7 +311,7 @@ extension SimulatedCluster {
         // One side of a split may have seen the other leave.
         let maySeemToHaveLeft = options.faults.contains(.drains) && !options.faults.isDisjoint(with: [.partitions, .pauses])
         // A node that has just started is not a member yet. A node that drains counts as long as any other node knows that it is there.
-        // Slow and breaking links may make it seem gone, which it is about to be. What was written before it is met again was written
+        // Slow and breaking links may make it seem gone, which it is about to be. Rows written before it is met again were written
         // without it.
         let membersCount = nodes.count { node in
             let isMet = time - node.metAt > .milliseconds(4_000)

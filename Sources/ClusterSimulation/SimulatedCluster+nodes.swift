@@ -353,7 +353,7 @@ extension SimulatedCluster {
         let (from, to) = (links[index].from, links[index].to)
         guard isRunning(to, run) else { return }
         let isCurrent = links[index].attempt == attempt
-        // What was on its way when a connection broke is lost, or arrives after the next connection's hello.
+        // A message that was on its way when a connection broke is lost, or arrives after the next connection's hello.
         guard isCurrent || StableHash.mix(UInt64(attempt), options.seed) % 2 == 0 else { return }
         counts.batches += 1
         var isTaken = true

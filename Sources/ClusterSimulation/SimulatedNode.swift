@@ -118,7 +118,7 @@ final class SimulatedNode {
 
     func peerIndex(_ id: NodeID) -> PeerIndex? { peerIDs.firstIndex(of: id) ?? core.cluster.peerIndex(id) }
 
-    /// What the core holds of a user.
+    /// The record and the subscriptions that the core holds of a user.
     func kept(_ user: UserID) -> (record: Record, subscriptions: [Subscription]) { look { $0.owner.kept(user) } }
 
     func now(_ time: Nanoseconds) -> Now {

@@ -9,7 +9,7 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         case kills
         /// A node drains, leaves and comes back.
         case drains
-        /// Connections between nodes break. What was on its way is lost, or arrives late.
+        /// Connections between nodes break. Messages on their way are lost, or arrive late.
         case resets
         /// A direction between two nodes is slow for a while, as under packet loss.
         case delays

@@ -123,7 +123,7 @@ public final class HTTPLoop {
         return decodingShareUsedUntil - now
     }
 
-    /// Begins a reserved turn. What is decoded in it counts instead of the reserved time.
+    /// Begins a reserved turn. The header lists decoded in it count instead of the reserved time.
     func beginDecodingTurn() { decodingShareUsedUntil = decodingShareUsedUntil - Self.decodingTurn }
 
     /// Continues the connection's requests after the others have had their turn.

@@ -14,7 +14,7 @@ struct Rollcall: AsyncParsableCommand {
             ClusterCommand.self,
         ])
 
-    /// What `--version` prints.
+    /// The text that `--version` prints.
     private static var version: String {
         let commit = String(cString: rollcall_build_commit())
         return "rollcall \(Release.version) (\(commit.isEmpty ? "unknown commit" : "commit \(commit)"))"

@@ -118,7 +118,7 @@ final class FaultyConnection: @unchecked Sendable {
         }
     }
 
-    // MARK: What passes
+    // MARK: Passing bytes
 
     func received(_ bytes: ByteBuffer, fromClient: Bool) {
         if isSilent || isOver { return }

@@ -108,7 +108,7 @@ final class BadNetworkRun: Sendable {
         return report
     }
 
-    // MARK: What the owners say
+    // MARK: The owners' records
 
     private func ask(_ path: String, _ body: String, port: Int) async throws -> JSONValue {
         let response = try await HTTPExchange.send(

@@ -47,7 +47,7 @@ import Testing
         #expect(inTime?.record.knownSince == 0)
     }
 
-    /// Seeds 15219 and 29827: two owners kept different hiddenViews under one version, because one of them had them from a node that watched.
+    /// Two owners kept different hidden views under one version, because one of them had its views from a node that watched.
     @Test("A new owner receives the hidden views as the previous owner sent them") mutating func originalHiddenViews() {
         var hiding = Self.ann
         hiding.version = Version(milliseconds: 6, counter: 0, node: 1)

@@ -184,7 +184,7 @@ import Testing
         #expect(cluster.clients[bob].view["ann"]?["customStatus"] == .string("busy"))
     }
 
-    /// One side of a split has raised the versions of the hidden views. The other side's list has a subscription and a newer rule, and wins.
+    /// One side of a split has raised the versions of the hidden views. The other side's list wins: it has a subscription and a newer rule.
     @Test("Raised hidden views do not make a subscription list newer") mutating func raisedHiddenViews() throws {
         cluster.login("bob", on: 1)
         befriend("bob", ["ann"])

@@ -92,7 +92,7 @@ import Testing
         #expect(cluster.processes[0].node.statistics.usersOwned == 1)
     }
 
-    /// A phone in a tunnel: each loss is looked at again when its grace is over, which must leave nothing behind until the subscription ends.
+    /// A phone in a tunnel: each loss is reviewed when its grace is over. The review leaves nothing behind until the subscription ends.
     @Test("A user who comes and goes is reviewed once for each deadline") func flappingUser() {
         var cluster = TestCluster(nodes: 1)
         cluster.subscribe("ann", to: ["bob"], on: 0, seconds: 30 * 86_400)

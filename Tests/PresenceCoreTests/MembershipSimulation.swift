@@ -106,7 +106,7 @@ struct MembershipSimulation {
         nodes[index].membership.effects = []
     }
 
-    // MARK: What happens
+    // MARK: Events
 
     /// Ends a process. If silent, no link breaks; otherwise the host refuses the others' links at once.
     mutating func kill(_ index: Int, isSilent: Bool) {

@@ -65,7 +65,7 @@ import Testing
 
     // MARK: Precedence
 
-    /// Whatever the order in which the same updates come, the same is known in the end.
+    /// The same updates lead to the same state in any order.
     @Test("The greatest update wins in any order") func greatestWins() {
         let updates = [
             Self.update("b", .alive, 0), Self.update("b", .suspect, 0, by: "x"), Self.update("b", .alive, 1), Self.update("b", .dead, 1),

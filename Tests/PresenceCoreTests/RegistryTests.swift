@@ -37,7 +37,7 @@ import Testing
 
     @Test("A subscription to an unknown user is refused by name, and the others are made") mutating func unknownTarget() {
         setPolicy(#"{"users.mustBeRegistered":true}"#)
-        cluster.login("ann", on: 1)  // Who has logged in is known.
+        cluster.login("ann", on: 1)  // A login registers a user.
         #expect(importUsers(["carl"]) == .imported(failed: []))
         for sync in [false, true] {
             cluster.subscribe("bob", to: ["ann", "ghost", "carl"], on: 2, sync: sync)

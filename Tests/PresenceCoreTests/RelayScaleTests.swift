@@ -4,8 +4,8 @@ import Testing
 
 @testable import PresenceCore
 
-/// Many whole cores in one thread, every one linked to every other; batches pass in rounds of 10 ms, one round a hop. Nobody notices a death:
-/// the owner goes on to trust relays that are gone, which is the worst that can happen to those behind them.
+/// Many whole cores in one thread, every one linked to every other; batches pass in rounds of 10 ms, one round a hop. No death
+/// is noticed: the owner goes on to trust relays that are gone, which is the worst that can happen to those behind them.
 struct RelayCluster {
     static let hop: Duration = .milliseconds(10)
 

@@ -75,7 +75,7 @@ struct TestCluster {
             gateway: Gateway(node: peer.id, settings: gatewaySettings))
     }
 
-    // MARK: What happens
+    // MARK: Events
 
     /// Brings up the link from one node to another; the way back is a link of its own.
     mutating func link(_ from: Int, _ to: Int) {
@@ -214,7 +214,7 @@ struct TestCluster {
         }
     }
 
-    // MARK: What is seen
+    // MARK: Inspection
 
     func record(of user: String) -> Record {
         let id = UserID(app: "default", id: user)

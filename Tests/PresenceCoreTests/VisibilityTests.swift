@@ -153,8 +153,8 @@ import Testing
         #expect(status(of: "ann", to: "bob", on: owner)?.statusType == .online)
     }
 
-    /// A node that was cut off has shown a record that the owner does not know. The node forwards that record to the owner before the owner's
-    /// record replaces it on disk: without a link to the owner too, and before the rule arrives.
+    /// A node that was cut off has shown a record that the owner does not know. The node forwards that record to the owner before the
+    /// owner's record replaces it on disk: without a link to the owner too, and before the rule arrives.
     @Test("The owner receives the record that another node showed before it knew the visibility") mutating func shownBeforeRule() throws {
         var shown = Record(blank: user("ann"))
         shown.version = Version(milliseconds: cluster.now.wall - 10, counter: 0, node: 9)
@@ -220,7 +220,7 @@ import Testing
         #expect(told == (recordNamesIt ? [] : [true]))
     }
 
-    /// An owner that was cut off takes over a newer record with a rule. The rule's hidden view is older than the record the owner has shown.
+    /// An owner that was cut off takes over a newer record with a rule. The rule's hidden view is older than the record that it has shown.
     @Test("A hidden view becomes newer than the record that its new owner had shown") func newOwner() throws {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
         var outbox = Outbox()
@@ -251,8 +251,8 @@ import Testing
         #expect(!same.isUnknown(to: record))
     }
 
-    /// Seed 69: a node that was alone wrote a record by older hiddenViews of the same rule. It came together with the newer hiddenViews by its own
-    /// version, which others showed with the older ones.
+    /// A node that was alone wrote a record by older hidden views of the same rule. It came together with the newer hidden views by its
+    /// own version, which others showed with the older ones.
     @Test("A record written with older hidden views is new with the newer ones", arguments: [false, true]) mutating func olderHiddenViews(
         hiddenViewsComeFirst: Bool
     ) throws {
@@ -300,7 +300,8 @@ import Testing
         #expect(shards.record(of: user("ann")) == told, "what is older needs nothing")
     }
 
-    /// A query is answered with a record that was just written. Then a node without that record sends the record before it with a newer rule.
+    /// A query is answered with a record that was just written. A node without that record then sends the record before it, with a newer
+    /// rule.
     /// A stream that holds the record before it must see a change, or its client goes on to show the answer of the query.
     @Test("A record that replaces an answer is sent as more than a change of the visibility") func replacedAnswer() throws {
         var shards = Owner(clock: VersionClock(node: 1), settings: CoreSettings())

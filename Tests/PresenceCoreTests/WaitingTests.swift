@@ -72,8 +72,8 @@ import Testing
         #expect(node.owner.kept(user("ann")).record.statusType == .online)
     }
 
-    /// With two of three members missing, all replicas of a list that know its newest change may be gone. With one missing, the other two hold
-    /// every change.
+    /// With two of three members missing, all replicas that know the newest change of a list may be gone. With one missing, the other two
+    /// hold every change.
     @Test("A restarted node with two members missing says that lists may be incomplete", arguments: [1, 2]) mutating func incompleteLists(
         missedCount: Int
     ) throws {

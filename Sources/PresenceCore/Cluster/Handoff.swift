@@ -2,9 +2,9 @@ import PresenceWire
 
 /// The transfer of slots to this node by one ring: which slots are active, and what the other nodes have offered.
 ///
-/// After every change of the members each node offers each other one what it holds of the slots that the other is to keep: a hash for each slot.
-/// The other node requests those that differ, a page at a time, and first those that it owns. A slot that is new to its owner is acquiring until
-/// the owner has received the answers of all members. It waits no longer than ``CoreSettings/takeoverTimeout``.
+/// After every change of the members each node offers each other one what it holds of the slots that the other is to keep: a hash for each
+/// slot. The other node requests those that differ, a page at a time, and first those that it owns. A slot that is new to its owner is
+/// acquiring until the owner has received the answers of all members. It waits no longer than ``CoreSettings/takeoverTimeout``.
 struct Handoff {
     /// Slots requested from one node at a time. The other answers about as many of them as ``rowsSentMax`` allows, and about one at least.
     static let slotsAskedMax = 256

@@ -4,7 +4,7 @@ import PresenceWire
 struct Backlog {
     typealias UserIndex = WatchIndex.UserIndex
 
-    /// What the client knows of a user already.
+    /// The knowledge that the client has of a user already.
     enum Knowledge: Equatable {
         case nothing
         /// This version of the record.
@@ -15,7 +15,7 @@ struct Backlog {
 
     /// Followed users whose first record has not come yet, with what the client knows of them.
     private var expected: [UserIndex: Knowledge] = [:]
-    /// What the answer to the newest call sends the client, so that the stream leaves it out.
+    /// Users that the answer to the newest call sends to the client, so that the stream leaves them out.
     private var answered: [(user: UserIndex, knowledge: Knowledge)] = []
     /// Users whose records are pushed together, at the end of the turn or when the stream has room again; sorted.
     private var pending: [UserIndex] = []

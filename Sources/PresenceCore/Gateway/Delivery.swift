@@ -2,7 +2,7 @@ import PresenceWire
 
 /// Decides which records a session is sent. These are the rules alone: no state, no queue.
 enum Delivery {
-    /// What a newer record means for one session that holds the record before it.
+    /// The meaning of a newer record for one session that holds the record before it.
     enum Change: Equatable {
         /// The session is shown no newer version.
         case none
@@ -12,7 +12,7 @@ enum Delivery {
         case push(Record)
     }
 
-    /// What the change of a record means for one session.
+    /// Returns the meaning of a record's change for one session.
     ///
     /// - Parameters:
     ///   - viewer: the user of the session.
@@ -58,7 +58,7 @@ enum Delivery {
         }
     }
 
-    /// What a subscription that a message names says that the client knows of its target.
+    /// The client's knowledge of a target, by the subscription that a message names.
     ///
     /// - Parameters:
     ///   - subscription: the user that is followed, and the version that the answer to the call sends the client.
@@ -70,7 +70,7 @@ enum Delivery {
         return isAsking ? .version(told) : .nothing
     }
 
-    /// What a client that opens a stream knows of a user on its subscription list.
+    /// The knowledge that a client which opens a stream has of a user on its subscription list.
     ///
     /// A change that comes by itself (`isWhole` is false) was not sent before: it waited for a disk, and may have been lost on its way.
     static func knowledge(of subscription: ListUpdate.Followed, resumingFrom floor: Version, isWhole: Bool) -> Backlog.Knowledge {

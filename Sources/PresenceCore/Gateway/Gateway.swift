@@ -12,7 +12,7 @@ public struct Gateway: ~Copyable {
 
     typealias UserIndex = WatchIndex.UserIndex
 
-    /// What the caller takes and empties once a turn.
+    /// The output that the caller takes and empties once a turn.
     public var output = Output()
     /// Counts since the start.
     public private(set) var counters = Counters()

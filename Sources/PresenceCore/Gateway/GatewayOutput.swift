@@ -1,7 +1,7 @@
 import PresenceWire
 
 extension Gateway {
-    /// What the caller of a gateway has to carry out.
+    /// The work that the caller of a gateway carries out.
     public struct Output {
         /// Messages to the node's core, in order.
         public var toNode: [GatewayMessage] = []

@@ -8,7 +8,7 @@ struct WatchIndex: ~Copyable {
     typealias UserIndex = UserTable<Int>.Index
     typealias SessionIndex = Gateway.SessionIndex
 
-    /// What became of a request to follow a user.
+    /// The outcome of a request to follow a user.
     enum OnFollow: Equatable {
         /// The session follows the user already.
         case unchanged

@@ -57,14 +57,14 @@ struct Links {
         return true
     }
 
-    /// The link to a peer is up. What waited is void: both sides send one another everything again.
+    /// The link to a peer is up. The waiting messages are void: both sides send one another everything again.
     mutating func open(to peer: PeerIndex) {
         states[peer].link.reset()
         states[peer].isTransmitting = false
         states[peer].isUp = true
     }
 
-    /// The link to a peer is down. What waited is void.
+    /// The link to a peer is down. The waiting messages are void.
     mutating func close(to peer: PeerIndex) {
         states[peer].isUp = false
         states[peer].link.reset()

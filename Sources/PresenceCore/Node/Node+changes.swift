@@ -218,8 +218,8 @@ extension Node {
         run(at: now)
     }
 
-    /// Receives the ring of the effect ``Effect/computeRing(_:)``. If the members have changed meanwhile nothing happens, because another ring is
-    /// on its way.
+    /// Receives the ring of the effect ``Effect/computeRing(_:)``. Nothing happens if the members have changed
+    /// meanwhile, because another ring is on its way.
     public mutating func ringComputed(_ ring: Ring, at now: Now) {
         guard cluster.ownership.awaits(Placement.id(of: ring.members)) else { return }
         let output = SlotTransfer.ringComputed(ring, &cluster, at: now)

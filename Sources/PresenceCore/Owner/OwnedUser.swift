@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// What an owner knows of one user.
+/// The state that an owner, or a replica, keeps of one user.
 struct OwnedUser {
     var record: Record
     let slot: Slot

@@ -55,7 +55,8 @@ struct SubscribeRequest {
             var entry = Subscription(
                 target: target.user, subscribeType: type(of: target.user, for: owner.users[user]), subscribedAt: now.wall,
                 expiresAt: expiresAt, version: version)
-            // The gateways are sent it when it is on disk. Until then no position that they claim counts (``Owner/releaseListUpdates(_:)``).
+            // The gateways are sent it when it is on disk. No position that they claim before counts
+            // (``Owner/releaseListUpdates(_:)``).
             entry.observedAt = sessionPeers.isEmpty ? owner.knownSince(at: now) : .max
             if owner.users.modify(user, { $0.subscriptions.merge(entry) }) { changed.append(entry) }
         }

@@ -2,8 +2,8 @@ import PresenceWire
 
 /// The durable subscription list of one user, which the user's owner keeps (T19–T27, Z9–Z12, Z19, Z20).
 ///
-/// Sorted by target, so that pages are stable and a change is found by halving. Tombstones stay for ``CoreSettings/tombstoneHorizon``, at most
-/// ``tombstonesMax``.
+/// Sorted by target, so that pages are stable and a change is found by halving. Tombstones stay for ``CoreSettings/tombstoneHorizon``, and
+/// at most ``tombstonesMax`` of them.
 struct Subscriptions {
     /// Tombstones that are kept: beyond it the oldest expire before their time. More than a full list of any preset has entries.
     static let tombstonesMax = 4_096

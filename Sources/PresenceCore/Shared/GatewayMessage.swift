@@ -36,7 +36,7 @@ public enum NodeMessage: Equatable, Sendable {
 public struct GatewaySettings: Sendable, Equatable {
     /// How often a silent client is pinged. Default 30 s.
     ///
-    /// Where the timeout of its app is short, a client is pinged more often: see ``Heartbeat``.
+    /// A client whose app has a short timeout is pinged more often: see ``Heartbeat``.
     public var heartbeatInterval: Duration = .seconds(30)
     /// How long the queue of a session may stay full before the session is cut off. Default 60 s.
     public var slowReaderTimeout: Duration = .seconds(60)

@@ -2,8 +2,8 @@ import Logging
 
 /// A setting of a node: its name, the values that it takes, and its effect.
 ///
-/// ``KnownSettings/groups`` lists all of them. The reader takes the ranges from that list, and the page `Configuration` of the documentation is
-/// generated from it.
+/// ``KnownSettings/groups`` lists all of them. The reader takes the ranges from that list. The page `Configuration` of the documentation
+/// is generated from it.
 struct NodeSetting: Sendable {
     /// The values that a setting takes.
     enum Value: Sendable, Equatable {
@@ -28,7 +28,7 @@ struct NodeSetting: Sendable {
     let hasFlag: Bool
     /// The value that a node uses when nobody sets one, as a reader sees it.
     let defaultText: String
-    /// What the setting does, in full sentences.
+    /// The effect of the setting, in full sentences.
     let effect: String
 
     init(_ name: String, _ value: Value, flag hasFlag: Bool = false, default defaultText: String, _ effect: String) {

@@ -60,7 +60,7 @@ public final class SQLiteStore: Store {
         var rowsCount: Int { rows.count + deletedRows.count }
     }
 
-    /// What the writer has to do: the value of the condition lock.
+    /// The work of the writer: the value of the condition lock.
     private enum Work { case idle, busy, ended }
 
     /// The state under the lock.

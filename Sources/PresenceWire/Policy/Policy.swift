@@ -33,7 +33,7 @@ public struct Policy: Equatable, Sendable {
         case single
     }
 
-    /// What happens to a subscription beyond the quota.
+    /// The treatment of a subscription beyond the quota.
     public enum Overflow: String, CaseIterable, Sendable {
         /// The earliest subscription is evicted (T21, Z11).
         case evictOldest
@@ -199,7 +199,7 @@ public struct Policy: Equatable, Sendable {
 
     /// Makes the settings of a preset.
     ///
-    /// Where its document is silent, a preset is as `rollcall`, but without limits of calls: clients of the last three documents call in
+    /// A preset whose document is silent is as `rollcall`, but without limits of calls: clients of the last three documents call in
     /// loops (R10, N5, Z9).
     public init(_ preset: Preset) {
         switch preset {

@@ -4,7 +4,7 @@ import PresenceWire
 ///
 /// It does no I/O, reads no clock and draws no unseeded number. Messages and the time come in; effects go out, in order.
 ///
-/// The state of a member is its greatest ``PresenceWire/MembershipUpdate``. Nodes that have received the same updates agree, whatever their order.
+/// The state of a member is its greatest ``PresenceWire/MembershipUpdate``. Nodes that have received the same updates agree, in any order.
 /// Unlike in SWIM's paper, a member refutes `dead` like `suspect`, by a higher incarnation: a healed split has to undo its deaths.
 ///
 /// An incarnation beyond ``Settings/incarnationJumpMax`` is ignored and counted. A false one within it harms only the member that it names,

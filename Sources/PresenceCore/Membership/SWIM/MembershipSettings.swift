@@ -5,7 +5,7 @@ extension Membership {
     public struct Settings: Sendable, Equatable {
         /// T: the interval between probes of the members in the shuffled round, times local health + 1.
         ///
-        /// Range 50 ms–10 s, default 200 ms instead of the paper's 1 s. Whatever n is, all others together probe a member 1 / T times a
+        /// Range 50 ms–10 s, default 200 ms instead of the paper's 1 s. For any n, all others together probe a member 1 / T times a
         /// second at random times. They notice its death after T on average, and after 4.6 T in one case of 100. T = 1 s alone would use up
         /// the 5 s that 1,000 nodes have.
         ///
