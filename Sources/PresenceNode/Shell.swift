@@ -39,6 +39,8 @@ final class Shell: @unchecked Sendable {
     /// Whether each gateway runs on this loop.
     private var isHere: [Bool] = []
     private var isObeying = false
+    /// The core was changed after its effects were taken last. Asking the core each time costs 1 % of a request.
+    private var mayHaveEffects = false
     /// The effects that are being carried out. The array is exchanged with the core's, to use its memory again.
     private var spare: [Node.Effect] = []
     private var crossing: [[GatewayInput]] = []
@@ -218,16 +220,20 @@ final class Shell: @unchecked Sendable {
         return try body(&node, Clock.now())
     }
 
-    func nextBatch(for peer: PeerIndex) -> [UInt8]? { node.nextBatch(for: peer, at: Clock.now()) }
+    func nextBatch(for peer: PeerIndex) -> [UInt8]? {
+        mayHaveEffects = true
+        return node.nextBatch(for: peer, at: Clock.now())
+    }
 
     // MARK: Effects
 
     /// Carries out the core's effects in order until there are none.
     private func obey() {
+        mayHaveEffects = true
         guard !isObeying else { return }
         isObeying = true
-        while !node.effects.isEmpty {
-            swap(&node.effects, &spare)
+        while mayHaveEffects, node.takeEffects(into: &spare) {
+            mayHaveEffects = false
             for place in spare.indices { obey(spare[place]) }
             spare.removeAll(keepingCapacity: true)
             for gateway in gateways where isHere[gateway.index] { gateway.flush() }

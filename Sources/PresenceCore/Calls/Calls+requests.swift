@@ -4,10 +4,10 @@ import PresenceWire
 extension Calls {
     /// Performs a request, or returns why it is refused.
     mutating func onRequest(
-        _ request: Request, from peer: PeerIndex, _ facts: inout SharedFacts, _ edge: Edge, _ owner: inout Owner,
-        _ replication: Replication, _ cluster: inout Cluster, at now: Now
+        _ request: Request, from peer: PeerIndex, _ facts: inout SharedFacts, _ edge: inout Edge, _ owner: inout Owner,
+        _ replication: inout Replication, _ cluster: inout Cluster, at now: Now
     ) {
-        if let answer = answerWithoutUser(request, edge, &owner, &cluster, at: now) {
+        if let answer = answerWithoutUser(request, &edge, &owner, &cluster, at: now) {
             return cluster.send(.answer(id: request.id, answer), to: peer)
         }
         if case .followers = request.operation { return cluster.send(.misrouted([request.user]), to: peer) }
@@ -16,7 +16,7 @@ extension Calls {
         if request.operation.isDurable, let refusal = replication.refusalOfChange(of: request.user, cluster) {
             return cluster.send(.answer(id: request.id, .refused(refusal)), to: peer)
         }
-        if let seconds = delay(of: request, owner, at: now) {
+        if let seconds = delay(of: request, &owner, at: now) {
             return cluster.send(.answer(id: request.id, .rateLimited(retryAfter: UInt64(seconds))), to: peer)
         }
         switch request.operation {
@@ -36,14 +36,14 @@ extension Calls {
 
     /// Answers a request that any node can answer, even if it does not decide about the request's user; nil for other requests.
     private mutating func answerWithoutUser(
-        _ request: Request, _ edge: Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+        _ request: Request, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) -> Answer? {
         switch request.operation {
         case .explain(let other, .view): Self.explanation(of: request, about: other, .view, edge, owner, cluster, at: now)
         // This node may not have all of its users yet.
         case .followers where cluster.ownership.acquiringCount > 0: nil
         case .followers(let targets): .followers(targets.map { UInt64(owner.users.shareFollowersCount(of: $0)) })
-        case .countQuery(let isMade): count(request, isMade: isMade, owner, at: now)
+        case .countQuery(let isMade): count(request, isMade: isMade, &owner, at: now)
         default: nil
         }
     }

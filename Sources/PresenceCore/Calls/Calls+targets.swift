@@ -8,7 +8,7 @@ extension Calls {
     }
 
     /// Leaves out the targets of a `subscribe` that are not users of the app. Returns why the whole call is refused, if it is (T37).
-    mutating func excludeUnknown(_ index: PendingCalls.CallIndex, _ owner: Owner) -> Refusal? {
+    mutating func excludeUnknown(_ index: PendingCalls.CallIndex, _ owner: inout Owner) -> Refusal? {
         guard let pending = waiting[index], owner.policies.policy(of: pending.caller).mustBeRegistered else { return nil }
         let unknown = zip(pending.users, pending.records).filter { $1?.isOfKnownUser == false }.map(\.0)
         guard !unknown.isEmpty else { return nil }
@@ -42,7 +42,7 @@ extension Calls {
 
     /// Leaves out the targets that have reached the follower limit, after all nodes have answered. Returns why the whole call is refused,
     /// if it is (T37).
-    mutating func excludeFullTargets(from call: PendingCalls.CallIndex, _ owner: Owner) -> Refusal? {
+    mutating func excludeFullTargets(from call: PendingCalls.CallIndex, _ owner: inout Owner) -> Refusal? {
         guard let pending = waiting[call], let followerSums = pending.followerSums else { return nil }
         let policy = owner.policies.policy(of: pending.caller)
         let most = Int(policy.followersMax)

@@ -18,16 +18,16 @@ struct Calls {
     ///   - seesAll: whether the answer has whole records, whatever their visibility.
     mutating func perform(
         _ call: Call, caller: UserID, origin: Call.Origin, seesAll: Bool, originSession: SessionID?, gateway: Int, token: UInt64,
-        _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
+        _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         let viewer = seesAll ? nil : caller
         let isLimited = origin == .caller
-        let decision = isLimited ? count(call, of: caller, owner, &cluster, at: now) : .answer
+        let decision = isLimited ? count(call, of: caller, &owner, &cluster, at: now) : .answer
         if case .refuse(let seconds) = decision {
             return cluster.outbox.effects.append(.answer(gateway: gateway, token: token, .rateLimited(retryAfter: seconds)))
         }
         if decision == .answer, case .getUserStatus(let users) = call,
-            answerAtOnce(users, viewer, gateway: gateway, token: token, edge, owner, &cluster, at: now)
+            answerAtOnce(users, viewer, gateway: gateway, token: token, &edge, &owner, &cluster, at: now)
         {
             return
         }
@@ -46,14 +46,15 @@ struct Calls {
         if decision == .ask { ask(.countQuery(isMade: false), of: caller, for: index, &cluster) }
         if origin == .backEndForCaller, call.needsUser, owner.policies.policy(of: caller).mustBeRegistered {
             waiting[index]?.isOfUnknown = true
-            gather([caller], for: index, edge, owner, &cluster, at: now)
+            gather([caller], for: index, &edge, &owner, &cluster, at: now)
         } else {
-            begin(call, of: caller, index, edge, owner, &cluster, at: now)
+            begin(call, of: caller, index, &edge, &owner, &cluster, at: now)
         }
     }
 
     private mutating func begin(
-        _ call: Call, of caller: UserID, _ index: PendingCalls.CallIndex, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster,
+        _ call: Call, of caller: UserID, _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner,
+        _ cluster: inout Cluster,
         at now: Now
     ) {
         switch call {
@@ -64,13 +65,13 @@ struct Calls {
                 .publishEvent(
                     value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced,
                     session: self.originSession(of: index).flatMap { $0 == .nobody ? nil : $0 }), of: caller, for: index, &cluster)
-        case .getUserStatus(let users): gather(users, for: index, edge, owner, &cluster, at: now)
+        case .getUserStatus(let users): gather(users, for: index, &edge, &owner, &cluster, at: now)
         case .subscribeUserStatus(let targets, _, let sync, _):
             waiting[index]?.users = targets
             if sync || owner.policies.policy(of: caller).mustBeRegistered {
-                gather(targets, for: index, edge, owner, &cluster, at: now)
+                gather(targets, for: index, &edge, &owner, &cluster, at: now)
             } else {
-                subscribe(index, edge, owner, &cluster, at: now)
+                subscribe(index, &edge, &owner, &cluster, at: now)
             }
         case .importUsers(let users): importUsers(users, for: index, &cluster)
         case .unsubscribeUserStatus(let targets, let type):
@@ -88,21 +89,24 @@ struct Calls {
 
     /// Answers a query without a hop, from records that this node owns or watches. Returns whether it has all of them.
     private func answerAtOnce(
-        _ users: [UserID], _ viewer: UserID?, gateway: Int, token: UInt64, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster,
+        _ users: [UserID], _ viewer: UserID?, gateway: Int, token: UInt64, _ edge: inout Edge, _ owner: inout Owner,
+        _ cluster: inout Cluster,
         at now: Now
     ) -> Bool {
         var records: [Record?] = []
         records.reserveCapacity(users.count)
         var asOf = now.wall
         for user in users {
-            guard let record = recordHere(user, viewer, asOf: &asOf, edge, owner, cluster) else { return false }
+            guard let record = recordHere(user, viewer, asOf: &asOf, &edge, &owner, cluster) else { return false }
             records.append(record)
         }
         cluster.outbox.effects.append(.answer(gateway: gateway, token: token, .userStatusList(records, users: users, asOf: asOf)))
         return true
     }
 
-    private func recordHere(_ user: UserID, _ viewer: UserID?, asOf: inout Milliseconds, _ edge: Edge, _ owner: Owner, _ cluster: Cluster)
+    private func recordHere(
+        _ user: UserID, _ viewer: UserID?, asOf: inout Milliseconds, _ edge: inout Edge, _ owner: inout Owner, _ cluster: Cluster
+    )
         -> Record?
     {
         let peer = cluster.owner(of: user)
@@ -122,14 +126,14 @@ struct Calls {
 
     /// Collects the records of `users` from here and from their owners, and then continues with ``advance(_:_:_:_:at:)``.
     private mutating func gather(
-        _ users: [UserID], for call: PendingCalls.CallIndex, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
+        _ users: [UserID], for call: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         let viewer = waiting[call]?.viewer
         var asOf = now.wall
         var records: [Record?] = []
         var missing: [UserID] = []
         for user in users {
-            let record = recordHere(user, viewer, asOf: &asOf, edge, owner, cluster)
+            let record = recordHere(user, viewer, asOf: &asOf, &edge, &owner, cluster)
             records.append(record)
             if record == nil { missing.append(user) }
         }
@@ -137,16 +141,16 @@ struct Calls {
         waiting[call]?.records = records
         waiting[call]?.asOf = asOf
         for (_, group) in cluster.placement.grouped(missing) { ask(.records(group, for: viewer), of: group[0], for: call, &cluster) }
-        advance(call, edge, owner, &cluster, at: now)
+        advance(call, &edge, &owner, &cluster, at: now)
     }
 
     private mutating func subscribe(
-        _ index: PendingCalls.CallIndex, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
+        _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
-        if let refusal = excludeFullTargets(from: index, owner) { return finish(index, .refused(refusal), edge, &cluster) }
+        if let refusal = excludeFullTargets(from: index, &owner) { return finish(index, .refused(refusal), &edge, &cluster) }
         guard let pending = waiting[index], case .subscribeUserStatus(_, let seconds, let sync, let type) = pending.call else { return }
         let targets = pending.users
-        if targets.isEmpty { return finish(index, subscribed(pending), edge, &cluster) }
+        if targets.isEmpty { return finish(index, subscribed(pending), &edge, &cluster) }
         let originSessions = pending.originSessions
         let isTold = sync && originSessions.count <= 1 && originSessions != [.nobody]
         // N8: the subscriber receives only later changes, unless it requested the current records.
@@ -173,7 +177,7 @@ struct Calls {
     }
 
     /// The refusal of a whole call because there is no room for `surplus`; nil if it is not refused (T37).
-    private func refusal(ofSurplus surplus: [UserID], by caller: UserID, _ owner: Owner) -> Refusal? {
+    private func refusal(ofSurplus surplus: [UserID], by caller: UserID, _ owner: inout Owner) -> Refusal? {
         let policy = owner.policies.policy(of: caller)
         guard !surplus.isEmpty, policy.errorShape == .wholeCall else { return nil }
         return .tooManySubscriptions(surplus, most: Int(policy.subscriptionsMax))
@@ -187,45 +191,46 @@ struct Calls {
 
     /// Handles an owner's answer to a request.
     mutating func onAnswer(
-        _ answer: Answer, to id: UInt64, from peer: PeerIndex, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
+        _ answer: Answer, to id: UInt64, from peer: PeerIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster,
+        at now: Now
     ) {
         if rates.counted(id, answer, at: now.instant) { return }
         guard let sent = waiting.take(id), let pending = waiting[sent.call] else { return }
         switch answer {
         case .rateLimited(let seconds):
             if case .countQuery = sent.request.operation { rates.close(pending.caller, for: seconds, at: now.instant) }
-            finish(sent.call, .rateLimited(retryAfter: Int(clamping: seconds)), edge, &cluster)
+            finish(sent.call, .rateLimited(retryAfter: Int(clamping: seconds)), &edge, &cluster)
         case .record, .refused:
             if case .importUsers = pending.call {
                 if case .refused = answer { waiting[sent.call]?.excluded.append(sent.request.user) }
-                return advance(sent.call, edge, owner, &cluster, at: now)
+                return advance(sent.call, &edge, &owner, &cluster, at: now)
             }
-            if case .record(let record) = answer { finish(sent.call, .userStatus(record), edge, &cluster) }
-            if case .refused(let refusal) = answer { finish(sent.call, .refused(refusal), edge, &cluster) }
+            if case .record(let record) = answer { finish(sent.call, .userStatus(record), &edge, &cluster) }
+            if case .refused(let refusal) = answer { finish(sent.call, .refused(refusal), &edge, &cluster) }
         case .done:
-            if case .countQuery = sent.request.operation { return advance(sent.call, edge, owner, &cluster, at: now) }
-            finish(sent.call, .done, edge, &cluster)
+            if case .countQuery = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
+            finish(sent.call, .done, &edge, &cluster)
         case .subscribed(let evicted, let refused, let nonFriends):
-            if let refusal = refusal(ofSurplus: refused, by: pending.caller, owner) {
-                return finish(sent.call, .refused(refusal), edge, &cluster)
+            if let refusal = refusal(ofSurplus: refused, by: pending.caller, &owner) {
+                return finish(sent.call, .refused(refusal), &edge, &cluster)
             }
-            finish(sent.call, subscribed(pending, evicted: evicted, refused: refused, nonFriends: nonFriends), edge, &cluster)
+            finish(sent.call, subscribed(pending, evicted: evicted, refused: refused, nonFriends: nonFriends), &edge, &cluster)
         case .followerLimitReached(let targets): countFollowers(of: targets, for: sent.call, &cluster)
         case .followers(let counts):
             add(counts, to: sent.call)
-            advance(sent.call, edge, owner, &cluster, at: now)
+            advance(sent.call, &edge, &owner, &cluster, at: now)
         case .subscriptions(let page, let total):
             waiting[sent.call]?.page = page
             waiting[sent.call]?.total = total
-            gather(page.map(\.target), for: sent.call, edge, owner, &cluster, at: now)
-        case .visibility(let privacy): finish(sent.call, .visibility(privacy.visibility), edge, &cluster)
+            gather(page.map(\.target), for: sent.call, &edge, &owner, &cluster, at: now)
+        case .visibility(let privacy): finish(sent.call, .visibility(privacy.visibility), &edge, &cluster)
         case .explained(let part, let json):
             waiting[sent.call]?.explanations.append(Explanation(part: part, json: json))
-            advance(sent.call, edge, owner, &cluster, at: now)
+            advance(sent.call, &edge, &owner, &cluster, at: now)
         case .records(let records):
             if peer != 0 { waiting[sent.call]?.asOf = min(pending.asOf, edge.relays.knownUpTo(peer)) }
             fill(records, into: sent.call)
-            advance(sent.call, edge, owner, &cluster, at: now)
+            advance(sent.call, &edge, &owner, &cluster, at: now)
         }
     }
 
@@ -242,30 +247,30 @@ struct Calls {
 
     /// Continues a call whose records have all arrived.
     private mutating func advance(
-        _ index: PendingCalls.CallIndex, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
+        _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         guard let pending = waiting[index], pending.openCount == 0 else { return }
         if pending.isOfUnknown {
             guard pending.records[0]?.isOfKnownUser == true else {
-                return finish(index, .refused(.noSuchUser([pending.caller])), edge, &cluster)
+                return finish(index, .refused(.noSuchUser([pending.caller])), &edge, &cluster)
             }
             waiting[index]?.isOfUnknown = false
             waiting[index]?.users = []
             waiting[index]?.records = []
-            return begin(pending.call, of: pending.caller, index, edge, owner, &cluster, at: now)
+            return begin(pending.call, of: pending.caller, index, &edge, &owner, &cluster, at: now)
         }
         switch pending.call {
         case .getUserStatus(let users):
-            finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf), edge, &cluster)
+            finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf), &edge, &cluster)
         case .getSubscribedUserStatus:
-            finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total), edge, &cluster)
+            finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total), &edge, &cluster)
         case .subscribeUserStatus:
-            if pending.followerSums == nil, let refusal = excludeUnknown(index, owner) {
-                return finish(index, .refused(refusal), edge, &cluster)
+            if pending.followerSums == nil, let refusal = excludeUnknown(index, &owner) {
+                return finish(index, .refused(refusal), &edge, &cluster)
             }
-            subscribe(index, edge, owner, &cluster, at: now)
-        case .importUsers: finish(index, .imported(failed: pending.excluded), edge, &cluster)
-        case .explain: finish(index, .explained(pending.explanations), edge, &cluster)
+            subscribe(index, &edge, &owner, &cluster, at: now)
+        case .importUsers: finish(index, .imported(failed: pending.excluded), &edge, &cluster)
+        case .explain: finish(index, .explained(pending.explanations), &edge, &cluster)
         case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setAppPolicy, .kick, .setVisibility, .getVisibility: break
         }
     }
@@ -276,7 +281,7 @@ struct Calls {
         cluster.sendToGateways(.listUpdate(waiting.note(listUpdate)), mask: edge.sessions.gateways(of: listUpdate.user))
     }
 
-    private mutating func finish(_ index: PendingCalls.CallIndex, _ answer: CallAnswer, _ edge: Edge, _ cluster: inout Cluster) {
+    private mutating func finish(_ index: PendingCalls.CallIndex, _ answer: CallAnswer, _ edge: inout Edge, _ cluster: inout Cluster) {
         guard let pending = waiting.finish(index) else { return }
         if case .refused = answer, let listUpdate = pending.answeredList {
             cluster.sendToGateways(.callFailed(listUpdate), mask: edge.sessions.gateways(of: listUpdate.user))
@@ -287,8 +292,8 @@ struct Calls {
     // MARK: Time
 
     /// Repeats due requests, and ends calls that have waited for too long. Called at every tick.
-    mutating func tick(_ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now) {
-        repeatDue(edge, owner, &cluster, at: now)
+    mutating func tick(_ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        repeatDue(&edge, &owner, &cluster, at: now)
         rates.tick(at: now.instant)
     }
 
@@ -309,28 +314,28 @@ struct Calls {
     }
 
     /// Repeats at once the requests that a peer has rejected, because it now decides about all its users.
-    mutating func retryMisrouted(by peer: PeerIndex, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func retryMisrouted(by peer: PeerIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         retry(at: now) { $0.peer == peer && $0.retryAt != nil }
-        repeatDue(edge, owner, &cluster, at: now)
+        repeatDue(&edge, &owner, &cluster, at: now)
     }
 
-    private mutating func repeatDue(_ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now) {
+    private mutating func repeatDue(_ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         guard waiting.count > 0 else { return }
         for sent in waiting.requests(where: { ($0.retryAt ?? .farFuture) <= now.instant }) {
             guard waiting.take(sent.request.id) != nil else { continue }
-            repeatRequest(sent, edge, owner, &cluster, at: now)
+            repeatRequest(sent, &edge, &owner, &cluster, at: now)
         }
-        for index in waiting.overdue(at: now.instant) { giveUp(index, edge, &cluster) }
+        for index in waiting.overdue(at: now.instant) { giveUp(index, &edge, &cluster) }
     }
 
     /// Sends a request again to the current owner of its users.
     private mutating func repeatRequest(
-        _ sent: PendingCalls.Sent, _ edge: Edge, _ owner: Owner, _ cluster: inout Cluster, at now: Now
+        _ sent: PendingCalls.Sent, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         // A dead node shows nobody anything.
         if case .explain(_, .view) = sent.request.operation { return }
         if case .followers(let targets) = sent.request.operation {
-            guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else { return advance(sent.call, edge, owner, &cluster, at: now) }
+            guard sent.peer == 0 || cluster.peers[sent.peer].isAlive else { return advance(sent.call, &edge, &owner, &cluster, at: now) }
             let request = waiting.send(.followers(targets), of: sent.request.user, for: sent.call, to: sent.peer, isRepeated: true)
             return cluster.send(.request(request), to: sent.peer)
         }
@@ -341,21 +346,21 @@ struct Calls {
     }
 
     /// Answers a call whose deadline has passed: with what has arrived, and 50001 for the rest.
-    private mutating func giveUp(_ index: PendingCalls.CallIndex, _ edge: Edge, _ cluster: inout Cluster) {
+    private mutating func giveUp(_ index: PendingCalls.CallIndex, _ edge: inout Edge, _ cluster: inout Cluster) {
         guard let pending = waiting[index] else { return }
         let unanswered = waiting.requests { $0.call == index }
         for sent in unanswered { _ = waiting.take(sent.request.id) }
-        if pending.isOfUnknown { return finish(index, .refused(.unavailable), edge, &cluster) }
+        if pending.isOfUnknown { return finish(index, .refused(.unavailable), &edge, &cluster) }
         switch pending.call {
-        case .importUsers: finish(index, .imported(failed: pending.excluded + unanswered.map(\.request.user)), edge, &cluster)
+        case .importUsers: finish(index, .imported(failed: pending.excluded + unanswered.map(\.request.user)), &edge, &cluster)
         case .getUserStatus(let users) where !pending.records.isEmpty:
-            finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf), edge, &cluster)
+            finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf), &edge, &cluster)
         case .getSubscribedUserStatus where !pending.records.isEmpty:
-            finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total), edge, &cluster)
-        case .explain where !pending.explanations.isEmpty: finish(index, .explained(pending.explanations), edge, &cluster)
+            finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total), &edge, &cluster)
+        case .explain where !pending.explanations.isEmpty: finish(index, .explained(pending.explanations), &edge, &cluster)
         default:
             let isPassedOn = unanswered.contains { $0.request.operation.isDurable }
-            finish(index, .refused(isPassedOn ? .unavailable.afterPassingOn : .unavailable), edge, &cluster)
+            finish(index, .refused(isPassedOn ? .unavailable.afterPassingOn : .unavailable), &edge, &cluster)
         }
     }
 }

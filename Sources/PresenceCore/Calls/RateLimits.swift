@@ -43,7 +43,7 @@ struct RateLimits {
 
     /// Most users and operations with a count. Beyond it those with the oldest calls are dropped.
     static let entriesMax = 200_000
-    /// The time after which a query counts as counted without an acknowledgement: the owner, or the link to it, is gone.
+    /// The time after which a query counts as counted without an acknowledgement: the &owner, or the link to it, is gone.
     private static let countTimeout = Duration.seconds(5)
 
     /// The times of the last calls, oldest first.
@@ -147,15 +147,15 @@ struct RateLimits {
 }
 
 extension Calls {
-    /// After how many seconds a call may be tried again that has reached its caller's owner, if it comes too often.
-    mutating func delay(of request: Request, _ owner: Owner, at now: Now) -> Int? {
+    /// After how many seconds a call may be tried again that has reached its caller's &owner, if it comes too often.
+    mutating func delay(of request: Request, _ owner: inout Owner, at now: Now) -> Int? {
         guard request.isLimited, let kind = RateLimits.Kind(request.operation) else { return nil }
         guard let rate = owner.policies.policy(of: request.user).rate(of: kind) else { return nil }
         return rates.ask(kind, of: request.user, rate, at: now.instant)
     }
 
     /// Another node has answered a query of a user, or is about to, and asks the owner of the user to count it.
-    mutating func count(_ request: Request, isMade: Bool, _ owner: Owner, at now: Now) -> Answer {
+    mutating func count(_ request: Request, isMade: Bool, _ owner: inout Owner, at now: Now) -> Answer {
         guard let rate = owner.policies.policy(of: request.user).queryRate else { return .done }
         let wait = rates.ask(.query, of: request.user, rate, at: now.instant, isMade: isMade)
         return wait.map { .rateLimited(retryAfter: UInt64($0)) } ?? .done
@@ -163,7 +163,7 @@ extension Calls {
 
     /// Decides whether a query may be answered. This node counts by itself while the owner of the caller cannot be reached.
     mutating func count(
-        _ call: Call, of caller: UserID, _ owner: Owner, _ cluster: inout Cluster, at now: Now
+        _ call: Call, of caller: UserID, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) -> RateLimits.OnQuery {
         guard case .getUserStatus(let users) = call, users != [caller] else { return .answer }  // T15
         guard let rate = owner.policies.policy(of: caller).queryRate else { return .answer }

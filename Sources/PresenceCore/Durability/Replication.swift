@@ -142,7 +142,7 @@ struct Replication {
 
     /// Acknowledges the held barriers once no view here is outdated.
     mutating func releaseBarriers(staleCount: Int, _ outbox: inout Outbox) {
-        if staleCount == 0 { outbox.acknowledgementsWhenStored += heldBarriers.takeAll() }
+        if staleCount == 0, !heldBarriers.isEmpty { outbox.acknowledgementsWhenStored += heldBarriers.takeAll() }
     }
 
     // MARK: The clock's lease

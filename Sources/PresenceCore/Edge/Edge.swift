@@ -56,7 +56,7 @@ package struct Edge {
     // MARK: Gateways
 
     /// Handles a message of a gateway of this node.
-    mutating func receive(_ message: GatewayMessage, from gateway: Int, _ owner: Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func receive(_ message: GatewayMessage, from gateway: Int, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         switch message {
         case .open(let attach):
             loginsCount += 1
@@ -67,7 +67,7 @@ package struct Edge {
             cluster.send(.detach(detach), toOwnerOf: detach.user)
         case .subscribe(let users):
             let (new, deliveries) = fanOut.subscribe(users, gateway: gateway)
-            register(new, owner, &cluster)
+            register(new, &owner, &cluster)
             for delivery in deliveries { cluster.deliver(delivery) }
         case .release(let users):
             fanOut.release(users, gateway: gateway, at: now)
@@ -119,11 +119,11 @@ package struct Edge {
     // MARK: Registrations
 
     /// Registers newly watched users with their owners, one message for each owner.
-    mutating func register(_ users: [UserID], _ owner: Owner, _ cluster: inout Cluster) {
+    mutating func register(_ users: [UserID], _ owner: inout Owner, _ cluster: inout Cluster) {
         for (peer, users) in cluster.placement.grouped(users) {
             if mayKnowLess(peer, cluster) {
                 for user in users { peers[peer].registrations.append(viewOf: user) }
-                fill(peer, owner, &cluster)
+                fill(peer, &owner, &cluster)
                 continue
             }
             for start in stride(from: 0, to: users.count, by: Self.watchesMax) {
@@ -134,17 +134,17 @@ package struct Edge {
     }
 
     /// Registers the sessions and views of the users for which `isMoved` holds.
-    mutating func reregister(where isMoved: (UserID) -> Bool, _ owner: Owner, _ cluster: inout Cluster) {
-        reregister(sessionsOf: sessions.reregister(where: isMoved), viewsOf: fanOut.unconfirm(where: isMoved), owner, &cluster)
+    mutating func reregister(where isMoved: (UserID) -> Bool, _ owner: inout Owner, _ cluster: inout Cluster) {
+        reregister(sessionsOf: sessions.reregister(where: isMoved), viewsOf: fanOut.unconfirm(where: isMoved), &owner, &cluster)
     }
 
-    private mutating func reregister(_ users: [UserID], _ owner: Owner, _ cluster: inout Cluster) {
+    private mutating func reregister(_ users: [UserID], _ owner: inout Owner, _ cluster: inout Cluster) {
         reregister(
-            sessionsOf: users.filter { sessions.reregister($0) }, viewsOf: users.filter { fanOut.unconfirm($0) }, owner, &cluster)
+            sessionsOf: users.filter { sessions.reregister($0) }, viewsOf: users.filter { fanOut.unconfirm($0) }, &owner, &cluster)
     }
 
     private mutating func reregister(
-        sessionsOf hosted: [UserID], viewsOf watched: [UserID], _ owner: Owner, _ cluster: inout Cluster
+        sessionsOf hosted: [UserID], viewsOf watched: [UserID], _ owner: inout Owner, _ cluster: inout Cluster
     ) {
         var isTouched = [Bool](repeating: false, count: cluster.peers.count)
         for user in hosted {
@@ -157,7 +157,7 @@ package struct Edge {
             isTouched[peer] = true
             peers[peer].registrations.append(viewOf: user)
         }
-        for peer in cluster.peers.indices where isTouched[peer] { fill(peer, owner, &cluster) }
+        for peer in cluster.peers.indices where isTouched[peer] { fill(peer, &owner, &cluster) }
     }
 
     /// Asks `peer` for its hashes of this node's sessions and views, to register the ranges that differ
@@ -175,7 +175,7 @@ package struct Edge {
     }
 
     /// Registers all sessions and views of a peer's users in some ranges of slots. Those that are not named have ended.
-    mutating func resync(_ peer: PeerIndex, ranges: SlotRanges, _ owner: Owner, _ cluster: inout Cluster) {
+    mutating func resync(_ peer: PeerIndex, ranges: SlotRanges, _ owner: inout Owner, _ cluster: inout Cluster) {
         let placement = cluster.placement
         peers[peer].registrationID += 1
         peers[peer].registrations.begin(registrationID: peers[peer].registrationID)
@@ -183,13 +183,15 @@ package struct Edge {
         let isConcerned = { (slot: Slot) in placement.owner(of: slot) == peer && ranges.contains(slot) }
         for user in sessions.reregister(slots: isConcerned) { peers[peer].registrations.append(sessionsOf: user) }
         for user in fanOut.unconfirm(slots: isConcerned) { peers[peer].registrations.append(viewOf: user) }
-        fill(peer, owner, &cluster)
+        fill(peer, &owner, &cluster)
     }
 
     /// Handles an owner's hashes of this node's sessions and views: registers the ranges that differ.
     ///
     /// Only the answer to the last question on the current links counts, because nothing was lost before it.
-    mutating func onRegistered(_ hashes: [UInt64], registrationID: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+    mutating func onRegistered(
+        _ hashes: [UInt64], registrationID: UInt64, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster
+    ) {
         guard let ring = peers[peer].registrations.compared(registrationID: registrationID) else { return }
         let placement = cluster.placement
         let isComparable = ring == placement.id && hashes.count == Message.digestRangesCount
@@ -197,7 +199,7 @@ package struct Edge {
         let isEqual = { (slot: Slot) in placement.owner(of: slot) == peer && !differing.contains(slot) }
         sessions.confirm(slots: isEqual)
         for delivery in fanOut.confirm(slots: isEqual) { cluster.deliver(delivery) }
-        if !differing.isEmpty { resync(peer, ranges: differing, owner, &cluster) }
+        if !differing.isEmpty { resync(peer, ranges: differing, &owner, &cluster) }
     }
 
     /// The ranges of slots in which this node's sessions and views differ from a peer's hashes.
@@ -213,11 +215,11 @@ package struct Edge {
     }
 
     /// Schedules sending a user's subscription list to a peer, as its owner.
-    mutating func owe(listOf user: UserID, to peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+    mutating func owe(listOf user: UserID, to peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster) {
         if peer == 0 { return cluster.send(.listUpdate(owner.list(of: user)), to: 0) }
         guard cluster.links.isUp(peer) else { return }
         peers[peer].registrations.append(listOf: user)
-        fill(peer, owner, &cluster)
+        fill(peer, &owner, &cluster)
     }
 
     /// Adds views of users to the registration of a peer.
@@ -226,7 +228,7 @@ package struct Edge {
     }
 
     /// Sends the registration of a peer, as long as its link has room.
-    mutating func fill(_ peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+    mutating func fill(_ peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster) {
         guard !peers[peer].registrations.isEmpty else { return }
         guard cluster.links.isUp(peer) else { return peers[peer].registrations.reset() }
         var watches: [Watch] = []
@@ -266,7 +268,7 @@ package struct Edge {
 
     /// Whether a peer has not confirmed yet that all rows of this node's offers are on its disk.
     ///
-    /// Rows that this node keeps, and published as the owner, may then be newer than the peer's answer.
+    /// Rows that this node keeps, and published as the &owner, may then be newer than the peer's answer.
     private func mayKnowLess(_ peer: PeerIndex, _ cluster: borrowing Cluster) -> Bool {
         peer != 0 && !cluster.ownership.transfer.isComplete(at: peer)
     }
@@ -282,17 +284,17 @@ package struct Edge {
     }
 
     /// Registers again the users that a peer has rejected, because it now decides about all its users.
-    mutating func retryMisrouted(by peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+    mutating func retryMisrouted(by peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster) {
         let (users, placement) = (misrouted.takeAll(), cluster.placement)
         misrouted = users.filter { placement.owner(of: $0) != peer }
-        reregister(Self.distinct(users.filter { placement.owner(of: $0) == peer }), owner, &cluster)
+        reregister(Self.distinct(users.filter { placement.owner(of: $0) == peer }), &owner, &cluster)
     }
 
     /// Registers misrouted users again when it is time. Called at every tick.
-    mutating func retryMisrouted(_ owner: Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func retryMisrouted(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         guard misroutedRetryAt <= now.instant else { return }
         misroutedRetryAt = .farFuture
-        reregister(Self.distinct(misrouted.takeAll()), owner, &cluster)
+        reregister(Self.distinct(misrouted.takeAll()), &owner, &cluster)
     }
 
     /// Drops misrouted users for whom `isMoved` holds, because a new ring registers them with their new owner.

@@ -40,7 +40,7 @@ struct RelayTree {
     // MARK: Sending
 
     /// Sends a record of this node to the nodes that watch it.
-    mutating func publish(_ record: Record, to watchers: [PeerIndex], _ owner: Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func publish(_ record: Record, to watchers: [PeerIndex], _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
         if watchers.first == 0 { cluster.send(.delta(record), to: 0) }
         let others = watchers.filter { $0 != 0 && cluster.links.isUp($0) }
         // No node may show the hidden fields any more, not even one that has not registered its view yet. The owner sends such a record to
@@ -107,7 +107,7 @@ struct RelayTree {
     // MARK: Repair
 
     /// Lists to a peer the versions that relays should have forwarded to it.
-    mutating func nameRelayed(to peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+    mutating func nameRelayed(to peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster) {
         let named = peers[peer].relays.takeUsers().compactMap { owner.users.version(of: $0) }
         for start in stride(from: 0, to: named.count, by: Message.offerSlotsMax) {
             cluster.send(.relayed(Array(named[start..<min(start + Message.offerSlotsMax, named.count)])), to: peer)

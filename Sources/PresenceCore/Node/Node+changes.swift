@@ -258,7 +258,7 @@ extension Node {
         resumePostponed(at: now)
         let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
         edge.dropMisrouted(where: isMoved)
-        edge.reregister(where: isMoved, owner, &cluster)
+        edge.reregister(where: isMoved, &owner, &cluster)
         calls.retry(at: now) { isMoved($0.request.user) }
     }
 

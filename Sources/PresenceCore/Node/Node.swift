@@ -31,6 +31,15 @@ public struct Node {
         _modify { yield &cluster.outbox.effects }
     }
 
+    /// Exchanges the effects for an empty array, which keeps its memory. Returns whether there are any.
+    ///
+    /// The hot path of the shell: reading ``effects`` from another module copies the node.
+    public mutating func takeEffects(into taken: inout [Effect]) -> Bool {
+        guard !cluster.outbox.effects.isEmpty else { return false }
+        swap(&cluster.outbox.effects, &taken)
+        return true
+    }
+
     /// - Parameters:
     ///   - selfPeer: this node's address and process.
     ///   - cluster: the cluster's name; nodes of another cluster are refused.
@@ -78,7 +87,7 @@ public struct Node {
 
     /// Handles a message of a gateway of this node.
     public mutating func receive(_ message: GatewayMessage, from gateway: Int, at now: Now) {
-        edge.receive(message, from: gateway, owner, &cluster, at: now)
+        edge.receive(message, from: gateway, &owner, &cluster, at: now)
         run(at: now)
     }
 
@@ -93,8 +102,8 @@ public struct Node {
         token: UInt64, at now: Now
     ) {
         calls.perform(
-            call, caller: caller, origin: origin, seesAll: seesAll, originSession: originSession, gateway: gateway, token: token, edge,
-            owner, &cluster,
+            call, caller: caller, origin: origin, seesAll: seesAll, originSession: originSession, gateway: gateway, token: token, &edge,
+            &owner, &cluster,
             at: now)
         run(at: now)
     }
@@ -124,7 +133,7 @@ public struct Node {
     /// The next batch for a peer; nil when nothing waits or enough is in flight.
     public mutating func nextBatch(for peer: PeerIndex, at now: Now) -> [UInt8]? {
         cluster.links.endTransmission(to: peer)
-        edge.fill(peer, owner, &cluster)
+        edge.fill(peer, &owner, &cluster)
         cluster.links.endTransmission(to: peer)
         var claim = cluster.ownership.incompleteSince
         if let named = edge.relays.namedFrom(peer) { claim = min(claim ?? named, named) }
@@ -155,17 +164,17 @@ public struct Node {
         cluster.outbox.writeInBulk { owner.writeRenewed(into: &$0) }
         edge.sweep(&cluster, at: now)
         expire(at: now)
-        edge.retryMisrouted(owner, &cluster, at: now)
+        edge.retryMisrouted(&owner, &cluster, at: now)
         perform(SlotTransfer.advance(&cluster, at: now), at: now)
         SlotTransfer.fetchPrepared(owner, &cluster)
         SlotTransfer.offerMisplacedRows(owner, &cluster)
-        calls.tick(edge, owner, &cluster, at: now)
+        calls.tick(&edge, &owner, &cluster, at: now)
         resyncOverflown(at: now)
         for outcome in replication.overdue(at: now) { owner.carryOut(outcome, &cluster) }
         replication.retryDisk(&cluster, at: now)
         repair.compare(owner, &cluster, at: now)
         if edge.sessions.count > 0 { replication.renewLease(clock: owner.clock.milliseconds(at: 0), &cluster, at: now) }
-        edge.verifyRelayed(owner, &cluster, at: now)
+        edge.verifyRelayed(&owner, &cluster, at: now)
         edge.updatePosition(durable: replication.lease.durable, &owner, &cluster, at: now)
         run(at: now)
         changePrepared(at: now)
@@ -187,12 +196,12 @@ public struct Node {
     ///
     /// Of more than ``CoreSettings/beatPeersMax`` peers each has its turn.
     public mutating func beat(at now: Now) {
-        edge.comparison.sendDigests(owner, &cluster, at: now)
+        edge.comparison.sendDigests(&owner, &cluster, at: now)
         for _ in 0..<min(cluster.peers.count - 1, cluster.settings.beatPeersMax) {
             let peer = nextBeatPeer
             nextBeatPeer = nextBeatPeer % (cluster.peers.count - 1) + 1
             guard cluster.links.isUp(peer) else { continue }
-            edge.relays.nameRelayed(to: peer, owner, &cluster)
+            edge.relays.nameRelayed(to: peer, &owner, &cluster)
             cluster.links[peer].beat()
             cluster.transmit(to: peer)
         }
@@ -205,14 +214,14 @@ public struct Node {
         while true {
             if !cluster.outbox.changes.isEmpty {
                 for (record, watchers) in cluster.outbox.changes.takeAll() {
-                    edge.relays.publish(record, to: watchers, owner, &cluster, at: now)
+                    edge.relays.publish(record, to: watchers, &owner, &cluster, at: now)
                 }
             }
             if !cluster.outbox.messages.isEmpty {
                 for (peer, message) in cluster.outbox.messages.takeAll() { cluster.send(message, to: peer) }
             }
             if !cluster.outbox.lists.isEmpty {
-                for (peer, user) in cluster.outbox.lists.takeAll() { edge.owe(listOf: user, to: peer, owner, &cluster) }
+                for (peer, user) in cluster.outbox.lists.takeAll() { edge.owe(listOf: user, to: peer, &owner, &cluster) }
             }
             if let message = cluster.links.takeLocal() {
                 handle(message, from: 0, at: now)
@@ -222,7 +231,7 @@ public struct Node {
         }
         for row in cluster.outbox.rowsForOwners.takeAll() { cluster.send(.replicate(ticket: 0, [row]), to: cluster.owner(of: row.user)) }
         replication.releaseBarriers(staleCount: edge.fanOut.staleCount, &cluster.outbox)
-        replication.persist(&cluster, at: now)
+        if cluster.outbox.hasWrites || cluster.ownership.transfer.writing == .due { replication.persist(&cluster, at: now) }
         if !cluster.outbox.deletedSlots.isEmpty { effects.append(.deleteSlots(cluster.outbox.deletedSlots.takeAll())) }
         if !cluster.outbox.deletedRows.isEmpty { effects.append(.deleteRows(cluster.outbox.deletedRows.takeAll())) }
     }
@@ -235,14 +244,14 @@ public struct Node {
         case .watch(let watches): reports.onWatch(watches, from: peer, owner: &owner, &cluster, at: now)
         case .unwatch(let users): reports.onUnwatch(users, from: peer, owner: &owner, &cluster)
         case .request(let request):
-            calls.onRequest(request, from: peer, &facts, edge, &owner, replication, &cluster, at: now)
+            calls.onRequest(request, from: peer, &facts, &edge, &owner, &replication, &cluster, at: now)
             edge.endSessions(of: cluster.outbox.kicked.takeAll())
-        case .answer(let id, let answer): calls.onAnswer(answer, to: id, from: peer, edge, owner, &cluster, at: now)
+        case .answer(let id, let answer): calls.onAnswer(answer, to: id, from: peer, &edge, &owner, &cluster, at: now)
         case .misrouted(let users): onMisrouted(users, from: peer, at: now)
         case .requestRegistered(let registrationID, let ring):
-            edge.onRequestRegistered(registrationID: registrationID, ring: ring, from: peer, owner, &cluster)
+            edge.onRequestRegistered(registrationID: registrationID, ring: ring, from: peer, &owner, &cluster)
         case .registered(let registrationID, let hashes):
-            edge.onRegistered(hashes, registrationID: registrationID, from: peer, owner, &cluster)
+            edge.onRegistered(hashes, registrationID: registrationID, from: peer, &owner, &cluster)
         case .beginSync(let registrationID, let ranges):
             reports.onBeginSync(Owner.Registration(id: registrationID, ranges: ranges), from: peer, owner: &owner)
         case .endSync(let registrationID): owner.endSync(from: peer, registrationID: registrationID, at: now, into: &cluster.outbox)
@@ -252,7 +261,7 @@ public struct Node {
         case .relayed(let slots):
             edge.relays.onRelayed(slots, from: peer, edge.fanOut, retryInterval: cluster.settings.retryInterval, at: now)
         case .viewDigest(let ring, let first, let hashes):
-            edge.onViewDigest(hashes, first: Int(first), ring: ring, from: peer, owner, &cluster)
+            edge.onViewDigest(hashes, first: Int(first), ring: ring, from: peer, &owner, &cluster)
         case .watched(let watched): edge.onWatched(watched, &owner, &cluster, at: now)
         // A former owner's list may have been on its way. The current owner sends the whole list when the session is registered with it.
         case .listUpdate(let list): if cluster.owner(of: list.user) == peer { calls.onListUpdate(list, &edge, &cluster) }
@@ -293,8 +302,8 @@ public struct Node {
     /// Handles an owner's rejection of `users`. An empty list says that it now decides about all its users.
     mutating func onMisrouted(_ users: [UserID], from peer: PeerIndex, at now: Now) {
         if users.isEmpty {
-            edge.retryMisrouted(by: peer, owner, &cluster)
-            calls.retryMisrouted(by: peer, edge, owner, &cluster, at: now)
+            edge.retryMisrouted(by: peer, &owner, &cluster)
+            calls.retryMisrouted(by: peer, &edge, &owner, &cluster, at: now)
         } else {
             edge.onMisrouted(users, from: peer, cluster, at: now)
             calls.onMisrouted(users, from: peer, retryInterval: cluster.settings.retryInterval, at: now)

@@ -33,6 +33,11 @@ struct Outbox {
     /// The acknowledgements to send to owners once ``rows``, which this node keeps for them, are on disk.
     var acknowledgementsWhenStored: [(peer: PeerIndex, ticket: UInt64)] = []
 
+    /// Something is to be written, or waits for what is written.
+    var hasWrites: Bool {
+        !rows.isEmpty || !rowsInBulk.isEmpty || !answersWhenStored.isEmpty || !acknowledgementsWhenStored.isEmpty
+    }
+
     mutating func send(_ message: Message, to peer: PeerIndex) { messages.append((peer, message)) }
 
     mutating func answer(_ id: UInt64, _ answer: Answer, to peer: PeerIndex) {
