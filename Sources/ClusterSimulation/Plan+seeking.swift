@@ -74,7 +74,7 @@ extension Plan {
         return steps
     }
 
-    /// A node ends, and another is slow to receive the others' messages, while users hide whose new owners have just become active.
+    /// One node ends, and another receives messages late. Users whose slots have just become active at a new owner hide meanwhile.
     private static func takeover(from stars: [Int], _ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
         let at = random.number(in: 1_000...max(options.activeMilliseconds - 3_000, 1_000))
         let slow = random.number(in: 0...options.nodesCount - 1)

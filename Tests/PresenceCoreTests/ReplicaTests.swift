@@ -112,7 +112,7 @@ import Testing
         #expect(node.replication.writes.count == 1, "it is not acknowledged yet")
     }
 
-    /// Not only when the time of the next attempt comes.
+    /// The sender does not wait for the time of its next attempt.
     @Test("A node that becomes active receives at once what it had rejected") mutating func newlyActive() {
         let ann = user(cluster.user(ownedBy: 0))
         var node = cluster.processes[1].node

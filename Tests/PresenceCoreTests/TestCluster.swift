@@ -369,10 +369,10 @@ func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
 
 extension Node {
     /// Registers everything that this node hosts with one owner, as after a lost link.
-    mutating func registerAgain(with peer: PeerIndex) { edge.resync(peer, ranges: .all, owner, &cluster) }
+    mutating func registerAgain(with peer: PeerIndex) { edge.resync(peer, ranges: .all, &owner, &cluster) }
 
     /// The part of a tick that concerns relays.
-    mutating func verifyRelayed(at now: Now) { edge.verifyRelayed(owner, &cluster, at: now) }
+    mutating func verifyRelayed(at now: Now) { edge.verifyRelayed(&owner, &cluster, at: now) }
 
     /// Asks all members again, by the present ring, as after a split.
     mutating func beginTransfer(isDemoted: Bool, at now: Now) {

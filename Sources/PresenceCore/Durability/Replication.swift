@@ -2,7 +2,7 @@ import PresenceWire
 
 /// Facts on more than one disk: each row goes from its owner to the slot's replicas, and an answer waits for one of them (2 of 3).
 struct Replication {
-    /// Acknowledgements that wait at a time. Beyond it the oldest call that this node knows nothing about is answered 50001.
+    /// Acknowledgements that wait at a time. Beyond it a call that this node knows nothing about is answered 50001.
     private static let heldMax = 10_000
 
     private(set) var writes = PendingWrites()
@@ -136,7 +136,10 @@ struct Replication {
     /// A barrier has no rows. A node that may show outdated records has not read the change of the barrier, which may have been lost with a
     /// link. Its acknowledgement waits for ``releaseBarriers(staleCount:_:)``.
     mutating func acknowledge(_ ticket: UInt64, to peer: PeerIndex, isBarrier: Bool, staleCount: Int, _ outbox: inout Outbox) {
-        if isBarrier, staleCount > 0, heldBarriers.count < Self.heldMax { return heldBarriers.append((peer, ticket)) }
+        if isBarrier, staleCount > 0 {
+            if heldBarriers.count < Self.heldMax { heldBarriers.append((peer, ticket)) }
+            return
+        }
         outbox.acknowledgementsWhenStored.append((peer, ticket))
     }
 

@@ -319,7 +319,7 @@ public struct Gateway: ~Copyable {
         for session in watches.sessions(of: user) { end(sessions[session].id, reason: reason) }
     }
 
-    /// A policy has changed. Sessions that may be sent other users' records again are sent the ones of all that they follow.
+    /// A policy has changed. A session that may receive other users' records again is sent the record of every user that it follows.
     private mutating func onPolicy(_ policy: Policy, of app: String?) {
         let old = policies.policy(of: app)
         policies.set(policy, of: app)

@@ -16,7 +16,7 @@ public final class SQLiteStore: Store {
     static let fileName = "rollcall.sqlite"
     /// `PRAGMA application_id`: "Roll".
     static let applicationID = 0x526F_6C6C
-    /// Most bulk rows of a group: some milliseconds of writing.
+    /// The maximum of bulk rows in one group commit. Writing so many takes some milliseconds.
     static let rowsInBulkOfGroup = 256
     /// Most slots of a group whose rows are deleted: about 250 of a million users.
     static let slotsDeletedAtOnce = 16

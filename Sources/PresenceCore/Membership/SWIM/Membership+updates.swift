@@ -14,8 +14,8 @@ extension Membership {
     /// Receives an update that came with a message.
     ///
     /// - Parameter isFromPage: whether it is part of a full exchange. Such updates may be old, and after a split they are. A member that is
-    /// dead there but alive here is only suspected, so that it can refute before a node drops it (as memberlist does). The suspicion has no
-    /// suspecter: a thousand pages that repeat the news of one split are no independent confirmations.
+    /// dead there but alive here is only suspected, so that it can refute before a node drops it (as memberlist does). The suspicion
+    /// names no suspecter: many messages repeat the updates of one split, and repeats are no independent confirmations.
     @discardableResult
     mutating func apply(_ update: MembershipUpdate, isFromPage: Bool = false, at now: Now) -> UpdateOutcome {
         if update.member.id == own.id { return applyToOwn(update, at: now) }
