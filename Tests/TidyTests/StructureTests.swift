@@ -150,7 +150,7 @@ import Testing
                 struct B { let d = "{" }
             }
             extension A {
-                // Where nothing acts, this sentence is hard.
+                // \("Where") nothing acts, this sentence is hard.
                 func f() {}
             }
             """

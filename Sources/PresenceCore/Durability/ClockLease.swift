@@ -33,7 +33,7 @@ struct ClockLease {
     }
 
     /// Records that the new bound is written under a ticket.
-    mutating func await(_ ticket: UInt64?) { self.ticket = ticket }
+    mutating func hold(until ticket: UInt64?) { self.ticket = ticket }
 
     /// Records that the new bound is on disk.
     mutating func keep() { durable = written }

@@ -156,7 +156,7 @@ struct Replication {
     mutating func renewLease(clock: Milliseconds, _ cluster: inout Cluster, at now: Now) {
         guard lease.isDue(clock: clock, at: now) else { return }
         cluster.outbox.rows.append(lease.next(of: cluster.own.id, clock: clock, at: now))
-        lease.await(persist(&cluster, at: now))
+        lease.hold(until: persist(&cluster, at: now))
     }
 
     /// Writes the first bound of a process at once, before any message is sent.
