@@ -30,16 +30,13 @@ extension Message {
         case .misrouted(let users): "misrouted \(Self.names(users))"
         case .replicate(let ticket, let rows):
             "replicate \(ticket): " + rows.map { "\($0.user.id) \($0.kind) \($0.key) \($0.version.text)" }.joined(separator: ", ")
-        case .replicated(let ticket): "replicated \(ticket)"
-        case .digest: "digest"
         case .askFollowed(let id, _, let users): "askFollowed \(id): \(Self.names(users))"
         case .areFollowed(let id, let users): "areFollowed \(id): \(Self.names(users))"
         case .offer(_, _, let slots, _, let isLast): "offer of \(slots.count) slots\(isLast ? "" : ", more follow")"
-        case .requestOffer: "requestOffer"
-        case .fetch(_, let slots): "want \(slots.count) slots"
+        case .fetch(_, let slots): "fetch \(slots.count) slots"
         case .sent(_, let count): "sent \(count) slots"
-        case .transferComplete: "settled"
-        case .requestSync: "requestSync"
+        case .digest: "digest"
+        default: "\(self)"
         }
     }
 

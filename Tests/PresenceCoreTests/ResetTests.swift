@@ -247,7 +247,7 @@ import Testing
         #expect(isEqual(owners, sessions))
         let change = OwnerOperation.subscribe(
             [OwnerOperation.Target(user: user("bob"), told: nil)], seconds: nil, subscribeType: 1, session: nil, isCounted: false)
-        owners.perform(Request(id: 1, user: user("ann"), operation: change), from: 1, at: now, into: &outbox)
+        OwnerRequest(request: Request(id: 1, user: user("ann"), operation: change), peer: 1, now: now).perform(on: &owners, into: &outbox)
         #expect(!isEqual(owners, sessions))
         let told = owners.releaseListUpdates(outbox.listUpdatesWhenStored)
         #expect(!isEqual(owners, sessions))
@@ -268,7 +268,7 @@ import Testing
         }
         let change = OwnerOperation.subscribe(
             [OwnerOperation.Target(user: user("bob"), told: nil)], seconds: nil, subscribeType: 1, session: nil, isCounted: false)
-        owners.perform(Request(id: 1, user: user("ann"), operation: change), from: 1, at: now, into: &outbox)
+        OwnerRequest(request: Request(id: 1, user: user("ann"), operation: change), peer: 1, now: now).perform(on: &owners, into: &outbox)
         #expect(!isEqual(owners, sessions))
     }
 

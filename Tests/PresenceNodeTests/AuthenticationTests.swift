@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import JWTKit
+import PresenceCore
 import PresenceWire
 import Testing
 

@@ -29,7 +29,7 @@ extension Calls {
                 .answer(id: request.id, Self.explanation(of: request, about: other, part, edge, owner, cluster, at: now)), to: peer)
         case .kick(let reason): facts.kick(reason: reason, request, from: peer, &owner, &cluster, at: now)
         default:
-            owner.perform(request, from: peer, at: now, into: &cluster.outbox)
+            OwnerRequest(request: request, peer: peer, now: now).perform(on: &owner, into: &cluster.outbox)
             owner.removeBlank(request.user)
         }
     }

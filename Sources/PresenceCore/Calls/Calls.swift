@@ -45,75 +45,11 @@ struct Calls {
         // The answer waits for both the count and the records.
         if decision == .ask { ask(.countQuery(isMade: false), of: caller, for: index, &cluster) }
         if origin == .backEndForCaller, call.needsUser, owner.policies.policy(of: caller).mustBeRegistered {
-            waiting[index]?.isOfUnknown = true
+            waiting[index]?.phase = .checkingCaller
             gather([caller], for: index, &edge, &owner, &cluster, at: now)
         } else {
             begin(call, of: caller, index, &edge, &owner, &cluster, at: now)
         }
-    }
-
-    private mutating func begin(
-        _ call: Call, of caller: UserID, _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner,
-        _ cluster: inout Cluster,
-        at now: Now
-    ) {
-        switch call {
-        case .setSelfStatus(let customStatus, let seconds):
-            ask(.setSelfStatus(customStatus: customStatus, seconds: seconds), of: caller, for: index, &cluster)
-        case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
-            ask(
-                .publishEvent(
-                    value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced,
-                    session: self.originSession(of: index).flatMap { $0 == .nobody ? nil : $0 }), of: caller, for: index, &cluster)
-        case .getUserStatus(let users): gather(users, for: index, &edge, &owner, &cluster, at: now)
-        case .subscribeUserStatus(let targets, _, let sync, _):
-            waiting[index]?.users = targets
-            if sync || owner.policies.policy(of: caller).mustBeRegistered {
-                gather(targets, for: index, &edge, &owner, &cluster, at: now)
-            } else {
-                subscribe(index, &edge, &owner, &cluster, at: now)
-            }
-        case .importUsers(let users): importUsers(users, for: index, &cluster)
-        case .unsubscribeUserStatus(let targets, let type):
-            ask(.unsubscribe(targets, subscribeType: type, session: self.originSession(of: index)), of: caller, for: index, &cluster)
-        case .getSubscribedUserStatus(let only, let offset, let limit, let type):
-            ask(.subscriptions(only: only, offset: offset, limit: limit, subscribeType: type), of: caller, for: index, &cluster)
-        case .logout(let session): ask(.logout(session), of: caller, for: index, &cluster)
-        case .setVisibility(let change): ask(.setVisibility(change), of: caller, for: index, &cluster)
-        case .getVisibility: ask(.visibility, of: caller, for: index, &cluster)
-        case .explain(let target): explain(target, to: caller, for: index, &cluster)
-        case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index, &cluster)
-        case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyUser(of: String(caller.app)), for: index, &cluster)
-        }
-    }
-
-    /// Answers a query without a hop, from records that this node owns or watches. Returns whether it has all of them.
-    private func answerAtOnce(
-        _ users: [UserID], _ viewer: UserID?, gateway: Int, token: UInt64, _ edge: inout Edge, _ owner: inout Owner,
-        _ cluster: inout Cluster,
-        at now: Now
-    ) -> Bool {
-        var records: [Record?] = []
-        records.reserveCapacity(users.count)
-        var asOf = now.wall
-        for user in users {
-            guard let record = recordHere(user, viewer, asOf: &asOf, &edge, &owner, cluster) else { return false }
-            records.append(record)
-        }
-        cluster.outbox.effects.append(.answer(gateway: gateway, token: token, .userStatusList(records, users: users, asOf: asOf)))
-        return true
-    }
-
-    private func recordHere(
-        _ user: UserID, _ viewer: UserID?, asOf: inout Milliseconds, _ edge: inout Edge, _ owner: inout Owner, _ cluster: Cluster
-    )
-        -> Record?
-    {
-        let peer = cluster.owner(of: user)
-        if peer == 0 { return cluster.decides(user) ? owner.record(of: user).shown(to: viewer) : nil }
-        guard cluster.peers[peer].isAlive, let record = edge.fanOut.record(of: user) else { return nil }
-        asOf = min(asOf, edge.relays.knownUpTo(peer))
-        return record.shown(to: viewer)
     }
 
     mutating func ask(
@@ -125,7 +61,7 @@ struct Calls {
     }
 
     /// Collects the records of `users` from here and from their owners, and then continues with ``advance(_:_:_:_:at:)``.
-    private mutating func gather(
+    mutating func gather(
         _ users: [UserID], for call: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         let viewer = waiting[call]?.viewer
@@ -144,47 +80,8 @@ struct Calls {
         advance(call, &edge, &owner, &cluster, at: now)
     }
 
-    private mutating func subscribe(
-        _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
-    ) {
-        if let refusal = excludeFullTargets(from: index, &owner) { return finish(index, .refused(refusal), &edge, &cluster) }
-        guard let pending = waiting[index], case .subscribeUserStatus(_, let seconds, let sync, let type) = pending.call else { return }
-        let targets = pending.users
-        if targets.isEmpty { return finish(index, subscribed(pending), &edge, &cluster) }
-        let originSessions = pending.originSessions
-        let isTold = sync && originSessions.count <= 1 && originSessions != [.nobody]
-        // N8: the subscriber receives only later changes, unless it requested the current records.
-        let untold = !sync && owner.policies.policy(of: pending.caller).snapshot == .onRequest ? Version.max : nil
-        if isTold { waiting.willAnswerWithRecords(index) }
-        let told = targets.indices.map { place in
-            OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : untold)
-        }
-        let operation = OwnerOperation.subscribe(
-            told, seconds: seconds, subscribeType: type, session: originSession(of: index), isCounted: pending.followerSums != nil)
-        ask(operation, of: pending.caller, for: index, &cluster)
-    }
-
-    private func subscribed(
-        _ pending: PendingCalls.Pending, evicted: [UserID] = [], refused: [UserID] = [], nonFriends: [UserID] = []
-    ) -> CallAnswer {
-        guard case .subscribeUserStatus(_, _, let sync, _) = pending.call else { return .done }
-        let unfollowed = Set(refused + nonFriends)
-        let followed = pending.users.indices.filter { !unfollowed.contains(pending.users[$0]) }
-        return .subscribed(
-            evicted: evicted, refused: refused, followerLimitReached: pending.followerLimitReached, nonFriends: nonFriends,
-            unknown: pending.excluded,
-            records: sync ? followed.map { pending.records[$0] } : nil, users: followed.map { pending.users[$0] })
-    }
-
-    /// The refusal of a whole call because there is no room for `surplus`; nil if it is not refused (T37).
-    private func refusal(ofSurplus surplus: [UserID], by caller: UserID, _ owner: inout Owner) -> Refusal? {
-        let policy = owner.policies.policy(of: caller)
-        guard !surplus.isEmpty, policy.errorShape == .wholeCall else { return nil }
-        return .tooManySubscriptions(surplus, most: Int(policy.subscriptionsMax))
-    }
-
     /// The calling session, if this node knows it.
-    private func originSession(of index: PendingCalls.CallIndex) -> SessionID? {
+    func originSession(of index: PendingCalls.CallIndex) -> SessionID? {
         guard let originSessions = waiting[index]?.originSessions, originSessions.count == 1 else { return nil }
         return originSessions[0]
     }
@@ -200,30 +97,13 @@ struct Calls {
         case .rateLimited(let seconds):
             if case .countQuery = sent.request.operation { rates.close(pending.caller, for: seconds, at: now.instant) }
             finish(sent.call, .rateLimited(retryAfter: Int(clamping: seconds)), &edge, &cluster)
-        case .record, .refused:
-            if case .importUsers = pending.call {
-                if case .refused = answer { waiting[sent.call]?.excluded.append(sent.request.user) }
-                return advance(sent.call, &edge, &owner, &cluster, at: now)
-            }
-            if case .record(let record) = answer { finish(sent.call, .userStatus(record), &edge, &cluster) }
-            if case .refused(let refusal) = answer { finish(sent.call, .refused(refusal), &edge, &cluster) }
-        case .done:
-            if case .countQuery = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
-            finish(sent.call, .done, &edge, &cluster)
-        case .subscribed(let evicted, let refused, let nonFriends):
-            if let refusal = refusal(ofSurplus: refused, by: pending.caller, &owner) {
-                return finish(sent.call, .refused(refusal), &edge, &cluster)
-            }
-            finish(sent.call, subscribed(pending, evicted: evicted, refused: refused, nonFriends: nonFriends), &edge, &cluster)
         case .followerLimitReached(let targets): countFollowers(of: targets, for: sent.call, &cluster)
         case .followers(let counts):
             add(counts, to: sent.call)
             advance(sent.call, &edge, &owner, &cluster, at: now)
         case .subscriptions(let page, let total):
-            waiting[sent.call]?.page = page
-            waiting[sent.call]?.total = total
+            waiting[sent.call]?.page = (page, total)
             gather(page.map(\.target), for: sent.call, &edge, &owner, &cluster, at: now)
-        case .visibility(let privacy): finish(sent.call, .visibility(privacy.visibility), &edge, &cluster)
         case .explained(let part, let json):
             waiting[sent.call]?.explanations.append(Explanation(part: part, json: json))
             advance(sent.call, &edge, &owner, &cluster, at: now)
@@ -231,6 +111,15 @@ struct Calls {
             if peer != 0 { waiting[sent.call]?.asOf = min(pending.asOf, edge.relays.knownUpTo(peer)) }
             fill(records, into: sent.call)
             advance(sent.call, &edge, &owner, &cluster, at: now)
+        case .subscribed(let evicted, let refused, let nonFriends):
+            onSubscribed(sent.call, evicted: evicted, refused: refused, nonFriends: nonFriends, &edge, &owner, &cluster)
+        case .record, .refused, .done, .visibility:
+            if case .countQuery = sent.request.operation, answer == .done { return advance(sent.call, &edge, &owner, &cluster, at: now) }
+            if case .importUsers = pending.call {
+                if case .refused = answer { waiting[sent.call]?.excluded.append(sent.request.user) }
+                return advance(sent.call, &edge, &owner, &cluster, at: now)
+            }
+            if let answer = pending.call.completed(by: answer) { finish(sent.call, answer, &edge, &cluster) }
         }
     }
 
@@ -250,11 +139,11 @@ struct Calls {
         _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         guard let pending = waiting[index], pending.openCount == 0 else { return }
-        if pending.isOfUnknown {
+        if pending.phase == .checkingCaller {
             guard pending.records[0]?.isOfKnownUser == true else {
                 return finish(index, .refused(.noSuchUser([pending.caller])), &edge, &cluster)
             }
-            waiting[index]?.isOfUnknown = false
+            waiting[index]?.phase = .running
             waiting[index]?.users = []
             waiting[index]?.records = []
             return begin(pending.call, of: pending.caller, index, &edge, &owner, &cluster, at: now)
@@ -263,15 +152,11 @@ struct Calls {
         case .getUserStatus(let users):
             finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf), &edge, &cluster)
         case .getSubscribedUserStatus:
-            finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total), &edge, &cluster)
-        case .subscribeUserStatus:
-            if pending.followerSums == nil, let refusal = excludeUnknown(index, &owner) {
-                return finish(index, .refused(refusal), &edge, &cluster)
-            }
-            subscribe(index, &edge, &owner, &cluster, at: now)
+            finish(index, .subscriptions(pending.page.rows, records: pending.records, total: pending.page.total), &edge, &cluster)
+        case .subscribeUserStatus: continueSubscribe(index, &edge, &owner, &cluster)
         case .importUsers: finish(index, .imported(failed: pending.excluded), &edge, &cluster)
         case .explain: finish(index, .explained(pending.explanations), &edge, &cluster)
-        case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setAppPolicy, .kick, .setVisibility, .getVisibility: break
+        default: break
         }
     }
 
@@ -281,7 +166,7 @@ struct Calls {
         cluster.sendToGateways(.listUpdate(waiting.note(listUpdate)), mask: edge.sessions.gateways(of: listUpdate.user))
     }
 
-    private mutating func finish(_ index: PendingCalls.CallIndex, _ answer: CallAnswer, _ edge: inout Edge, _ cluster: inout Cluster) {
+    mutating func finish(_ index: PendingCalls.CallIndex, _ answer: CallAnswer, _ edge: inout Edge, _ cluster: inout Cluster) {
         guard let pending = waiting.finish(index) else { return }
         if case .refused = answer, let listUpdate = pending.answeredList {
             cluster.sendToGateways(.callFailed(listUpdate), mask: edge.sessions.gateways(of: listUpdate.user))
@@ -350,13 +235,13 @@ struct Calls {
         guard let pending = waiting[index] else { return }
         let unanswered = waiting.requests { $0.call == index }
         for sent in unanswered { _ = waiting.take(sent.request.id) }
-        if pending.isOfUnknown { return finish(index, .refused(.unavailable), &edge, &cluster) }
+        if pending.phase == .checkingCaller { return finish(index, .refused(.unavailable), &edge, &cluster) }
         switch pending.call {
         case .importUsers: finish(index, .imported(failed: pending.excluded + unanswered.map(\.request.user)), &edge, &cluster)
         case .getUserStatus(let users) where !pending.records.isEmpty:
             finish(index, .userStatusList(pending.records, users: users, asOf: pending.asOf), &edge, &cluster)
         case .getSubscribedUserStatus where !pending.records.isEmpty:
-            finish(index, .subscriptions(pending.page, records: pending.records, total: pending.total), &edge, &cluster)
+            finish(index, .subscriptions(pending.page.rows, records: pending.records, total: pending.page.total), &edge, &cluster)
         case .explain where !pending.explanations.isEmpty: finish(index, .explained(pending.explanations), &edge, &cluster)
         default:
             let isPassedOn = unanswered.contains { $0.request.operation.isDurable }

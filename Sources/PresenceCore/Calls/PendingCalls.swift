@@ -12,6 +12,14 @@ struct PendingCalls {
         var counts: [Int]
     }
 
+    /// The answers for which a call waits.
+    enum Phase {
+        /// The record of the caller, which shows whether the user exists.
+        case checkingCaller
+        /// The answers of the operation itself.
+        case running
+    }
+
     /// One operation of a client.
     struct Pending {
         let gateway: Int
@@ -30,15 +38,14 @@ struct PendingCalls {
         /// The users whose records are requested, and the records that have arrived.
         var users: [UserID] = []
         var records: [Record?] = []
-        /// Whether the node must still check that the caller exists.
-        var isOfUnknown = false
+        var phase = Phase.running
         /// For `subscribe`: users unknown to the app. For `importUsers`: users who could not be registered.
         var excluded: [UserID] = []
         /// For `subscribe`: the counts that the nodes are asked for, and the targets that have reached the follower limit.
         var followerSums: FollowerSums?
         var followerLimitReached: [UserID] = []
-        var page: [Subscription] = []
-        var total = 0
+        /// For `getSubscribedUserStatus`: the owner's answer.
+        var page: (rows: [Subscription], total: Int) = ([], 0)
         /// The number of requests without an answer.
         var openCount = 0
         /// The oldest sign of life among the owners asked.

@@ -43,7 +43,7 @@ struct RateLimits {
 
     /// Most users and operations with a count. Beyond it those with the oldest calls are dropped.
     static let entriesMax = 200_000
-    /// The time after which a query counts as counted without an acknowledgement: the &owner, or the link to it, is gone.
+    /// The time after which a query counts as counted without an acknowledgement: the owner, or the link to it, is gone.
     private static let countTimeout = Duration.seconds(5)
 
     /// The times of the last calls, oldest first.
@@ -147,55 +147,11 @@ struct RateLimits {
 }
 
 extension Calls {
-    /// After how many seconds a call may be tried again that has reached its caller's &owner, if it comes too often.
+    /// After how many seconds a call may be tried again that has reached its caller's owner, if it comes too often.
     mutating func delay(of request: Request, _ owner: inout Owner, at now: Now) -> Int? {
         guard request.isLimited, let kind = RateLimits.Kind(request.operation) else { return nil }
         guard let rate = owner.policies.policy(of: request.user).rate(of: kind) else { return nil }
         return rates.ask(kind, of: request.user, rate, at: now.instant)
-    }
-
-    /// Another node has answered a query of a user, or is about to, and asks the owner of the user to count it.
-    mutating func count(_ request: Request, isMade: Bool, _ owner: inout Owner, at now: Now) -> Answer {
-        guard let rate = owner.policies.policy(of: request.user).queryRate else { return .done }
-        let wait = rates.ask(.query, of: request.user, rate, at: now.instant, isMade: isMade)
-        return wait.map { .rateLimited(retryAfter: UInt64($0)) } ?? .done
-    }
-
-    /// Decides whether a query may be answered. This node counts by itself while the owner of the caller cannot be reached.
-    mutating func count(
-        _ call: Call, of caller: UserID, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
-    ) -> RateLimits.OnQuery {
-        guard case .getUserStatus(let users) = call, users != [caller] else { return .answer }  // T15
-        guard let rate = owner.policies.policy(of: caller).queryRate else { return .answer }
-        let peer = cluster.owner(of: caller)
-        guard peer != 0, cluster.links.isUp(peer) else {
-            return rates.ask(.query, of: caller, rate, at: now.instant).map { .refuse(retryAfter: $0) } ?? .answer
-        }
-        let nodesCount = cluster.peers.count { $0.isAlive }
-        let decision = rates.query(of: caller, rate, nodesCount: nodesCount, at: now.instant)
-        if decision == .answer {
-            let request = Request(id: waiting.nextRequestID(), user: caller, operation: .countQuery(isMade: true))
-            rates.answered(caller, request: request.id, at: now.instant)
-            cluster.send(.request(request), to: peer)
-        }
-        return decision
-    }
-}
-
-extension RateLimits.Kind {
-    /// The kind by which an operation is counted at its caller's owner; nil if it has no limit or was counted before.
-    fileprivate init?(_ operation: OwnerOperation) {
-        switch operation {
-        case .setSelfStatus: self = .setStatus
-        case .publishEvent: self = .publish
-        case .setVisibility: self = .setVisibility
-        case .subscriptions: self = .list
-        case .subscribe(_, _, _, _, let isCounted):
-            if isCounted { return nil }
-            self = .subscribe
-        case .unsubscribe: self = .unsubscribe
-        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy: return nil
-        }
     }
 }
 

@@ -268,7 +268,7 @@ package struct Edge {
 
     /// Whether a peer has not confirmed yet that all rows of this node's offers are on its disk.
     ///
-    /// Rows that this node keeps, and published as the &owner, may then be newer than the peer's answer.
+    /// Rows that this node keeps, and published as the owner, may then be newer than the peer's answer.
     private func mayKnowLess(_ peer: PeerIndex, _ cluster: borrowing Cluster) -> Bool {
         peer != 0 && !cluster.ownership.transfer.isComplete(at: peer)
     }

@@ -10,7 +10,7 @@ struct Registrations {
     private var sessions: Deque<UserID> = []
     /// Users watched here, for their owner.
     private var views: Deque<UserID> = []
-    /// Users with sessions at the peer, whose subscription lists this node, their &owner, still has to send.
+    /// Users with sessions at the peer, whose subscription lists this node, their owner, still has to send.
     private var lists: Deque<UserID> = []
     /// The ID of the registration to end when all has been sent.
     private var registrationID: UInt64?

@@ -49,11 +49,6 @@ package struct Owner {
         set { contact.note(isLost: newValue) }
     }
 
-    /// Performs an operation on a user that this node owns: see ``OwnerRequest``.
-    mutating func perform(_ request: Request, from peer: PeerIndex, at now: Now, into outbox: inout Outbox) {
-        OwnerRequest(request: request, peer: peer, now: now).perform(on: &self, into: &outbox)
-    }
-
     // MARK: Sessions
 
     /// Handles a node's report of an open session: see ``PeerReport``.

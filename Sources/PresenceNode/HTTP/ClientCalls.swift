@@ -27,16 +27,7 @@ struct ClientCalls<Connection: AnyObject> {
         mutating func countSuccess(_ answer: CallAnswer, of call: Call, _ policy: Policy) {
             successes[call.operation.rawValue] += 1
             for error in call.errors { rejections.count(error.rule) }
-            switch answer {
-            case .subscribed(_, let refused, let followerLimitReached, let nonFriends, let unknown, _, _):
-                rejections.count(.friends, nonFriends.count)
-                rejections.count(.quota, refused.count)
-                rejections.count(.followers, followerLimitReached.count)
-                rejections.count(.registered, unknown.count)
-            case .userStatusList(let records, let users, _) where policy.mustBeRegistered:
-                rejections.count(.registered, zip(records, users).count { $0?.isOfKnownUser == false && $1 != call.caller })
-            default: break
-            }
+            call.operation.type.countRejections(in: answer, of: call.caller, policy, into: &rejections)
         }
     }
 

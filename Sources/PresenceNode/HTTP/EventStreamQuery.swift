@@ -1,3 +1,4 @@
+import PresenceCore
 import PresenceWire
 
 /// The query of `GET /v1/events`.

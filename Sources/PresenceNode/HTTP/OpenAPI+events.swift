@@ -1,3 +1,4 @@
+import PresenceCore
 import PresenceWire
 
 extension OpenAPI {

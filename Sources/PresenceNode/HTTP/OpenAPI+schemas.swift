@@ -1,71 +1,7 @@
+import PresenceCore
 import PresenceWire
 
 extension OpenAPI {
-    /// Parts of schemas. A field that may be absent may also be null: the node treats both alike.
-    enum Schema {
-        struct Field {
-            let name: String
-            let schema: JSONValue
-            let isRequired: Bool
-        }
-
-        static func required(_ name: String, _ schema: JSONValue) -> Field { Field(name: name, schema: schema, isRequired: true) }
-
-        /// A field of an answer that may be absent, but is never null.
-        static func sometimes(_ name: String, _ schema: JSONValue) -> Field { Field(name: name, schema: schema, isRequired: false) }
-
-        /// A field of a request that may be absent or null.
-        static func optional(_ name: String, _ schema: JSONValue) -> Field {
-            Field(name: name, schema: nullable(schema), isRequired: false)
-        }
-
-        static func object(_ fields: [Field], besides: [JSONValue.Member] = []) -> JSONValue {
-            var members = [JSONValue.Member(name: "type", value: "object")]
-            let required = fields.filter(\.isRequired).map { JSONValue.string($0.name) }
-            if !required.isEmpty { members.append(.init(name: "required", value: .array(required))) }
-            members.append(.init(name: "properties", value: .object(fields.map { .init(name: $0.name, value: $0.schema) })))
-            return .object(members + besides)
-        }
-
-        static func nullable(_ schema: JSONValue) -> JSONValue {
-            guard case .object(var members) = schema, let place = members.firstIndex(where: { $0.name == "type" }), schema["enum"] == nil
-            else { return ["anyOf": [schema, ["type": "null"]]] }
-            members[place] = .init(name: "type", value: [members[place].value, "null"])
-            return .object(members)
-        }
-
-        /// A text of at most so many bytes of UTF-8.
-        static func text(bytesMax: some BinaryInteger, _ description: String? = nil) -> JSONValue {
-            let schema: JSONValue = ["type": "string", "maxLength": .integer(Int64(bytesMax)), "x-utf8BytesMax": .integer(Int64(bytesMax))]
-            return described(schema, description)
-        }
-
-        static func integer(_ range: ClosedRange<Int64>, _ description: String? = nil) -> JSONValue {
-            described(["type": "integer", "minimum": .integer(range.lowerBound), "maximum": .integer(range.upperBound)], description)
-        }
-
-        static func list(of schema: JSONValue) -> JSONValue { ["type": "array", "items": schema] }
-
-        /// The users of a call. Those with an invalid ID are in `errorUserList`, so the schema accepts any text.
-        static func users(min: Int64 = 1, max: some BinaryInteger) -> JSONValue {
-            ["type": "array", "minItems": .integer(min), "maxItems": .integer(Int64(max)), "items": ["type": "string"]]
-        }
-
-        static func reference(_ name: String) -> JSONValue { ["$ref": "#/components/schemas/\(name)"] }
-
-        static func described(_ schema: JSONValue, _ description: String?) -> JSONValue {
-            guard let description, case .object(let members) = schema else { return schema }
-            return .object(members.filter { $0.name != "description" } + [.init(name: "description", value: .string(description))])
-        }
-
-        static let integer: JSONValue = ["type": "integer"]
-        static let string: JSONValue = ["type": "string"]
-        static let bool: JSONValue = ["type": "boolean"]
-        static let time: JSONValue = ["type": "integer", "minimum": 0, "description": "Milliseconds since 1970 (UTC)."]
-        static let errors = list(of: reference("UserError"))
-        static let statuses = list(of: reference("UserStatus"))
-    }
-
     // MARK: Components
 
     static let headers: [JSONValue.Member] = [

@@ -1,49 +1,12 @@
 import NIOCore
+import PresenceCore
 import PresenceWire
 
 /// The OpenAPI description of the API, served as `GET /openapi.json`.
 ///
 /// Numbers come from ``PresenceWire/Limits`` and ``PresenceWire/Policy``. Each operation is one ``Operation`` of a list, and a test finds
 /// missing ones. `Tests/Fuzz/api` compares the rest with the answers of a node.
-enum OpenAPI {
-    /// A call `POST <prefix>/<name>` with a JSON object.
-    struct Operation {
-        let name: String
-        let summary: String
-        /// The schema of the body.
-        let request: JSONValue
-        /// Whether a call without a body is refused, because the request has required fields.
-        var isBodyRequired = false
-        let answer: JSONValue
-        /// The answers besides those of every operation.
-        var refusals: [Refused] = []
-    }
-
-    /// An answer that is not a success. The raw value names its component.
-    enum Refused: String, CaseIterable {
-        case badParameter, notLoggedIn, wrongRole, notAllowed, noSuchUser, noSuchNode, bodyTooSlow, nodeIsAlive, bodyTooLong, rateLimited,
-            headerTooLarge,
-            unavailable
-
-        var status: Int {
-            switch self {
-            case .badParameter: 400
-            case .notLoggedIn: 401
-            case .wrongRole, .notAllowed: 403
-            case .noSuchUser, .noSuchNode: 404
-            case .bodyTooSlow: 408
-            case .nodeIsAlive: 409
-            case .bodyTooLong: 413
-            case .rateLimited: 429
-            case .headerTooLarge: 431
-            case .unavailable: 503
-            }
-        }
-
-        /// The answers of every operation.
-        static let byEveryCall: [Refused] = [.badParameter, .notLoggedIn, .bodyTooSlow, .bodyTooLong, .headerTooLarge, .unavailable]
-    }
-
+extension OpenAPI {
     /// The whole document.
     static let document: JSONValue = [
         "openapi": "3.1.0", "info": info, "servers": [["url": "/", "description": "The client port of this node."]],

@@ -1,4 +1,5 @@
 import HTTP2
+import PresenceCore
 import PresenceWire
 
 /// Calls that were sent to the core and wait for their answers, by index: a call costs no hash and no allocation.

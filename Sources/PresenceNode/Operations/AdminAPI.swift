@@ -166,7 +166,7 @@ final class AdminAPI {
     private func explain(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
         guard let viewer = try fields.text("viewer", bytesMax: 1_024), Limits.isValidName(viewer) else { throw .userID("viewer") }
         guard let target = try fields.text("target", bytesMax: 1_024), Limits.isValidName(target) else { throw .userID("target") }
-        let app = caller.user.appName
+        let app = String(caller.user.app)
         shell.perform(.explain(UserID(target, besides: caller.user)), caller: UserID(viewer, besides: caller.user)) { [shell] answer in
             guard case .explained(let parts) = answer else {
                 guard case .refused(let refusal) = answer else { preconditionFailure("explain is answered with \(answer)") }
@@ -194,7 +194,7 @@ final class AdminAPI {
 
     /// Returns the app of the call, which must be that of the token: no call reaches another app.
     private func app(of fields: Fields, _ caller: Caller) throws(Problem) -> String {
-        let own = caller.user.appName
+        let own = String(caller.user.app)
         guard let app = try fields.text("app", bytesMax: Limits.nameBytesMax), app != own else { return own }
         throw .parameter("app: the token is for app \"\(own)\"; \"\(app)\" needs a token of that app")
     }

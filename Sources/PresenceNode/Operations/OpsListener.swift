@@ -1,5 +1,6 @@
 import HTTP2
 import NIOCore
+import PresenceCore
 import PresenceWire
 
 /// The ops port: `/metrics`, `/healthz`, `/readyz` and `/admin/v1/…`.

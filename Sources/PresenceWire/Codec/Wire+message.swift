@@ -1,3 +1,38 @@
+/// The first byte of a message between nodes. A number is never given to another message.
+private enum MessageTag: UInt8 {
+    case beginSync = 1
+    case endSync = 2
+    case attach = 3
+    case detach = 4
+    case watch = 5
+    case unwatch = 6
+    case request = 7
+    case delta = 8
+    case watched = 9
+    case listUpdate = 10
+    case end = 11
+    case answer = 12
+    case misrouted = 13
+    case offer = 14
+    case membership = 15
+    case complete = 16
+    case requestSync = 17
+    case replicate = 18
+    case replicated = 19
+    case digest = 20
+    case requestOffer = 21
+    case fetch = 23
+    case sent = 24
+    case transferComplete = 25
+    case relay = 26
+    case relayed = 27
+    case viewDigest = 28
+    case requestRegistered = 29
+    case registered = 30
+    case askFollowed = 31
+    case areFollowed = 32
+}
+
 extension WireWriter {
     /// Writes one message with its tag.
     public mutating func message(_ message: Message) {
@@ -215,7 +250,7 @@ extension WireWriter {
         unsigned(listUpdate.listHash)
     }
 
-    private mutating func subscription(_ subscription: Subscription) {
+    mutating func subscription(_ subscription: Subscription) {
         user(subscription.target)
         tag(subscription.subscribeType)
         signed(subscription.subscribedAt)
@@ -229,108 +264,7 @@ extension WireWriter {
         user(request.user)
         version(request.begunAt)
         tag((request.isRepeated ? 1 : 0) | (request.isLimited ? 2 : 0))
-        switch request.operation {
-        case .setSelfStatus(let customStatus, let seconds):
-            tag(OperationTag.setSelfStatus)
-            text(customStatus)
-            optional(seconds) { $0.signed($1) }
-        case .subscribe(let targets, let seconds, let subscribeType, let session, let isCounted):
-            tag(OperationTag.subscribe)
-            list(targets) { writer, target in
-                writer.user(target.user)
-                writer.optional(target.told) { $0.version($1) }
-            }
-            optional(seconds) { $0.signed($1) }
-            tag(subscribeType)
-            optional(session) { $0.session($1) }
-            tag(isCounted ? 1 : 0)
-        case .followers(let targets):
-            tag(OperationTag.followers)
-            users(targets)
-        case .unsubscribe(let targets, let type, let session):
-            tag(OperationTag.unsubscribe)
-            optional(targets) { $0.users($1) }
-            optional(type) { $0.tag($1) }
-            optional(session) { $0.session($1) }
-        case .subscriptions(let only, let offset, let limit, let type):
-            tag(OperationTag.subscriptions)
-            optional(only) { $0.users($1) }
-            unsigned(UInt64(offset))
-            unsigned(UInt64(limit))
-            optional(type) { $0.tag($1) }
-        case .records(let users, let viewer):
-            tag(OperationTag.records)
-            self.users(users)
-            optional(viewer) { $0.user($1) }
-        case .setVisibility(let change):
-            tag(OperationTag.setVisibility)
-            visibility(change)
-        case .visibility: tag(OperationTag.visibility)
-        case .countQuery(let isMade):
-            tag(OperationTag.countQuery)
-            tag(isMade ? 1 : 0)
-        case .logout(let session):
-            tag(OperationTag.logout)
-            optional(session) { $0.session($1) }
-        case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
-            tag(OperationTag.publishEvent)
-            signed(value)
-            text(ext)
-            signed(seconds)
-            tag((isForOnlineOnly ? 1 : 0) | (isSynced ? 2 : 0))
-            optional(session) { $0.session($1) }
-        case .explain(let other, let part):
-            tag(OperationTag.explain)
-            user(other)
-            tag(part.rawValue)
-        case .register: tag(OperationTag.register)
-        case .kick(let reason):
-            tag(OperationTag.kick)
-            text(reason)
-        case .setPolicy(let change):
-            tag(OperationTag.setPolicy)
-            text(String(decoding: change, as: UTF8.self))
-        }
-    }
-
-    private mutating func answer(_ answer: Answer) {
-        switch answer {
-        case .record(let record):
-            tag(AnswerTag.record)
-            self.record(record)
-        case .subscribed(let evicted, let refused, let nonFriends):
-            tag(AnswerTag.subscribed)
-            for list in [evicted, refused, nonFriends] { users(list) }
-        case .followerLimitReached(let targets):
-            tag(AnswerTag.followerLimitReached)
-            users(targets)
-        case .followers(let counts):
-            tag(AnswerTag.followers)
-            list(counts) { $0.unsigned($1) }
-        case .done: tag(AnswerTag.done)
-        case .subscriptions(let page, let total):
-            tag(AnswerTag.subscriptions)
-            list(page) { $0.subscription($1) }
-            unsigned(UInt64(total))
-        case .records(let records):
-            tag(AnswerTag.records)
-            list(records) { $0.record($1) }
-        case .explained(let part, let json):
-            tag(AnswerTag.explained)
-            tag(part.rawValue)
-            text(String(decoding: json, as: UTF8.self))
-        case .visibility(let privacy):
-            tag(AnswerTag.visibility)
-            self.privacy(privacy)
-        case .refused(let refusal):
-            tag(AnswerTag.refused)
-            unsigned(UInt64(refusal.code))
-            text(refusal.detail)
-            tag(refusal.mayTakeEffect ? 1 : 0)
-        case .rateLimited(let retryAfter):
-            tag(AnswerTag.rateLimited)
-            unsigned(retryAfter)
-        }
+        operation(request.operation)
     }
 }
 
@@ -445,7 +379,7 @@ extension WireReader {
             user: try user(), record: try optional { reader throws(DecodeError) in try reader.record() }, knownSince: try signed())
     }
 
-    private mutating func optionalVersion() throws(DecodeError) -> Version? {
+    mutating func optionalVersion() throws(DecodeError) -> Version? {
         try optional { reader throws(DecodeError) in try reader.version() }
     }
 
@@ -486,7 +420,7 @@ extension WireReader {
         return number
     }
 
-    private mutating func subscription() throws(DecodeError) -> Subscription {
+    mutating func subscription() throws(DecodeError) -> Subscription {
         let target = try user()
         let type = try tag()
         let subscribedAt = try time()
@@ -498,17 +432,17 @@ extension WireReader {
     }
 
     /// Reads a validity, at most the longest that a call may request.
-    private mutating func seconds() throws(DecodeError) -> Int64 {
+    mutating func validity() throws(DecodeError) -> Int64 {
         let value = try signed()
         guard (0...Limits.subscriptionSeconds.upperBound).contains(value) else { throw .outOfRange(value) }
         return value
     }
 
-    private mutating func optionalSeconds() throws(DecodeError) -> Int64? {
-        try optional { reader throws(DecodeError) in try reader.seconds() }
+    mutating func optionalSeconds() throws(DecodeError) -> Int64? {
+        try optional { reader throws(DecodeError) in try reader.validity() }
     }
 
-    private mutating func userList() throws(DecodeError) -> [UserID]? {
+    mutating func userList() throws(DecodeError) -> [UserID]? {
         try optional { reader throws(DecodeError) in try reader.users() }
     }
 
@@ -520,71 +454,5 @@ extension WireReader {
         guard flags < 4 else { throw .unknownTag(flags) }
         return Request(
             id: id, user: user, operation: try operation(), begunAt: begunAt, isRepeated: flags & 1 != 0, isLimited: flags & 2 != 0)
-    }
-
-    private mutating func operation() throws(DecodeError) -> OwnerOperation {
-        switch try tag(as: OperationTag.self) {
-        case .setSelfStatus:
-            return .setSelfStatus(customStatus: try text(bytesMax: Limits.customStatusBytesMax), seconds: try optionalSeconds())
-        case .subscribe:
-            let targets = try list { reader throws(DecodeError) in
-                OwnerOperation.Target(user: try reader.user(), told: try reader.optionalVersion())
-            }
-            return .subscribe(
-                targets, seconds: try optionalSeconds(), subscribeType: try tag(),
-                session: try optional { reader throws(DecodeError) in try reader.session() }, isCounted: try flag())
-        case .followers: return .followers(try users())
-        case .unsubscribe:
-            return .unsubscribe(
-                try userList(), subscribeType: try optional { reader throws(DecodeError) in try reader.tag() },
-                session: try optional { reader throws(DecodeError) in try reader.session() })
-        case .subscriptions:
-            return .subscriptions(
-                only: try userList(), offset: Int(clamping: try unsigned()), limit: Int(clamping: try unsigned()),
-                subscribeType: try optional { reader throws(DecodeError) in try reader.tag() })
-        case .records: return .records(try users(), for: try optional { reader throws(DecodeError) in try reader.user() })
-        case .setVisibility: return .setVisibility(try visibilityChange())
-        case .visibility: return .visibility
-        case .countQuery: return .countQuery(isMade: try flag())
-        case .logout: return .logout(try optional { reader throws(DecodeError) in try reader.session() })
-        case .publishEvent:
-            let (value, ext, seconds, flags) = (try signed(), try text(bytesMax: Limits.eventBytesMax), try seconds(), try tag())
-            guard flags < 4 else { throw .unknownTag(flags) }
-            return .publishEvent(
-                value: value, ext: ext, seconds: seconds, isForOnlineOnly: flags & 1 != 0, isSynced: flags & 2 != 0,
-                session: try optional { reader throws(DecodeError) in try reader.session() })
-        case .explain: return .explain(try user(), try explained())
-        case .register: return .register
-        case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
-        case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
-        }
-    }
-
-    private mutating func explained() throws(DecodeError) -> OwnerOperation.Explained {
-        let code = try tag()
-        guard let part = OwnerOperation.Explained(rawValue: code) else { throw .unknownTag(code) }
-        return part
-    }
-
-    private mutating func answer() throws(DecodeError) -> Answer {
-        switch try tag(as: AnswerTag.self) {
-        case .record: return .record(try record())
-        case .subscribed: return .subscribed(evicted: try users(), refused: try users(), nonFriends: try users())
-        case .followerLimitReached: return .followerLimitReached(try users())
-        case .followers: return .followers(try list { reader throws(DecodeError) in try reader.unsigned() })
-        case .done: return .done
-        case .subscriptions:
-            let page = try list { reader throws(DecodeError) in try reader.subscription() }
-            return .subscriptions(page, total: Int(clamping: try unsigned()))
-        case .records: return .records(try list { reader throws(DecodeError) in try reader.record() })
-        case .explained: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
-        case .visibility: return .visibility(try privacy())
-        case .refused:
-            let code = Int(clamping: try unsigned())
-            var refusal = Refusal(code: code, detail: try text(bytesMax: 1024))
-            refusal.mayTakeEffect = try flag()
-            return .refused(refusal)
-        case .rateLimited: return .rateLimited(retryAfter: try unsigned())
-        }
     }
 }

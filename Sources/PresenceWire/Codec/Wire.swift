@@ -165,3 +165,19 @@ public struct WireReader {
         return Int(count)
     }
 }
+
+extension WireWriter {
+    /// Writes one byte that names the content that follows.
+    @inline(__always)
+    mutating func tag<Tag: RawRepresentable>(_ tag: Tag) where Tag.RawValue == UInt8 { self.tag(tag.rawValue) }
+}
+
+extension WireReader {
+    /// Reads one byte that names the content that follows. Throws ``DecodeError/unknownTag(_:)`` for an unknown number.
+    @inline(__always)
+    mutating func tag<Tag: RawRepresentable>(as type: Tag.Type) throws(DecodeError) -> Tag where Tag.RawValue == UInt8 {
+        let number = try tag()
+        guard let tag = Tag(rawValue: number) else { throw .unknownTag(number) }
+        return tag
+    }
+}

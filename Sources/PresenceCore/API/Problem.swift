@@ -1,5 +1,3 @@
-import HTTP2
-import NIOCore
 import PresenceWire
 
 /// The reason why a call was rejected: `application/problem+json` (RFC 9457) with a stable code (<doc:HTTPAPI#Errors>).
@@ -15,18 +13,18 @@ public struct Problem: Error, Equatable, Sendable {
     /// Seconds after which a retry makes sense.
     public var retryAfter: Int?
     /// Whether the change was forwarded and may still take effect.
-    var mayTakeEffect = false
+    package var mayTakeEffect = false
     /// The users for which the whole call failed (T37).
-    var errors: [UserError] = []
+    package var errors: [UserError] = []
     /// The broken rule of the app's policy, if that is the reason.
-    var rule: PolicyRule?
+    package var rule: PolicyRule?
 
     /// - Parameters: see the properties.
     public init(status: Int, code: Int, detail: String, retryAfter: Int? = nil) {
         self.init(status: status, code: code, detail: detail, retryAfter: retryAfter, errors: [])
     }
 
-    init(status: Int, code: Int, detail: String, retryAfter: Int? = nil, errors: [UserError]) {
+    package init(status: Int, code: Int, detail: String, retryAfter: Int? = nil, errors: [UserError]) {
         self.errors = errors
         self.status = status
         self.code = code
@@ -35,32 +33,19 @@ public struct Problem: Error, Equatable, Sendable {
     }
 
     /// 6017: a field breaks a rule.
-    static func parameter(_ detail: String, by rule: PolicyRule? = nil) -> Problem {
+    package static func parameter(_ detail: String, by rule: PolicyRule? = nil) -> Problem {
         var problem = Problem(status: 400, code: 6017, detail: detail)
         problem.rule = rule
         return problem
     }
 
-    /// A request that HTTP refused: bytes that are not HTTP, or a header or a body that is too long or does not arrive.
-    init(refused status: Int, _ reason: StaticString?, by limits: HTTPLimits) {
-        let detail =
-            switch status {
-            case 408: reason.map { "\($0)" } ?? "the request was not complete within \(limits.bodyTimeout.nanoseconds / 1_000_000_000) s"
-            case 413: "the body is longer than \(limits.bodyBytesMax) bytes"
-            case 431: "the header has more than \(limits.headersCountMax) fields or \(limits.headerBytesMax) bytes"
-            default: reason.map { "\($0)" } ?? "the request was refused"
-            }
-        let isOverload = status == 503
-        self.init(status: status, code: isOverload ? Refusal.overloaded.code : 6017, detail: detail, retryAfter: isOverload ? 1 : nil)
-    }
-
     /// 7003: a user ID breaks the rule of <doc:HTTPAPI#Callers-and-tokens>.
-    static func userID(_ field: String) -> Problem {
+    package static func userID(_ field: String) -> Problem {
         Problem(status: 400, code: 7003, detail: "\(field): a user ID is 1 to 64 bytes of UTF-8 without control characters")
     }
 
     /// 7008: the caller has reached the rate limit.
-    static func rateLimited(_ operation: String, retryAfter: Int) -> Problem {
+    package static func rateLimited(_ operation: String, retryAfter: Int) -> Problem {
         var problem = Problem(
             status: 429, code: 7008, detail: "\(operation): called too often; retry after \(retryAfter) s", retryAfter: retryAfter)
         problem.rule = .rate
@@ -68,31 +53,31 @@ public struct Problem: Error, Equatable, Sendable {
     }
 
     /// 7013, 72001: the app does not have the feature.
-    static func notAllowed(_ code: Int, _ detail: String, by rule: PolicyRule) -> Problem {
+    package static func notAllowed(_ code: Int, _ detail: String, by rule: PolicyRule) -> Problem {
         var problem = Problem(status: 403, code: code, detail: detail)
         problem.rule = rule
         return problem
     }
 
     /// 404: the port has no such path.
-    static func noSuchPath(_ detail: String) -> Problem { Problem(status: 404, code: 404, detail: detail) }
+    package static func noSuchPath(_ detail: String) -> Problem { Problem(status: 404, code: 404, detail: detail) }
 
     /// 405: the path has no such method.
-    static func wrongMethod(_ detail: String) -> Problem { Problem(status: 405, code: 405, detail: detail) }
+    package static func wrongMethod(_ detail: String) -> Problem { Problem(status: 405, code: 405, detail: detail) }
 
     /// 403: the token is valid, and its role does not allow the call. A new token of the same user would not help.
-    static func wrongRole(_ detail: String) -> Problem { Problem(status: 403, code: 403, detail: detail) }
+    package static func wrongRole(_ detail: String) -> Problem { Problem(status: 403, code: 403, detail: detail) }
 
     /// 7013: a status is set, but the plan excludes the whole feature (R1, Z1).
-    static var ownStatusNotInPlan: Problem {
+    package static var ownStatusNotInPlan: Problem {
         .notAllowed(7013, "the app's plan does not cover setting a status: plan is \"basic\" and plan.covers is \"all\"", by: .plan)
     }
 
     /// 6014: no token, or an invalid one.
-    static func notLoggedIn(_ detail: String) -> Problem { Problem(status: 401, code: 6014, detail: detail) }
+    package static func notLoggedIn(_ detail: String) -> Problem { Problem(status: 401, code: 6014, detail: detail) }
 
     /// The problem of an owner's refusal.
-    init(_ refusal: Refusal) {
+    package init(_ refusal: Refusal) {
         let status =
             switch refusal.code {
             case 50001, 50002: 503
@@ -114,7 +99,7 @@ public struct Problem: Error, Equatable, Sendable {
     }
 
     /// The name of the code, for people.
-    var title: String {
+    package var title: String {
         switch code {
         case 403: "not allowed for this role"
         case 404: "no such path"
@@ -134,7 +119,7 @@ public struct Problem: Error, Equatable, Sendable {
     }
 
     /// The body.
-    var json: [UInt8] {
+    package var json: [UInt8] {
         var json = JSONWriter(reserving: 256)
         json.object { json in
             json.member("type", "about:blank#\(code)")
@@ -147,49 +132,5 @@ public struct Problem: Error, Equatable, Sendable {
             if !errors.isEmpty { json.member("errorUserList", errors) }
         }
         return json.bytes
-    }
-}
-
-/// The answers to requests that are refused for overload. Each body is encoded once, because a refusal must be far cheaper than the work.
-struct RefusalBodies {
-    private var bodies: [ByteBuffer?] = []
-
-    /// 503 with code 50002.
-    mutating func response(retryAfter: Int) -> HTTPResponse {
-        while bodies.count <= retryAfter { bodies.append(nil) }
-        let body = bodies[retryAfter] ?? ByteBuffer(bytes: Self.problem(retryAfter: retryAfter).json)
-        bodies[retryAfter] = body
-        return HTTPResponse(status: 503, contentType: .problem, body: body, retryAfter: retryAfter)
-    }
-
-    private static func problem(retryAfter: Int) -> Problem {
-        Problem(
-            status: 503, code: Refusal.overloaded.code, detail: "this node is overloaded; retry after \(retryAfter) s",
-            retryAfter: retryAfter)
-    }
-}
-
-/// One failed user of a call with several users, and the reason.
-struct UserError: Equatable, Sendable {
-    let userID: String
-    let code: Int
-    let reason: String
-    /// The broken rule of the app's policy, if that is the reason.
-    var rule: PolicyRule?
-}
-
-extension JSONWriter {
-    /// `errorUserList` (<doc:HTTPAPI#Errors>).
-    mutating func member(_ name: StaticString, _ errors: [UserError]) {
-        key(name)
-        array { json in
-            for error in errors {
-                json.object { json in
-                    json.member("userID", error.userID)
-                    json.member("code", Int64(error.code))
-                    json.member("reason", error.reason)
-                }
-            }
-        }
     }
 }

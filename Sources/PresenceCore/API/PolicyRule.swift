@@ -1,5 +1,5 @@
 /// The rule of an app's policy that refused a call, or one user of a call: the label of `rollcall_policy_rejections_total` (<doc:Metrics>).
-enum PolicyRule: String, CaseIterable, Sendable {
+package enum PolicyRule: String, CaseIterable, Sendable {
     /// The plan does not cover the call (7013).
     case plan
     /// The feature is switched off (72001).
@@ -27,12 +27,14 @@ enum PolicyRule: String, CaseIterable, Sendable {
 }
 
 /// The refusals by each rule: of a whole call, or of one user of a call that succeeded otherwise.
-struct PolicyRejections: Sendable {
+package struct PolicyRejections: Sendable {
     private var counts = [UInt64](repeating: 0, count: PolicyRule.allCases.count)
 
-    subscript(rule: PolicyRule) -> UInt64 { counts[Self.place(of: rule)] }
+    package init() {}
 
-    mutating func count(_ rule: PolicyRule?, _ times: Int = 1) {
+    package subscript(rule: PolicyRule) -> UInt64 { counts[Self.place(of: rule)] }
+
+    package mutating func count(_ rule: PolicyRule?, _ times: Int = 1) {
         if let rule { counts[Self.place(of: rule)] += UInt64(times) }
     }
 

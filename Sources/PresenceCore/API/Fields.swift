@@ -1,11 +1,11 @@
 import PresenceWire
 
 /// The JSON object of a call, read field by field. Each error names the field and the rule.
-struct Fields {
+package struct Fields {
     private let object: JSONValue
 
     /// Reads a body; an empty one is an empty object.
-    init(_ body: UnsafeBufferPointer<UInt8>) throws(Problem) {
+    package init(_ body: UnsafeBufferPointer<UInt8>) throws(Problem) {
         if body.isEmpty {
             object = .object([])
             return
@@ -17,7 +17,7 @@ struct Fields {
     /// A text; nil if it is absent or null.
     ///
     /// - Parameter rule: the rule of the app's policy that sets the limit, if one does; as below.
-    func text(_ name: String, bytesMax: Int, by rule: PolicyRule? = nil) throws(Problem) -> String? {
+    package func text(_ name: String, bytesMax: Int, by rule: PolicyRule? = nil) throws(Problem) -> String? {
         switch object[name] {
         case nil, .null: return nil
         case .string(let text):
@@ -30,7 +30,7 @@ struct Fields {
     }
 
     /// A whole number in `range`; nil if it is absent or null. `60.0` and `6e1` are whole too, because a JSON encoder may write them.
-    func integer(_ name: String, in range: ClosedRange<Int64>, by rule: PolicyRule? = nil) throws(Problem) -> Int64? {
+    package func integer(_ name: String, in range: ClosedRange<Int64>, by rule: PolicyRule? = nil) throws(Problem) -> Int64? {
         switch object[name]?.withWholeNumber {
         case nil, .null: return nil
         case .integer(let value) where range.contains(value): return value
@@ -41,7 +41,7 @@ struct Fields {
     }
 
     /// A truth value; nil if it is absent or null.
-    func bool(_ name: String) throws(Problem) -> Bool? {
+    package func bool(_ name: String) throws(Problem) -> Bool? {
         switch object[name] {
         case nil, .null: return nil
         case .bool(let value): return value
@@ -50,10 +50,10 @@ struct Fields {
     }
 
     /// Whether a field is present, null or not.
-    func names(_ name: String) -> Bool { object[name] != nil }
+    package func names(_ name: String) -> Bool { object[name] != nil }
 
     /// Whether a field is present and not null.
-    func has(_ name: String) -> Bool {
+    package func has(_ name: String) -> Bool {
         switch object[name] {
         case nil, .null: false
         default: true
@@ -61,7 +61,7 @@ struct Fields {
     }
 
     /// A list of users of `subject`'s app, each once, in order, and separately those with an invalid ID. Nil if it is absent or null.
-    func users(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError])? {
+    package func users(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError])? {
         let elements: [JSONValue]
         switch object[name] {
         case nil, .null: return nil
@@ -87,7 +87,9 @@ struct Fields {
     }
 
     /// Like ``users(_:besides:countMax:)``, for a field that must be present and name a user.
-    func requiredUsers(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError]) {
+    package func requiredUsers(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (
+        users: [UserID], errors: [UserError]
+    ) {
         guard let found = try users(name, besides: subject, countMax: countMax) else {
             throw .parameter("\(name): is missing; it must be an array of 1 to \(countMax) user IDs")
         }
@@ -100,7 +102,7 @@ struct Fields {
 
 extension JSONError {
     /// The error, for the sender.
-    var explanation: String {
+    package var explanation: String {
         switch self {
         case .unexpected(let offset): "not JSON: unexpected byte at offset \(offset)"
         case .truncated: "not JSON: the text ends in the middle of a value"

@@ -1,0 +1,19 @@
+import PresenceWire
+
+/// The caller that a token names (<doc:HTTPAPI#Callers-and-tokens>).
+public struct Caller: Hashable, Sendable {
+    public var user: UserID
+    /// Whether the caller is an app's back end, which may name any user of its app.
+    public var isAdmin: Bool
+    /// The time at which the token expires.
+    public var expiresAt: Milliseconds
+    /// The time at which the token was made; 0 if the token does not say.
+    public var issuedAt: Milliseconds
+
+    public init(user: UserID, isAdmin: Bool, expiresAt: Milliseconds, issuedAt: Milliseconds = 0) {
+        self.issuedAt = issuedAt
+        self.user = user
+        self.isAdmin = isAdmin
+        self.expiresAt = expiresAt
+    }
+}

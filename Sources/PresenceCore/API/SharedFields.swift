@@ -1,0 +1,53 @@
+import PresenceWire
+
+/// Fields that several operations have.
+extension Fields {
+    /// The calling session; nil if the call does not name it.
+    func session() throws(Problem) -> SessionID? {
+        guard let text = try text("sessionID", bytesMax: 1_024) else { return nil }
+        guard let session = SessionID(text) else {
+            throw .parameter("sessionID: \"\(text)\" is not a session ID; it must be the 24 hexadecimal digits of onConnected")
+        }
+        return session
+    }
+
+    /// The type of a subscription (R3); nil if the call does not name it.
+    func subscribeType() throws(Problem) -> UInt8? {
+        guard let type = try integer("subscribeType", in: 1...4).map({ UInt8($0) }) else { return nil }
+        guard Subscription.types.contains(type) else {
+            throw .parameter(
+                "subscribeType: \(type) is a profile, which is not supported; it must be 1 (online status) or 3 (online status of a friend)"
+            )
+        }
+        return type
+    }
+}
+
+extension Subscription {
+    /// The subscription types of R3, without the profiles.
+    fileprivate static let types = [onlineStatus, friendOnlineStatus]
+}
+
+extension OpenAPI {
+    /// The limits that an app has without a policy of its own.
+    static let standard = Policy()
+}
+
+extension Schema {
+    static let asUser = optional(
+        "asUser", described(reference("UserID"), "User for whom the call is made; only for tokens with role \"admin\"."))
+    static let expiry = integer(OpenAPI.standard.subscriptionSecondsMin...OpenAPI.standard.subscriptionSecondsMax, "Seconds.")
+    static let subscribeType = described(
+        ["type": "integer", "enum": .array(Subscription.types.map { .integer(Int64($0)) })],
+        "1: online status. 3: online status of a friend, until the friendship ends; users who are not friends are listed with 31704.")
+
+    static let oneType = optional(
+        "subscribeType", described(subscribeType, "Only subscriptions of this type; default: of all types."))
+    static let sessionID: JSONValue = ["type": "string", "pattern": "^[0-9A-Fa-f]{24}$"]
+    static let originSession = optional(
+        "sessionID",
+        described(
+            sessionID,
+            "The session that calls, from onConnected; onSubscriptionChangedOnOtherDevices goes to the user's other sessions. Default: the only "
+                + "session of the user on the connection, else on the node, else in the cluster; where there are several, all receive it."))
+}

@@ -1,0 +1,117 @@
+import PresenceWire
+
+/// The operations of <doc:HTTPAPI#Operations>: reads a ``Call`` from a JSON body, and writes its answer as JSON.
+package enum API {
+    /// A parsed call, and the users in it that are invalid.
+    package struct Parsed: Equatable {
+        package let call: Call
+        package let subject: UserID
+        package let errors: [UserError]
+        /// The calling session, if the call names it.
+        package var session: SessionID?
+    }
+
+    /// The part of an app's plan and the switches that cover an operation.
+    package enum Scope {
+        /// The operation is part of every plan.
+        case always
+        /// The operation sets the caller's own status (T13).
+        case ownStatus
+        /// The operation publishes an event.
+        case events
+        /// The operation is about other users (T16, T36).
+        case others
+    }
+
+    /// Parses the body of a call by the rules of the app's policy.
+    package static func parse(
+        _ operation: Operation, body: UnsafeBufferPointer<UInt8>, caller: Caller, policy: Policy
+    ) throws(Problem) -> Parsed {
+        let fields = try Fields(body)
+        let subject = try subject(asUser: try fields.text("asUser", bytesMax: 1_024), caller: caller)
+        let type = operation.type
+        let parsed = try type.parse(fields, subject, policy)
+        try policy.allow(type.scope(of: parsed.call, by: subject))
+        if policy.errorShape == .wholeCall, let first = parsed.errors.first {
+            var problem = Problem(status: 400, code: first.code, detail: first.reason, errors: parsed.errors)
+            problem.rule = first.rule
+            throw problem
+        }
+        return parsed
+    }
+
+    /// The user of a request: the caller, or the user that an app's back end names.
+    package static func subject(asUser: String?, caller: Caller) throws(Problem) -> UserID {
+        guard let id = asUser else { return caller.user }
+        guard caller.isAdmin else { throw .parameter("asUser: only a token with role \"admin\" may name another user") }
+        guard Limits.isValidName(id) else { throw .userID("asUser") }
+        return UserID(app: String(caller.user.app), id: id)
+    }
+
+    /// Writes the body of the answer to a call. Throws if the call was refused.
+    package static func write(
+        _ answer: CallAnswer, to operation: Operation, of caller: UserID, errors: [UserError], policy: Policy, into json: inout JSONWriter
+    ) throws(Problem) {
+        switch answer {
+        case .refused(let refusal): throw Problem(refusal)
+        case .rateLimited(let retryAfter): throw .rateLimited(operation.name, retryAfter: retryAfter)
+        default: try operation.type.write(answer, to: caller, errors, policy, into: &json)
+        }
+    }
+}
+
+/// The parts of an operation that the HTTP API needs. Each file in `Calls/Operations` has one or two of them.
+package protocol ClientOperation {
+    /// The operation in the OpenAPI document.
+    static var description: OpenAPI.Operation { get }
+
+    /// Reads a call from its fields. Throws for a field that breaks a rule.
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed
+
+    /// The part of the app's plan to which a call belongs.
+    static func scope(of call: Call, by subject: UserID) -> API.Scope
+
+    /// Writes the body of an answer that is not a refusal.
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+
+    /// Counts the users of an answered call whom the policy of the app refused.
+    static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections)
+}
+
+extension ClientOperation {
+    package static func scope(of call: Call, by subject: UserID) -> API.Scope { .always }
+
+    package static func countRejections(
+        in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections
+    ) {}
+}
+
+extension Policy {
+    /// Throws if the app's plan does not cover a call (T36, R1, Z1), or if a switch is off (T16, T19, R1, N25).
+    ///
+    /// A user may set its own status if the plan only excludes calls about others (T13).
+    fileprivate func allow(_ scope: API.Scope) throws(Problem) {
+        guard !publishesOthers else { return }
+        switch scope {
+        case .always: return
+        case .ownStatus, .events: guard coversOwnStatus else { throw .ownStatusNotInPlan }
+        case .others:
+            if plan == .basic {
+                throw .notAllowed(7013, "the app's plan is \"basic\" and covers only the caller's own status", by: .plan)
+            }
+        }
+        guard scope == .ownStatus || statusEnabled else {
+            throw .notAllowed(72001, "queries, subscriptions and events are switched off for this app (userStatus.enabled)", by: .off)
+        }
+    }
+}
+
+extension JSONWriter {
+    /// Writes the member `userStatus` of an operation that changes the caller's own status.
+    mutating func ownStatus(in answer: CallAnswer, _ policy: Policy) {
+        guard case .userStatus(let record) = answer else { preconditionFailure("a call that changes a status is answered with \(answer)") }
+        key("userStatus")
+        userStatus(record, showsPlatforms: policy.exposesPlatforms, isOwn: true)
+    }
+}

@@ -1,0 +1,87 @@
+import PresenceWire
+
+/// `getSubscribedUserStatus`: returns the caller's subscriptions.
+enum GetSubscribedUserStatus: ClientOperation {
+    package static let description = OpenAPI.Operation(
+        name: "getSubscribedUserStatus", summary: "Returns the caller's subscriptions.",
+        request: Schema.object([
+            Schema.optional("userIDs", Schema.users(min: 0, max: OpenAPI.standard.queryUsersMax)),
+            Schema.optional("offset", Schema.integer(0...Int64(Int32.max), "Number of subscriptions to skip.")),
+            Schema.optional("limit", Schema.integer(1...Int64(Limits.pageRowsMax), "Most subscriptions to return; default: all.")),
+            Schema.oneType,
+            Schema.asUser,
+        ]),
+        answer: Schema.object([
+            Schema.required("subscriptions", Schema.list(of: Schema.reference("Subscription"))),
+            Schema.required("total", ["type": "integer", "minimum": 0]),
+            Schema.required(
+                "errorUserList",
+                Schema.described(Schema.errors, "Users whose owner cannot be reached: 50001. Their subscriptions lack userStatus.")),
+        ]),
+        refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        let found = try fields.users("userIDs", besides: subject, countMax: Int(policy.queryUsersMax))
+        let offset = try fields.integer("offset", in: 0...Int64(Int32.max)) ?? 0
+        let limit = try fields.integer("limit", in: 1...Int64(Limits.pageRowsMax)) ?? Int64(Limits.subscriptionsMax)
+        let isWhole = found.map { $0.users.isEmpty && $0.errors.isEmpty } ?? true
+        guard !isWhole || policy.canListSubscriptions else {
+            throw .parameter(
+                "userIDs: is missing; the app's policy requires 1 to \(policy.queryUsersMax) users whose subscriptions are queried",
+                by: .list)
+        }
+        let call = Call.getSubscribedUserStatus(
+            only: isWhole ? nil : found?.users, offset: Int(offset), limit: Int(limit), subscribeType: try fields.subscribeType())
+        return API.Parsed(call: call, subject: subject, errors: [])
+    }
+
+    package static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
+
+    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        guard case .subscriptions(let page, let records, let total) = answer else {
+            preconditionFailure("getSubscribedUserStatus is answered with \(answer)")
+        }
+        json.subscriptions(page, records.map { $0?.shown(by: policy) }, total: total, errors: errors)
+    }
+}
+
+extension JSONWriter {
+    /// - Parameter records: nil for a user whose owner did not answer. The node invents no status.
+    fileprivate mutating func subscriptions(_ page: [Subscription], _ records: [Record?], total: Int, errors: [UserError]) {
+        object { json in
+            json.key("subscriptions")
+            json.array { json in
+                for (subscription, record) in zip(page, records) {
+                    json.object { json in
+                        json.member("userID", subscription.target.id)
+                        json.member("subscribeType", Int64(subscription.subscribeType))
+                        json.member("subscribedAt", subscription.subscribedAt)
+                        if let expiresAt = subscription.expiresAt { json.member("expiresAt", expiresAt) }
+                        if let record {
+                            json.key("userStatus")
+                            json.userStatus(record)
+                        }
+                    }
+                }
+            }
+            json.member("total", Int64(total))
+            let unreachable = zip(page, records).compactMap { $1 == nil ? UserError(unreachable: $0.target) : nil }
+            json.member("errorUserList", errors + unreachable)
+        }
+    }
+}
+
+extension OwnerRequest {
+    func subscriptions(of owner: Owner, only: [UserID]?, offset: Int, limit: Int, type: UInt8?) -> Answer {
+        guard let user = owner.users.index(of: id) else { return .subscriptions([], total: 0) }
+        let subscriptions = owner.users[user].subscriptions
+        if let only {
+            let found = only.compactMap { subscriptions.entry(for: $0) }.filter { $0.isOf(type) }
+            return .subscriptions(found, total: found.count)
+        }
+        let total = type == nil ? subscriptions.liveCount : subscriptions.live.count { $0.isOf(type) }
+        return .subscriptions(subscriptions.page(of: type, offset: offset, limit: limit), total: total)
+    }
+}

@@ -1,0 +1,132 @@
+import PresenceWire
+
+/// `getUserStatus`: returns the present status of users.
+enum GetUserStatus: ClientOperation {
+    package static let description = OpenAPI.Operation(
+        name: "getUserStatus", summary: "Returns the present status of users.",
+        request: Schema.object([Schema.required("userIDs", Schema.users(max: OpenAPI.standard.queryUsersMax)), Schema.asUser]),
+        isBodyRequired: true,
+        answer: Schema.object([
+            Schema.required("userStatusList", Schema.statuses), Schema.required("errorUserList", Schema.errors),
+            Schema.required("asOf", Schema.described(Schema.time, "Time up to which the answering node knows that the answer is correct.")),
+        ]),
+        refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        var (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.queryUsersMax))
+        if !policy.canQuerySelf, users.contains(subject) {
+            users.removeAll { $0 == subject }
+            errors.append(
+                UserError(
+                    userID: String(subject.id), code: 6017,
+                    reason: "userIDs: the app's policy does not allow a query of the caller's own status (query.selfAllowed)",
+                    rule: .ownStatus))
+        }
+        return API.Parsed(call: .getUserStatus(users), subject: subject, errors: errors)
+    }
+
+    /// A user may always query its own status (T15).
+    package static func scope(of call: Call, by subject: UserID) -> API.Scope {
+        if case .getUserStatus(let users) = call, users.allSatisfy({ $0 == subject }) { .always } else { .others }
+    }
+
+    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        guard case .userStatusList(let records, let users, let asOf) = answer else {
+            preconditionFailure("getUserStatus is answered with \(answer)")
+        }
+        let mustBeRegistered = policy.mustBeRegistered
+        let isUnknown = { (record: Record?, user: UserID) in
+            mustBeRegistered && record?.isOfKnownUser == false && user != caller
+        }
+        if policy.errorShape == .wholeCall {
+            let unknown = zip(records, users).filter(isUnknown)
+            if !unknown.isEmpty { throw Problem(.noSuchUser(unknown.map(\.1))) }
+        }
+        var errors = errors
+        let showsPlatforms = policy.exposesPlatforms
+        json.object { json in
+            json.key("userStatusList")
+            json.array { json in
+                for (record, user) in zip(records, users) {
+                    guard let record else {
+                        errors.append(UserError(unreachable: user))
+                        continue
+                    }
+                    guard !isUnknown(record, user) else {
+                        errors.append(UserError(unknown: user))
+                        continue
+                    }
+                    json.userStatus(record, showsPlatforms: showsPlatforms, isOwn: user == caller)
+                }
+            }
+            json.member("errorUserList", errors)
+            json.member("asOf", asOf)
+        }
+    }
+
+    package static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections)
+    {
+        guard case .userStatusList(let records, let users, _) = answer, policy.mustBeRegistered else { return }
+        rejections.count(.registered, zip(records, users).count { $0?.isOfKnownUser == false && $1 != caller })
+    }
+}
+
+extension Calls {
+    /// Answers a query without a hop, from records that this node owns or watches. Returns whether it has all of them.
+    func answerAtOnce(
+        _ users: [UserID], _ viewer: UserID?, gateway: Int, token: UInt64, _ edge: inout Edge, _ owner: inout Owner,
+        _ cluster: inout Cluster,
+        at now: Now
+    ) -> Bool {
+        var records: [Record?] = []
+        records.reserveCapacity(users.count)
+        var asOf = now.wall
+        for user in users {
+            guard let record = recordHere(user, viewer, asOf: &asOf, &edge, &owner, cluster) else { return false }
+            records.append(record)
+        }
+        cluster.outbox.effects.append(.answer(gateway: gateway, token: token, .userStatusList(records, users: users, asOf: asOf)))
+        return true
+    }
+
+    func recordHere(
+        _ user: UserID, _ viewer: UserID?, asOf: inout Milliseconds, _ edge: inout Edge, _ owner: inout Owner, _ cluster: Cluster
+    )
+        -> Record?
+    {
+        let peer = cluster.owner(of: user)
+        if peer == 0 { return cluster.decides(user) ? owner.record(of: user).shown(to: viewer) : nil }
+        guard cluster.peers[peer].isAlive, let record = edge.fanOut.record(of: user) else { return nil }
+        asOf = min(asOf, edge.relays.knownUpTo(peer))
+        return record.shown(to: viewer)
+    }
+
+    /// Another node has answered a query of a user, or is about to, and asks the owner of the user to count it.
+    mutating func count(_ request: Request, isMade: Bool, _ owner: inout Owner, at now: Now) -> Answer {
+        guard let rate = owner.policies.policy(of: request.user).queryRate else { return .done }
+        let wait = rates.ask(.query, of: request.user, rate, at: now.instant, isMade: isMade)
+        return wait.map { .rateLimited(retryAfter: UInt64($0)) } ?? .done
+    }
+
+    /// Decides whether a query may be answered. This node counts by itself while the owner of the caller cannot be reached.
+    mutating func count(
+        _ call: Call, of caller: UserID, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) -> RateLimits.OnQuery {
+        guard case .getUserStatus(let users) = call, users.count != 1 || users[0] != caller else { return .answer }  // T15
+        guard let rate = owner.policies.policy(of: caller).queryRate else { return .answer }
+        let peer = cluster.owner(of: caller)
+        guard peer != 0, cluster.links.isUp(peer) else {
+            return rates.ask(.query, of: caller, rate, at: now.instant).map { .refuse(retryAfter: $0) } ?? .answer
+        }
+        let nodesCount = cluster.peers.count { $0.isAlive }
+        let decision = rates.query(of: caller, rate, nodesCount: nodesCount, at: now.instant)
+        if decision == .answer {
+            let request = Request(id: waiting.nextRequestID(), user: caller, operation: .countQuery(isMade: true))
+            rates.answered(caller, request: request.id, at: now.instant)
+            cluster.send(.request(request), to: peer)
+        }
+        return decision
+    }
+}

@@ -1,0 +1,44 @@
+import PresenceWire
+
+/// `logout`: ends one session of the user, or all sessions.
+enum Logout: ClientOperation {
+    package static let description = OpenAPI.Operation(
+        name: "logout", summary: "Ends one session of the user, or all sessions. After the last one the user is UNLOGINED.",
+        request: Schema.object([
+            Schema.optional(
+                "sessionID", Schema.described(Schema.sessionID, "The session to end, from onConnected; default: every session of the user.")
+            ),
+            Schema.asUser,
+        ]),
+        answer: ["type": "object"], refusals: [.noSuchUser])
+
+    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        API.Parsed(call: .logout(try fields.session()), subject: subject, errors: [])
+    }
+
+    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        guard case .done = answer else { preconditionFailure("logout is answered with \(answer)") }
+        json.object { _ in }
+    }
+}
+
+extension OwnerRequest {
+    func logout(_ session: SessionID?, on owner: inout Owner, into outbox: inout Outbox) {
+        let user = owner.index(of: id)
+        let ended = owner.users[user].sessions.filter { session == nil || $0.id == session }
+        for session in ended where session.graceDeadline == nil {
+            outbox.send(.end(session.id, user: id, reason: SessionEnd.logout), to: session.peer)
+        }
+        owner.counters.logouts += UInt64(ended.count { !$0.isCounted })
+        owner.users.modify(user) { user in
+            user.sessions.removeAll { session == nil || $0.id == session }
+            if session == nil { user.confirmationDeadline = nil }
+            if session == nil || !ended.isEmpty { user.statusAfterLast = .unlogined }
+        }
+        let change = StatusChange(isLogout: session == nil, departed: ended)
+        if !owner.refresh(user, change, at: now, into: &outbox) { writeAgain(user, of: owner, into: &outbox) }
+        answerWhenStored(.done, into: &outbox)
+    }
+}

@@ -1,0 +1,163 @@
+import PresenceWire
+
+/// The table of all operations. A new one adds a case here, a file in this folder, and, if the owner decides it, a case of
+/// ``PresenceWire/OwnerOperation``.
+extension API {
+    /// An operation of clients. Its name is the same in the path, in the SDKs, and in the label of the metrics.
+    package enum Operation: Int, CaseIterable, Sendable {
+        case setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout,
+            setVisibility, getVisibility
+
+        package var name: String { "\(self)" }
+
+        /// The parts of the operation that the HTTP API needs.
+        package var type: any ClientOperation.Type {
+            switch self {
+            case .setSelfStatus: SetSelfStatus.self
+            case .publishEvent: PublishEvent.self
+            case .getUserStatus: GetUserStatus.self
+            case .subscribeUserStatus: SubscribeUserStatus.self
+            case .unsubscribeUserStatus: UnsubscribeUserStatus.self
+            case .getSubscribedUserStatus: GetSubscribedUserStatus.self
+            case .logout: Logout.self
+            case .setVisibility: SetVisibility.self
+            case .getVisibility: GetVisibility.self
+            }
+        }
+    }
+}
+
+/// An operation of a client: validated, with the user that it is about.
+public enum Call: Equatable, Sendable {
+    case setSelfStatus(customStatus: String, seconds: Int64?)
+    case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool)
+    case getUserStatus([UserID])
+    case subscribeUserStatus([UserID], seconds: Int64?, sync: Bool, subscribeType: UInt8)
+    /// Unsubscribes from users, nil for all; of one type, or of any (R8).
+    case unsubscribeUserStatus([UserID]?, subscribeType: UInt8? = nil)
+    /// Reads subscriptions of one type, or of any (R9, R10).
+    case getSubscribedUserStatus(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8? = nil)
+    /// Ends a session; nil for all sessions of the caller.
+    case logout(SessionID?)
+    /// Changes the caller's visibility.
+    case setVisibility(Visibility.Change)
+    case getVisibility
+    /// Explains why the caller sees a user as it does.
+    case explain(UserID)
+    /// Ends all sessions of the caller, and voids the existing tokens.
+    case kick(reason: String)
+    /// Registers users.
+    case importUsers([UserID])
+    /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
+    case setAppPolicy([UInt8])
+
+    /// The token that makes a call (<doc:HTTPAPI#Callers-and-tokens>).
+    public enum Origin: Sendable {
+        /// The token of the caller.
+        case caller
+        /// The token of the app's back end, which has no rate limit and is the caller itself.
+        case backEnd
+        /// The token of the app's back end, which names the caller. That user may not exist.
+        case backEndForCaller
+    }
+}
+
+extension Call {
+    /// Whether the call concerns the caller as a user of the app, not only other users.
+    var needsUser: Bool {
+        switch self {
+        case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout, .setVisibility,
+            .getVisibility:
+            true
+        case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy: false
+        }
+    }
+
+    /// The answer to the client if an owner's answer is the whole of it; nil for an answer that does not belong to the operation.
+    func completed(by answer: Answer) -> CallAnswer? {
+        switch (self, answer) {
+        case (_, .refused(let refusal)): .refused(refusal)
+        case (.setSelfStatus, .record(let record)), (.publishEvent, .record(let record)): .userStatus(record)
+        case (.unsubscribeUserStatus, .done), (.logout, .done), (.kick, .done), (.setAppPolicy, .done): .done
+        case (.setVisibility, .visibility(let privacy)), (.getVisibility, .visibility(let privacy)): .visibility(privacy.visibility)
+        default: nil
+        }
+    }
+}
+
+extension Calls {
+    /// Sends the owners of a call their requests.
+    mutating func begin(
+        _ call: Call, of caller: UserID, _ index: PendingCalls.CallIndex, _ edge: inout Edge, _ owner: inout Owner,
+        _ cluster: inout Cluster, at now: Now
+    ) {
+        switch call {
+        case .setSelfStatus(let customStatus, let seconds):
+            ask(.setSelfStatus(customStatus: customStatus, seconds: seconds), of: caller, for: index, &cluster)
+        case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
+            let session = originSession(of: index).flatMap { $0 == .nobody ? nil : $0 }
+            let operation = OwnerOperation.publishEvent(
+                value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced, session: session)
+            ask(operation, of: caller, for: index, &cluster)
+        case .getUserStatus(let users): gather(users, for: index, &edge, &owner, &cluster, at: now)
+        case .subscribeUserStatus(let targets, _, let sync, _):
+            beginSubscribe(index, to: targets, sync: sync, &edge, &owner, &cluster, at: now)
+        case .unsubscribeUserStatus(let targets, let type):
+            ask(.unsubscribe(targets, subscribeType: type, session: originSession(of: index)), of: caller, for: index, &cluster)
+        case .getSubscribedUserStatus(let only, let offset, let limit, let type):
+            ask(.subscriptions(only: only, offset: offset, limit: limit, subscribeType: type), of: caller, for: index, &cluster)
+        case .logout(let session): ask(.logout(session), of: caller, for: index, &cluster)
+        case .setVisibility(let change): ask(.setVisibility(change), of: caller, for: index, &cluster)
+        case .getVisibility: ask(.visibility, of: caller, for: index, &cluster)
+        case .importUsers(let users): importUsers(users, for: index, &cluster)
+        case .explain(let target): explain(target, to: caller, for: index, &cluster)
+        case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index, &cluster)
+        case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyUser(of: String(caller.app)), for: index, &cluster)
+        }
+    }
+}
+
+extension OwnerRequest {
+    /// Carries out the operation, and answers it.
+    func perform(on owner: inout Owner, into outbox: inout Outbox) {
+        switch request.operation {
+        case .setSelfStatus(let customStatus, let seconds): setSelfStatus(customStatus, seconds, on: &owner, into: &outbox)
+        case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
+            let event = PublishedEvent(
+                value: value, ext: ext, expiresAt: 0, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced, session: session)
+            publish(event, seconds, on: &owner, into: &outbox)
+        case .subscribe(let targets, let seconds, let type, let session, let isCounted):
+            let subscribe = SubscribeRequest(request: request, seconds: seconds, type: type, session: session, now: now)
+            switch subscribe.perform(targets, isCounted: isCounted, on: &owner, into: &outbox) {
+            case .refused(let refusal): answer(refusal, into: &outbox)
+            case .done(let done): answerWhenStored(done, into: &outbox)
+            }
+        case .unsubscribe(let targets, let type, let session): unsubscribe(targets, of: type, by: session, on: &owner, into: &outbox)
+        case .logout(let session): logout(session, on: &owner, into: &outbox)
+        case .subscriptions(let only, let offset, let limit, let type):
+            answer(subscriptions(of: owner, only: only, offset: offset, limit: limit, type: type), into: &outbox)
+        case .setVisibility(let change): setVisibility(change, on: &owner, into: &outbox)
+        case .visibility: answer(.visibility(visibility(of: owner)), into: &outbox)
+        case .register: register(on: &owner, into: &outbox)
+        case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
+        case .setPolicy, .kick, .explain, .followers, .countQuery: preconditionFailure("what all nodes keep is the node's to change")
+        }
+    }
+}
+
+extension RateLimits.Kind {
+    /// The kind by which an operation is counted at its caller's owner; nil if it has no limit or was counted before.
+    init?(_ operation: OwnerOperation) {
+        switch operation {
+        case .setSelfStatus: self = .setStatus
+        case .publishEvent: self = .publish
+        case .setVisibility: self = .setVisibility
+        case .subscriptions: self = .list
+        case .subscribe(_, _, _, _, let isCounted):
+            if isCounted { return nil }
+            self = .subscribe
+        case .unsubscribe: self = .unsubscribe
+        case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy: return nil
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import PresenceWire
+
+/// `publishEvent`: publishes a numeric status that the app defines (N10).
+enum PublishEvent: ClientOperation {
+    package static let description = OpenAPI.Operation(
+        name: "publishEvent", summary: "Publishes an event: a numeric status that the app defines.",
+        request: Schema.object([
+            Schema.required("value", Schema.integer(Limits.eventValueMin...Int64(Int32.max), "Smaller values are reserved.")),
+            Schema.optional("ext", Schema.text(bytesMax: Limits.eventBytesMax)),
+            Schema.optional("expiry", Schema.integer(Limits.eventSeconds, "Seconds; \(Limits.eventSeconds.upperBound) by default.")),
+            Schema.optional(
+                "sendToOnlineUsersOnly",
+                Schema.described(Schema.bool, "Default true. With false, sessions that log in later raise the event as well.")),
+            Schema.optional(
+                "syncEnabled",
+                Schema.described(
+                    Schema.bool, "Default true. With false, the publisher's other sessions receive the event and do not raise it.")),
+            Schema.optional(
+                "sessionID",
+                Schema.described(
+                    Schema.sessionID,
+                    "The session that publishes, from onConnected. Default: the only session of the user on the connection, else on the node, "
+                        + "else in the cluster; where there are several, no session.")), Schema.asUser,
+        ]), isBodyRequired: true,
+        answer: Schema.object([
+            Schema.required("eventID", Schema.string), Schema.required("userStatus", Schema.reference("UserStatus")),
+        ]),
+        refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        guard let value = try fields.integer("value", in: Limits.eventValueMin...Int64(Int32.max)) else {
+            throw .parameter("value: is missing; it must be an integer of \(Limits.eventValueMin) or more")
+        }
+        let call = Call.publishEvent(
+            value: value, ext: try fields.text("ext", bytesMax: Limits.eventBytesMax) ?? "",
+            seconds: try fields.integer("expiry", in: Limits.eventSeconds) ?? Limits.eventSeconds.upperBound,
+            isForOnlineOnly: try fields.bool("sendToOnlineUsersOnly") ?? true, isSynced: try fields.bool("syncEnabled") ?? true)
+        return API.Parsed(call: call, subject: subject, errors: [], session: try fields.session())
+    }
+
+    package static func scope(of call: Call, by subject: UserID) -> API.Scope { .events }
+
+    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        guard case .userStatus(let record) = answer else { preconditionFailure("publishEvent is answered with \(answer)") }
+        json.object { json in
+            json.member("eventID", (record.events.newest?.id ?? record.version).text)
+            json.ownStatus(in: answer, policy)
+        }
+    }
+}
+
+extension OwnerRequest {
+    func publish(_ event: PublishedEvent, _ seconds: Int64, on owner: inout Owner, into outbox: inout Outbox) {
+        _ = owner.accepts(request.begunAt, at: now)
+        let user = owner.index(of: id)
+        if isPublished(event, in: owner.users[user].record) {
+            outbox.rows.append(Row(owner.users[user].record))
+        } else {
+            owner.refresh(user, StatusChange(events: .publish(event, seconds: seconds)), at: now, into: &outbox)
+        }
+        answerWhenStored(.record(owner.record(of: id)), into: &outbox)
+    }
+
+    /// Whether an earlier attempt of this call has published the event.
+    private func isPublished(_ event: PublishedEvent, in record: Record) -> Bool {
+        guard request.isRepeated, let done = record.events.newest else { return false }
+        return done.id > request.begunAt && done.value == event.value && done.ext == event.ext
+    }
+}

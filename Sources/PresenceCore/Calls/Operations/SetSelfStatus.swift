@@ -1,0 +1,55 @@
+import PresenceWire
+
+/// `setSelfStatus`: sets the custom status, or clears it (T11, T14).
+enum SetSelfStatus: ClientOperation {
+    package static let description = OpenAPI.Operation(
+        name: "setSelfStatus", summary: "Sets the caller's custom status; empty or null clears it.",
+        request: Schema.object([
+            Schema.required("customStatus", Schema.nullable(Schema.text(bytesMax: OpenAPI.standard.customStatusBytesMax))),
+            Schema.optional(
+                "expiry",
+                Schema.integer(
+                    Limits.customStatusSeconds.lowerBound...OpenAPI.standard.customStatusSecondsMax,
+                    "Seconds, at most customStatus.ttlMax. Default customStatus.ttl; 0 means until the text is cleared.")),
+            Schema.asUser,
+        ]), isBodyRequired: true,
+        answer: Schema.object([Schema.required("userStatus", Schema.reference("UserStatus"))]),
+        refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        guard fields.names("customStatus") else {
+            throw .parameter("customStatus: is missing; it must be a string, or \"\" or null to clear the custom status")
+        }
+        let text = try fields.text("customStatus", bytesMax: Int(policy.customStatusBytesMax), by: .customStatus) ?? ""
+        let standard = policy.customStatusSeconds > 0 && !text.isEmpty ? policy.customStatusSeconds : nil
+        let range = Limits.customStatusSeconds.lowerBound...policy.customStatusSecondsMax
+        let seconds = try fields.integer("expiry", in: range, by: .ttl) ?? standard
+        return API.Parsed(call: .setSelfStatus(customStatus: text, seconds: seconds), subject: subject, errors: [])
+    }
+
+    package static func scope(of call: Call, by subject: UserID) -> API.Scope { .ownStatus }
+
+    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        json.object { json in json.ownStatus(in: answer, policy) }
+    }
+}
+
+extension OwnerRequest {
+    func setSelfStatus(_ customStatus: String, _ seconds: Int64?, on owner: inout Owner, into outbox: inout Outbox) {
+        guard customStatus.isEmpty || maySetCustomStatus(owner) else { return answer(.refused(.noSession), into: &outbox) }
+        let expiry = seconds.map { now.wall + $0 * 1_000 } ?? 0
+        let user = owner.index(of: id)
+        let change = StatusChange(customStatus: customStatus, customStatusExpiresAt: expiry)
+        if !owner.refresh(user, change, at: now, into: &outbox) { writeAgain(user, of: owner, into: &outbox) }
+        answerWhenStored(.record(owner.record(of: id)), into: &outbox)
+    }
+
+    /// Whether the user may set a custom status: where the policy demands a session (T11), one is open.
+    private func maySetCustomStatus(_ owner: Owner) -> Bool {
+        guard owner.policies.policy(of: id).customStatusNeedsSession else { return true }
+        guard let user = owner.users.index(of: id) else { return false }
+        return owner.users[user].status(with: owner.users[user].record.pushDevices).status == .online
+    }
+}

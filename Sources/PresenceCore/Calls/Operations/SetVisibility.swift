@@ -1,0 +1,124 @@
+import PresenceWire
+
+/// `setVisibility`: sets the viewers who may see the caller's status.
+enum SetVisibility: ClientOperation {
+    package static let description = OpenAPI.Operation(
+        name: "setVisibility", summary: "Sets who may see the caller's status; absent fields keep their value.",
+        request: Schema.object([
+            Schema.optional("visibility", Schema.visibilityMode),
+            Schema.optional(
+                "userIDs",
+                Schema.described(
+                    ["type": "array", "maxItems": .integer(Int64(Limits.visibilityUsersMax)), "items": Schema.reference("UserID")],
+                    "Users who may see the caller with visibility \"list\".")),
+            Schema.optional("invisible", Schema.described(Schema.bool, "True: no other user may see the caller, whatever visibility is.")),
+            Schema.asUser,
+        ]),
+        answer: Schema.visibility, refusals: [.noSuchUser, .rateLimited])
+
+    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        API.Parsed(call: .setVisibility(try change(fields, subject)), subject: subject, errors: [])
+    }
+
+    private static func change(_ fields: Fields, _ subject: UserID) throws(Problem) -> Visibility.Change {
+        var change = Visibility.Change(isInvisible: try fields.bool("invisible"))
+        if let name = try fields.text("visibility", bytesMax: Limits.platformBytesMax) {
+            guard let mode = Visibility.Mode(rawValue: name) else {
+                let names = Visibility.Mode.allCases.map(\.rawValue).joined(separator: ", ")
+                throw .parameter("visibility: \"\(name)\" is not one of \(names)")
+            }
+            change.mode = mode
+        }
+        if let found = try fields.users("userIDs", besides: subject, countMax: Limits.visibilityUsersMax) {
+            // A shorter list than the caller meant would be another rule.
+            if let bad = found.errors.first { throw Problem(status: 400, code: bad.code, detail: bad.reason) }
+            change.listed = found.users
+        }
+        return change
+    }
+
+    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        json.visibility(in: answer)
+    }
+}
+
+/// `getVisibility`: returns the viewers who may see the caller's status.
+enum GetVisibility: ClientOperation {
+    package static let description = OpenAPI.Operation(
+        name: "getVisibility", summary: "Returns who may see the caller's status.", request: Schema.object([Schema.asUser]),
+        answer: Schema.visibility,
+        refusals: [.noSuchUser])
+
+    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        API.Parsed(call: .getVisibility, subject: subject, errors: [])
+    }
+
+    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        json.visibility(in: answer)
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func visibility(in answer: CallAnswer) {
+        guard case .visibility(let visibility) = answer else { preconditionFailure("a call about visibility is answered with \(answer)") }
+        object { json in
+            json.member("visibility", visibility.mode.rawValue)
+            json.key("userIDs")
+            json.array { json in for user in visibility.listed { json.string(user.id) } }
+            json.member("invisible", visibility.isInvisible)
+        }
+    }
+}
+
+extension Schema {
+    fileprivate static let visibilityMode: JSONValue = [
+        "type": "string", "enum": .array(Visibility.Mode.allCases.map { .string($0.rawValue) }),
+        "description":
+            "Viewers who may see the user. To all others the user appears OFFLINE since the time of hiding.",
+    ]
+    fileprivate static let visibility = object([
+        required("visibility", visibilityMode), required("userIDs", list(of: reference("UserID"))),
+        required("invisible", bool),
+    ])
+}
+
+extension OwnerRequest {
+    func setVisibility(_ change: Visibility.Change, on owner: inout Owner, into outbox: inout Outbox) {
+        guard apply(change, on: &owner, into: &outbox) else { return answer(.refused(.unavailable), into: &outbox) }
+        answerWhenStored(.visibility(visibility(of: owner)), into: &outbox)
+    }
+
+    func visibility(of owner: Owner) -> Privacy { owner.record(of: id).privacy ?? Privacy() }
+
+    /// Changes the visibility. The answer waits until no node shows hidden fields any more: see ``Outbox/needsBarrier``.
+    ///
+    /// - Returns: false for a call that began before the call that wrote the rule: it comes late, and does not undo that rule. False also
+    ///   for a call from a clock that is far ahead. The caller tries again.
+    private func apply(_ change: Visibility.Change, on owner: inout Owner, into outbox: inout Outbox) -> Bool {
+        guard owner.accepts(request.begunAt, at: now) else { return false }
+        let user = owner.index(of: id)
+        let privacy = owner.users[user].record.privacy ?? Privacy()
+        let new = privacy.visibility.changed(by: change)
+        // An unchanged visibility gets a new date, so that an older call that another side of a split stored does not undo it.
+        if new != privacy.visibility || request.begunAt > privacy.writtenAt {
+            guard request.begunAt.milliseconds >= privacy.writtenAt.milliseconds else { return false }
+            let writtenAt = request.begunAt > privacy.writtenAt ? request.begunAt : owner.clock.next(at: now.wall)
+            let change = StatusChange(visibility: StatusChange.Visibility(visibility: new, writtenAt: writtenAt))
+            owner.refresh(user, change, at: now, into: &outbox)
+            if new.friends != privacy.visibility.friends {
+                owner.endFriendships(of: user, at: now, into: &outbox)
+                owner.queueList(of: user, into: &outbox)
+            }
+        } else {
+            let record = owner.users[user].record
+            writeAgain(user, of: owner, into: &outbox)
+            if record.version > .zero, let privacy = record.privacy { outbox.rows.append(Row(privacy, of: id)) }
+        }
+        outbox.needsBarrier = true
+        return true
+    }
+}

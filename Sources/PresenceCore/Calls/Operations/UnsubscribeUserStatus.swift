@@ -1,0 +1,63 @@
+import PresenceWire
+
+/// `unsubscribeUserStatus`: ends the subscriptions to some users, or all of them.
+enum UnsubscribeUserStatus: ClientOperation {
+    package static let description = OpenAPI.Operation(
+        name: "unsubscribeUserStatus", summary: "Ends the subscriptions to some users, or all subscriptions.",
+        request: [
+            "anyOf": [
+                Schema.object([
+                    Schema.required("userIDs", Schema.users(max: OpenAPI.standard.unsubscribeUsersMax)),
+                    Schema.sometimes("all", ["anyOf": [["type": "boolean", "const": false], ["type": "null"]]]), Schema.oneType,
+                    Schema.originSession,
+                    Schema.asUser,
+                ]),
+                Schema.object([
+                    Schema.required("all", ["type": "boolean", "const": true]), Schema.sometimes("userIDs", ["type": "null"]),
+                    Schema.oneType,
+                    Schema.originSession,
+                    Schema.asUser,
+                ]),
+            ]
+        ], isBodyRequired: true,
+        answer: Schema.object([Schema.required("errorUserList", Schema.errors)]), refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        let type = try fields.subscribeType()
+        if try fields.bool("all") ?? false {
+            guard !fields.has("userIDs") else { throw .parameter("all: give either \"all\": true or userIDs, not both") }
+            let call = Call.unsubscribeUserStatus(nil, subscribeType: type)
+            return API.Parsed(call: call, subject: subject, errors: [], session: try fields.session())
+        }
+        let (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.unsubscribeUsersMax))
+        let call = Call.unsubscribeUserStatus(users, subscribeType: type)
+        return API.Parsed(call: call, subject: subject, errors: errors, session: try fields.session())
+    }
+
+    package static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
+
+    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        guard case .done = answer else { preconditionFailure("unsubscribeUserStatus is answered with \(answer)") }
+        json.object { json in json.member("errorUserList", errors) }
+    }
+}
+
+extension OwnerRequest {
+    func unsubscribe(
+        _ targets: [UserID]?, of type: UInt8?, by session: SessionID?, on owner: inout Owner, into outbox: inout Outbox
+    ) {
+        let user = owner.index(of: id)
+        let version = owner.clock.next(at: now.wall)
+        let unknownAt = owner.listsMayBeIncomplete ? now.wall : nil
+        let (ended, others) = owner.users.modify(user) {
+            $0.subscriptions.unsubscribe(targets, of: type, version: version, unknownAt: unknownAt)
+        }
+        // Gateways may follow targets that this node does not know, because nodes that have not answered may have sent them.
+        let isDoubtful = owner.listsMayBeIncomplete && targets != nil
+        owner.drop(isDoubtful ? ended + others : ended, of: user, by: .some(session), into: &outbox)
+        if !isDoubtful { outbox.rows += others.map { Row($0, of: id) } }
+        answerWhenStored(.done, into: &outbox)
+    }
+}

@@ -1,0 +1,25 @@
+import PresenceWire
+
+/// An operation that a user's owner decides.
+///
+/// The node that received the call has validated it. Every answer to a change waits for the disk.
+struct OwnerRequest {
+    let request: Request
+    /// The node that sent the request and receives the answer.
+    let peer: PeerIndex
+    let now: Now
+
+    var id: UserID { request.user }
+
+    func answer(_ answer: Answer, into outbox: inout Outbox) { outbox.answer(request.id, answer, to: peer) }
+
+    func answerWhenStored(_ answer: Answer, into outbox: inout Outbox) {
+        outbox.answersWhenStored.append((peer, request.id, answer))
+    }
+
+    /// The call has changed nothing. The record that it asks for may be on this disk alone, because an earlier attempt failed.
+    func writeAgain(_ user: Owner.Index, of owner: Owner, into outbox: inout Outbox) {
+        let record = owner.users[user].record
+        if record.version > .zero { outbox.rows.append(Row(record)) }
+    }
+}

@@ -1,0 +1,31 @@
+import PresenceWire
+
+/// A part of an explanation, as a JSON object.
+public struct Explanation: Equatable, Sendable {
+    public let part: OwnerOperation.Explained
+    public let json: [UInt8]
+}
+
+/// The answer to a client.
+public enum CallAnswer: Equatable, Sendable {
+    case userStatus(Record)
+    /// Records in the order of the request, nil if the owner was not reachable, and the time up to which they are known to be right.
+    case userStatusList([Record?], users: [UserID], asOf: Milliseconds)
+    /// The users who were evicted, those without room in the list, those who have reached the follower limit, and those unknown to the app.
+    ///
+    /// With `sync` also the records of `users`.
+    case subscribed(
+        evicted: [UserID], refused: [UserID] = [], followerLimitReached: [UserID] = [], nonFriends: [UserID] = [], unknown: [UserID] = [],
+        records: [Record?]?, users: [UserID])
+    /// The users whose owners have not confirmed the registration.
+    case imported(failed: [UserID])
+    case subscriptions([Subscription], records: [Record?], total: Int)
+    case done
+    case refused(Refusal)
+    /// Answers `setVisibility` and `getVisibility`.
+    case visibility(Visibility)
+    /// Answers `explain` with the parts that have arrived, each a JSON object.
+    case explained([Explanation])
+    /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.
+    case rateLimited(retryAfter: Int)
+}

@@ -1,0 +1,109 @@
+/// The answer of an owner.
+public enum Answer: Hashable, Sendable {
+    /// Answers `setSelfStatus`, `publishEvent` and `register` with the record as it is now.
+    case record(Record)
+    /// Answers `subscribe`: the targets evicted to make room (T21), those without room (R7), and those who are not friends, as type 3
+    /// requires (R3).
+    case subscribed(evicted: [UserID], refused: [UserID] = [], nonFriends: [UserID] = [])
+    /// Answers `subscribe`: nothing was changed yet, because these targets may have reached the follower limit. The caller asks all nodes.
+    case followerLimitReached([UserID])
+    /// Answers `followers`, in the order of the request.
+    case followers([UInt64])
+    /// Answers `unsubscribe`, `logout`, `kick`, `setPolicy` and `countQuery`.
+    case done
+    /// Answers `subscriptions`.
+    case subscriptions([Subscription], total: Int)
+    /// Answers `records`. Users that the sender does not own are left out and follow in a ``Message/misrouted(_:)``.
+    case records([Record])
+    /// Answers `setVisibility` and `visibility` with the current visibility.
+    case visibility(Privacy)
+    /// Answers `explain` with a JSON object.
+    case explained(OwnerOperation.Explained, [UInt8])
+    /// Refuses the operation. Nothing was changed.
+    case refused(Refusal)
+    /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
+    case rateLimited(retryAfter: UInt64)
+}
+
+/// The byte that names the kind of an owner's answer.
+private enum AnswerTag: UInt8 {
+    case record = 1
+    case subscribed = 2
+    case done = 3
+    case subscriptions = 4
+    case records = 5
+    case refused = 6
+    case explained = 7
+    case visibility = 8
+    case followerLimitReached = 9
+    case followers = 10
+    case rateLimited = 11
+}
+
+extension WireWriter {
+    /// Writes an answer with its tag.
+    mutating func answer(_ answer: Answer) {
+        switch answer {
+        case .record(let record):
+            tag(AnswerTag.record)
+            self.record(record)
+        case .subscribed(let evicted, let refused, let nonFriends):
+            tag(AnswerTag.subscribed)
+            for list in [evicted, refused, nonFriends] { users(list) }
+        case .followerLimitReached(let targets):
+            tag(AnswerTag.followerLimitReached)
+            users(targets)
+        case .followers(let counts):
+            tag(AnswerTag.followers)
+            list(counts) { $0.unsigned($1) }
+        case .done: tag(AnswerTag.done)
+        case .subscriptions(let page, let total):
+            tag(AnswerTag.subscriptions)
+            list(page) { $0.subscription($1) }
+            unsigned(UInt64(total))
+        case .records(let records):
+            tag(AnswerTag.records)
+            list(records) { $0.record($1) }
+        case .explained(let part, let json):
+            tag(AnswerTag.explained)
+            tag(part.rawValue)
+            text(String(decoding: json, as: UTF8.self))
+        case .visibility(let privacy):
+            tag(AnswerTag.visibility)
+            self.privacy(privacy)
+        case .refused(let refusal):
+            tag(AnswerTag.refused)
+            unsigned(UInt64(refusal.code))
+            text(refusal.detail)
+            tag(refusal.mayTakeEffect ? 1 : 0)
+        case .rateLimited(let retryAfter):
+            tag(AnswerTag.rateLimited)
+            unsigned(retryAfter)
+        }
+    }
+}
+
+extension WireReader {
+    /// Reads an answer; see ``WireWriter/answer(_:)``.
+    mutating func answer() throws(DecodeError) -> Answer {
+        switch try tag(as: AnswerTag.self) {
+        case .record: return .record(try record())
+        case .subscribed: return .subscribed(evicted: try users(), refused: try users(), nonFriends: try users())
+        case .followerLimitReached: return .followerLimitReached(try users())
+        case .followers: return .followers(try list { reader throws(DecodeError) in try reader.unsigned() })
+        case .done: return .done
+        case .subscriptions:
+            let page = try list { reader throws(DecodeError) in try reader.subscription() }
+            return .subscriptions(page, total: Int(clamping: try unsigned()))
+        case .records: return .records(try list { reader throws(DecodeError) in try reader.record() })
+        case .explained: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
+        case .visibility: return .visibility(try privacy())
+        case .refused:
+            let code = Int(clamping: try unsigned())
+            var refusal = Refusal(code: code, detail: try text(bytesMax: 1024))
+            refusal.mayTakeEffect = try flag()
+            return .refused(refusal)
+        case .rateLimited: return .rateLimited(retryAfter: try unsigned())
+        }
+    }
+}

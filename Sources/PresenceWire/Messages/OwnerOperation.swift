@@ -1,0 +1,202 @@
+/// An operation that a node requests from an owner. Each may arrive twice (a retry), with the same result.
+public enum OwnerOperation: Hashable, Sendable {
+    /// Sets the custom status, or clears it with an empty text. It ends after `seconds` if given.
+    case setSelfStatus(customStatus: String, seconds: Int64?)
+    /// Publishes a numeric status (N10) that ends after `seconds`. `session` is the caller's session, if the calling node knows it.
+    case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool, session: SessionID?)
+    /// Subscribes to `targets`, each with the version that the caller receives in the answer.
+    ///
+    /// `session` is the caller's session, if the calling node knows only one of the user. Its stream repeats neither the content of the
+    /// answer nor the call (R14).
+    ///
+    /// `isCounted` is true after all nodes were asked and each target has room for another follower (R6).
+    case subscribe([Target], seconds: Int64?, subscribeType: UInt8, session: SessionID?, isCounted: Bool = false)
+    /// Asks how many of the users that the receiver owns follow each of these. From then on the receiver must ask before it accepts a
+    /// follower of them.
+    case followers([UserID])
+    /// Unsubscribes from these users; nil for all. With a type, only from subscriptions of this type.
+    case unsubscribe([UserID]?, subscribeType: UInt8?, session: SessionID?)
+    /// Reads one page of the subscription list, or the entries of `only`; with a type, only entries of this type.
+    case subscriptions(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8?)
+    /// Reads these users' records as one user may see them; nil sees the whole records.
+    case records([UserID], for: UserID?)
+    /// Counts a query that the calling node answers itself. With `isMade` the query counts even beyond the limit.
+    case countQuery(isMade: Bool)
+    /// Changes the user's visibility.
+    case setVisibility(Visibility.Change)
+    /// Reads the user's visibility.
+    case visibility
+    /// Ends one session; nil ends all sessions of the user.
+    case logout(SessionID?)
+    /// Explains why one user sees the other as it does. The other user is named here.
+    case explain(UserID, Explained)
+    /// Ends all sessions of the user, and voids the existing tokens (X5).
+    case kick(reason: String)
+    /// Registers the user (`importUsers`).
+    case register
+    /// Changes the policy of the user's app. The bytes are JSON: see ``AppPolicy/changed(by:)``.
+    case setPolicy([UInt8])
+
+    /// Whether the change must survive the loss of a node. Such a call is refused if only one disk can be reached.
+    public var isDurable: Bool {
+        switch self {
+        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility: true
+        case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery: false
+        }
+    }
+
+    /// The part of an explanation that a node contributes.
+    public enum Explained: UInt8, Hashable, Sendable {
+        /// The part of the owner of the user who is seen: the request's user.
+        case target = 1
+        /// The part of the owner of the viewer: the request's user.
+        case viewer = 2
+        /// The part of any node about the streams of the request's user.
+        case view = 3
+    }
+
+    /// A user to subscribe to.
+    public struct Target: Hashable, Sendable {
+        public var user: UserID
+        public var told: Version?
+
+        public init(user: UserID, told: Version?) {
+            self.user = user
+            self.told = told
+        }
+    }
+}
+
+/// The byte that names the operation of a request to an owner.
+private enum OperationTag: UInt8 {
+    case setSelfStatus = 1
+    case subscribe = 2
+    case unsubscribe = 3
+    case subscriptions = 4
+    case records = 5
+    case logout = 6
+    case setPolicy = 7
+    case publishEvent = 8
+    case kick = 9
+    case explain = 10
+    case setVisibility = 11
+    case visibility = 12
+    case register = 13
+    case followers = 14
+    case countQuery = 15
+}
+
+extension WireWriter {
+    /// Writes an operation with its tag.
+    mutating func operation(_ operation: OwnerOperation) {
+        switch operation {
+        case .setSelfStatus(let customStatus, let seconds):
+            tag(OperationTag.setSelfStatus)
+            text(customStatus)
+            optional(seconds) { $0.signed($1) }
+        case .subscribe(let targets, let seconds, let subscribeType, let session, let isCounted):
+            tag(OperationTag.subscribe)
+            list(targets) { writer, target in
+                writer.user(target.user)
+                writer.optional(target.told) { $0.version($1) }
+            }
+            optional(seconds) { $0.signed($1) }
+            tag(subscribeType)
+            optional(session) { $0.session($1) }
+            tag(isCounted ? 1 : 0)
+        case .followers(let targets):
+            tag(OperationTag.followers)
+            users(targets)
+        case .unsubscribe(let targets, let type, let session):
+            tag(OperationTag.unsubscribe)
+            optional(targets) { $0.users($1) }
+            optional(type) { $0.tag($1) }
+            optional(session) { $0.session($1) }
+        case .subscriptions(let only, let offset, let limit, let type):
+            tag(OperationTag.subscriptions)
+            optional(only) { $0.users($1) }
+            unsigned(UInt64(offset))
+            unsigned(UInt64(limit))
+            optional(type) { $0.tag($1) }
+        case .records(let users, let viewer):
+            tag(OperationTag.records)
+            self.users(users)
+            optional(viewer) { $0.user($1) }
+        case .setVisibility(let change):
+            tag(OperationTag.setVisibility)
+            visibility(change)
+        case .visibility: tag(OperationTag.visibility)
+        case .countQuery(let isMade):
+            tag(OperationTag.countQuery)
+            tag(isMade ? 1 : 0)
+        case .logout(let session):
+            tag(OperationTag.logout)
+            optional(session) { $0.session($1) }
+        case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced, let session):
+            tag(OperationTag.publishEvent)
+            signed(value)
+            text(ext)
+            signed(seconds)
+            tag((isForOnlineOnly ? 1 : 0) | (isSynced ? 2 : 0))
+            optional(session) { $0.session($1) }
+        case .explain(let other, let part):
+            tag(OperationTag.explain)
+            user(other)
+            tag(part.rawValue)
+        case .register: tag(OperationTag.register)
+        case .kick(let reason):
+            tag(OperationTag.kick)
+            text(reason)
+        case .setPolicy(let change):
+            tag(OperationTag.setPolicy)
+            text(String(decoding: change, as: UTF8.self))
+        }
+    }
+}
+
+extension WireReader {
+    /// Reads an operation; see ``WireWriter/operation(_:)``.
+    mutating func operation() throws(DecodeError) -> OwnerOperation {
+        switch try tag(as: OperationTag.self) {
+        case .setSelfStatus:
+            return .setSelfStatus(customStatus: try text(bytesMax: Limits.customStatusBytesMax), seconds: try optionalSeconds())
+        case .subscribe:
+            let targets = try list { reader throws(DecodeError) in
+                OwnerOperation.Target(user: try reader.user(), told: try reader.optionalVersion())
+            }
+            return .subscribe(
+                targets, seconds: try optionalSeconds(), subscribeType: try tag(),
+                session: try optional { reader throws(DecodeError) in try reader.session() }, isCounted: try flag())
+        case .followers: return .followers(try users())
+        case .unsubscribe:
+            return .unsubscribe(
+                try userList(), subscribeType: try optional { reader throws(DecodeError) in try reader.tag() },
+                session: try optional { reader throws(DecodeError) in try reader.session() })
+        case .subscriptions:
+            return .subscriptions(
+                only: try userList(), offset: Int(clamping: try unsigned()), limit: Int(clamping: try unsigned()),
+                subscribeType: try optional { reader throws(DecodeError) in try reader.tag() })
+        case .records: return .records(try users(), for: try optional { reader throws(DecodeError) in try reader.user() })
+        case .setVisibility: return .setVisibility(try visibilityChange())
+        case .visibility: return .visibility
+        case .countQuery: return .countQuery(isMade: try flag())
+        case .logout: return .logout(try optional { reader throws(DecodeError) in try reader.session() })
+        case .publishEvent:
+            let (value, ext, seconds, flags) = (try signed(), try text(bytesMax: Limits.eventBytesMax), try validity(), try tag())
+            guard flags < 4 else { throw .unknownTag(flags) }
+            return .publishEvent(
+                value: value, ext: ext, seconds: seconds, isForOnlineOnly: flags & 1 != 0, isSynced: flags & 2 != 0,
+                session: try optional { reader throws(DecodeError) in try reader.session() })
+        case .explain: return .explain(try user(), try explained())
+        case .register: return .register
+        case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
+        case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
+        }
+    }
+
+    mutating func explained() throws(DecodeError) -> OwnerOperation.Explained {
+        let code = try tag()
+        guard let part = OwnerOperation.Explained(rawValue: code) else { throw .unknownTag(code) }
+        return part
+    }
+}
