@@ -7,7 +7,7 @@ import Testing
 @Suite struct ForgetTests {
     var cluster = TestCluster(nodes: 3)
 
-    private mutating func remove(_ index: Int, on node: Int) -> Node.MemberRemoval {
+    private mutating func remove(_ index: Int, on node: Int) -> Cluster.MemberRemoval {
         let id = cluster.processes[index].node.cluster.own.id
         let removal = cluster.processes[node].node.removeMember(id, at: cluster.now)
         cluster.settle()

@@ -195,7 +195,7 @@ import Testing
         var privacy = try #require(cluster.processes[owner].node.owner.kept(bob).record.privacy)
         cluster.advance(.seconds(1))
         privacy.raise(to: Version(milliseconds: cluster.now.wall, counter: 0, node: 9))
-        cluster.processes[owner].node.onReplicate([Row(privacy, of: bob)], ticket: 0, from: 1, at: cluster.now)
+        cluster.processes[owner].node.machines.onReplicate([Row(privacy, of: bob)], ticket: 0, from: 1, at: cluster.now)
         #expect(cluster.processes[owner].node.owner.kept(bob).record.privacy?.version ?? .zero >= privacy.version)
         #expect(cluster.processes[owner].node.owner.list(of: bob).version == before.version)
         befriend("bob", ["ann", "eve"])

@@ -60,9 +60,9 @@ import Testing
     @Test("A paused node that was declared dead learns of a kick without a new link") mutating func pausedNode() {
         let missed = cluster.processes[2].node.cluster.own
         for index in 0...1 {
-            cluster.processes[index].node.cluster.membership.unlinked(
+            cluster.processes[index].node.machines.cluster.membership.unlinked(
                 missed.id, evidence: .refused(generation: missed.generation), at: cluster.now)
-            cluster.processes[index].node.followMembership(at: cluster.now)
+            cluster.processes[index].node.machines.followMembership(at: cluster.now)
         }
         #expect(!cluster.processes[0].node.cluster.isMember(missed.id))
         let before = cluster.now.wall - 1
@@ -73,13 +73,13 @@ import Testing
     }
 
     @Test("The gateways drop an expired kick together with the node") mutating func expiredKick() {
-        for index in cluster.processes.indices { cluster.processes[index].node.facts.kicks.countMax = 2 }
+        for index in cluster.processes.indices { cluster.processes[index].node.machines.facts.kicks.countMax = 2 }
         let before = cluster.now.wall
         for user in ["ann", "bob", "bob", "carl"] {
             cluster.advance(.milliseconds(50))
             #expect(kick(user) == .done)
         }
-        #expect(cluster.processes.map(\.node.facts.kicks.count) == [2, 2, 2])
+        #expect(cluster.processes.map(\.node.machines.facts.kicks.count) == [2, 2, 2])
         #expect(kicksOnDisks == [2, 2, 2])
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [false, false, false])
         #expect(areTokensVoid(of: "bob", issuedAt: before) == [true, true, true])

@@ -37,7 +37,7 @@ import Testing
         cluster.advance(.milliseconds(100))
         let tablet = cluster.login(ann, on: 1)
         for process in cluster.processes.indices {
-            cluster.processes[process].node.owner.policies = Policies(
+            cluster.processes[process].node.machines.owner.policies = Policies(
                 standard: { () -> Policy in
                     var policy = Policy()
                     policy.multiClient = .single

@@ -94,7 +94,7 @@ import Testing
         cluster.settle()
         #expect(cluster.processes[0].node.cluster.placement.id == next)
         #expect(cluster.processes[0].node.owner.kept(user(name)).record.customStatus == "in time")
-        #expect(cluster.processes[0].node.replication.writes.count == 1)
+        #expect(cluster.processes[0].node.machines.replication.writes.count == 1)
     }
 
     /// Ends node 2 and starts it again, so that the others receive nothing of its rows.
@@ -153,7 +153,7 @@ import Testing
         let node = cluster.processes[2].node
         let name = try #require((0..<100).map { "user\($0)" }.first { node.cluster.owner(of: user($0)) == 0 })
         // Another ring has come and gone.
-        _ = cluster.processes[2].node.cluster.ownership.ringComputed(
+        _ = cluster.processes[2].node.machines.cluster.ownership.ringComputed(
             node.cluster.placement, peersCount: 1, isAlive: { _ in true }, at: cluster.now)
         cluster.processes[2].node.changePlacement(to: node.cluster.placement, at: cluster.now)
         cluster.processes[2].node.joinPreparation(at: cluster.now)
@@ -165,7 +165,7 @@ import Testing
 
     @Test("A ring that is not at rest is not kept during a preparation") mutating func unsettledRing() {
         // They have not said that they have all that they are to keep.
-        cluster.processes[0].node.cluster.ownership.withTransfer(.present) { $0.beginOffer() }
+        cluster.processes[0].node.machines.cluster.ownership.withTransfer(.present) { $0.beginOffer() }
         cluster.losing = [(from: 2, to: 0)]
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.milliseconds(50))

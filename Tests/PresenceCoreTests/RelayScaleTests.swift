@@ -32,13 +32,13 @@ struct RelayCluster {
         for own in cards.indices {
             var node = Node(selfPeer: cards[own], cluster: "scale", gatewaysCount: 1, settings: settings)
             for other in cards.indices where other != own {
-                let peer = node.cluster.insert(cards[other], rowVersion: .zero).index
-                node.edge.add(peer)
-                node.cluster.links.open(to: peer)
-                node.cluster.peers[peer].state = .alive
+                let peer = node.machines.cluster.insert(cards[other], rowVersion: .zero).index
+                node.machines.edge.add(peer)
+                node.machines.cluster.links.open(to: peer)
+                node.machines.cluster.peers[peer].state = .alive
             }
             let placement = Placement(ring: ring) { [known = node.cluster.peers] in known.index(of: $0)! }
-            node.cluster.ownership = Ownership(placement: placement, generation: 1, joins: false, settings: node.cluster.settings)
+            node.machines.cluster.ownership = Ownership(placement: placement, generation: 1, joins: false, settings: node.cluster.settings)
             nodes.append(node)
         }
     }

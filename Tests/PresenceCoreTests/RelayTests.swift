@@ -93,7 +93,7 @@ import Testing
         let last = cluster.processes[5].node.cluster.own.id
         for from in 1..<5 {
             guard let peer = cluster.processes[from].node.cluster.peerIndex(last) else { continue }
-            cluster.processes[from].node.cluster.links.close(to: peer)
+            cluster.processes[from].node.machines.cluster.links.close(to: peer)
         }
         for number in 0..<10 {
             cluster.setStatus(ann, "\(number)", on: 0)

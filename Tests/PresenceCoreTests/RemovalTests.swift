@@ -210,7 +210,7 @@ import Testing
         #expect(!isRemoved(ann))
         cluster.losing = [(0, 1), (0, 2)]
         cluster.advance(.milliseconds(1_000))
-        #expect(cluster.processes[0].node.removal.question?.users == [user(ann)])
+        #expect(cluster.processes[0].node.machines.removal.question?.users == [user(ann)])
         cluster.losing = []
         for other in 1...2 { cluster.link(0, other) }
         #expect(!isRemoved(ann))
@@ -228,7 +228,7 @@ import Testing
         cluster.setStatus(ann, "back soon", on: 0)
         var outbox = Outbox()
         let later = Now(instant: cluster.now.instant, wall: cluster.now.wall + 60_000)
-        cluster.processes[0].node.owner.removeUnfollowed(user(ann), at: later, into: &outbox)
+        cluster.processes[0].node.machines.owner.removeUnfollowed(user(ann), at: later, into: &outbox)
         #expect(cluster.record(of: ann).customStatus == "back soon" && outbox.rows.isEmpty)
     }
 
@@ -287,7 +287,7 @@ import Testing
         pass(15)
         let later = Now(instant: cluster.now.instant, wall: cluster.now.wall + 200_000)
         var found: [UserID] = []
-        for _ in 0..<3 { found += cluster.processes[0].node.owner.usersToRemove(countMax: 256, at: later) }
+        for _ in 0..<3 { found += cluster.processes[0].node.machines.owner.usersToRemove(countMax: 256, at: later) }
         #expect(Set(found).count == 600)
         pass(400)
         #expect(cluster.processes[0].node.statistics.usersOwned == 0)

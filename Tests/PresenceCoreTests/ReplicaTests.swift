@@ -48,7 +48,7 @@ import Testing
     @Test("The replica lag is the age of the oldest change that waits for a replica") mutating func replicaLag() {
         let ann = cluster.user(ownedBy: 0)
         let lag = { (cluster: TestCluster) in
-            cluster.processes[0].node.replication.writes.replicaLag(timeout: CoreSettings().replicationTimeout)
+            cluster.processes[0].node.machines.replication.writes.replicaLag(timeout: CoreSettings().replicationTimeout)
         }
         cluster.setStatus(ann, "two of three", on: 0)
         cluster.advance(.milliseconds(100))
@@ -102,14 +102,14 @@ import Testing
         var node = cluster.processes[1].node
         let owner = node.cluster.peerIndex(cluster.processes[0].node.cluster.own.id)!
         for ticket in [0, 9] as [UInt64] {
-            node.onReplicate([row], ticket: ticket, from: owner, at: cluster.now)
+            node.machines.onReplicate([row], ticket: ticket, from: owner, at: cluster.now)
             node.run(at: cluster.now)
         }
         var written: [(rows: [Row], isUrgent: Bool)] = []
         for case .persist(let rows, _, let isUrgent) in node.effects { written.append((rows, isUrgent)) }
         #expect(written.map(\.rows) == [[row], [row]])
         #expect(written.map(\.isUrgent) == [false, true])
-        #expect(node.replication.writes.count == 1, "it is not acknowledged yet")
+        #expect(node.machines.replication.writes.count == 1, "it is not acknowledged yet")
     }
 
     /// The sender does not wait for the time of its next attempt.
@@ -118,10 +118,10 @@ import Testing
         var node = cluster.processes[1].node
         let owner = node.cluster.peerIndex(cluster.processes[0].node.cluster.own.id)!
         let other = node.cluster.peerIndex(cluster.processes[2].node.cluster.own.id)!
-        node.onMisrouted([ann], from: owner, at: cluster.now)
-        node.onMisrouted([], from: other, at: cluster.now)
+        node.machines.onMisrouted([ann], from: owner, at: cluster.now)
+        node.machines.onMisrouted([], from: other, at: cluster.now)
         #expect(node.edge.misrouted == [ann])
-        node.onMisrouted([], from: owner, at: cluster.now)
+        node.machines.onMisrouted([], from: owner, at: cluster.now)
         #expect(node.edge.misrouted == [])
     }
 
@@ -257,7 +257,7 @@ import Testing
         cluster.losing = []
         cluster.advance(.seconds(120), step: .milliseconds(500))
         #expect(cluster.processes[1].node.owner.record(of: user(ann)).customStatus == "missed by one")
-        #expect(cluster.processes.contains { $0.node.repair.differences > 0 })
+        #expect(cluster.processes.contains { $0.node.machines.repair.differences > 0 })
     }
 
     /// With the fourth node back, one of the first three does not keep the user any more.
@@ -306,14 +306,14 @@ import Testing
         func written(by node: Int) -> Int { cluster.processes[node].disk.values.count { $0.kind == .subscription } }
         cluster.advance(.seconds(1))
         for node in 0..<3 { #expect(known(to: node) == ["bob", "cat", "dan"] && written(by: node) == 3) }
-        let differences = (0..<3).map { cluster.processes[$0].node.repair.differences }
+        let differences = (0..<3).map { cluster.processes[$0].node.machines.repair.differences }
         cluster.now.wall += CoreSettings.tombstoneHorizon
         cluster.advance(.seconds(3))
         for node in 0..<3 { #expect(known(to: node) == ["cat", "dan"] && written(by: node) == 2, "cat is the newest change") }
         cluster.call(.unsubscribeUserStatus([user("dan")]), by: "ann", on: 2)
         cluster.advance(.seconds(3))
         for node in 0..<3 { #expect(known(to: node) == ["dan"] && written(by: node) == 1) }
-        #expect((0..<3).map { cluster.processes[$0].node.repair.differences } == differences)
+        #expect((0..<3).map { cluster.processes[$0].node.machines.repair.differences } == differences)
         try cluster.restart(0)
         cluster.advance(.seconds(3))
         #expect(known(to: 0) == ["dan"])
@@ -361,7 +361,7 @@ import Testing
         let replica = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
         let row = try #require(cluster.processes[replica].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
         let (sender, handoff) = (cluster.processes[replica].node.cluster.own.id, cluster.processes[former].node.cluster.ownership.transfer)
-        for slot in Slot.min...Slot.max { cluster.processes[former].node.replication.noteWritten(slot) }
+        for slot in Slot.min...Slot.max { cluster.processes[former].node.machines.replication.noteWritten(slot) }
         var writer = WireWriter()
         writer.message(.transferComplete(ring: handoff.ring, offerSequence: handoff.offerSequence))
         writer.message(.replicate(ticket: 7, [row]))
@@ -421,14 +421,14 @@ import Testing
         let name = try #require((0..<100).map { "user\($0)" }.first { !node.cluster.placement.isKept(user($0).slot, by: 0) })
         cluster.setStatus(name, "acknowledged", on: cluster.ownerIndex(of: name))
         let row = Row(cluster.record(of: name))
-        cluster.processes[3].node.onReplicate([row], ticket: 0, from: 1, at: cluster.now)
-        SlotTransfer.offerMisplacedRows(node.owner, &cluster.processes[3].node.cluster)
+        cluster.processes[3].node.machines.onReplicate([row], ticket: 0, from: 1, at: cluster.now)
+        SlotTransfer.offerMisplacedRows(node.owner, &cluster.processes[3].node.machines.cluster)
         let (ring, offerSequence) = (
             cluster.processes[3].node.cluster.ownership.transfer.ring, cluster.processes[3].node.cluster.ownership.transfer.offerSequence
         )
         let present = cluster.processes[3].node.cluster.ownership.placement.id
         for members in [1, present] {
-            _ = cluster.processes[3].node.cluster.ownership.membersChanged(to: members, clock: .zero)
+            _ = cluster.processes[3].node.machines.cluster.ownership.membersChanged(to: members, clock: .zero)
             for peer in 1...3 {
                 cluster.processes[3].node.onTransferComplete(ring: ring, offerSequence: offerSequence, from: peer)
             }
@@ -486,7 +486,7 @@ import Testing
         }
         let overflows = cluster.processes[0].node.cluster.links[peer].counters.overflows
         while cluster.processes[0].node.cluster.links[peer].counters.overflows < overflows + 2 {
-            cluster.processes[0].node.cluster.send(.requestSync, to: peer)
+            cluster.processes[0].node.machines.cluster.send(.requestSync, to: peer)
         }
         cluster.heard = []
         cluster.settle()

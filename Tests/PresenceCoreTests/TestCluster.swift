@@ -369,23 +369,24 @@ func user(_ id: String) -> UserID { UserID(app: "default", id: id) }
 
 extension Node {
     /// Registers everything that this node hosts with one owner, as after a lost link.
-    mutating func registerAgain(with peer: PeerIndex) { edge.resync(peer, ranges: .all, &owner, &cluster) }
+    mutating func registerAgain(with peer: PeerIndex) { machines.edge.resync(peer, ranges: .all, &machines.owner, &machines.cluster) }
 
     /// The part of a tick that concerns relays.
-    mutating func verifyRelayed(at now: Now) { edge.verifyRelayed(&owner, &cluster, at: now) }
+    mutating func verifyRelayed(at now: Now) { machines.edge.verifyRelayed(&machines.owner, &machines.cluster, at: now) }
 
     /// Asks all members again, by the present ring, as after a split.
     mutating func beginTransfer(isDemoted: Bool, at now: Now) {
-        cluster.ownership.beginTransfer(isDemoted: isDemoted, clock: owner.clock.current(at: now.wall), at: now)
-        perform(SlotTransfer.begin(&owner, &cluster, at: now), at: now)
+        machines.cluster.ownership.beginTransfer(isDemoted: isDemoted, clock: owner.clock.current(at: now.wall), at: now)
+        machines.perform(SlotTransfer.begin(&machines.owner, &machines.cluster, at: now), at: now)
     }
 
     /// Makes a ring the present one.
-    mutating func changePlacement(to placement: Placement, at now: Now) { perform([.change(to: placement)], at: now) }
+    mutating func changePlacement(to placement: Placement, at now: Now) { machines.perform([.change(to: placement)], at: now) }
 
-    mutating func joinPreparation(at now: Now) { perform(SlotTransfer.joinPreparation(&cluster, at: now), at: now) }
+    mutating func joinPreparation(at now: Now) { machines.perform(SlotTransfer.joinPreparation(&machines.cluster, at: now), at: now) }
 
     mutating func onTransferComplete(ring: UInt64, offerSequence: UInt64, from peer: PeerIndex) {
-        SlotTransfer.onTransferComplete(ring: ring, offerSequence: offerSequence, from: peer, &owner, &replication, &cluster)
+        SlotTransfer.onTransferComplete(
+            ring: ring, offerSequence: offerSequence, from: peer, &machines.owner, &machines.replication, &machines.cluster)
     }
 }

@@ -67,7 +67,7 @@ import Testing
         cluster.lose(watcher)
         var later = cluster.now
         later.instant += .seconds(60)
-        let unsaid = cluster.processes[1].node.edge.fanOut.sweep(at: later)
+        let unsaid = cluster.processes[1].node.machines.edge.fanOut.sweep(at: later)
         #expect(unsaid.contains(user(ann)))
         passPeriod()
         let owned = cluster.processes[0].node.owner
@@ -97,7 +97,7 @@ import Testing
         let now = cluster.now
         var outbox = Outbox()
         let gateway = cluster.processes[0].node.cluster.peerIndex(cluster.processes[1].node.cluster.own.id)!
-        cluster.processes[0].node.owner.attach(attach, from: gateway, at: now, into: &outbox)
+        cluster.processes[0].node.machines.owner.attach(attach, from: gateway, at: now, into: &outbox)
         passPeriod()
         #expect(cluster.record(of: ann).customStatus == "newer")
     }

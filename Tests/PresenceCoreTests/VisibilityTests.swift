@@ -149,7 +149,7 @@ import Testing
         cluster.advance(.seconds(1))
         hide("ann", .init(mode: .everyone))
         hidden.raise(to: Version(milliseconds: cluster.now.wall, counter: 0, node: 9))
-        cluster.processes[owner].node.onReplicate([Row(hidden, of: user("ann"))], ticket: 0, from: 1, at: cluster.now)
+        cluster.processes[owner].node.machines.onReplicate([Row(hidden, of: user("ann"))], ticket: 0, from: 1, at: cluster.now)
         #expect(status(of: "ann", to: "bob", on: owner)?.statusType == .online)
     }
 
@@ -169,7 +169,7 @@ import Testing
         var node = cluster.processes[(owner + 1) % 3].node
         let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
         let rule = Row(try #require(hiding.privacy), of: user("ann"))
-        for row in [Row(shown), Row(hiding), rule] { node.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
+        for row in [Row(shown), Row(hiding), rule] { node.machines.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
         let kept = try #require(node.owner.record(of: user("ann")).privacy)
         #expect(kept.version > hiding.version, "a fact that digests tell")
         #expect(kept.hiddenViews.allSatisfy { $0.version > shown.version })
@@ -214,7 +214,7 @@ import Testing
         var node = cluster.processes[(owner + 1) % 3].node
         let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
         for row in [recordNamesIt ? Row(shown) : first, Row(rule, of: user("ann"))] {
-            node.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
+            node.machines.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
         }
         let told = try node.cluster.outbox.rowsForOwners.map { try Privacy($0).version > shown.version }
         #expect(told == (recordNamesIt ? [] : [true]))
@@ -269,13 +269,13 @@ import Testing
         let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
         let (status, hiddenViews) = (Row(alone), Row(new, of: user("ann")))
         for row in [Row(old, of: user("ann"))] + (hiddenViewsComeFirst ? [hiddenViews, status] : [status, hiddenViews]) {
-            node.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
+            node.machines.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
         }
         let told = node.cluster.outbox.rowsForOwners
         #expect(try told.last.map { try Privacy($0).hiddenViews.allSatisfy { $0.version > third } } == true)
         #expect(!hiddenViewsComeFirst || told.contains { $0.kind == .status && $0.version > third })
         // A node that stores the result changes nothing further.
-        for row in told { node.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
+        for row in told { node.machines.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
         #expect(node.cluster.outbox.rowsForOwners == told)
     }
 
@@ -421,12 +421,12 @@ import Testing
         var node = cluster.processes[other].node
         let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
         // The content of the link is lost, and requested again.
-        _ = node.edge.fanOut.unconfirm(where: { _ in true })
-        node.onReplicate([], ticket: 7, from: peer, at: cluster.now)
-        node.replication.releaseBarriers(staleCount: node.edge.fanOut.staleCount, &node.cluster.outbox)
+        _ = node.machines.edge.fanOut.unconfirm(where: { _ in true })
+        node.machines.onReplicate([], ticket: 7, from: peer, at: cluster.now)
+        node.machines.replication.releaseBarriers(staleCount: node.machines.edge.fanOut.staleCount, &node.machines.cluster.outbox)
         #expect(node.cluster.outbox.acknowledgementsWhenStored.isEmpty)
-        for name in ["ann", "bob"] { _ = node.edge.fanOut.receive(Watched(user: user(name), record: nil), at: 0) }
-        node.replication.releaseBarriers(staleCount: node.edge.fanOut.staleCount, &node.cluster.outbox)
+        for name in ["ann", "bob"] { _ = node.machines.edge.fanOut.receive(Watched(user: user(name), record: nil), at: 0) }
+        node.machines.replication.releaseBarriers(staleCount: node.machines.edge.fanOut.staleCount, &node.machines.cluster.outbox)
         #expect(node.cluster.outbox.acknowledgementsWhenStored.map(\.1) == [7])
     }
 

@@ -28,11 +28,11 @@ import Testing
         login("ann", 1)
         login("bob", 2)
         node.receive(.close(Detach(session: session(2), user: user("bob"), cause: .loggedOut)), from: 0, at: now)
-        #expect(node.reports.postponed.count == 3)
+        #expect(node.machines.reports.postponed.count == 3)
         #expect(node.edge.misrouted.isEmpty, "nobody has to say it again")
         #expect(node.owner.kept(user("ann")).record.statusType == .unlogined)
         node.joinedNobody(at: now)
-        #expect(node.reports.postponed.isEmpty)
+        #expect(node.machines.reports.postponed.isEmpty)
         #expect(node.owner.kept(user("ann")).record.statusType == .online)
         #expect(node.owner.kept(user("bob")).record.statusType == .unlogined)
         #expect(node.owner.kept(user("bob")).record.version > .zero, "was here, and logged out")
@@ -40,9 +40,9 @@ import Testing
 
     @Test("Messages beyond the bound are rejected and arrive again when the node is active") mutating func bound() {
         for number in 0..<UInt32(Reports.postponedMax) { login("u\(number)", number) }
-        #expect(node.reports.postponed.count == Reports.postponedMax)
+        #expect(node.machines.reports.postponed.count == Reports.postponedMax)
         login("ann", UInt32(Reports.postponedMax))
-        #expect(node.reports.postponed.count == 1)
+        #expect(node.machines.reports.postponed.count == 1)
         #expect(node.edge.misrouted.count == Reports.postponedMax)
         node.joinedNobody(at: now)
         #expect(node.statistics.usersOnline == Reports.postponedMax + 1)
@@ -58,7 +58,7 @@ import Testing
         node.linked(to: Hello(cluster: "test", sender: met, members: [unmet], wall: now.wall), at: now)
         place()
         #expect(node.cluster.memberIDs == ["n1", "n2"])
-        node.cluster.membership.apply(MembershipUpdate(member: met, incarnation: 1, state: .left), at: now)
+        node.machines.cluster.membership.apply(MembershipUpdate(member: met, incarnation: 1, state: .left), at: now)
         for _ in 0..<2 {
             node.tick(at: now)
             place()

@@ -47,6 +47,24 @@ extension Cluster {
         return found
     }
 
+    /// The outcome of an operator's request to remove a member.
+    public enum MemberRemoval: Sendable {
+        /// The member is removed. The other nodes and the disks learn of it.
+        case removed
+        /// The node is a live member, or this node itself.
+        case alive
+        /// No node of that name was ever a member.
+        case unknown
+    }
+
+    /// Removes a dead member on behalf of an operator.
+    mutating func removeMember(_ id: NodeID, at now: Now) -> MemberRemoval {
+        guard let peer = peers.index(of: id), peer == 0 || peers[peer].wasMember else { return .unknown }
+        guard peer != 0, !peers[peer].isAlive else { return .alive }
+        membership.removeMember(peers[peer].peer, at: now)
+        return .removed
+    }
+
     // MARK: Changes
 
     /// A step that follows from a change of a member's state.

@@ -10,9 +10,6 @@ struct Reports {
 
     private(set) var postponed: [(peer: PeerIndex, message: Message)] = []
 
-    /// Takes the waiting messages, because the ring or the active slots have changed.
-    mutating func takePostponed() -> [(peer: PeerIndex, message: Message)] { postponed.takeAll() }
-
     /// Drops a peer's reports about the users for whom `isVoid` holds: the peer is dead, or reports everything again.
     mutating func drop(from peer: PeerIndex, where isVoid: (UserID) -> Bool = { _ in true }) {
         guard !postponed.isEmpty else { return }
@@ -43,6 +40,19 @@ struct Reports {
             }
         }
         postponed.append((peer, message))
+    }
+
+    /// Handles the waiting messages, because the ring or the active slots have changed. Some of them wait again or are rejected.
+    mutating func resumePostponed(owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        for (peer, message) in postponed.takeAll() {
+            switch message {
+            case .attach(let attach): onAttach(attach, from: peer, owner: &owner, &cluster, at: now)
+            case .detach(let detach): onDetach(detach, from: peer, owner: &owner, &cluster, at: now)
+            case .watch(let watches): onWatch(watches, from: peer, owner: &owner, &cluster, at: now)
+            case .unwatch(let users): onUnwatch(users, from: peer, owner: &owner, &cluster)
+            default: preconditionFailure("\(message) does not wait for a ring")
+            }
+        }
     }
 
     // MARK: Messages

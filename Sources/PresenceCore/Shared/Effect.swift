@@ -26,7 +26,7 @@ public enum Effect: Sendable {
     case transmit(PeerIndex)
     /// A peer has become a member, or is not a member any more.
     case membership(NodeID, isAlive: Bool)
-    /// Compute the ring of these members away from the event loop, because it takes some ms, and report with ``Node/placed(_:at:)``.
+    /// Compute the ring of these members away from the event loop, because it takes some ms, and report with ``Node/ringComputed(_:at:)``.
     case computeRing([Ring.Member])
     /// A later process runs under this node's ID. This node is not a member any more.
     case superseded(by: Peer)

@@ -33,6 +33,9 @@ struct Outbox {
     /// The acknowledgements to send to owners once ``rows``, which this node keeps for them, are on disk.
     var acknowledgementsWhenStored: [(peer: PeerIndex, ticket: UInt64)] = []
 
+    /// Whether records, messages or lists wait for their receivers.
+    var hasMessages: Bool { !messages.isEmpty || !lists.isEmpty || !changes.isEmpty }
+
     /// Something is to be written, or waits for what is written.
     var hasWrites: Bool {
         !rows.isEmpty || !rowsInBulk.isEmpty || !answersWhenStored.isEmpty || !acknowledgementsWhenStored.isEmpty

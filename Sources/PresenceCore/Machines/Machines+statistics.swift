@@ -1,8 +1,8 @@
 import PresenceWire
 
-extension Node {
+extension Machines {
     /// Counts since the start.
-    public var statistics: NodeStatistics {
+    var statistics: NodeStatistics {
         let (counters, transfer, kept) = (owner.counters, cluster.ownership.transfer, owner.users.replicaCount)
         return NodeStatistics(
             logins: edge.loginsCount, logouts: counters.logouts, sessionsDisconnected: counters.sessionsDisconnected,
@@ -30,7 +30,7 @@ extension Node {
     }
 
     /// Stops the process at a state of a machine that cannot occur. With `alsoUsers` it checks all users.
-    package func checkInvariants(alsoUsers: Bool) {
+    func checkInvariants(alsoUsers: Bool) {
         cluster.checkInvariants()
         if alsoUsers { owner.checkInvariants() }
     }

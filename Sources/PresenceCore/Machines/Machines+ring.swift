@@ -1,0 +1,69 @@
+import PresenceWire
+
+/// Changes of the ring.
+///
+/// A step that returns a boolean returns whether it has changed anything, so that outputs may wait.
+extension Machines {
+    /// Begins as the first node, because no contact point leads to another one: see ``Node/joinedNobody(at:)``.
+    mutating func joinedNobody(at now: Now) -> Bool {
+        guard cluster.ownership.acquiringCount > 0, !cluster.peers.hasAlive else { return false }
+        if let output = cluster.ownership.foundNobody(missingCount: cluster.peers.missedCount, at: now) { perform([output], at: now) }
+        perform(SlotTransfer.advance(&cluster, at: now), at: now)
+        return true
+    }
+
+    /// Receives the computed ring: see ``Node/ringComputed(_:at:)``.
+    mutating func ringComputed(_ ring: Ring, at now: Now) -> Bool {
+        guard cluster.ownership.awaits(Placement.id(of: ring.members)) else { return false }
+        let output = SlotTransfer.ringComputed(ring, &cluster, at: now)
+        perform([output], at: now)
+        if case .change = output {
+            perform(SlotTransfer.joinPreparation(&cluster, at: now), at: now)
+        } else {
+            perform(SlotTransfer.advancePreparation(&cluster, at: now), at: now)
+        }
+        return true
+    }
+
+    /// Changes the ring if all are prepared.
+    ///
+    /// It is called only between two inputs: the rows of an input go to the replicas of the ring by which it was decided.
+    mutating func changePrepared(at now: Now) -> Bool {
+        guard cluster.ownership.ring.preparation != nil else { return false }
+        perform(SlotTransfer.advancePreparation(&cluster, at: now), at: now)
+        return true
+    }
+
+    /// Carries out outputs of ``Ownership`` in order, each with those that follow from it.
+    mutating func perform(_ outputs: [Ownership.Output], at now: Now) {
+        for output in outputs {
+            switch output {
+            case .changed(let old, let new): placementChanged(from: old, to: new, at: now)
+            case .activated(let isFirst): activated(isFirst: isFirst, at: now)
+            default: perform(SlotTransfer.perform(output, &owner, &cluster, at: now), at: now)
+            }
+        }
+    }
+
+    /// Moves pending writes to the replicas of the new ring, and registers users whose owner has changed.
+    private mutating func placementChanged(from old: Placement, to new: Placement, at now: Now) {
+        for outcome in replication.replan(&cluster) { owner.carryOut(outcome, &cluster) }
+        reports.resumePostponed(owner: &owner, &cluster, at: now)
+        let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
+        edge.dropMisrouted(where: isMoved)
+        edge.reregister(where: isMoved, &owner, &cluster)
+        calls.retry(at: now) { isMoved($0.request.user) }
+    }
+
+    private mutating func activated(isFirst: Bool, at now: Now) {
+        // A dead member may have gone on after all others had left.
+        if isFirst, cluster.peers.missedCount > 0 { owner.distrustPositions(at: now) }
+        owner.reassign(SlotTransfer.roles(cluster), at: now, into: &cluster.outbox)
+        if isFirst { owner.renewAlone(in: cluster, at: now) }
+        reports.resumePostponed(owner: &owner, &cluster, at: now)
+        // Peers whose users were rejected need not wait for their next attempt.
+        //
+        // This message follows the rejections, which may be as recent: the last offer of this ring may have arrived before the ring.
+        for peer in cluster.peers.indices { cluster.outbox.send(.misrouted([]), to: peer) }
+    }
+}

@@ -1,0 +1,165 @@
+import PresenceWire
+
+/// The machines of a node, and the steps that concern several of them.
+///
+/// A step gives each machine its part, in order. The machines receive one another in place. The messages and rows of a step wait in the
+/// cluster's links and outbox, until ``Node`` carries them out.
+struct Machines {
+    /// The members, the links and the ring.
+    var cluster: Cluster
+    /// The users that this node owns or keeps as a replica.
+    var owner: Owner
+    /// The sessions and views of this node's clients.
+    var edge: Edge
+    var calls: Calls
+    var replication = Replication()
+    var repair = ReplicaRepair()
+    var reports = Reports()
+    var facts = SharedFacts()
+    var removal = FollowedQuestions()
+    private var nextBeatPeer = 1
+    private var nextExpiryAt = Instant(nanoseconds: 0)
+
+    init(own: Peer, cluster name: String, gatewaysCount: Int, joins: Bool, settings: CoreSettings) {
+        cluster = Cluster(own: own, name: name, gatewaysCount: gatewaysCount, joins: joins, settings: settings)
+        owner = Owner(clock: VersionClock(node: own.versionNode), settings: settings)
+        edge = Edge(settings: settings)
+        calls = Calls(after: cluster.lastTicket)
+    }
+
+    // MARK: Start
+
+    /// Loads a durable row: see ``Node/load(_:at:)``.
+    mutating func load(_ row: Row, at now: Now) throws(RowError) {
+        guard !cluster.joins || owner.clock.accepts(row.version, at: now.wall) else { throw RowError(aheadOfTime: row, at: now.wall) }
+        switch row.kind {
+        case .member: try loadMember(row, at: now)
+        case .policy: try facts.load(policy: row, &owner)
+        case .kick: try facts.load(kick: row, &cluster.outbox, at: now)
+        case .clock: owner.clock.observe(row.version)
+        case .status, .subscription, .visibility:
+            replication.noteWritten(row.user.slot)
+            try owner.load(row, at: now)
+        }
+    }
+
+    /// Begins to work with the loaded rows: see ``Node/loaded(at:isKept:)``.
+    mutating func loaded(at now: Now, isKept: (Row) -> Bool) {
+        if !cluster.joins { owner.renewAlone(in: cluster, at: now) }
+        for message in facts.messagesAtStart(owner) { cluster.sendToGateways(message) }
+        owner.restartConfirmations(at: now)
+        replication.beginLease(clock: owner.clock.milliseconds(at: 0), cluster, at: now, isKept: isKept)
+    }
+
+    // MARK: Rows
+
+    /// Stores rows of another node, and ends the sessions of users whom they kick.
+    mutating func onReplicate(_ rows: [Row], ticket: UInt64, from peer: PeerIndex, at now: Now) {
+        repair.onReplicate(
+            rows, ticket: ticket, from: peer, staleCount: edge.fanOut.staleCount, &facts, &owner, &replication, &cluster, at: now)
+        edge.endSessions(of: cluster.outbox.kicked.takeAll())
+    }
+
+    /// Completes what has waited for the disk.
+    mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
+        replication.stored(ticket, isDurable: isDurable, cluster.settings, at: now)
+        SlotTransfer.written(ticket, isDurable: isDurable, &owner, &replication, &cluster)
+        if let outcome = replication.complete(ticket, isDurable: isDurable) { owner.carryOut(outcome, &cluster) }
+    }
+
+    // MARK: Outputs
+
+    /// Sends the changed records, messages and lists of the outbox. Messages to this node then wait in the links.
+    mutating func sendOutputs(at now: Now) {
+        if !cluster.outbox.changes.isEmpty {
+            for (record, watchers) in cluster.outbox.changes.takeAll() {
+                edge.relays.publish(record, to: watchers, &owner, &cluster, at: now)
+            }
+        }
+        if !cluster.outbox.messages.isEmpty {
+            for (peer, message) in cluster.outbox.messages.takeAll() { cluster.send(message, to: peer) }
+        }
+        if !cluster.outbox.lists.isEmpty {
+            for (peer, user) in cluster.outbox.lists.takeAll() { edge.owe(listOf: user, to: peer, &owner, &cluster) }
+        }
+    }
+
+    /// Sends the rows of the outbox to the disk, and to the other nodes that keep them.
+    mutating func writeOutputs(at now: Now) {
+        for row in cluster.outbox.rowsForOwners.takeAll() { cluster.send(.replicate(ticket: 0, [row]), to: cluster.owner(of: row.user)) }
+        replication.releaseBarriers(staleCount: edge.fanOut.staleCount, &cluster.outbox)
+        if cluster.outbox.hasWrites || cluster.ownership.transfer.writing == .due { replication.persist(&cluster, at: now) }
+        if !cluster.outbox.deletedSlots.isEmpty {
+            cluster.outbox.effects.append(.deleteSlots(cluster.outbox.deletedSlots.takeAll()))
+        }
+        if !cluster.outbox.deletedRows.isEmpty { cluster.outbox.effects.append(.deleteRows(cluster.outbox.deletedRows.takeAll())) }
+    }
+
+    /// The next batch for a peer: see ``Node/nextBatch(for:at:)``.
+    mutating func nextBatch(for peer: PeerIndex, at now: Now) -> [UInt8]? {
+        cluster.links.endTransmission(to: peer)
+        edge.fill(peer, &owner, &cluster)
+        cluster.links.endTransmission(to: peer)
+        var claim = cluster.ownership.incompleteSince
+        if let named = edge.relays.namedFrom(peer) { claim = min(claim ?? named, named) }
+        return cluster.links[peer].nextBatch(clock: claim ?? owner.clock.current(at: now.wall))
+    }
+
+    /// Handles an owner's rejection of `users`. An empty list says that it now decides about all its users.
+    mutating func onMisrouted(_ users: [UserID], from peer: PeerIndex, at now: Now) {
+        if users.isEmpty {
+            edge.retryMisrouted(by: peer, &owner, &cluster)
+            calls.retryMisrouted(by: peer, &edge, &owner, &cluster, at: now)
+        } else {
+            edge.onMisrouted(users, from: peer, cluster, at: now)
+            calls.onMisrouted(users, from: peer, retryInterval: cluster.settings.retryInterval, at: now)
+        }
+    }
+
+    // MARK: Time
+
+    /// Gives each machine its part of a tick, in order.
+    mutating func tick(at now: Now) {
+        cluster.membership.tick(at: now)
+        followMembership(at: now)
+        owner.tick(at: now, into: &cluster.outbox)
+        owner.expireTombstones(at: now, into: &cluster.outbox)
+        removal.ask(&owner, &cluster, at: now)
+        cluster.outbox.writeInBulk { owner.writeRenewed(into: &$0) }
+        edge.sweep(&cluster, at: now)
+        expire(at: now)
+        edge.retryMisrouted(&owner, &cluster, at: now)
+        perform(SlotTransfer.advance(&cluster, at: now), at: now)
+        SlotTransfer.fetchPrepared(owner, &cluster)
+        SlotTransfer.offerMisplacedRows(owner, &cluster)
+        calls.tick(&edge, &owner, &cluster, at: now)
+        resyncOverflown(at: now)
+        for outcome in replication.overdue(at: now) { owner.carryOut(outcome, &cluster) }
+        replication.retryDisk(&cluster, at: now)
+        repair.compare(owner, &cluster, at: now)
+        if edge.sessions.count > 0 { replication.renewLease(clock: owner.clock.milliseconds(at: 0), &cluster, at: now) }
+        edge.verifyRelayed(&owner, &cluster, at: now)
+        edge.updatePosition(durable: replication.lease.durable, &owner, &cluster, at: now)
+    }
+
+    /// Removes expired facts. Called once an hour.
+    private mutating func expire(at now: Now) {
+        guard now.instant >= nextExpiryAt else { return }
+        nextExpiryAt = now.instant + .seconds(3_600)
+        facts.expireKicks(&cluster, at: now)
+        remove(cluster.expiredPeers(at: now), at: now)
+    }
+
+    /// Sends signs of life and due digests: see ``Node/beat(at:)``.
+    mutating func beat(at now: Now) {
+        edge.comparison.sendDigests(&owner, &cluster, at: now)
+        for _ in 0..<min(cluster.peers.count - 1, cluster.settings.beatPeersMax) {
+            let peer = nextBeatPeer
+            nextBeatPeer = nextBeatPeer % (cluster.peers.count - 1) + 1
+            guard cluster.links.isUp(peer) else { continue }
+            edge.relays.nameRelayed(to: peer, &owner, &cluster)
+            cluster.links[peer].beat()
+            cluster.transmit(to: peer)
+        }
+    }
+}
