@@ -3,7 +3,7 @@ import PresenceWire
 
 /// One process of the cluster: the core and the gateways that ship, and the disk that survives its death.
 ///
-/// It is a class, so that reading one node of many never copies its large core.
+/// It is a class, because an array cannot hold a noncopyable value.
 final class SimulatedNode {
     let id: NodeID
     let gatewaysCount: Int
@@ -107,7 +107,7 @@ final class SimulatedNode {
     /// The open calls, in the order in which they were made.
     var openCalls: [SimulatedCall] { calls.sorted { $0.key < $1.key }.map(\.value) }
 
-    /// Reads the core in place. A method of ``core`` itself is called on a copy, whose reference counting took a fifth of all time.
+    /// Calls `body` with the core in place.
     func look<Result>(_ body: (inout Node) -> Result) -> Result { body(&core) }
 
     /// The name of one of the core's peers.

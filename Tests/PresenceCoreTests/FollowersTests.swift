@@ -116,14 +116,14 @@ import Testing
     }
 
     @Test("No answer overflows the sum") mutating func overflow() {
-        var node = cluster.processes[0].node
-        let call = node.machines.calls.waiting.add(
+        let process = cluster.processes[0]
+        let call = process.node.machines.calls.waiting.add(
             PendingCalls.Pending(
                 gateway: 0, token: 1, caller: user("ann"), viewer: nil, call: .getVisibility, deadline: cluster.now.instant, begunAt: .zero,
                 originSessions: []))
-        node.machines.calls.waiting[call]?.followerSums = PendingCalls.FollowerSums(targets: [user("star")], counts: [1])
-        for _ in 0..<3 { node.machines.calls.add([.max, 7], to: call) }
-        #expect(node.machines.calls.waiting[call]?.followerSums?.counts == [1 + 3 << 32])
+        process.node.machines.calls.waiting[call]?.followerSums = PendingCalls.FollowerSums(targets: [user("star")], counts: [1])
+        for _ in 0..<3 { process.node.machines.calls.add([.max, 7], to: call) }
+        #expect(process.node.machines.calls.waiting[call]?.followerSums?.counts == [1 + 3 << 32])
     }
 
     @Test("Shared counts beyond the bound are dropped") func sharedMax() {

@@ -79,7 +79,7 @@ import Testing
             cluster.advance(.milliseconds(50))
             #expect(kick(user) == .done)
         }
-        #expect(cluster.processes.map(\.node.machines.facts.kicks.count) == [2, 2, 2])
+        #expect(cluster.processes.map { $0.node.machines.facts.kicks.count } == [2, 2, 2])
         #expect(kicksOnDisks == [2, 2, 2])
         #expect(areTokensVoid(of: "ann", issuedAt: before) == [false, false, false])
         #expect(areTokensVoid(of: "bob", issuedAt: before) == [true, true, true])

@@ -125,15 +125,15 @@ import Testing
         cluster.setStatus(ann, "unheard", on: 0)
         let written = cluster.record(of: ann).version.milliseconds
         cluster.advance(.milliseconds(200))
-        var node = cluster.processes[2].node
-        #expect(node.edge.fanOut.recordHeld(of: user(ann))?.customStatus != "unheard")
-        let other = try #require(node.cluster.peerIndex(NodeID("node-0")))
-        #expect(node.edge.relays.knownUpTo(other) > written)
+        let process = cluster.processes[2]
+        #expect(process.node.edge.fanOut.recordHeld(of: user(ann))?.customStatus != "unheard")
+        let other = try #require(process.node.cluster.peerIndex(NodeID("node-0")))
+        #expect(process.node.edge.relays.knownUpTo(other) > written)
         let owner = cluster.processes[1].node.cluster.own
-        node.unlinked(from: owner.id, evidence: .refused(generation: owner.generation), at: cluster.now)
-        node.tick(at: cluster.now)
-        #expect(!node.cluster.isMember(owner.id))
-        #expect(node.edge.position <= written)
+        process.node.unlinked(from: owner.id, evidence: .refused(generation: owner.generation), at: cluster.now)
+        process.node.tick(at: cluster.now)
+        #expect(!process.node.cluster.isMember(owner.id))
+        #expect(process.node.edge.position <= written)
     }
 
     @Test("The death of a gateway node shows OFFLINE only for users who do not come back") mutating func deadGateway() {
@@ -398,36 +398,38 @@ import Testing
     }
 
     @Test("Nodes of another cluster or protocol are refused") func otherCluster() {
-        let node = cluster.processes[0].node
+        let process = cluster.processes[0]
         var hello = cluster.processes[1].node.cluster.hello(at: cluster.now)
-        #expect(node.refusal(of: hello, at: cluster.now) == nil)
+        #expect(process.node.refusal(of: hello, at: cluster.now) == nil)
         hello.cluster = "other"
-        #expect(node.refusal(of: hello, at: cluster.now) == "cluster name \"other\" differs from \"test\"; configure one name on all nodes")
+        #expect(
+            process.node.refusal(of: hello, at: cluster.now)
+                == "cluster name \"other\" differs from \"test\"; configure one name on all nodes")
         hello = cluster.processes[1].node.cluster.hello(at: cluster.now)
         hello.protocolVersion = Hello.protocolVersion + 1
         #expect(
-            node.refusal(of: hello, at: cluster.now)
+            process.node.refusal(of: hello, at: cluster.now)
                 == "protocol version \(Hello.protocolVersion + 1) differs from \(Hello.protocolVersion); run one version of Rollcall on all nodes"
         )
     }
 
     /// A node accepts versions up to 60 s ahead of its clock.
     @Test("A node whose clock is off by more than a minute is refused") func clockSkew() {
-        let node = cluster.processes[0].node
+        let process = cluster.processes[0]
         var hello = cluster.processes[1].node.cluster.hello(at: cluster.now)
         let wall = hello.wall
         for offset: Milliseconds in [-60_000, 60_000] {
             hello.wall = wall + offset
-            #expect(node.refusal(of: hello, at: cluster.now) == nil)
+            #expect(process.node.refusal(of: hello, at: cluster.now) == nil)
         }
         let rest = "\"node-0\"), at most 60 s is allowed; synchronize the clocks (NTP)"
         hello.wall = wall + 3_600_000
-        #expect(node.refusal(of: hello, at: cluster.now) == "clock skew is 3600 s (\"node-1\" is ahead of \(rest)")
+        #expect(process.node.refusal(of: hello, at: cluster.now) == "clock skew is 3600 s (\"node-1\" is ahead of \(rest)")
         hello.wall = wall - 61_000
-        #expect(node.refusal(of: hello, at: cluster.now) == "clock skew is 61 s (\"node-1\" is behind \(rest)")
+        #expect(process.node.refusal(of: hello, at: cluster.now) == "clock skew is 61 s (\"node-1\" is behind \(rest)")
         for wall: Milliseconds in [.min, .max] {
             hello.wall = wall
-            #expect(node.refusal(of: hello, at: cluster.now) != nil)
+            #expect(process.node.refusal(of: hello, at: cluster.now) != nil)
         }
     }
 

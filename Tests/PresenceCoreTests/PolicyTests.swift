@@ -137,8 +137,8 @@ import Testing
         for target in ["ann", "carl", "dora"] { cluster.subscribe("bob", to: [target], on: 1) }
         _ = setPolicy(#"{"settings":{"subscription.maxPerSubscriber":2}}"#)
         let bob = UserID(app: "default", id: "bob")
-        let owner = cluster.processes[cluster.ownerIndex(of: "bob")].node.owner
-        #expect(owner.users[owner.index(ofKnown: bob)!].subscriptions.live.map { String($0.target.id) } == ["carl", "dora"])
+        let users = cluster.processes[cluster.ownerIndex(of: "bob")].node.owner.users
+        #expect(users[users.index(of: bob)!].subscriptions.live.map { String($0.target.id) } == ["carl", "dora"])
     }
 
     @Test("If none is evicted, targets beyond the quota are refused by name") mutating func reject() {
@@ -158,8 +158,8 @@ import Testing
         cluster.subscribe("bob", to: ["ann"], on: 1)
         cluster.lose(bob)
         func countOfSubscriptions() -> Int {
-            let owner = cluster.processes[cluster.ownerIndex(of: "bob")].node.owner
-            return owner.users[owner.index(ofKnown: UserID(app: "default", id: "bob"))!].subscriptions.liveCount
+            let users = cluster.processes[cluster.ownerIndex(of: "bob")].node.owner.users
+            return users[users.index(of: UserID(app: "default", id: "bob"))!].subscriptions.liveCount
         }
         cluster.advance(.seconds(86_300), step: .seconds(100))
         #expect(countOfSubscriptions() == 1)

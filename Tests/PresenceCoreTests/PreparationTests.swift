@@ -21,7 +21,7 @@ import Testing
     private func membersCount(_ index: Int) -> Int { cluster.processes[index].node.cluster.placement.members.count }
 
     /// The slots of each node that are cold now.
-    private var cold: [Int] { cluster.processes.map(\.node.cluster.ownership.acquiringCount) }
+    private var cold: [Int] { cluster.processes.map { $0.node.cluster.ownership.acquiringCount } }
 
     @Test("A draining node decides until the others have its users") mutating func drain() {
         let name = cluster.user(ownedBy: 0)
@@ -63,7 +63,7 @@ import Testing
     @Test("All nodes follow the first one that changes") mutating func change() {
         _ = cluster.processes[0].node.drain(at: cluster.now)
         cluster.advance(.seconds(1))
-        let rings = Set(cluster.processes.map(\.node.cluster.placement.id))
+        let rings = Set(cluster.processes.map { $0.node.cluster.placement.id })
         #expect(rings.count == 1 && cluster.processes.allSatisfy { $0.node.cluster.ownership.ring.preparation == nil })
         #expect(cluster.processes[0].node.cluster.placement.slotsOwned == 0)
     }
@@ -150,12 +150,12 @@ import Testing
             cluster.advance(.seconds(1))
             cluster.leave(2)
         }
-        let node = cluster.processes[2].node
-        let name = try #require((0..<100).map { "user\($0)" }.first { node.cluster.owner(of: user($0)) == 0 })
+        let placement = cluster.processes[2].node.cluster.placement
+        let name = try #require((0..<100).map { "user\($0)" }.first { placement.owner(of: user($0)) == 0 })
         // Another ring has come and gone.
         _ = cluster.processes[2].node.machines.cluster.ownership.ringComputed(
-            node.cluster.placement, peersCount: 1, isAlive: { _ in true }, at: cluster.now)
-        cluster.processes[2].node.changePlacement(to: node.cluster.placement, at: cluster.now)
+            placement, peersCount: 1, isAlive: { _ in true }, at: cluster.now)
+        cluster.processes[2].node.changePlacement(to: placement, at: cluster.now)
         cluster.processes[2].node.joinPreparation(at: cluster.now)
         cluster.advance(settings.takeoverTimeout + .milliseconds(100))
         #expect(waits(0))
@@ -217,7 +217,7 @@ import Testing
     @Test("A node told to stop while alone gives its slots to one that joins") mutating func stopWhileAlone() throws {
         try stopTheLastNode(losing: [])
         cluster.advance(.seconds(1))
-        #expect(cluster.processes.map(\.node.cluster.placement.slotsOwned) == [0, Ring.slotsCount])
+        #expect(cluster.processes.map { $0.node.cluster.placement.slotsOwned } == [0, Ring.slotsCount])
         #expect(followed(on: 1) == [user("bob")])
         #expect(cluster.processes[0].node.cluster.isHandedOver)
     }

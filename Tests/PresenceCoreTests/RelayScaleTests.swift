@@ -9,6 +9,13 @@ import Testing
 struct RelayCluster {
     static let hop: Duration = .milliseconds(10)
 
+    /// One node. A class, because an array cannot hold a node, which is never copied.
+    final class Member {
+        var node: Node
+
+        init(_ node: consuming Node) { self.node = node }
+    }
+
     private struct Passing {
         let from: Int
         let to: Int
@@ -16,7 +23,7 @@ struct RelayCluster {
     }
 
     var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
-    var nodes: [Node] = []
+    var members: [Member] = []
     var isDead: [Bool]
     private let ids: [NodeID]
     private var indices: [NodeID: Int] = [:]
@@ -39,12 +46,12 @@ struct RelayCluster {
             }
             let placement = Placement(ring: ring) { [known = node.cluster.peers] in known.index(of: $0)! }
             node.machines.cluster.ownership = Ownership(placement: placement, generation: 1, joins: false, settings: node.cluster.settings)
-            nodes.append(node)
+            members.append(Member(node))
         }
     }
 
     /// Records that a node has sent to all others.
-    func deltasSent(by node: Int) -> UInt64 { nodes[node].statistics.peers.map(\.deltasSent).reduce(0, +) }
+    func deltasSent(by node: Int) -> UInt64 { members[node].node.statistics.peers.map(\.deltasSent).reduce(0, +) }
 
     /// Lets batches pass for so many rounds.
     mutating func pass(_ count: Int, beating: Int) {
@@ -55,41 +62,41 @@ struct RelayCluster {
             let arriving = passing
             passing = []
             for one in arriving where !isDead[one.to] { take(one) }
-            if rounds % 25 == 0 { nodes[beating].beat(at: now) }
-            for index in nodes.indices where !isDead[index] { tick(index) }
+            if rounds % 25 == 0 { members[beating].node.beat(at: now) }
+            for index in members.indices where !isDead[index] { tick(index) }
         }
     }
 
     private mutating func take(_ one: Passing) {
         one.batch.withUnsafeBytes { bytes in
             let connection = ConnectionID(generation: 1, number: 1)
-            do { try nodes[one.to].receive(batch: bytes, from: ids[one.from], on: connection, at: now) } catch {
+            do { try members[one.to].node.receive(batch: bytes, from: ids[one.from], on: connection, at: now) } catch {
                 preconditionFailure("\(error)")
             }
         }
-        guard !isDead[one.from], let peer = nodes[one.from].cluster.peerIndex(ids[one.to]) else { return }
-        nodes[one.from].acknowledged(by: peer, at: now)
+        guard !isDead[one.from], let peer = members[one.from].node.cluster.peerIndex(ids[one.to]) else { return }
+        members[one.from].node.acknowledged(by: peer, at: now)
     }
 
     /// The part of a tick that this test needs. The members stay the same.
     private mutating func tick(_ index: Int) {
         if rounds % 5 == 0 {
-            nodes[index].verifyRelayed(at: now)
-            nodes[index].run(at: now)
+            members[index].node.verifyRelayed(at: now)
+            members[index].node.run(at: now)
         }
         obey(index)
     }
 
     mutating func obey(_ index: Int) {
-        while !nodes[index].effects.isEmpty {
-            let effects = nodes[index].effects
-            nodes[index].effects.removeAll()
+        while !members[index].node.effects.isEmpty {
+            let effects = members[index].node.effects
+            members[index].node.effects.removeAll()
             for effect in effects {
                 switch effect {
-                case .persist(_, let ticket, _): nodes[index].stored(ticket, isDurable: true, at: now)
+                case .persist(_, let ticket, _): members[index].node.stored(ticket, isDurable: true, at: now)
                 case .transmit(let peer):
-                    let to = indices[nodes[index].cluster.peerID(peer)]!
-                    while let batch = nodes[index].nextBatch(for: peer, at: now) {
+                    let to = indices[members[index].node.cluster.peerID(peer)]!
+                    while let batch = members[index].node.nextBatch(for: peer, at: now) {
                         passing.append(Passing(from: index, to: to, batch: batch))
                     }
                 default: break
@@ -108,9 +115,9 @@ struct RelayCluster {
         let count = Self.isFull ? 1_000 : 70
         var cluster = RelayCluster(count: count)
         let star = user("star")
-        let owner = cluster.nodes.indices.first { cluster.nodes[$0].cluster.owner(of: star) == 0 }!
-        for index in cluster.nodes.indices {
-            cluster.nodes[index].receive(.subscribe([star]), from: 0, at: cluster.now)
+        let owner = cluster.members.indices.first { cluster.members[$0].node.cluster.owner(of: star) == 0 }!
+        for index in cluster.members.indices {
+            cluster.members[index].node.receive(.subscribe([star]), from: 0, at: cluster.now)
             cluster.obey(index)
         }
         cluster.pass(10, beating: owner)
@@ -129,15 +136,15 @@ struct RelayCluster {
             }
             let before = cluster.deltasSent(by: owner)
             let call = Call.setSelfStatus(customStatus: "\(change)", seconds: nil)
-            cluster.nodes[owner].perform(call, caller: star, gateway: 0, token: UInt64(change), at: cluster.now)
+            cluster.members[owner].node.perform(call, caller: star, gateway: 0, token: UInt64(change), at: cluster.now)
             cluster.obey(owner)
-            let version = cluster.nodes[owner].owner.record(of: star).version
-            for index in cluster.nodes.indices where behindFor[index] == nil { behindFor[index] = 0 }
+            let version = cluster.members[owner].node.owner.record(of: star).version
+            for index in cluster.members.indices where behindFor[index] == nil { behindFor[index] = 0 }
             for round in 1...100 {
                 cluster.pass(1, beating: owner)
-                for index in cluster.nodes.indices where behindFor[index] != nil && !cluster.isDead[index] {
+                for index in cluster.members.indices where behindFor[index] != nil && !cluster.isDead[index] {
                     behindFor[index]! += 1
-                    if (cluster.nodes[index].edge.fanOut.recordHeld(of: star)?.version ?? .zero) >= version {
+                    if (cluster.members[index].node.edge.fanOut.recordHeld(of: star)?.version ?? .zero) >= version {
                         if !cluster.isDead.contains(true) { hopsMax = max(hopsMax, round) }
                         behindFor[index] = nil
                         continue
@@ -145,13 +152,13 @@ struct RelayCluster {
                     behindMax = max(behindMax, behindFor[index]!)
                     guard round == 3 else { continue }
                     late += 1
-                    let node = cluster.nodes[index]
-                    #expect(node.cluster.peers.others.allSatisfy { node.edge.relays.knownUpTo($0) <= version.milliseconds })
+                    let member = cluster.members[index]
+                    #expect(member.node.cluster.peers.others.allSatisfy { member.node.edge.relays.knownUpTo($0) <= version.milliseconds })
                 }
             }
             sentMax = max(sentMax, cluster.deltasSent(by: owner) - before)
         }
-        let bytes = cluster.nodes[owner].statistics.peers.map(\.bytesSent).reduce(0, +)
+        let bytes = cluster.members[owner].node.statistics.peers.map(\.bytesSent).reduce(0, +)
         print(
             "a user watched on \(count) nodes: at most \(sentMax) records sent a change, all within \(hopsMax) hops; with "
                 + "\(cluster.isDead.count { $0 }) dead and not noticed, \(late) times somebody was behind after three hops, for at most "

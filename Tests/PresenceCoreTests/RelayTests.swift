@@ -65,8 +65,8 @@ import Testing
             cluster.advance(.milliseconds(50))
             for node in 1..<6 where texts()[node] != "hello" {
                 #expect(cluster.processes[node].node.edge.position <= written)
-                let core = cluster.processes[node].node
-                #expect(core.cluster.peers.others.contains { core.edge.relays.knownUpTo($0) <= written })
+                let process = cluster.processes[node]
+                #expect(process.node.cluster.peers.others.contains { process.node.edge.relays.knownUpTo($0) <= written })
             }
         }
         cluster.losing = []

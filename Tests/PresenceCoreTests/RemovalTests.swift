@@ -223,8 +223,8 @@ import Testing
         let ann = cluster.user(ownedBy: 0)
         loginAndLose(ann)
         pass(90)
-        let owner = cluster.processes[0].node.owner
-        #expect(owner.index(ofKnown: user(ann)) != nil)
+        let index = cluster.processes[0].node.owner.index(ofKnown: user(ann))
+        #expect(index != nil)
         cluster.setStatus(ann, "back soon", on: 0)
         var outbox = Outbox()
         let later = Now(instant: cluster.now.instant, wall: cluster.now.wall + 60_000)

@@ -99,30 +99,30 @@ import Testing
         var record = Record(blank: user(ann))
         record.version = Version(milliseconds: cluster.now.wall, counter: 0, node: 3)
         let row = Row(record)
-        var node = cluster.processes[1].node
-        let owner = node.cluster.peerIndex(cluster.processes[0].node.cluster.own.id)!
+        let process = cluster.processes[1]
+        let owner = process.node.cluster.peerIndex(cluster.processes[0].node.cluster.own.id)!
         for ticket in [0, 9] as [UInt64] {
-            node.machines.onReplicate([row], ticket: ticket, from: owner, at: cluster.now)
-            node.run(at: cluster.now)
+            process.node.machines.onReplicate([row], ticket: ticket, from: owner, at: cluster.now)
+            process.node.run(at: cluster.now)
         }
         var written: [(rows: [Row], isUrgent: Bool)] = []
-        for case .persist(let rows, _, let isUrgent) in node.effects { written.append((rows, isUrgent)) }
+        for case .persist(let rows, _, let isUrgent) in process.node.effects { written.append((rows, isUrgent)) }
         #expect(written.map(\.rows) == [[row], [row]])
         #expect(written.map(\.isUrgent) == [false, true])
-        #expect(node.machines.replication.writes.count == 1, "it is not acknowledged yet")
+        #expect(process.node.machines.replication.writes.count == 1, "it is not acknowledged yet")
     }
 
     /// The sender does not wait for the time of its next attempt.
     @Test("A node that becomes active receives at once what it had rejected") mutating func newlyActive() {
         let ann = user(cluster.user(ownedBy: 0))
-        var node = cluster.processes[1].node
-        let owner = node.cluster.peerIndex(cluster.processes[0].node.cluster.own.id)!
-        let other = node.cluster.peerIndex(cluster.processes[2].node.cluster.own.id)!
-        node.machines.onMisrouted([ann], from: owner, at: cluster.now)
-        node.machines.onMisrouted([], from: other, at: cluster.now)
-        #expect(node.edge.misrouted == [ann])
-        node.machines.onMisrouted([], from: owner, at: cluster.now)
-        #expect(node.edge.misrouted == [])
+        let process = cluster.processes[1]
+        let owner = process.node.cluster.peerIndex(cluster.processes[0].node.cluster.own.id)!
+        let other = process.node.cluster.peerIndex(cluster.processes[2].node.cluster.own.id)!
+        process.node.machines.onMisrouted([ann], from: owner, at: cluster.now)
+        process.node.machines.onMisrouted([], from: other, at: cluster.now)
+        #expect(process.node.edge.misrouted == [ann])
+        process.node.machines.onMisrouted([], from: owner, at: cluster.now)
+        #expect(process.node.edge.misrouted == [])
     }
 
     /// The last offer by a ring may have come before the ring: then a node gives its slots up and decides about them again in one turn.
@@ -241,9 +241,9 @@ import Testing
         cluster.advance(.seconds(1))
         try cluster.restart(0)
         cluster.advance(.seconds(1))
-        let node = cluster.processes[0].node
-        #expect(node.owner.record(of: user(ann)).customStatus == "written elsewhere")
-        let fetched = node.cluster.ownership.transfer.bytesReceived
+        let process = cluster.processes[0]
+        #expect(process.node.owner.record(of: user(ann)).customStatus == "written elsewhere")
+        let fetched = process.node.cluster.ownership.transfer.bytesReceived
         #expect(fetched > 0)
         cluster.setStatus(ann, "written here", on: 1)
         cluster.advance(.seconds(1))
@@ -300,8 +300,8 @@ import Testing
         cluster.call(.unsubscribeUserStatus([user("bob")]), by: "ann", on: 1)
         cluster.call(.unsubscribeUserStatus([user("cat")]), by: "ann", on: 1)
         func known(to node: Int) -> [String] {
-            let owners = cluster.processes[node].node.owner
-            return owners.index(ofKnown: user("ann")).map { owners.users[$0].subscriptions.entries.map { "\($0.target.id)" } } ?? []
+            let users = cluster.processes[node].node.owner.users
+            return users.index(of: user("ann")).map { users[$0].subscriptions.entries.map { "\($0.target.id)" } } ?? []
         }
         func written(by node: Int) -> Int { cluster.processes[node].disk.values.count { $0.kind == .subscription } }
         cluster.advance(.seconds(1))
@@ -417,12 +417,12 @@ import Testing
     /// Two of a row's replicas have left, and the remaining nodes have already transferred their misplaced rows.
     @Test("Moved rows are kept while another ring is on its way") mutating func ringOnItsWay() throws {
         cluster = TestCluster(nodes: 4)
-        let node = cluster.processes[3].node
-        let name = try #require((0..<100).map { "user\($0)" }.first { !node.cluster.placement.isKept(user($0).slot, by: 0) })
+        let process = cluster.processes[3]
+        let name = try #require((0..<100).map { "user\($0)" }.first { !process.node.cluster.placement.isKept(user($0).slot, by: 0) })
         cluster.setStatus(name, "acknowledged", on: cluster.ownerIndex(of: name))
         let row = Row(cluster.record(of: name))
         cluster.processes[3].node.machines.onReplicate([row], ticket: 0, from: 1, at: cluster.now)
-        SlotTransfer.offerMisplacedRows(node.owner, &cluster.processes[3].node.machines.cluster)
+        process.node.offerMisplacedRows()
         let (ring, offerSequence) = (
             cluster.processes[3].node.cluster.ownership.transfer.ring, cluster.processes[3].node.cluster.ownership.transfer.offerSequence
         )
@@ -463,12 +463,13 @@ import Testing
         for node in gone { try cluster.restart(node) }
         cluster.advance(.seconds(5))
         for node in replicaSet { #expect(entries(of: ann, on: node).map(\.isRemoved) == [true], "\(node) of \(replicaSet)") }
-        #expect(!cluster.processes[third].node.owner.listsMayBeIncomplete, "all that were missed have been heard")
+        let isIncomplete = cluster.processes[third].node.owner.listsMayBeIncomplete
+        #expect(!isIncomplete, "all that were missed have been heard")
     }
 
     private func entries(of name: String, on node: Int) -> [Subscription] {
-        let owners = cluster.processes[node].node.owner
-        return owners.index(ofKnown: user(name)).map { owners.users[$0].subscriptions.entries } ?? []
+        let users = cluster.processes[node].node.owner.users
+        return users.index(of: user(name)).map { users[$0].subscriptions.entries } ?? []
     }
 
     @Test("A node that was declared dead learns it even if the queue to it overflows") mutating func deathNotice() throws {

@@ -123,8 +123,8 @@ import Testing
         cluster.call(.logout(nil), by: "user3", on: 2)
         kick("user4")
         cluster.advance(.seconds(5))
-        let logins = cluster.processes.map(\.node.edge.loginsCount).reduce(0, +)
-        let openCount = cluster.processes.map(\.node.edge.sessions.count).reduce(0, +)
+        let logins = cluster.processes.map { $0.node.edge.loginsCount }.reduce(0, +)
+        let openCount = cluster.processes.map { $0.node.edge.sessions.count }.reduce(0, +)
         let ended = ends
         #expect(ended == Ends(logouts: 2, lost: 2, kicked: 1, surplus: 1))
         #expect(logins == UInt64(openCount) + ended.count)

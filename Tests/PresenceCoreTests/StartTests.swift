@@ -156,11 +156,11 @@ import Testing
         let ann = cluster.user(ownedBy: 1)
         cluster.losing = [(from: 0, to: 1)]
         cluster.subscribe(ann, to: ["bob"], on: 0)
-        var node = cluster.processes[0].node
-        let sent = node.machines.calls.waiting.requests { _ in true }
+        let process = cluster.processes[0]
+        let sent = process.node.machines.calls.waiting.requests { _ in true }
         #expect(sent.count == 1)
         for request in sent {
-            node.handle(.answer(id: request.request.id, .records([Record(blank: user("bob"))])), from: 1, at: cluster.now)
+            process.node.handle(.answer(id: request.request.id, .records([Record(blank: user("bob"))])), from: 1, at: cluster.now)
         }
     }
 }

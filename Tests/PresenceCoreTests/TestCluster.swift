@@ -23,7 +23,7 @@ struct TestCluster {
         var repeated = 0
     }
 
-    /// One process. A class, because an array cannot hold a gateway, which is never copied.
+    /// One process. A class, because an array cannot hold a node and a gateway, which are never copied.
     final class Process {
         var node: Node
         var gateway: Gateway
@@ -35,7 +35,7 @@ struct TestCluster {
         var answers: [UInt64: CallAnswer] = [:]
         var sessionsOpened: UInt64 = 0
 
-        init(node: Node, gateway: consuming Gateway) {
+        init(node: consuming Node, gateway: consuming Gateway) {
             self.node = node
             self.gateway = gateway
         }
@@ -88,8 +88,8 @@ struct TestCluster {
 
     /// The newest connection from a node to another.
     func connection(from sender: NodeID, to index: Int) -> ConnectionID {
-        let node = processes[index].node
-        return node.cluster.peers.index(of: sender).map { node.cluster.links.connection(from: $0) }
+        let cluster = processes[index].node.cluster
+        return cluster.peers.index(of: sender).map { cluster.links.connection(from: $0) }
             ?? ConnectionID(generation: 0, number: 0)
     }
 
@@ -224,8 +224,8 @@ struct TestCluster {
 
     /// The process that owns a user, by the ring of the first process that is up.
     func ownerIndex(of user: String) -> Int {
-        let first = processes.first { $0.isUp }!.node
-        let id = first.cluster.ownerID(of: UserID(app: "default", id: user))
+        let first = processes.first { $0.isUp }!
+        let id = first.node.cluster.ownerID(of: UserID(app: "default", id: user))
         return processes.firstIndex { $0.node.cluster.own.id == id }!
     }
 
@@ -378,6 +378,13 @@ extension Node {
     mutating func beginTransfer(isDemoted: Bool, at now: Now) {
         machines.cluster.ownership.beginTransfer(isDemoted: isDemoted, clock: owner.clock.current(at: now.wall), at: now)
         machines.perform(SlotTransfer.begin(&machines.owner, &machines.cluster, at: now), at: now)
+    }
+
+    mutating func offerMisplacedRows() { SlotTransfer.offerMisplacedRows(machines.owner, &machines.cluster) }
+
+    /// Acknowledges the barriers that wait for no stale view.
+    mutating func releaseBarriers() {
+        machines.replication.releaseBarriers(staleCount: machines.edge.fanOut.staleCount, &machines.cluster.outbox)
     }
 
     /// Makes a ring the present one.

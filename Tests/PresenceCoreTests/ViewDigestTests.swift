@@ -70,8 +70,8 @@ import Testing
         let unsaid = cluster.processes[1].node.machines.edge.fanOut.sweep(at: later)
         #expect(unsaid.contains(user(ann)))
         passPeriod()
-        let owned = cluster.processes[0].node.owner
-        #expect(owned.index(ofKnown: user(ann)).map { owned.users[$0].watchers } ?? [] == [])
+        let users = cluster.processes[0].node.owner.users
+        #expect(users.index(of: user(ann)).map { users[$0].watchers } ?? [] == [])
     }
 
     @Test("The digests are equal if nothing is lost") mutating func equal() {

@@ -166,14 +166,14 @@ import Testing
             at: hiding.version)
         #expect(Row(hiding).namesRule)
         let owner = cluster.ownerIndex(of: "ann")
-        var node = cluster.processes[(owner + 1) % 3].node
-        let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
+        let process = cluster.processes[(owner + 1) % 3]
+        let peer = process.node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
         let rule = Row(try #require(hiding.privacy), of: user("ann"))
-        for row in [Row(shown), Row(hiding), rule] { node.machines.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
-        let kept = try #require(node.owner.record(of: user("ann")).privacy)
+        for row in [Row(shown), Row(hiding), rule] { process.node.machines.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
+        let kept = try #require(process.node.owner.record(of: user("ann")).privacy)
         #expect(kept.version > hiding.version, "a fact that digests tell")
         #expect(kept.hiddenViews.allSatisfy { $0.version > shown.version })
-        #expect(node.cluster.outbox.rowsForOwners == [Row(shown), Row(kept, of: user("ann"))])
+        #expect(process.node.cluster.outbox.rowsForOwners == [Row(shown), Row(kept, of: user("ann"))])
     }
 
     /// A new owner's hidden views come from another side of a split. A later change of the rule must not count as all that is new.
@@ -211,12 +211,12 @@ import Testing
         let first = Row(shown)
         if recordNamesIt { shown.privacy = rule }
         let owner = cluster.ownerIndex(of: "ann")
-        var node = cluster.processes[(owner + 1) % 3].node
-        let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
+        let process = cluster.processes[(owner + 1) % 3]
+        let peer = process.node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
         for row in [recordNamesIt ? Row(shown) : first, Row(rule, of: user("ann"))] {
-            node.machines.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
+            process.node.machines.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
         }
-        let told = try node.cluster.outbox.rowsForOwners.map { try Privacy($0).version > shown.version }
+        let told = try process.node.cluster.outbox.rowsForOwners.map { try Privacy($0).version > shown.version }
         #expect(told == (recordNamesIt ? [] : [true]))
     }
 
@@ -265,18 +265,18 @@ import Testing
         var alone = Record(blank: user("ann"))
         (alone.version, alone.privacy) = (third, old)
         let owner = cluster.ownerIndex(of: "ann")
-        var node = cluster.processes[(owner + 1) % 3].node
-        let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
+        let process = cluster.processes[(owner + 1) % 3]
+        let peer = process.node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
         let (status, hiddenViews) = (Row(alone), Row(new, of: user("ann")))
         for row in [Row(old, of: user("ann"))] + (hiddenViewsComeFirst ? [hiddenViews, status] : [status, hiddenViews]) {
-            node.machines.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
+            process.node.machines.onReplicate([row], ticket: 0, from: peer, at: cluster.now)
         }
-        let told = node.cluster.outbox.rowsForOwners
+        let told = process.node.cluster.outbox.rowsForOwners
         #expect(try told.last.map { try Privacy($0).hiddenViews.allSatisfy { $0.version > third } } == true)
         #expect(!hiddenViewsComeFirst || told.contains { $0.kind == .status && $0.version > third })
         // A node that stores the result changes nothing further.
-        for row in told { node.machines.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
-        #expect(node.cluster.outbox.rowsForOwners == told)
+        for row in told { process.node.machines.onReplicate([row], ticket: 0, from: peer, at: cluster.now) }
+        #expect(process.node.cluster.outbox.rowsForOwners == told)
     }
 
     /// The same if the node that shows the record sends it.
@@ -418,16 +418,16 @@ import Testing
         let other = (owner + 1) % 3
         cluster.login("bob", on: other)
         cluster.subscribe("bob", to: ["ann"], on: other)
-        var node = cluster.processes[other].node
-        let peer = node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
+        let process = cluster.processes[other]
+        let peer = process.node.cluster.peerIndex(cluster.processes[owner].node.cluster.own.id)!
         // The content of the link is lost, and requested again.
-        _ = node.machines.edge.fanOut.unconfirm(where: { _ in true })
-        node.machines.onReplicate([], ticket: 7, from: peer, at: cluster.now)
-        node.machines.replication.releaseBarriers(staleCount: node.machines.edge.fanOut.staleCount, &node.machines.cluster.outbox)
-        #expect(node.cluster.outbox.acknowledgementsWhenStored.isEmpty)
-        for name in ["ann", "bob"] { _ = node.machines.edge.fanOut.receive(Watched(user: user(name), record: nil), at: 0) }
-        node.machines.replication.releaseBarriers(staleCount: node.machines.edge.fanOut.staleCount, &node.machines.cluster.outbox)
-        #expect(node.cluster.outbox.acknowledgementsWhenStored.map(\.1) == [7])
+        _ = process.node.machines.edge.fanOut.unconfirm(where: { _ in true })
+        process.node.machines.onReplicate([], ticket: 7, from: peer, at: cluster.now)
+        process.node.releaseBarriers()
+        #expect(process.node.cluster.outbox.acknowledgementsWhenStored.isEmpty)
+        for name in ["ann", "bob"] { _ = process.node.machines.edge.fanOut.receive(Watched(user: user(name), record: nil), at: 0) }
+        process.node.releaseBarriers()
+        #expect(process.node.cluster.outbox.acknowledgementsWhenStored.map(\.1) == [7])
     }
 
     @Test("The answer waits for every live node") mutating func barrier() {

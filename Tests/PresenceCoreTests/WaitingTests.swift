@@ -4,7 +4,7 @@ import Testing
 @testable import PresenceCore
 
 /// Messages about users for whom a node is not active yet, because it has just started and waits for its contact points.
-@Suite struct WaitingTests {
+@Suite struct WaitingTests: ~Copyable {
     private var node: Node
     private var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
 

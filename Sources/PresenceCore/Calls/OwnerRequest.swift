@@ -18,7 +18,7 @@ struct OwnerRequest {
     }
 
     /// The call has changed nothing. The record that it asks for may be on this disk alone, because an earlier attempt failed.
-    func writeAgain(_ user: Owner.Index, of owner: Owner, into outbox: inout Outbox) {
+    func writeAgain(_ user: Owner.Index, of owner: borrowing Owner, into outbox: inout Outbox) {
         let record = owner.users[user].record
         if record.version > .zero { outbox.rows.append(Row(record)) }
     }

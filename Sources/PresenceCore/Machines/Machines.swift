@@ -4,7 +4,7 @@ import PresenceWire
 ///
 /// A step gives each machine its part, in order. The machines receive one another in place. The messages and rows of a step wait in the
 /// cluster's links and outbox, until ``Node`` carries them out.
-struct Machines {
+struct Machines: ~Copyable {
     /// The members, the links and the ring.
     var cluster: Cluster
     /// The users that this node owns or keeps as a replica.

@@ -5,7 +5,7 @@ import PresenceWire
 ///
 /// A message takes the same path whether the other side is this node or another one. A node is a value without I/O: inputs and the time
 /// come in, effects go out in ``effects``.
-public struct Node {
+public struct Node: ~Copyable {
     public typealias Effect = PresenceCore.Effect
 
     var machines: Machines
@@ -26,8 +26,6 @@ public struct Node {
     }
 
     /// Exchanges the effects for an empty array, which keeps its memory. Returns whether there are any.
-    ///
-    /// The hot path of the shell: reading ``effects`` from another module copies the node.
     public mutating func takeEffects(into taken: inout [Effect]) -> Bool {
         guard !machines.cluster.outbox.effects.isEmpty else { return false }
         swap(&machines.cluster.outbox.effects, &taken)

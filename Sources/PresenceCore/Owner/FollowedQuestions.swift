@@ -26,7 +26,7 @@ struct FollowedQuestions {
     private var nextAt = Instant(nanoseconds: 0)
 
     /// Whether this node, and all others as far as it knows, know all followers.
-    private func knowsFollowers(_ owner: Owner, _ cluster: Cluster) -> Bool {
+    private func knowsFollowers(_ owner: borrowing Owner, _ cluster: Cluster) -> Bool {
         cluster.ownership.acquiringCount == 0 && cluster.ownership.transfer.isComplete && !owner.listsMayBeIncomplete
             && cluster.ownership.isStable
             && cluster.peers.missedCount == 0 && cluster.peers.isMajority
@@ -54,12 +54,12 @@ struct FollowedQuestions {
     }
 
     /// Those of `users` that users of this node follow.
-    private static func followed(of users: [UserID], _ owner: Owner) -> [UserID] {
+    private static func followed(of users: [UserID], _ owner: borrowing Owner) -> [UserID] {
         users.filter { owner.users.followersCount(of: $0) > 0 }
     }
 
     func onAskFollowed(
-        _ users: [UserID], id: UInt64, ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster
+        _ users: [UserID], id: UInt64, ring: UInt64, from peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster
     ) {
         guard ring == cluster.placement.id, knowsFollowers(owner, cluster) else { return }
         cluster.send(.areFollowed(id: id, Self.followed(of: users, owner)), to: peer)

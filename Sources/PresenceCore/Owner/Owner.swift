@@ -6,7 +6,7 @@ import PresenceWire
 /// value serves all slots of the node, because a user's state does not depend on its slot.
 ///
 /// It does no I/O and reads no clock: `now` comes in, messages and rows go out.
-package struct Owner {
+package struct Owner: ~Copyable {
     /// A registration that a peer is in, or the last one.
     struct Registration {
         let id: UInt64

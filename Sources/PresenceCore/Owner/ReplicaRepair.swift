@@ -61,7 +61,7 @@ struct ReplicaRepair {
     // MARK: Digests
 
     /// Sends a digest to one of the other nodes, in turn, once in ``CoreSettings/digestInterval``.
-    mutating func compare(_ owner: Owner, _ cluster: inout Cluster, at now: Now) {
+    mutating func compare(_ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
         guard now.instant >= nextDigestAt else { return }
         nextDigestAt = now.instant + cluster.settings.digestInterval
         let alive = cluster.peers.alive.filter { cluster.links.isUp($0) }
@@ -72,13 +72,15 @@ struct ReplicaRepair {
     }
 
     /// The hashes of the slots that this node and `peer` both keep.
-    private func digest(with peer: PeerIndex, _ owner: Owner, _ cluster: Cluster) -> [UInt64] {
+    private func digest(with peer: PeerIndex, _ owner: borrowing Owner, _ cluster: Cluster) -> [UInt64] {
         let placement = cluster.placement
         return owner.users.digest { placement.isShared($0, with: peer) }
     }
 
     /// Sends the rows of ranges that differ, at most a page. The peer does the same after the answer.
-    mutating func onDigest(_ digest: [UInt64], wantsAnswer: Bool, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+    mutating func onDigest(
+        _ digest: [UInt64], wantsAnswer: Bool, from peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster
+    ) {
         let own = self.digest(with: peer, owner, cluster)
         // During a handoff many ranges differ, and their rows are on their way.
         guard digest.count == own.count, digest != own, cluster.ownership.transfer.isComplete else { return }

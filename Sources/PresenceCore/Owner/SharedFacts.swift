@@ -5,10 +5,10 @@ struct SharedFacts {
     var kicks = Kicks()
 
     /// The rows of all these facts.
-    func rows(_ owner: Owner) -> [Row] { owner.policies.rows + kicks.rows }
+    func rows(_ owner: borrowing Owner) -> [Row] { owner.policies.rows + kicks.rows }
 
     /// The messages that the gateways need before they serve a client.
-    func messagesAtStart(_ owner: Owner) -> [NodeMessage] {
+    func messagesAtStart(_ owner: borrowing Owner) -> [NodeMessage] {
         [.policy(app: nil, owner.policies.standard)]
             + kicks.all.map { .kicked($0.user, before: $0.entry.before, reason: $0.entry.reason) }
             + owner.policies.apps.map { app in NodeMessage.policy(app: app, owner.policies.policy(of: .policyUser(of: app))) }

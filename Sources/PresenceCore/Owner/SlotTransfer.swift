@@ -73,7 +73,9 @@ enum SlotTransfer {
     // MARK: Offers
 
     /// Offers a peer the hashes of the slots that the peer keeps.
-    static func offer(to peer: PeerIndex, by placement: Placement, _ which: Ownership.Transfer, _ owner: Owner, _ cluster: inout Cluster) {
+    static func offer(
+        to peer: PeerIndex, by placement: Placement, _ which: Ownership.Transfer, _ owner: borrowing Owner, _ cluster: inout Cluster
+    ) {
         var held: [SlotHash] = []
         owner.users.forEachSlot { slot, hash in
             if placement.isKept(slot, by: peer) { held.append(SlotHash(slot: slot, hash: hash)) }
@@ -89,12 +91,12 @@ enum SlotTransfer {
     }
 
     /// Offers every linked peer the slots that it keeps by a ring.
-    static func offerAll(by placement: Placement, _ which: Ownership.Transfer, _ owner: Owner, _ cluster: inout Cluster) {
+    static func offerAll(by placement: Placement, _ which: Ownership.Transfer, _ owner: borrowing Owner, _ cluster: inout Cluster) {
         for peer in cluster.peers.others where cluster.links.isUp(peer) { offer(to: peer, by: placement, which, owner, &cluster) }
     }
 
     /// Starts offers and requests again on both sides, because they may be lost with the earlier link.
-    static func renewOffers(to peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+    static func renewOffers(to peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster) {
         offer(to: peer, by: cluster.placement, .present, owner, &cluster)
         cluster.ownership.withTransfer(.present) { $0.restart(peer) }
         request(from: peer, owner, &cluster)
@@ -106,7 +108,7 @@ enum SlotTransfer {
     }
 
     /// Repeats this node's offer to a peer that has lost it.
-    static func onRequestOffer(from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+    static func onRequestOffer(from peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster) {
         guard cluster.links.isUp(peer) else { return }
         offer(to: peer, by: cluster.placement, .present, owner, &cluster)
         if cluster.ownership.transfer.isWritten { cluster.send(cluster.ownership.transfer.transferComplete(to: peer), to: peer) }
@@ -114,8 +116,8 @@ enum SlotTransfer {
 
     /// Handles a peer's offer of slots of the present ring, or of the prepared one.
     static func onOffer(
-        _ slots: [SlotHash], ring: UInt64, offerSequence: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, _ owner: Owner,
-        _ cluster: inout Cluster, at now: Now
+        _ slots: [SlotHash], ring: UInt64, offerSequence: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex,
+        _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
     ) -> [Ownership.Output] {
         let which = Ownership.transfer(of: ring)
         if which == .present { cluster.ownership.changed(peer, to: ring, at: now) }
@@ -130,7 +132,7 @@ enum SlotTransfer {
     // MARK: Requests
 
     /// Requests the next slots that differ.
-    static func request(from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+    static func request(from peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster) {
         let (users, placement) = (owner.users, cluster.placement)
         let wanted = cluster.ownership.withTransfer(.present) {
             $0.next(from: peer, isPaced: false, isOwned: { placement.owner(of: $0) == 0 }) { users.wants($0, by: placement) }
@@ -139,12 +141,12 @@ enum SlotTransfer {
     }
 
     /// Requests the next slots that differ from every peer.
-    static func requestFromAll(_ owner: Owner, _ cluster: inout Cluster) {
+    static func requestFromAll(_ owner: borrowing Owner, _ cluster: inout Cluster) {
         for peer in cluster.peers.others { request(from: peer, owner, &cluster) }
     }
 
     /// Requests the next slots of the prepared ring: a share at each tick, because no user waits for it.
-    static func fetchPrepared(_ owner: Owner, _ cluster: inout Cluster) {
+    static func fetchPrepared(_ owner: borrowing Owner, _ cluster: inout Cluster) {
         guard let next = cluster.ownership.ring.preparation?.placement else { return }
         let users = owner.users
         for peer in cluster.peers.others {
@@ -156,7 +158,7 @@ enum SlotTransfer {
     }
 
     /// Sends a peer a page of requested rows, and then the number of complete slots.
-    static func onFetch(_ slots: [Slot], ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster) {
+    static func onFetch(_ slots: [Slot], ring: UInt64, from peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster) {
         var rows: [Row] = []
         var slotsCount = 0
         for slot in slots where rows.count < Handoff.rowsSentMax {
@@ -169,7 +171,7 @@ enum SlotTransfer {
 
     /// Handles the end of a page. Slots without room are requested again.
     static func onSent(
-        slotsCount: Int, ring: UInt64, from peer: PeerIndex, _ owner: Owner, _ cluster: inout Cluster, at now: Now
+        slotsCount: Int, ring: UInt64, from peer: PeerIndex, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
     ) -> [Ownership.Output] {
         let which = Ownership.transfer(of: ring)
         let (unsent, present) = cluster.ownership.withTransfer(which) { ($0.sent(slotsCount, ring: ring, by: peer), $0.ring) }
@@ -210,7 +212,7 @@ enum SlotTransfer {
     /// Offers misplaced rows to their replicas.
     ///
     /// It waits until all members have completed the earlier offers, because until then the sender of the rows uses another ring.
-    static func offerMisplacedRows(_ owner: Owner, _ cluster: inout Cluster) {
+    static func offerMisplacedRows(_ owner: borrowing Owner, _ cluster: inout Cluster) {
         guard cluster.ownership.transfer.hasMisplacedRows, cluster.isCompleteEverywhere else { return }
         cluster.ownership.withTransfer(.present) { $0.beginOffer() }
         offerAll(by: cluster.placement, .present, owner, &cluster)

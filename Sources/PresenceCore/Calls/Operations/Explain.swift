@@ -13,7 +13,8 @@ extension Calls {
 
     /// The part of this node.
     static func explanation(
-        of request: Request, about other: UserID, _ part: OwnerOperation.Explained, _ edge: Edge, _ owner: Owner, _ cluster: Cluster,
+        of request: Request, about other: UserID, _ part: OwnerOperation.Explained, _ edge: Edge, _ owner: borrowing Owner,
+        _ cluster: Cluster,
         at now: Now
     ) -> Answer {
         var json = JSONWriter(reserving: 1_024)
@@ -29,7 +30,7 @@ extension Calls {
     }
 
     private static func writeTarget(
-        _ target: UserID, viewer: UserID, into json: inout JSONWriter, _ owner: Owner, _ cluster: Cluster, at now: Now
+        _ target: UserID, viewer: UserID, into json: inout JSONWriter, _ owner: borrowing Owner, _ cluster: Cluster, at now: Now
     ) {
         let user = owner.index(ofKnown: target).map { owner.users[$0] } ?? OwnedUser(record: Record(blank: target))
         json.member("userID", target.id)
@@ -83,7 +84,7 @@ extension Calls {
     }
 
     private static func writeViewer(
-        _ viewer: UserID, target: UserID, into json: inout JSONWriter, _ owner: Owner, _ cluster: Cluster, at now: Now
+        _ viewer: UserID, target: UserID, into json: inout JSONWriter, _ owner: borrowing Owner, _ cluster: Cluster, at now: Now
     ) {
         let user = owner.index(ofKnown: viewer).map { owner.users[$0] } ?? OwnedUser(record: Record(blank: viewer))
         let policy = owner.policies.policy(of: viewer)

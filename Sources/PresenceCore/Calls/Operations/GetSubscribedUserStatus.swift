@@ -74,7 +74,7 @@ extension JSONWriter {
 }
 
 extension OwnerRequest {
-    func subscriptions(of owner: Owner, only: [UserID]?, offset: Int, limit: Int, type: UInt8?) -> Answer {
+    func subscriptions(of owner: borrowing Owner, only: [UserID]?, offset: Int, limit: Int, type: UInt8?) -> Answer {
         guard let user = owner.users.index(of: id) else { return .subscriptions([], total: 0) }
         let subscriptions = owner.users[user].subscriptions
         if let only {

@@ -47,7 +47,7 @@ extension OwnerRequest {
     }
 
     /// Whether the user may set a custom status: where the policy demands a session (T11), one is open.
-    private func maySetCustomStatus(_ owner: Owner) -> Bool {
+    private func maySetCustomStatus(_ owner: borrowing Owner) -> Bool {
         guard owner.policies.policy(of: id).customStatusNeedsSession else { return true }
         guard let user = owner.users.index(of: id) else { return false }
         return owner.users[user].status(with: owner.users[user].record.pushDevices).status == .online

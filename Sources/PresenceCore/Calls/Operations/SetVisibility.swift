@@ -92,7 +92,7 @@ extension OwnerRequest {
         answerWhenStored(.visibility(visibility(of: owner)), into: &outbox)
     }
 
-    func visibility(of owner: Owner) -> Privacy { owner.record(of: id).privacy ?? Privacy() }
+    func visibility(of owner: borrowing Owner) -> Privacy { owner.record(of: id).privacy ?? Privacy() }
 
     /// Changes the visibility. The answer waits until no node shows hidden fields any more: see ``Outbox/needsBarrier``.
     ///

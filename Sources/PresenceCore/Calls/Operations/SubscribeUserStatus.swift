@@ -277,7 +277,7 @@ struct SubscribeRequest {
     }
 
     /// Targets for which there is no room where the policy evicts nobody.
-    private func surplus(of targets: [OwnerOperation.Target], by policy: Policy, at owner: Owner) -> [UserID] {
+    private func surplus(of targets: [OwnerOperation.Target], by policy: Policy, at owner: borrowing Owner) -> [UserID] {
         guard policy.overflow == .reject else { return [] }
         let list = owner.users.index(of: id).map { owner.users[$0].subscriptions } ?? Subscriptions()
         let new = targets.filter { list.entry(for: $0.user) == nil }
@@ -285,7 +285,7 @@ struct SubscribeRequest {
     }
 
     /// Targets for which this node cannot tell alone whether one more may follow them.
-    private func targetsWithoutRoom(_ targets: [OwnerOperation.Target], at owner: Owner) -> [UserID] {
+    private func targetsWithoutRoom(_ targets: [OwnerOperation.Target], at owner: borrowing Owner) -> [UserID] {
         let share = Int(owner.policies.policy(of: id).followersMax) / owner.nodesCount
         let known = owner.users.index(of: id)
         return targets.map(\.user).filter { target in
@@ -295,7 +295,7 @@ struct SubscribeRequest {
     }
 
     /// Targets that are not friends of the user.
-    private func nonFriends(among targets: [OwnerOperation.Target], at owner: Owner) -> [UserID] {
+    private func nonFriends(among targets: [OwnerOperation.Target], at owner: borrowing Owner) -> [UserID] {
         let friends = owner.users.index(of: id).flatMap { owner.users[$0].record.privacy?.visibility.friends } ?? []
         return targets.map(\.user).filter { !friends.contains($0) }
     }
