@@ -35,17 +35,20 @@ struct Handoff {
         mutating func restart() { (next, requested, ownedRequestedCount) = ((0, 0), [], 0) }
     }
 
-    /// The progress of writing the received rows.
+    /// How far this transfer is: the rows arrive, and then they are written.
     ///
     /// The rows must be on disk before this node sends the completion, because the other nodes delete theirs then.
-    enum Writing: Equatable {
-        /// The next bulk write is the last one to wait for.
-        case due
+    enum Progress: Equatable {
+        /// Rows that this node keeps have still to arrive.
+        case receiving
+        /// All rows have arrived. The next bulk write is the last one to wait for.
+        case received
         /// The last write to wait for has this ticket.
-        case underWay(ticket: UInt64)
+        case writing(ticket: UInt64)
         /// The disk has failed. The write is due again when the disk works.
         case failed
-        case done
+        /// All rows are on this node's disk.
+        case written
     }
 
     /// The peer from which a slot was requested, and the hash that it offered.
@@ -62,9 +65,7 @@ struct Handoff {
     private(set) var acquiringCount = 0
     /// The time until which this node waits for the others.
     private(set) var deadline = Instant.farFuture
-    /// Whether all rows that this node keeps have arrived.
-    private(set) var isComplete = true
-    private(set) var writing = Writing.done
+    private(set) var progress = Progress.written
     /// The time since when slots of this node have been acquiring; nil if none is.
     private var acquiringSince: Instant?
     /// How long slots of this node have been acquiring. If none is, how long the last ones were.
@@ -96,7 +97,7 @@ struct Handoff {
         self.ring = ring
         beginOffer()
         self.deadline = deadline
-        (isComplete, writing) = (false, .done)
+        progress = .receiving
         if isDemoted { activeSlots = SlotSet() } else { activeSlots.formIntersection(isOwned) }
         acquiringCount = isOwned.count - activeSlots.count
         questions = [:]
@@ -159,7 +160,7 @@ struct Handoff {
         guard offerSequence >= offers[peer].offerSequence else { return }
         if isFirst { offers[peer] = Offer(ring: ring, offerSequence: offerSequence) }
         // The peer may have used another ring meanwhile. It receives the completion again when the rows of this offer have arrived.
-        if isFirst, ring == self.ring { (isComplete, writing) = (false, .done) }
+        if isFirst, ring == self.ring { progress = .receiving }
         guard offers[peer].ring == ring, offers[peer].offerSequence == offerSequence, !offers[peer].isWhole else { return }
         offers[peer].slots += slots
         offers[peer].isWhole = isLast
@@ -240,20 +241,23 @@ struct Handoff {
     /// Drops the offers of all peers.
     mutating func loseAll() { for peer in 0..<max(offers.count, completedOffers.count) { lose(peer) } }
 
-    /// Records that all rows have arrived.
-    mutating func complete() { (isComplete, writing) = (true, .due) }
+    /// Whether all rows that this node keeps have arrived.
+    var isComplete: Bool { progress != .receiving }
 
     /// Whether all rows that this node keeps are on its disk.
-    var isWritten: Bool { isComplete && writing == .done }
+    var isWritten: Bool { progress == .written }
+
+    /// Records that all rows have arrived.
+    mutating func complete() { progress = .received }
 
     /// Records that the bulk write with this ticket has all rows that have arrived until now.
-    mutating func write(with ticket: UInt64) { writing = .underWay(ticket: ticket) }
+    mutating func write(with ticket: UInt64) { progress = .writing(ticket: ticket) }
 
     /// Records the end of a write. Returns whether all arrived rows are now on disk.
     mutating func written(_ ticket: UInt64, isDurable: Bool) -> Bool {
-        if isDurable, writing == .failed { writing = .due }
-        guard writing == .underWay(ticket: ticket) else { return false }
-        writing = isDurable ? .done : .failed
+        if isDurable, progress == .failed { progress = .received }
+        guard progress == .writing(ticket: ticket) else { return false }
+        progress = isDurable ? .written : .failed
         return isDurable
     }
 

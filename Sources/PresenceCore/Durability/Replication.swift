@@ -66,9 +66,9 @@ struct Replication {
     }
 
     private mutating func persistBulk(_ cluster: inout Cluster) {
-        guard !cluster.outbox.rowsInBulk.isEmpty || cluster.ownership.transfer.writing == .due else { return }
+        guard !cluster.outbox.rowsInBulk.isEmpty || cluster.ownership.transfer.progress == .received else { return }
         let ticket = cluster.nextTicket()
-        if cluster.ownership.transfer.writing == .due { cluster.ownership.withTransfer(.present) { $0.write(with: ticket) } }
+        if cluster.ownership.transfer.progress == .received { cluster.ownership.withTransfer(.present) { $0.write(with: ticket) } }
         replicate(cluster.outbox.rowsInBulk.filter { $0.kind.isOfUser && cluster.owner(of: $0.user) == 0 }, ticket: 0, &cluster)
         noteWritten(cluster.outbox.rowsInBulk)
         cluster.outbox.effects.append(.persist(cluster.outbox.rowsInBulk, ticket: ticket, isUrgent: false))

@@ -88,7 +88,7 @@ struct Machines: ~Copyable {
     mutating func writeOutputs(at now: Now) {
         for row in cluster.outbox.rowsForOwners.takeAll() { cluster.send(.replicate(ticket: 0, [row]), to: cluster.owner(of: row.user)) }
         replication.releaseBarriers(staleCount: edge.fanOut.staleCount, &cluster.outbox)
-        if cluster.outbox.hasWrites || cluster.ownership.transfer.writing == .due { replication.persist(&cluster, at: now) }
+        if cluster.outbox.hasWrites || cluster.ownership.transfer.progress == .received { replication.persist(&cluster, at: now) }
         if !cluster.outbox.deletedSlots.isEmpty {
             cluster.outbox.effects.append(.deleteSlots(cluster.outbox.deletedSlots.takeAll()))
         }
