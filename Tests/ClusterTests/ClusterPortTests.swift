@@ -390,11 +390,21 @@ final class RawConnection {
         guard status == 0 || errno == ECONNRESET else { throw Fixture.HTTPFailure(description: "connect: \(errno)") }
     }
 
-    /// The content since the last call, if any.
-    func receive() async throws -> String {
-        var bytes = [UInt8](repeating: 0, count: 1 << 18)
-        let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))
-        return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : ""
+    /// Waits for a text, on a thread of its own: the pool that tests run on has a thread a core. Fails after half a minute of silence.
+    func receive(until text: String) async throws {
+        try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
+            Thread.detachNewThread { [descriptor] in
+                var silence = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                var received: [UInt8] = []
+                var bytes = [UInt8](repeating: 0, count: 1 << 18)
+                while !String(decoding: received, as: UTF8.self).contains(text) {
+                    let count = poll(&silence, 1, 30_000) > 0 ? recv(descriptor, &bytes, bytes.count, 0) : 0
+                    guard count > 0 else { return done.resume(throwing: Fixture.HTTPFailure(description: "never received: \(text)")) }
+                    received += bytes.prefix(count)
+                }
+                done.resume()
+            }
+        }
     }
 
     /// Content that the other side does not read any more, because it has closed, is dropped.

@@ -3,15 +3,46 @@ import HTTP2
 import NIOPosix
 import NodeFixture
 import PresenceNode
+import Synchronization
 
-/// `rollcall serve` in a process of its own, on free ports of loopback, with its data and its log in a folder of the test.
+/// `rollcall serve` in a process of its own, on free ports of loopback, with its data in a folder of the test.
 final class ServedNode: @unchecked Sendable {
     /// The development key's tokens are not taken: this is the app's key.
     static let secret = String(repeating: "k", count: 32)
 
     let folder: TemporaryFolder
     private let process = Process()
-    private let logFile: String
+    private let output = Output()
+    /// Announces each piece of a log, and each end of a process.
+    private static let changes = ChangeSignal()
+
+    /// The log of a process, which is all that it has written, and its end.
+    private final class Output: Sendable {
+        private let state = Mutex((bytes: Data(), isComplete: false, hasEnded: false))
+
+        var text: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
+        /// Whether the process has written all that it ever will.
+        var isComplete: Bool { state.withLock { $0.isComplete } }
+        /// Whether the process has ended.
+        var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
+        func end() {
+            state.withLock { $0.hasEnded = true }
+            ServedNode.changes.notify()
+        }
+
+        func read(_ pipe: Pipe) {
+            pipe.fileHandleForReading.readabilityHandler = { [self] handle in
+                let piece = handle.availableData
+                if piece.isEmpty { handle.readabilityHandler = nil }
+                state.withLock { state in
+                    state.bytes += piece
+                    state.isComplete = piece.isEmpty
+                }
+                ServedNode.changes.notify()
+            }
+        }
+    }
 
     var dataDirectory: String { "\(folder.path)/data" }
 
@@ -21,11 +52,9 @@ final class ServedNode: @unchecked Sendable {
     ///   - descriptors: how many it may have; nil for as many as the tests.
     init(
         _ arguments: [String] = [], _ variables: [String: String] = [:], in folder: TemporaryFolder = TemporaryFolder(),
-        log: String = "log",
         umask: String? = nil, descriptors: Int? = nil
     ) throws {
         self.folder = folder
-        logFile = "\(folder.path)/\(log)"
         // Beside the tests' own binary.
         let binary = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "rollcall").path
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
@@ -36,11 +65,11 @@ final class ServedNode: @unchecked Sendable {
         process.arguments = ["-c", command, binary, "serve"] + own + ports + arguments
         let keys = ["ROLLCALL_APPS": "default", "ROLLCALL_JWT_DEFAULT_HS256": Self.secret]
         process.environment = ProcessInfo.processInfo.environment.merging(keys) { $1 }.merging(variables) { $1 }
-        guard FileManager.default.createFile(atPath: logFile, contents: nil), let file = FileHandle(forWritingAtPath: logFile) else {
-            throw Fixture.HTTPFailure(description: "no log at \(logFile)")
-        }
-        process.standardOutput = file
-        process.standardError = file
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = pipe
+        process.terminationHandler = { [output] _ in output.end() }
+        output.read(pipe)
         try process.run()
     }
 
@@ -49,19 +78,18 @@ final class ServedNode: @unchecked Sendable {
     /// A node that serves.
     static func serving(
         _ arguments: [String] = [], _ variables: [String: String] = [:], in folder: TemporaryFolder = TemporaryFolder(),
-        log: String = "log",
         umask: String? = nil, descriptors: Int? = nil
     ) async throws -> ServedNode {
-        let node = try ServedNode(arguments, variables, in: folder, log: log, umask: umask, descriptors: descriptors)
+        let node = try ServedNode(arguments, variables, in: folder, umask: umask, descriptors: descriptors)
         try await node.until("it serves") {
-            guard node.process.isRunning else { throw Fixture.HTTPFailure(description: "it has ended: \(node.log)") }
+            guard node.isRunning else { throw Fixture.HTTPFailure(description: "it has ended: \(node.log)") }
             return node.log.contains("serving")
         }
         return node
     }
 
-    var log: String { (try? String(contentsOfFile: logFile, encoding: .utf8)) ?? "" }
-    var isRunning: Bool { process.isRunning }
+    var log: String { output.text }
+    var isRunning: Bool { !output.hasEnded }
 
     /// The port of `clients`, `cluster` or `ops`, from the log.
     func port(_ name: String) throws -> Int {
@@ -94,18 +122,24 @@ final class ServedNode: @unchecked Sendable {
 
     func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
-    /// Waits for its end and returns its exit code.
+    /// Waits for its end and returns its exit code. The log is complete then.
     func ended() async throws -> Int32 {
-        try await until("it ends") { !process.isRunning }
+        try await until("it ends") { output.hasEnded && output.isComplete }
+        // Foundation calls the handler just before the process counts as ended.
+        process.waitUntilExit()
         return process.terminationStatus
     }
 
-    /// Waits for a condition; fails after thirty seconds, with the log.
-    func until(_ claim: String, _ condition: () async throws -> Bool) async throws {
+    /// Waits for a condition on the logs and ends of processes. Fails after thirty seconds, with the log.
+    func until(_ claim: String, _ condition: () throws -> Bool) async throws {
+        try await Self.changes.until("\(claim)\n\(log)", condition)
+    }
+
+    /// Asks until the answer is right. Fails after thirty seconds, with the log.
+    func until(_ claim: String, asking isRight: () async throws -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(30)
-        while !(try await condition()) {
+        while !(try await isRight()) {
             if ContinuousClock.now > deadline { throw Fixture.HTTPFailure(description: "never: \(claim)\n\(log)") }
-            await Task.yield()
         }
     }
 

@@ -1,3 +1,4 @@
+import NodeFixture
 import Synchronization
 
 @testable import PresenceClient
@@ -76,6 +77,8 @@ final class ManualClock: Clock {
     }
 
     private let state = Mutex(State())
+    /// Announces each task that sleeps, and each span that has passed.
+    private let changes = ChangeSignal()
 
     var now: Instant { state.withLock { $0.now } }
     var minimumResolution: Duration { .nanoseconds(1) }
@@ -92,6 +95,7 @@ final class ManualClock: Clock {
                     if deadline <= state.now { return continuation.resume(returning: true) }
                     state.sleepers[id] = (deadline, continuation)
                 }
+                changes.notify()
             }
         } onCancel: {
             state.withLock { $0.sleepers.removeValue(forKey: id)?.continuation.resume(returning: false) }
@@ -101,12 +105,15 @@ final class ManualClock: Clock {
 
     /// Waits until a task sleeps for a span for which `claim` holds, counted from now. Returns zero when the test is out of time.
     func sleeper(_ claim: (Duration) -> Bool) async -> Duration {
-        while !Task.isCancelled {
-            let spans = state.withLock { state in state.sleepers.values.map { state.now.duration(to: $0.deadline) } }
-            if let span = spans.first(where: claim) { return span }
-            await Task.yield()
-        }
-        return .zero
+        var found: Duration?
+        do {
+            try await changes.until("a task sleeps") {
+                let spans = state.withLock { state in state.sleepers.values.map { state.now.duration(to: $0.deadline) } }
+                found = spans.first(where: claim)
+                return found != nil
+            }
+        } catch { return .zero }
+        return found ?? .zero
     }
 
     /// Lets time pass.
@@ -118,5 +125,6 @@ final class ManualClock: Clock {
                 sleeper.continuation.resume(returning: true)
             }
         }
+        changes.notify()
     }
 }
