@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Limits on types, and rules of comments. The exceptions are types that are over a limit today: a list may only shrink.
+/// Limits on types, and rules of comments and pages. The exceptions are types that are over a limit today: a list may only shrink.
 @Suite struct StructureTests {
     /// A type of a target: its lines of code in all its extensions, its stored properties and those of them that are booleans.
     struct Shape: Equatable {
@@ -139,6 +139,60 @@ import Testing
 
     @Test("Comments name the thing that acts, fit into 140 columns and cite no seed and no issue") func comments() {
         #expect(TidyTests.sources.filter { !$0.path.contains("TidyTests") }.flatMap(Self.comments) == [])
+    }
+
+    // MARK: Pages
+
+    private static let headless: Set = ["Who", "What", "Whom", "Where", "Whoever", "Whatever"]
+
+    /// The sentences of a page: those of its paragraphs and lists, without headings, tables and code.
+    static func sentences(of page: LinkTests.Page) -> [String] {
+        var sentences: [String] = []
+        var words: [Substring] = []
+        func end() {
+            if !words.isEmpty { sentences.append(words.joined(separator: " ")) }
+            words = []
+        }
+        for line in page.prose.split(separator: "\n", omittingEmptySubsequences: false) {
+            let text = line.drop { $0 == " " }
+            let item = text.prefixMatch(of: #/(?:[-*+>]|\d+\.) /#)
+            if text.isEmpty || item != nil || text.hasPrefix("#") || text.hasPrefix("|") { end() }
+            if text.hasPrefix("#") || text.hasPrefix("|") { continue }
+            for word in text[(item?.range.upperBound ?? text.startIndex)...].split(separator: " ") {
+                words.append(word)
+                if word.last(where: { !"*_)\"".contains($0) }).map({ ".!?:".contains($0) }) == true { end() }
+            }
+        }
+        end()
+        return sentences
+    }
+
+    /// The sentences of a page that break a rule of comments. Questions may begin with any word.
+    static func sentencesToMend(_ page: LinkTests.Page) -> [String] {
+        sentences(of: page).flatMap { sentence -> [String] in
+            var broken: [String] = []
+            let first = sentence.drop { "*_([\"".contains($0) }.prefix { $0.isLetter }
+            if headless.contains(String(first)), !sentence.contains("?") { broken.append("begins with a clause without a noun") }
+            if sentence.firstMatch(of: /[Ss]eeds? \d|[Ii]ssue #?\d|(?:contract|design)(?:\.md)? §/) != nil {
+                broken.append("cites history")
+            }
+            return broken.map { "\(page.path): \($0): \(sentence)" }
+        }
+    }
+
+    @Test("Sentences of pages name the thing that acts, and cite no seed and no issue") func pages() {
+        #expect(LinkTests.pages.flatMap(Self.sentencesToMend) == [])
+        let text = """
+            # Who may see it
+            Where nothing acts, a sentence is hard. What
+            does it say? It says what a reader knows: *What* comes next is wrong.
+            - Whom nobody knows is in a list. See seed 7.
+            | Who | is in a table |
+            ```
+            Where code is
+            ```
+            """
+        #expect(Self.sentencesToMend(LinkTests.Page(path: "Planted.md", text: text)).count == 4)
     }
 
     @Test("The rules find what they look for") func rules() {
