@@ -33,7 +33,7 @@ extension Plan {
                 steps.append(Step(at: at + 8, action: .delay(from: to, to: from, milliseconds: 800, duration: 900)))
             }
             // In each round other users change, so that no later change repairs the loss.
-            for (place, user) in targets.enumerated() where place % rounds.count == round {
+            for (index, user) in targets.enumerated() where index % rounds.count == round {
                 steps.append(Step(at: at + random.number(in: 0...4), action: setStatus(of: user, &random)))
             }
         }

@@ -54,12 +54,12 @@ extension Plan {
         for _ in 0..<count {
             let at = random.number(in: 0...options.activeMilliseconds)
             let user = random.number(in: 0...usersCount - 1)
-            for place in 0..<(random.isOnce(in: 3) ? 2 : 1) {
+            for index in 0..<(random.isOnce(in: 3) ? 2 : 1) {
                 value += 1
                 let seconds = random.isOnce(in: 2) ? Int64(random.number(in: 1...10)) : 300
                 let action = Step.Action.publish(
                     user: user, value: value, seconds: seconds, onlineOnly: random.isOnce(in: 2), synced: random.isOnce(in: 2))
-                steps.append(Step(at: at + place * random.number(in: 0...300), action: action))
+                steps.append(Step(at: at + index * random.number(in: 0...300), action: action))
             }
             guard random.isOnce(in: 2) else { continue }
             let text = "text \(random.number(in: 0...999_999))"

@@ -11,8 +11,8 @@ extension Plan {
         var steps = audience(options, &random)
         let at = options.activeMilliseconds - 17_000
         let first = random.number(in: 0...options.nodesCount - 1)
-        let place = { (count: Int) in (first + count) % options.nodesCount }
-        let (slow, ended, other) = (place(0), place(1), place(2))
+        let node = { (count: Int) in (first + count) % options.nodesCount }
+        let (slow, ended, other) = (node(0), node(1), node(2))
         for node in 0..<options.nodesCount where node != slow {
             let delay = Step.Action.delay(from: slow, to: node, milliseconds: random.number(in: 700...800), duration: 1_000)
             steps.append(Step(at: at - 20, action: delay))

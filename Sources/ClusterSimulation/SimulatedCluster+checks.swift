@@ -218,7 +218,7 @@ extension SimulatedCluster {
             self.users = users
             let names = nodes.map(\.id)
             let ownerIDs = nodes.first(where: \.isUp)?.look { $0.cluster.ownerIDs(of: ids) }
-            owners = ids.indices.map { place in ownerIDs.flatMap { names.firstIndex(of: $0[place]) } }
+            owners = ids.indices.map { index in ownerIDs.flatMap { names.firstIndex(of: $0[index]) } }
             replicaSet = nodes[0].look { ids.map($0.cluster.replicaIDs) }
             kept = nodes.map { node in node.look { node in ids.map { node.owner.kept($0) } } }
         }
@@ -232,10 +232,10 @@ extension SimulatedCluster {
         let users = truth.concerned
         let rest = Rest(nodes, users, users.map(userID))
         let followed = Set(
-            users.indices.flatMap { place in rest.owners[place].map { rest.kept[$0][place].subscriptions } ?? [] }.map(\.target))
-        for (place, user) in users.enumerated() where violation == nil {
-            guard let owner = rest.owners[place] else { continue }
-            let (record, subscriptions) = rest.kept[owner][place]
+            users.indices.flatMap { index in rest.owners[index].map { rest.kept[$0][index].subscriptions } ?? [] }.map(\.target))
+        for (index, user) in users.enumerated() where violation == nil {
+            guard let owner = rest.owners[index] else { continue }
+            let (record, subscriptions) = rest.kept[owner][index]
             checkRemoved(user, record, follows: !subscriptions.isEmpty, isFollowed: followed.contains(userID(user)), owner: owner)
             checkRecord(user, record)
             checkCustomStatus(user, record)
@@ -243,9 +243,9 @@ extension SimulatedCluster {
             checkAcknowledged(user, record)
             checkRule(user, record)
             checkEvents(user, record, owner: owner)
-            checkContents(of: rest.kept.map { $0[place].record })
+            checkContents(of: rest.kept.map { $0[index].record })
             checkSubscriptions(user, subscriptions, owner: owner)
-            checkReplicas(place, rest, owner: owner)
+            checkReplicas(index, rest, owner: owner)
         }
         if violation == nil { checkLeftovers(rest) }
     }
@@ -260,8 +260,8 @@ extension SimulatedCluster {
             if members != everybody {
                 violate(.membersAgree, "to \(nodes[node].id) the members are \(members), right would be \(everybody)")
             }
-            for (place, (own, others)) in zip(nodes[node].look { $0.cluster.ownerIDs(of: ids) }, first).enumerated() where own != others {
-                violate(.membersAgree, "user-\(users[place]) is owned by \(own) to \(nodes[node].id), by \(others) to \(nodes[0].id)")
+            for (index, (own, others)) in zip(nodes[node].look { $0.cluster.ownerIDs(of: ids) }, first).enumerated() where own != others {
+                violate(.membersAgree, "user-\(users[index]) is owned by \(own) to \(nodes[node].id), by \(others) to \(nodes[0].id)")
             }
         }
     }
@@ -423,18 +423,18 @@ extension SimulatedCluster {
     }
 
     /// Checks that the replicas of a user hold the same facts, in memory and on disk.
-    private mutating func checkReplicas(_ place: Int, _ rest: Rest, owner: Int) {
-        let user = rest.users[place]
+    private mutating func checkReplicas(_ index: Int, _ rest: Rest, owner: Int) {
+        let user = rest.users[index]
         let id = userID(user)
-        let right = rest.kept[owner][place]
-        for node in nodes.indices where !nodes[node].isLeaving && !rest.replicaSet[place].contains(nodes[node].id) {
+        let right = rest.kept[owner][index]
+        for node in nodes.indices where !nodes[node].isLeaving && !rest.replicaSet[index].contains(nodes[node].id) {
             if let row = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .status, key: "")] {
                 violate(
                     .nothingIsLeftOver, "the disk of \(nodes[node].id), which does not keep user-\(user), has \(row.version.text) of it")
             }
         }
-        for node in nodes.indices where rest.replicaSet[place].contains(nodes[node].id) {
-            let kept = rest.kept[node][place]
+        for node in nodes.indices where rest.replicaSet[index].contains(nodes[node].id) {
+            let kept = rest.kept[node][index]
             if !kept.record.says(right.record) || kept.subscriptions != right.subscriptions || kept.record.privacy != right.record.privacy {
                 violate(
                     .replicasAgree,

@@ -4,7 +4,7 @@ import PresenceWire
 /// The simulated shell: it gives the cores their inputs and carries out their effects.
 extension SimulatedCluster {
     mutating func handle(_ what: SimulationEvent.What) {
-        if let node = place(of: what), isDeferred(what, by: node) { return }
+        if let node = node(of: what), isDeferred(what, by: node) { return }
         switch what {
         case .step(let index): perform(plan.steps[index].action)
         case .tick(let node, let run): tick(node, run)
@@ -50,7 +50,7 @@ extension SimulatedCluster {
     func isRunning(_ node: Int, _ run: Int) -> Bool { nodes[node].isUp && nodes[node].run == run }
 
     /// The node of an event, if the event waits while the node is paused.
-    private mutating func place(of what: SimulationEvent.What) -> Int? {
+    private mutating func node(of what: SimulationEvent.What) -> Int? {
         switch what {
         case .tick(let node, _), .commit(let node, _), .fromGateway(let node, _, _, _), .toGateway(let node, _, _, _), .leave(let node, _),
             .end(let node, _), .ringComputed(let node, _, _):

@@ -52,7 +52,7 @@ struct SimulatedDisk {
 
     /// Deletes the rows of these slots, after the earlier writes.
     mutating func deleteSlots(_ slots: Set<Slot>) {
-        for place in bulk.indices { bulk[place].rows.removeAll { $0.kind.isOfUser && slots.contains($0.user.slot) } }
+        for index in bulk.indices { bulk[index].rows.removeAll { $0.kind.isOfUser && slots.contains($0.user.slot) } }
         urgent.append(Write(rows: [], ticket: 0, isUrgent: true, deletedSlots: slots))
     }
 

@@ -65,14 +65,14 @@ struct Agenda {
     private struct Key: Comparable {
         private let bits: UInt128
 
-        init(at: Nanoseconds, order: UInt64, place: Int) {
-            precondition(at >= 0 && order < 1 << 56 && place < 1 << 28)
+        init(at: Nanoseconds, order: UInt64, index: Int) {
+            precondition(at >= 0 && order < 1 << 56 && index < 1 << 28)
             // An event that is scheduled for later, or for never, comes after every history.
-            bits = UInt128(min(at, 1 << 44 - 1)) << 84 | UInt128(order) << 28 | UInt128(place)
+            bits = UInt128(min(at, 1 << 44 - 1)) << 84 | UInt128(order) << 28 | UInt128(index)
         }
 
         var at: Nanoseconds { Nanoseconds(truncatingIfNeeded: bits >> 84) }
-        var place: Int { Int(truncatingIfNeeded: bits) & (1 << 28 - 1) }
+        var index: Int { Int(truncatingIfNeeded: bits) & (1 << 28 - 1) }
 
         static func < (left: Key, right: Key) -> Bool { left.bits < right.bits }
     }
@@ -85,15 +85,15 @@ struct Agenda {
     var nextAt: Nanoseconds? { keys.min?.at }
 
     mutating func insert(_ event: SimulationEvent) {
-        let place = free.popLast() ?? events.count
-        if place == events.count { events.append(event) } else { events[place] = event }
-        keys.insert(Key(at: event.at, order: event.order, place: place))
+        let index = free.popLast() ?? events.count
+        if index == events.count { events.append(event) } else { events[index] = event }
+        keys.insert(Key(at: event.at, order: event.order, index: index))
     }
 
     /// Removes and returns the next event.
     mutating func popFirst() -> SimulationEvent? {
         guard let key = keys.popMin() else { return nil }
-        free.append(key.place)
-        return events[key.place].take()
+        free.append(key.index)
+        return events[key.index].take()
     }
 }

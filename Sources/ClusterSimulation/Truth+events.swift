@@ -20,7 +20,7 @@ struct ExpectedEvents {
     mutating func ask(_ event: Published) { published.append(event) }
 
     mutating func acknowledge(_ event: PublishedEvent) {
-        if let place = published.firstIndex(where: { $0.value == event.value }) { published[place].acknowledged = event }
+        if let index = published.firstIndex(where: { $0.value == event.value }) { published[index].acknowledged = event }
     }
 
     /// The value of an event in a status although its call started after `moment`; nil for none.

@@ -94,7 +94,7 @@ struct Truth {
     /// applies.
     mutating func closed(_ user: Int, device: Int, tolerance: Nanoseconds?, at now: Nanoseconds) {
         presences[user].openCount -= 1
-        if let place = presences[user].platforms.firstIndex(of: device) { presences[user].platforms.remove(at: place) }
+        if let index = presences[user].platforms.firstIndex(of: device) { presences[user].platforms.remove(at: index) }
         if let tolerance { presences[user].awaitedUntil = max(presences[user].awaitedUntil, now + tolerance) }
         guard presences[user].openCount == 0 else { return }
         presences[user].absentSince = now

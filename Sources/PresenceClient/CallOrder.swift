@@ -52,9 +52,9 @@ struct CallOrder {
     /// Returns its number, and the paused calls that have nothing left to do.
     mutating func begin(_ claim: Claim) -> (number: UInt64, superseded: [UInt64]) {
         var superseded: [UInt64] = []
-        for place in entries.indices where entries[place].isPaused && entries[place].isLive {
-            entries[place].claim.facts = entries[place].claim.facts.filter { !claim.supersedes($0) }
-            if !entries[place].isLive { superseded.append(entries[place].number) }
+        for index in entries.indices where entries[index].isPaused && entries[index].isLive {
+            entries[index].claim.facts = entries[index].claim.facts.filter { !claim.supersedes($0) }
+            if !entries[index].isLive { superseded.append(entries[index].number) }
         }
         callsCount += 1
         entries.append(Entry(number: callsCount, claim: claim, isFree: claim.facts.isEmpty))
@@ -73,31 +73,31 @@ struct CallOrder {
     ///
     /// Returns whether a fact is left that no newer call sets.
     mutating func pause(_ number: UInt64) -> Bool {
-        guard let place = place(of: number) else { return false }
-        let newer = entries[(place + 1)...].map(\.claim)
-        entries[place].isPaused = true
-        entries[place].claim.facts = entries[place].claim.facts.filter { fact in !newer.contains { $0.supersedes(fact) } }
-        return entries[place].isLive
+        guard let index = index(of: number) else { return false }
+        let newer = entries[(index + 1)...].map(\.claim)
+        entries[index].isPaused = true
+        entries[index].claim.facts = entries[index].claim.facts.filter { fact in !newer.contains { $0.supersedes(fact) } }
+        return entries[index].isLive
     }
 
     /// Records that the call is sent again.
     mutating func resume(_ number: UInt64) {
-        if let place = place(of: number) { entries[place].isPaused = false }
+        if let index = index(of: number) { entries[index].isPaused = false }
     }
 
     /// Whether a fact is left that no newer call has set.
-    func isLive(_ number: UInt64) -> Bool { place(of: number).map { entries[$0].isLive } ?? false }
+    func isLive(_ number: UInt64) -> Bool { index(of: number).map { entries[$0].isLive } ?? false }
 
     /// Whether no newer call has set `fact`, and the call has not released it.
-    func holds(_ fact: Fact, _ number: UInt64) -> Bool { place(of: number).map { entries[$0].claim.facts.contains(fact) } ?? false }
+    func holds(_ fact: Fact, _ number: UInt64) -> Bool { index(of: number).map { entries[$0].claim.facts.contains(fact) } ?? false }
 
     /// Records that the call has set these facts and does not set them again.
     mutating func release(_ facts: some Sequence<Fact>, _ number: UInt64) {
-        if let place = place(of: number) { entries[place].claim.facts.subtract(facts) }
+        if let index = index(of: number) { entries[index].claim.facts.subtract(facts) }
     }
 
     /// Removes a call that has ended.
     mutating func end(_ number: UInt64) { entries.removeAll { $0.number == number } }
 
-    private func place(of number: UInt64) -> Int? { entries.firstIndex { $0.number == number } }
+    private func index(of number: UInt64) -> Int? { entries.firstIndex { $0.number == number } }
 }

@@ -87,8 +87,8 @@ final class FeedReader: Sendable {
             }
         } onCancel: {
             state.withLock { state in
-                guard let place = state.waiting.firstIndex(where: { $0.id == id }) else { return }
-                state.waiting.remove(at: place).continuation.resume(returning: nil)
+                guard let index = state.waiting.firstIndex(where: { $0.id == id }) else { return }
+                state.waiting.remove(at: index).continuation.resume(returning: nil)
             }
         }
     }

@@ -60,17 +60,17 @@ struct Mailbox {
         let user = UserKey(status.userID)
         if pending.updateValue(status, forKey: user) == nil { order.append(user) }
         if order.count > usersMax { pending[order.removeFirst()] = nil }
-        guard let place = items.firstIndex(of: .statuses) else { return append(.statuses) }
+        guard let index = items.firstIndex(of: .statuses) else { return append(.statuses) }
         // The status belongs to the newest session, so its reader receives the session first.
-        guard items[place...].contains(where: { if case .event(.connected) = $0 { true } else { false } }) else { return }
-        items.append(items.remove(at: place))
+        guard items[index...].contains(where: { if case .event(.connected) = $0 { true } else { false } }) else { return }
+        items.append(items.remove(at: index))
     }
 
     private mutating func add(_ change: SubscriptionChange) {
-        for (place, item) in items.enumerated() {
+        for (index, item) in items.enumerated() {
             guard case .event(.subscriptionChangedOnOtherDevices(var earlier)) = item else { continue }
             earlier.merge(change)
-            items[place] = .event(.subscriptionChangedOnOtherDevices(earlier))
+            items[index] = .event(.subscriptionChangedOnOtherDevices(earlier))
             return
         }
         append(.event(.subscriptionChangedOnOtherDevices(change)))

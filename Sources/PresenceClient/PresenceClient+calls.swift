@@ -161,10 +161,10 @@ extension PresenceClient {
         _ userIDs: [String], of countMax: Int, _ body: ([String]) async throws(PresenceError) -> Void
     ) async throws(PresenceError) -> [UserError] {
         let batches = userIDs.batches(of: countMax)
-        for (place, batch) in batches.enumerated() {
+        for (index, batch) in batches.enumerated() {
             do { try await body(batch) } catch {
-                guard place > 0, error.code != .cancelled else { throw error }
-                return batches[place...].joined().map { UserError(userID: $0, code: error.code, reason: error.detail) }
+                guard index > 0, error.code != .cancelled else { throw error }
+                return batches[index...].joined().map { UserError(userID: $0, code: error.code, reason: error.detail) }
             }
         }
         return []

@@ -234,7 +234,7 @@ final class Shell: @unchecked Sendable {
         isObeying = true
         while mayHaveEffects, node.takeEffects(into: &spare) {
             mayHaveEffects = false
-            for place in spare.indices { obey(spare[place]) }
+            for index in spare.indices { obey(spare[index]) }
             spare.removeAll(keepingCapacity: true)
             for gateway in gateways where isHere[gateway.index] { gateway.flush() }
         }

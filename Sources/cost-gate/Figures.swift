@@ -64,13 +64,13 @@ enum Figure: String, CaseIterable {
         let names = users.dropLast()
         try world.follow((0..<5).map { "user\($0)" }, by: Array(names), through: first)
         var clients: [Client] = []
-        for (place, user) in names.enumerated() {
+        for (index, user) in names.enumerated() {
             let client = try Client(world)
             clients.append(client)
             client.openStream(token: world.token(of: user))
             try client.encode()
             world.loop.run()
-            if place < warmUp { client.deliver() } else { world.measuredRegion(client) }
+            if index < warmUp { client.deliver() } else { world.measuredRegion(client) }
             try client.collect()
             // onConnected, the statuses, onSubscriptionSyncCompleted
             guard client.received.eventsCount >= 3 else {
@@ -92,9 +92,9 @@ enum Figure: String, CaseIterable {
         let before = client.received.eventsCount
         for batch in 0..<warmUp + batches {
             var writer = WireWriter()
-            for place in 0..<perBatch {
+            for index in 0..<perBatch {
                 number += 1
-                var record = Record(blank: UserID(app: "default", id: names[(batch * perBatch + place) % names.count]))
+                var record = Record(blank: UserID(app: "default", id: names[(batch * perBatch + index) % names.count]))
                 record.version = Version(milliseconds: wall, counter: number, node: 7)
                 record.statusType = .online
                 record.onlinePlatforms = ["ios"]

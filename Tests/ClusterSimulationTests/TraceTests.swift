@@ -27,15 +27,15 @@ import Testing
         return trace.hash
     }
 
-    @Test("Each byte, its place and the number of bytes change the hash") func eachByteCounts() {
+    @Test("Each byte, its index and the number of bytes change the hash") func eachByteCounts() {
         var hashes: Set<UInt64> = [hash([UInt8]())]
         var count = 1
         for length in 1...25 {
             let zeros = [UInt8](repeating: 0, count: length)
             hashes.insert(hash(zeros))
-            for place in 0..<length {
+            for index in 0..<length {
                 var bytes = zeros
-                bytes[place] = 1
+                bytes[index] = 1
                 hashes.insert(hash(bytes))
             }
             count += 1 + length

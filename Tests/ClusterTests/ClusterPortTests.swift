@@ -323,9 +323,9 @@ private final class Recorder: ChannelInboundHandler, @unchecked Sendable {
             .childChannelInitializer { caller in
                 let loop = caller.eventLoop
                 return ClientBootstrap(group: loop).connect(host: "127.0.0.1", port: recorder.target).flatMap { callee in
-                    let place = recorder.begin()
+                    let index = recorder.begin()
                     return loop.submit {
-                        try caller.pipeline.syncOperations.addHandler(Pipe(to: callee) { recorder.keep($0, of: place) })
+                        try caller.pipeline.syncOperations.addHandler(Pipe(to: callee) { recorder.keep($0, of: index) })
                         try callee.pipeline.syncOperations.addHandler(Pipe(to: caller) { _ in })
                     }.flatMap { caller.setOption(.autoRead, value: true) }
                 }
@@ -341,8 +341,8 @@ private final class Recorder: ChannelInboundHandler, @unchecked Sendable {
         }
     }
 
-    private func keep(_ bytes: ByteBuffer, of place: Int) {
-        lock.withLock { recorded[place] += Array(bytes.readableBytesView) }
+    private func keep(_ bytes: ByteBuffer, of index: Int) {
+        lock.withLock { recorded[index] += Array(bytes.readableBytesView) }
     }
 
     private final class Pipe: ChannelInboundHandler {

@@ -156,14 +156,14 @@ extension ConformanceTests {
                 ("subscribeUserStatus", #""userIDs":["ann"]"#),
                 ("getSubscribedUserStatus", #""limit":1"#), ("logout", #""sessionID":null"#),
             ]
-            for (place, (operation, body)) in calls.enumerated() {
-                let answer = try await app.call(operation, "{\"asUser\":\"bob\",\(body)}", isAdmin: true, node: place % 3)
+            for (index, (operation, body)) in calls.enumerated() {
+                let answer = try await app.call(operation, "{\"asUser\":\"bob\",\(body)}", isAdmin: true, node: index % 3)
                 #expect(answer.status == 404 && answer.code == 70107, "\(operation): \(answer.json)")
             }
             #expect(try await app.call("setSelfStatus", #"{"customStatus":"its own"}"#, as: "backend", isAdmin: true).code == 0)
             _ = try await app.admin("importUsers", users(["ann", "bob"]))
-            for (place, (operation, body)) in calls.enumerated() {
-                let answer = try await app.call(operation, "{\"asUser\":\"bob\",\(body)}", isAdmin: true, node: place % 3)
+            for (index, (operation, body)) in calls.enumerated() {
+                let answer = try await app.call(operation, "{\"asUser\":\"bob\",\(body)}", isAdmin: true, node: index % 3)
                 #expect(answer.status == 200, "\(operation): \(answer.json)")
             }
             #expect(try await app.followed(by: "bob") == ["ann"])

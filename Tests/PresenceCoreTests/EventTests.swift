@@ -30,9 +30,9 @@ import Testing
                 .publishEvent(value: 10_000 + Int64(number), ext: "", seconds: 60, isForOnlineOnly: true, isSynced: false),
             ]
             // Both are on their way before the owner receives either, so that their deltas coalesce.
-            for (place, call) in calls.enumerated() {
+            for (index, call) in calls.enumerated() {
                 cluster.processes[number % 3].node.perform(
-                    call, caller: Self.id(ann), gateway: 0, token: UInt64(1_000_000 + 2 * number + place), at: cluster.now)
+                    call, caller: Self.id(ann), gateway: 0, token: UInt64(1_000_000 + 2 * number + index), at: cluster.now)
             }
             cluster.settle()
             for client in own where cluster.clients[client].view[ann]?["customStatus"]?.textValue != "\(number)" { lost += 1 }

@@ -121,7 +121,7 @@ struct TestCluster {
         kill(index)
     }
 
-    private static func place(of row: Row) -> String { "\(row.user) \(row.kind) \(row.key)" }
+    private static func key(of row: Row) -> String { "\(row.user) \(row.kind) \(row.key)" }
 
     private func takesNothing(_ index: Int) -> Bool { isDiskFull || fullDisks.contains(index) }
 
@@ -138,7 +138,7 @@ struct TestCluster {
             kept = row
             return isTaken
         }
-        if isTaken, let kept { processes[index].disk[Self.place(of: kept)] = kept }
+        if isTaken, let kept { processes[index].disk[Self.key(of: kept)] = kept }
     }
 
     mutating func restart(_ index: Int, settings: CoreSettings = CoreSettings()) throws {
@@ -288,7 +288,7 @@ struct TestCluster {
                 let isDiskFull = takesNothing(index)
                 processes[index].unwritten += rows
                 if !isDiskFull {
-                    for row in processes[index].unwritten { processes[index].disk[Self.place(of: row)] = row }
+                    for row in processes[index].unwritten { processes[index].disk[Self.key(of: row)] = row }
                     processes[index].unwritten = []
                 }
                 processes[index].node.stored(ticket, isDurable: !isDiskFull, at: now)
@@ -297,8 +297,8 @@ struct TestCluster {
                 processes[index].disk = processes[index].disk.filter { !isGone($0.value) }
                 processes[index].unwritten.removeAll(where: isGone)
             case .deleteRows(let rows):
-                for row in rows where !takesNothing(index) && processes[index].disk[Self.place(of: row)]?.version == row.version {
-                    processes[index].disk[Self.place(of: row)] = nil
+                for row in rows where !takesNothing(index) && processes[index].disk[Self.key(of: row)]?.version == row.version {
+                    processes[index].disk[Self.key(of: row)] = nil
                 }
             case .transmit(let peer): transmit(from: index, to: peer)
             case .computeRing(let members): processes[index].node.ringComputed(ring(of: members), at: now)

@@ -66,14 +66,14 @@ import Testing
         let version = { Version(milliseconds: $0, counter: 0, node: 2) }
         var shown = Record(blank: user("ann"))
         shown.version = version(20)
-        let place = owners.index(of: user("ann"))
-        owners.adopt(shown, at: place, now: now, into: &outbox)
+        let index = owners.index(of: user("ann"))
+        owners.adopt(shown, at: index, now: now, into: &outbox)
         // Another side of a split received the visibility, and went on.
         var record = shown
         (shown.version, record.version) = (version(5), version(30))
         let rule = Visibility().changed(by: .init(mode: .nobody))
         record.privacy = Privacy().changed(to: rule, writtenAt: version(10), hiddenView: shown, at: version(10))
-        owners.adopt(record, at: place, now: now, into: &outbox)
+        owners.adopt(record, at: index, now: now, into: &outbox)
         #expect(owners.record(of: user("ann")).shown(to: user("bob")).version > version(20))
     }
 
@@ -192,11 +192,11 @@ import Testing
         #expect(known.knownSince > 0)
         let change = StatusChange.Visibility(
             visibility: Visibility().changed(by: .init(mode: .list)), writtenAt: Version(1_000, 2))
-        let place = shards.index(of: user("ann"))
-        shards.refresh(place, isRule ? StatusChange(visibility: change) : StatusChange(customStatus: "busy"), at: now, into: &outbox)
+        let index = shards.index(of: user("ann"))
+        shards.refresh(index, isRule ? StatusChange(visibility: change) : StatusChange(customStatus: "busy"), at: now, into: &outbox)
         #expect(shards.record(of: user("ann")).version > known.version)
         #expect(shards.record(of: user("ann")).knownSince == known.knownSince)
-        shards.refresh(place, StatusChange(customStatus: "free"), at: now, into: &outbox)
+        shards.refresh(index, StatusChange(customStatus: "free"), at: now, into: &outbox)
         #expect(shards.record(of: user("ann")).shown(to: user("bob")).knownSince == known.knownSince)
     }
 

@@ -116,9 +116,9 @@ import Testing
             let user = UserID(app: "a", id: String(decoding: name, as: UTF8.self))
             #expect(user == UserID(app: "a", id: String(decoding: name, as: UTF8.self)))
             #expect(user != UserID(app: "a", id: String(decoding: name + [110], as: UTF8.self)))
-            for place in name.indices {
+            for index in name.indices {
                 var other = name
-                other[place] = UInt8(ascii: "m")
+                other[index] = UInt8(ascii: "m")
                 #expect(user != UserID(app: "a", id: String(decoding: other, as: UTF8.self)))
             }
         }

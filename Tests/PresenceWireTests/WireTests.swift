@@ -145,9 +145,9 @@ import Testing
     @Test("A flipped byte is refused or gives another message", arguments: messages) func flippedByte(message: Message) {
         var writer = WireWriter()
         writer.message(message)
-        for place in writer.bytes.indices {
+        for index in writer.bytes.indices {
             var bytes = writer.bytes
-            bytes[place] ^= 0xFF
+            bytes[index] ^= 0xFF
             if let other = try? decode(bytes) { #expect(other != message) }
         }
     }

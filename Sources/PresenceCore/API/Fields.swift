@@ -74,10 +74,10 @@ package struct Fields {
         var users: [UserID] = []
         var errors: [UserError] = []
         var seen: Set<UserID> = []
-        for (place, element) in elements.enumerated() {
-            guard case .string(let id) = element else { throw .parameter("\(name)[\(place)]: must be a string") }
+        for (index, element) in elements.enumerated() {
+            guard case .string(let id) = element else { throw .parameter("\(name)[\(index)]: must be a string") }
             guard Limits.isValidName(id) else {
-                errors.append(UserError(userID: id, code: 7003, reason: Problem.userID("\(name)[\(place)]").detail))
+                errors.append(UserError(userID: id, code: 7003, reason: Problem.userID("\(name)[\(index)]").detail))
                 continue
             }
             let user = UserID(id, besides: subject)

@@ -32,11 +32,11 @@ package struct PolicyRejections: Sendable {
 
     package init() {}
 
-    package subscript(rule: PolicyRule) -> UInt64 { counts[Self.place(of: rule)] }
+    package subscript(rule: PolicyRule) -> UInt64 { counts[Self.index(of: rule)] }
 
     package mutating func count(_ rule: PolicyRule?, _ times: Int = 1) {
-        if let rule { counts[Self.place(of: rule)] += UInt64(times) }
+        if let rule { counts[Self.index(of: rule)] += UInt64(times) }
     }
 
-    private static func place(of rule: PolicyRule) -> Int { PolicyRule.allCases.firstIndex(of: rule) ?? 0 }
+    private static func index(of rule: PolicyRule) -> Int { PolicyRule.allCases.firstIndex(of: rule) ?? 0 }
 }

@@ -62,29 +62,29 @@ struct PendingWrites {
 
     /// Records that the store has finished with `ticket`.
     mutating func stored(_ ticket: UInt64, isDurable: Bool) -> Outcome? {
-        guard let place = place(of: ticket) else { return nil }
-        writes[place].isStored = true
-        if !isDurable { return end(place) { .failed($0, .notDurable.afterPassingOn) } }
-        return complete(place)
+        guard let index = index(of: ticket) else { return nil }
+        writes[index].isStored = true
+        if !isDurable { return end(index) { .failed($0, .notDurable.afterPassingOn) } }
+        return complete(index)
     }
 
     /// Records that a replica has the rows of `ticket` on disk, or that a node has sent a barrier acknowledgement.
     mutating func replicated(_ ticket: UInt64, by peer: PeerIndex) -> Outcome? {
-        guard let place = place(of: tickets[ticket] ?? ticket) else { return nil }
-        if ticket == writes[place].replicaTicket { writes[place].needs.removeAll { $0.contains(peer) } }
-        if ticket == writes[place].barrierTicket { writes[place].barrierPeers.removeAll { $0 == peer } }
-        return complete(place)
+        guard let index = index(of: tickets[ticket] ?? ticket) else { return nil }
+        if ticket == writes[index].replicaTicket { writes[index].needs.removeAll { $0.contains(peer) } }
+        if ticket == writes[index].barrierTicket { writes[index].barrierPeers.removeAll { $0 == peer } }
+        return complete(index)
     }
 
     /// Assigns the writes to the new replicas, which `needs` names for each row. Returns the writes to send again, in order.
     mutating func replan(nextTicket: () -> UInt64, _ needs: (Row) -> [[PeerIndex]]) -> [Write] {
-        for place in writes.indices where !writes[place].needs.isEmpty {
-            let needs = Self.needs(of: writes[place].rows, needs)
-            guard needs != writes[place].needs else { continue }
+        for index in writes.indices where !writes[index].needs.isEmpty {
+            let needs = Self.needs(of: writes[index].rows, needs)
+            guard needs != writes[index].needs else { continue }
             let ticket = nextTicket()
-            writes[place].needs = needs
-            writes[place].replicaTicket = ticket
-            tickets[ticket] = writes[place].ticket
+            writes[index].needs = needs
+            writes[index].replicaTicket = ticket
+            tickets[ticket] = writes[index].ticket
         }
         return writes.filter { !$0.needs.isEmpty }
     }
@@ -92,9 +92,9 @@ struct PendingWrites {
     /// Removes dead nodes from the pending barriers, and returns the writes that this completes.
     mutating func dropPeers(where isGone: (PeerIndex) -> Bool) -> [Outcome] {
         var outcomes: [Outcome] = []
-        for place in writes.indices.reversed() where writes[place].barrierPeers.contains(where: isGone) {
-            writes[place].barrierPeers.removeAll(where: isGone)
-            if let outcome = complete(place) { outcomes.append(outcome) }
+        for index in writes.indices.reversed() where writes[index].barrierPeers.contains(where: isGone) {
+            writes[index].barrierPeers.removeAll(where: isGone)
+            if let outcome = complete(index) { outcomes.append(outcome) }
         }
         return outcomes.reversed()
     }
@@ -104,8 +104,8 @@ struct PendingWrites {
         tickedAt = now
         var outcomes: [Outcome] = []
         let count = writes.insertionIndex { $0.deadline <= now }
-        for place in (0..<count).reversed() where !writes[place].answers.isEmpty {
-            if let outcome = end(place, { .failed($0, .unavailable.afterPassingOn) }) { outcomes.append(outcome) }
+        for index in (0..<count).reversed() where !writes[index].answers.isEmpty {
+            if let outcome = end(index, { .failed($0, .unavailable.afterPassingOn) }) { outcomes.append(outcome) }
         }
         return outcomes.reversed()
     }
@@ -117,26 +117,26 @@ struct PendingWrites {
         return needs
     }
 
-    private mutating func complete(_ place: Int) -> Outcome? {
-        guard writes[place].isComplete else { return nil }
-        return end(place) { .done($0) }
+    private mutating func complete(_ index: Int) -> Outcome? {
+        guard writes[index].isComplete else { return nil }
+        return end(index) { .done($0) }
     }
 
-    private mutating func end(_ place: Int, _ outcome: (Write) -> Outcome) -> Outcome? {
-        let write = writes[place]
-        writes[place].answers = []
-        writes[place].listUpdates = []
-        writes[place].acknowledgements = []
-        writes[place].needs = []
-        writes[place].barrierPeers = []
+    private mutating func end(_ index: Int, _ outcome: (Write) -> Outcome) -> Outcome? {
+        let write = writes[index]
+        writes[index].answers = []
+        writes[index].listUpdates = []
+        writes[index].acknowledgements = []
+        writes[index].needs = []
+        writes[index].barrierPeers = []
         if !tickets.isEmpty { tickets = tickets.filter { $0.value != write.ticket } }
         while let first = writes.first, first.isOver { writes.removeFirst() }
         return write.answers.isEmpty && write.acknowledgements.isEmpty ? nil : outcome(write)
     }
 
     /// The index of a ticket, found by binary search: tickets increase.
-    private func place(of ticket: UInt64) -> Int? {
-        let place = writes.insertionIndex { $0.ticket < ticket }
-        return place < writes.count && writes[place].ticket == ticket ? place : nil
+    private func index(of ticket: UInt64) -> Int? {
+        let index = writes.insertionIndex { $0.ticket < ticket }
+        return index < writes.count && writes[index].ticket == ticket ? index : nil
     }
 }

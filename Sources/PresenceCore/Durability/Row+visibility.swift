@@ -48,8 +48,8 @@ extension Privacy {
             }
             hiddenViews.append(try Record(hiddenView, version: version, of: row))
         }
-        let places = json["namedFaces"]?.elements.compactMap(\.wholeNumber) ?? []
-        let named = zip(json["named"]?.users(besides: row.user) ?? [], places).map { Named(user: $0, hiddenView: Int(clamping: $1)) }
+        let views = json["namedFaces"]?.elements.compactMap(\.wholeNumber) ?? []
+        let named = zip(json["named"]?.users(besides: row.user) ?? [], views).map { Named(user: $0, hiddenView: Int(clamping: $1)) }
         let others = json["others"]?.wholeNumber.map { Int(clamping: $0) }
         guard
             let privacy = Privacy(

@@ -55,20 +55,20 @@ struct LocalSessions {
     /// Records that an owner has answered for `user`: its logins are done, and are not repeated at the next registration.
     mutating func confirm(_ user: UserID) {
         guard let index = users.index(of: user) else { return }
-        for place in users[index].indices {
-            users[index][place].isLogin = false
-            users[index][place].customStatus = nil
-            if users[index][place].isRegistering { registeringCount -= 1 }
-            users[index][place].isRegistering = false
+        for position in users[index].indices {
+            users[index][position].isLogin = false
+            users[index][position].customStatus = nil
+            if users[index][position].isRegistering { registeringCount -= 1 }
+            users[index][position].isRegistering = false
         }
     }
 
     /// Records a change of a subscription list that goes to the gateways next.
     mutating func note(_ listUpdate: ListUpdate) {
         guard let index = users.index(of: listUpdate.user) else { return }
-        for place in users[index].indices {
-            guard listUpdate.isWhole || users[index][place].listHash != nil else { continue }
-            users[index][place].listHash = listUpdate.listHash(after: users[index][place].listHash ?? 0)
+        for position in users[index].indices {
+            guard listUpdate.isWhole || users[index][position].listHash != nil else { continue }
+            users[index][position].listHash = listUpdate.listHash(after: users[index][position].listHash ?? 0)
         }
         if listUpdate.isWhole { confirm(listUpdate.user) }
     }
@@ -77,17 +77,17 @@ struct LocalSessions {
     mutating func confirm(slots isEqual: (Slot) -> Bool) {
         guard registeringCount > 0 else { return }
         for index in slots.users(where: isEqual) {
-            for place in users[index].indices where users[index][place].isRegistering {
-                users[index][place].isRegistering = false
+            for position in users[index].indices where users[index][position].isRegistering {
+                users[index][position].isRegistering = false
                 registeringCount -= 1
             }
         }
     }
 
     mutating func close(_ session: SessionID, of user: UserID) {
-        guard let index = users.index(of: user), let place = users[index].firstIndex(where: { $0.session == session })
+        guard let index = users.index(of: user), let position = users[index].firstIndex(where: { $0.session == session })
         else { return }
-        if users[index].remove(at: place).isRegistering { registeringCount -= 1 }
+        if users[index].remove(at: position).isRegistering { registeringCount -= 1 }
         count -= 1
         guard users[index].isEmpty else { return }
         slots.remove(index, slot: user.slot)
@@ -96,9 +96,9 @@ struct LocalSessions {
 
     /// Records that a session's owner has ended it. The session is not registered again before its gateway has ended it.
     mutating func end(_ session: SessionID, of user: UserID) {
-        guard let index = users.index(of: user), let place = users[index].firstIndex(where: { $0.session == session })
+        guard let index = users.index(of: user), let position = users[index].firstIndex(where: { $0.session == session })
         else { return }
-        users[index][place].isEnding = true
+        users[index][position].isEnding = true
     }
 
     /// A hash of the sessions of the users of these slots for which `isWanted` holds.
@@ -148,8 +148,8 @@ struct LocalSessions {
     }
 
     private mutating func reregister(_ index: UserTable<[Local]>.Index) -> UserID {
-        for place in users[index].indices where !users[index][place].isRegistering {
-            users[index][place].isRegistering = true
+        for position in users[index].indices where !users[index][position].isRegistering {
+            users[index][position].isRegistering = true
             registeringCount += 1
         }
         return users.user(at: index)

@@ -98,10 +98,10 @@ struct OwnedUser {
 
     /// Adds or removes a watching node. Returns whether that changed anything.
     mutating func setWatcher(_ peer: PeerIndex, _ isWatching: Bool) {
-        let place = watchers.firstIndex { $0 >= peer } ?? watchers.count
-        let isThere = place < watchers.count && watchers[place] == peer
-        if isWatching, !isThere { watchers.insert(peer, at: place) }
-        if !isWatching, isThere { watchers.remove(at: place) }
+        let index = watchers.firstIndex { $0 >= peer } ?? watchers.count
+        let isThere = index < watchers.count && watchers[index] == peer
+        if isWatching, !isThere { watchers.insert(peer, at: index) }
+        if !isWatching, isThere { watchers.remove(at: index) }
     }
 
     /// The earliest instant at which a part of the user ends by itself. It changes nothing, like ``currentFactsHash()``.
@@ -174,9 +174,9 @@ extension Record {
 extension OwnedUser {
     /// Adds a session, or replaces the one with its ID.
     mutating func open(_ session: OwnedSession) {
-        let place = sessions.firstIndex { $0.id >= session.id } ?? sessions.count
-        if place < sessions.count, sessions[place].id == session.id { return sessions[place] = session }
-        sessions.insert(session, at: place)
+        let index = sessions.firstIndex { $0.id >= session.id } ?? sessions.count
+        if index < sessions.count, sessions[index].id == session.id { return sessions[index] = session }
+        sessions.insert(session, at: index)
     }
 
     /// Ends the sessions that the app's policy does not allow together with a newer login (T34). Returns them.
@@ -243,20 +243,20 @@ extension OwnedUser {
         if sessions.isEmpty, wasHeard { lastSeenTime = max(lastSeenTime, graceBegan) }
     }
 
-    /// Records that the session at `place` is disconnected and may come back until the deadline. Returns whether it was not counted as
+    /// Records that the session at `index` is disconnected and may come back until the deadline. Returns whether it was not counted as
     /// disconnected yet.
-    mutating func disconnect(_ place: Int, until deadline: Instant) -> Bool {
-        sessions[place].graceDeadline = deadline
-        guard !sessions[place].isCounted else { return false }
-        sessions[place].isCounted = true
+    mutating func disconnect(_ index: Int, until deadline: Instant) -> Bool {
+        sessions[index].graceDeadline = deadline
+        guard !sessions[index].isCounted else { return false }
+        sessions[index].isCounted = true
         return true
     }
 
     /// Records that sessions of dead nodes may come back until the deadline. Returns whether there is any.
     mutating func awaitReturn(ofSessionsOn peers: Set<PeerIndex>, until deadline: Instant) -> Bool {
         var isChanged = false
-        for place in sessions.indices where peers.contains(sessions[place].peer) {
-            sessions[place].graceDeadline = deadline
+        for index in sessions.indices where peers.contains(sessions[index].peer) {
+            sessions[index].graceDeadline = deadline
             isChanged = true
         }
         return isChanged

@@ -53,13 +53,13 @@ struct PeerReport {
     /// With `isMoving` its client was asked to go elsewhere.
     func detach(_ detach: Detach, isMoving: Bool, from owner: inout Owner, _ outbox: inout Outbox) {
         guard let user = owner.users.index(of: detach.user),
-            let place = owner.users[user].sessions.firstIndex(where: { $0.id == detach.session && $0.peer == peer })
+            let position = owner.users[user].sessions.firstIndex(where: { $0.id == detach.session && $0.peer == peer })
         else { return }
         switch detach.cause {
         case .loggedOut:
             let session = owner.users.modify(user) { user in
                 user.statusAfterLast = .unlogined
-                return user.sessions.remove(at: place)
+                return user.sessions.remove(at: position)
             }
             if !session.isCounted { owner.counters.logouts += 1 }
             owner.refresh(user, StatusChange(departed: [session]), at: now, into: &outbox)
@@ -67,7 +67,7 @@ struct PeerReport {
             let offlineGrace = owner.policies.policy(of: detach.user).offlineGrace
             let grace = isMoving ? max(offlineGrace, owner.settings.movingGrace) : offlineGrace
             let (isCounted, ended) = owner.users.modify(user) { user in
-                let isCounted = user.disconnect(place, until: now.instant + grace)
+                let isCounted = user.disconnect(position, until: now.instant + grace)
                 user.lastSeenTime = max(user.lastSeenTime, now.wall - detach.silence)
                 return (isCounted, grace == .zero ? user.endWhatIsDue(at: now, offlineGrace: offlineGrace) : nil)
             }
@@ -107,10 +107,10 @@ struct PeerReport {
             var disconnectedCount: UInt64 = 0
             let isChanged = owner.users.modify(user) { user in
                 var isChanged = false
-                for place in user.sessions.indices {
-                    let session = user.sessions[place]
+                for position in user.sessions.indices {
+                    let session = user.sessions[position]
                     guard session.peer == peer, session.registrationID != registration.id, session.graceDeadline == nil else { continue }
-                    if user.disconnect(place, until: now.instant + grace) { disconnectedCount += 1 }
+                    if user.disconnect(position, until: now.instant + grace) { disconnectedCount += 1 }
                     isChanged = true
                 }
                 return isChanged

@@ -12,10 +12,10 @@ extension OwnedUser {
         guard policy.pushReachableStaysOnline else { return [] }
         var devices = old.filter { device in !departed.contains { $0.isOf(device) } }
         for session in reachable {
-            let place = devices.firstIndex { session.isOf($0) } ?? devices.count
-            if place < devices.count, devices[place].until - now.wall > PushDevice.renewBefore { continue }
+            let index = devices.firstIndex { session.isOf($0) } ?? devices.count
+            if index < devices.count, devices[index].until - now.wall > PushDevice.renewBefore { continue }
             let renewed = PushDevice(platform: session.platform, deviceID: session.deviceID, until: now.wall + PushDevice.horizon)
-            if place < devices.count { devices[place] = renewed } else { devices.append(renewed) }
+            if index < devices.count { devices[index] = renewed } else { devices.append(renewed) }
         }
         devices.removeAll { $0.until <= now.wall }
         if devices.count > PushDevice.countMax {
@@ -28,8 +28,8 @@ extension OwnedUser {
 
     /// Records whether push reaches the device of a login. The last login of a device decides for all its sessions.
     mutating func recordPush(_ attach: Attach) {
-        for place in sessions.indices where sessions[place].platform == attach.platform && sessions[place].deviceID == attach.deviceID {
-            sessions[place].isPushReachable = attach.isPushReachable
+        for index in sessions.indices where sessions[index].platform == attach.platform && sessions[index].deviceID == attach.deviceID {
+            sessions[index].isPushReachable = attach.isPushReachable
         }
     }
 

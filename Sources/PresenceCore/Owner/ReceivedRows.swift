@@ -28,7 +28,7 @@ struct ReceivedRows {
     /// Returns whether all of the rows could be believed: a row from a clock that is far ahead is not kept.
     func merge(into owner: inout Owner, isOwned: (UserID) -> Bool, _ outbox: inout Outbox) throws(RowError) -> Bool {
         var isBelieved = true
-        for (place, row) in rows.enumerated() {
+        for (index, row) in rows.enumerated() {
             guard owner.clock.accepts(row.version, at: now.wall) else {
                 owner.counters.clocksRefused += 1
                 isBelieved = false
@@ -38,7 +38,7 @@ struct ReceivedRows {
             if isNew, !isOwned(row.user) { owner.users.modify(user) { $0.isReplica = true } }
             let isWritten =
                 switch row.kind {
-                case .status: try merge(row, with: try rule(after: place), of: user, into: &owner, &outbox)
+                case .status: try merge(row, with: try rule(after: index), of: user, into: &owner, &outbox)
                 case .visibility: merge(try Privacy(row), of: user, into: &owner, &outbox)
                 case .subscription: merge(try Subscription(row), row, of: user, into: &owner, &outbox)
                 case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
@@ -52,9 +52,9 @@ struct ReceivedRows {
     /// The visibility of the same user that follows a record. The two were written together, and are stored together.
     ///
     /// The record alone would be shown under an older visibility, and would need another version once the newer one arrives.
-    private func rule(after place: Int) throws(RowError) -> Privacy? {
-        guard place + 1 < rows.count, rows[place + 1].kind == .visibility, rows[place + 1].user == rows[place].user else { return nil }
-        return try Privacy(rows[place + 1])
+    private func rule(after index: Int) throws(RowError) -> Privacy? {
+        guard index + 1 < rows.count, rows[index + 1].kind == .visibility, rows[index + 1].user == rows[index].user else { return nil }
+        return try Privacy(rows[index + 1])
     }
 
     /// Writes a fact again that is not older than `row`.

@@ -19,7 +19,7 @@ struct SlotHashes {
     private var users = SlotIndex()
 
     /// The hash of a slot; 0 for one without facts.
-    func hash(of slot: Slot) -> UInt64 { page(of: slot)?.hashes[Self.place(slot)] ?? 0 }
+    func hash(of slot: Slot) -> UInt64 { page(of: slot)?.hashes[Self.index(slot)] ?? 0 }
 
     /// The users of a slot, in a reproducible order.
     func users(of slot: Slot) -> [Index] { users[slot] }
@@ -42,9 +42,9 @@ struct SlotHashes {
     /// Replaces a user's part of a slot's hash.
     mutating func replace(_ old: UInt64, by new: UInt64, slot: Slot) {
         change(slot) { page in
-            page.hashes[Self.place(slot)] ^= old ^ new
-            let bit: UInt64 = 1 << UInt64(Self.place(slot))
-            if page.hashes[Self.place(slot)] == 0 { page.known &= ~bit } else { page.known |= bit }
+            page.hashes[Self.index(slot)] ^= old ^ new
+            let bit: UInt64 = 1 << UInt64(Self.index(slot))
+            if page.hashes[Self.index(slot)] == 0 { page.known &= ~bit } else { page.known |= bit }
         }
     }
 
@@ -59,5 +59,5 @@ struct SlotHashes {
         body(&pages[number]!)
     }
 
-    private static func place(_ slot: Slot) -> Int { Int(slot) % pageSlotsCount }
+    private static func index(_ slot: Slot) -> Int { Int(slot) % pageSlotsCount }
 }

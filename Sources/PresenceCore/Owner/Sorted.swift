@@ -17,7 +17,7 @@ extension [UInt32] {
     func insertionIndex(of element: UInt32) -> Int { insertionIndex { $0 < element } }
 
     func containsSorted(_ element: UInt32) -> Bool {
-        let place = insertionIndex(of: element)
-        return place < count && self[place] == element
+        let index = insertionIndex(of: element)
+        return index < count && self[index] == element
     }
 }

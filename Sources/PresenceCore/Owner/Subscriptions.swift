@@ -35,9 +35,9 @@ struct Subscriptions {
 
     /// The live entry for `target`.
     func entry(for target: UserID) -> Subscription? {
-        let place = place(of: target)
-        guard place < entries.count, entries[place].target == target, !entries[place].isRemoved else { return nil }
-        return entries[place]
+        let index = index(of: target)
+        guard index < entries.count, entries[index].target == target, !entries[index].isRemoved else { return nil }
+        return entries[index]
     }
 
     /// One page of the live entries of a type; with nil, of any.
@@ -47,14 +47,14 @@ struct Subscriptions {
 
     /// Stores `entry` if it is newer than the one for its target. Returns whether it was.
     mutating func merge(_ entry: Subscription) -> Bool {
-        let place = place(of: entry.target)
-        if place < entries.count, entries[place].target == entry.target {
-            guard entry.version > entries[place].version else { return false }
-            if entry.isRemoved != entries[place].isRemoved { noteFollow(entry) }
-            hash ^= Self.hash(entries[place])
-            entries[place] = entry
+        let index = index(of: entry.target)
+        if index < entries.count, entries[index].target == entry.target {
+            guard entry.version > entries[index].version else { return false }
+            if entry.isRemoved != entries[index].isRemoved { noteFollow(entry) }
+            hash ^= Self.hash(entries[index])
+            entries[index] = entry
         } else {
-            entries.insert(entry, at: place)
+            entries.insert(entry, at: index)
             if !entry.isRemoved { noteFollow(entry) }
         }
         hash ^= Self.hash(entry)
@@ -80,14 +80,14 @@ struct Subscriptions {
 
     /// Records that a new entry was sent to the gateways when the version clock showed `time`.
     mutating func observe(_ target: UserID, at time: Milliseconds) {
-        let place = place(of: target)
-        guard place < entries.count, entries[place].target == target, entries[place].observedAt == .max else { return }
-        entries[place].observedAt = time
+        let index = index(of: target)
+        guard index < entries.count, entries[index].target == target, entries[index].observedAt == .max else { return }
+        entries[index].observedAt = time
     }
 
     /// Records that all entries became known when the version clock showed `time`, except those not sent yet.
     mutating func observeAll(at time: Milliseconds) {
-        for place in entries.indices { entries[place].observedAt = max(entries[place].observedAt, time) }
+        for index in entries.indices { entries[index].observedAt = max(entries[index].observedAt, time) }
     }
 
     /// Evicts the earliest subscriptions until `countMax` are left. Those just added count as the latest. Returns the new tombstones.
@@ -112,8 +112,8 @@ struct Subscriptions {
     /// Whether a call whose entries have this version can have had exactly `targets`. They may have changed since.
     private func wroteJust(_ targets: [UserID], _ version: Version) -> Bool {
         let written = targets.allSatisfy { target in
-            let place = place(of: target)
-            return place < entries.count && entries[place].target == target && entries[place].version >= version
+            let index = index(of: target)
+            return index < entries.count && entries[index].target == target && entries[index].version >= version
         }
         return written && entries.allSatisfy { $0.version != version || targets.contains($0.target) }
     }
@@ -146,8 +146,8 @@ struct Subscriptions {
         let ended = remove(targets, of: type, version: version)
         var others: [Subscription] = []
         for target in targets ?? entries.map(\.target) {
-            let place = place(of: target)
-            let known = place < entries.count && entries[place].target == target ? entries[place] : nil
+            let index = index(of: target)
+            let known = index < entries.count && entries[index].target == target ? entries[index] : nil
             let unknown = unknownAt.map { Subscription(of: target, type, removedAt: $0, version: version) }
             guard var tombstone = known ?? unknown, tombstone.isRemoved, tombstone.isOf(type) else { continue }
             tombstone.version = version
@@ -160,8 +160,8 @@ struct Subscriptions {
     func tombstones(of targets: [UserID]?) -> [Subscription] {
         guard let targets else { return entries.filter(\.isRemoved) }
         return targets.compactMap { target in
-            let place = place(of: target)
-            return place < entries.count && entries[place].target == target && entries[place].isRemoved ? entries[place] : nil
+            let index = index(of: target)
+            return index < entries.count && entries[index].target == target && entries[index].isRemoved ? entries[index] : nil
         }
     }
 
@@ -218,7 +218,7 @@ struct Subscriptions {
         return tombstone
     }
 
-    private func place(of target: UserID) -> Int { entries.insertionIndex { $0.target < target } }
+    private func index(of target: UserID) -> Int { entries.insertionIndex { $0.target < target } }
 }
 
 extension Subscription {

@@ -7,7 +7,7 @@ import PresenceWire
 /// its removal loses nothing.
 struct UserRemoval {
     /// The next index to check.
-    private var place: UserStore.Index = 0
+    private var position: UserStore.Index = 0
 
     /// The users among the next `countMax` indices that may be removed if they have no followers.
     mutating func next(of users: UserStore, _ policies: Policies, countMax: Int, at now: Now) -> [UserID] {
@@ -15,9 +15,9 @@ struct UserRemoval {
         guard !indices.isEmpty else { return [] }
         var found: [UserID] = []
         for _ in 0..<min(countMax, indices.count) {
-            if place >= indices.endIndex { place = 0 }
-            if Self.isRemovable(place, of: users, policies, at: now) { found.append(users.user(at: place)) }
-            place += 1
+            if position >= indices.endIndex { position = 0 }
+            if Self.isRemovable(position, of: users, policies, at: now) { found.append(users.user(at: position)) }
+            position += 1
         }
         return found
     }

@@ -33,13 +33,13 @@ extension UserStore {
     func viewHashes(of ranges: Range<Int>, peersCount: Int) -> [UInt64] {
         var hashes = [UInt64](repeating: 0, count: peersCount * ranges.count)
         for range in ranges {
-            let place = range - ranges.lowerBound
+            let position = range - ranges.lowerBound
             forEachUser(in: ViewDigest.slots(of: range)) { user in
                 guard !self[user].isReplica else { return }
                 let hash = ViewDigest.hash(self[user].nameHash, self[user].record.version)
-                for peer in self[user].watchers { hashes[peer * ranges.count + place] ^= hash }
+                for peer in self[user].watchers { hashes[peer * ranges.count + position] ^= hash }
                 for session in self[user].sessions where session.graceDeadline == nil {
-                    hashes[session.peer * ranges.count + place] ^= ViewDigest.hash(of: session.id)
+                    hashes[session.peer * ranges.count + position] ^= ViewDigest.hash(of: session.id)
                 }
             }
         }

@@ -36,9 +36,9 @@ struct SlotIndex {
         occupiedPages.forEach(in: numbers) { number in
             guard let page = pages[number] else { return }
             let first = number * Self.pageSlotsCount
-            page.occupied.forEachBit { place in
-                guard slots.contains(Slot(first + place)) else { return }
-                forEach(from: page.first[place]) { body(Slot(first + place), $0) }
+            page.occupied.forEachBit { offset in
+                guard slots.contains(Slot(first + offset)) else { return }
+                forEach(from: page.first[offset]) { body(Slot(first + offset), $0) }
             }
         }
     }
@@ -48,9 +48,9 @@ struct SlotIndex {
         var found: [Index] = []
         occupiedPages.forEach { number in
             guard let page = pages[number] else { return }
-            page.occupied.forEachBit { place in
-                guard isWanted(Slot(number * Self.pageSlotsCount + place)) else { return }
-                forEach(from: page.first[place]) { found.append($0) }
+            page.occupied.forEachBit { offset in
+                guard isWanted(Slot(number * Self.pageSlotsCount + offset)) else { return }
+                forEach(from: page.first[offset]) { found.append($0) }
             }
         }
         return found
@@ -65,20 +65,20 @@ struct SlotIndex {
     }
 
     mutating func insert(_ index: Index, slot: Slot) {
-        let (number, place) = (Int(slot) / Self.pageSlotsCount, Int(slot) % Self.pageSlotsCount)
+        let (number, offset) = (Int(slot) / Self.pageSlotsCount, Int(slot) % Self.pageSlotsCount)
         if pages[number] == nil { pages[number] = Page() }
         while next.count <= Int(index) { next.append(Self.none) }
-        next[Int(index)] = pages[number]!.first[place]
-        pages[number]!.first[place] = index
-        pages[number]!.occupied |= 1 << UInt64(place)
+        next[Int(index)] = pages[number]!.first[offset]
+        pages[number]!.first[offset] = index
+        pages[number]!.occupied |= 1 << UInt64(offset)
         occupiedPages.insert(number)
     }
 
     mutating func remove(_ index: Index, slot: Slot) {
-        let (number, place) = (Int(slot) / Self.pageSlotsCount, Int(slot) % Self.pageSlotsCount)
-        guard let first = pages[number]?.first[place], first != Self.none else { return }
+        let (number, offset) = (Int(slot) / Self.pageSlotsCount, Int(slot) % Self.pageSlotsCount)
+        guard let first = pages[number]?.first[offset], first != Self.none else { return }
         if first == index {
-            pages[number]!.first[place] = next[Int(index)]
+            pages[number]!.first[offset] = next[Int(index)]
         } else {
             var before = first
             while next[Int(before)] != index {
@@ -88,8 +88,8 @@ struct SlotIndex {
             next[Int(before)] = next[Int(index)]
         }
         next[Int(index)] = Self.none
-        guard pages[number]!.first[place] == Self.none else { return }
-        pages[number]!.occupied &= ~(1 << UInt64(place))
+        guard pages[number]!.first[offset] == Self.none else { return }
+        pages[number]!.occupied &= ~(1 << UInt64(offset))
         if pages[number]!.occupied == 0 { occupiedPages.remove(number) }
     }
 }

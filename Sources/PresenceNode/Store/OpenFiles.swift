@@ -52,15 +52,15 @@ final class OpenFiles: Sendable {
         let found = paths.map { Identity($0) }
         return state.withLockedValue { state in
             state.problem = nil
-            for place in paths.indices {
-                guard let opened = state.identities[place] else {
-                    state.identities[place] = found[place]
+            for index in paths.indices {
+                guard let opened = state.identities[index] else {
+                    state.identities[index] = found[index]
                     continue
                 }
-                if found[place] == opened { continue }
-                let what = found[place] == nil ? "was deleted" : "was replaced by another file"
+                if found[index] == opened { continue }
+                let what = found[index] == nil ? "was deleted" : "was replaced by another file"
                 state.problem =
-                    "\(paths[place]) \(what) while the node has it open; stop the node, restore the files or empty the data directory, and start it again"
+                    "\(paths[index]) \(what) while the node has it open; stop the node, restore the files or empty the data directory, and start it again"
                 break
             }
             return state.problem

@@ -289,10 +289,10 @@ public final class SQLiteStore: Store {
     public func deleteSlots(_ slots: [Slot]) {
         let slots = Set(slots)
         state.lock()
-        for place in shared.bulk.indices {
-            shared.count([shared.bulk[place]], -1)
-            shared.bulk[place].rows.removeAll { $0.kind.isOfUser && slots.contains($0.user.slot) }
-            shared.count([shared.bulk[place]], 1)
+        for index in shared.bulk.indices {
+            shared.count([shared.bulk[index]], -1)
+            shared.bulk[index].rows.removeAll { $0.kind.isOfUser && slots.contains($0.user.slot) }
+            shared.count([shared.bulk[index]], 1)
         }
         shared.slotsToDelete.formUnion(slots)
         unlockForWork()

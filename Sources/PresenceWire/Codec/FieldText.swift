@@ -61,9 +61,9 @@ struct FieldText: ~Copyable {
     mutating func hex(_ value: UInt64, digits: Int) {
         precondition(count + digits <= bytesMax, "more text than was said")
         var rest = value
-        for place in stride(from: digits - 1, through: 0, by: -1) {
+        for index in stride(from: digits - 1, through: 0, by: -1) {
             let digit = UInt8(truncatingIfNeeded: rest) & 15
-            start[count + place] = digit < 10 ? 48 + digit : 87 + digit
+            start[count + index] = digit < 10 ? 48 + digit : 87 + digit
             rest >>= 4
         }
         count += digits

@@ -17,14 +17,14 @@ extension UnsafeRawBufferPointer {
     /// Whether all bytes are less than 0x80; checks eight bytes at a time.
     var isASCII: Bool {
         var all: UInt64 = 0
-        var place = 0
-        while place + 8 <= count {
-            all |= loadUnaligned(fromByteOffset: place, as: UInt64.self)
-            place += 8
+        var offset = 0
+        while offset + 8 <= count {
+            all |= loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+            offset += 8
         }
-        while place < count {
-            all |= UInt64(self[place])
-            place += 1
+        while offset < count {
+            all |= UInt64(self[offset])
+            offset += 1
         }
         return all & 0x8080_8080_8080_8080 == 0
     }

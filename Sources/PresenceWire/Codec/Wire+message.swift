@@ -406,7 +406,7 @@ extension WireReader {
 
     private mutating func ranges() throws(DecodeError) -> SlotRanges {
         var ranges = SlotRanges()
-        for place in ranges.words.indices { ranges.words[place] = try unsigned() }
+        for index in ranges.words.indices { ranges.words[index] = try unsigned() }
         return ranges
     }
 

@@ -75,9 +75,9 @@ public enum Limits {
     /// Most names are. They need no check of their characters.
     static func arePlainNames(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var separator = -1
-        for place in bytes.indices where !(0x20..<0x7F).contains(bytes[place]) {
-            guard bytes[place] == 0, separator < 0 else { return false }
-            separator = place
+        for index in bytes.indices where !(0x20..<0x7F).contains(bytes[index]) {
+            guard bytes[index] == 0, separator < 0 else { return false }
+            separator = index
         }
         return (1...nameBytesMax).contains(separator) && (1...nameBytesMax).contains(bytes.count - separator - 1)
     }

@@ -151,8 +151,8 @@ public struct Privacy: Hashable, Sendable {
 
     private func hiddenViewIndex(for viewer: UserID) -> Int? {
         guard !visibility.lets(viewer) else { return nil }
-        let place = named.firstIndex { $0.user >= viewer } ?? named.count
-        return place < named.count && named[place].user == viewer ? named[place].hiddenView : others
+        let index = named.firstIndex { $0.user >= viewer } ?? named.count
+        return index < named.count && named[index].user == viewer ? named[index].hiddenView : others
     }
 
     /// Whether `new` admits a viewer whom this visibility does not admit.
@@ -192,9 +192,9 @@ public struct Privacy: Hashable, Sendable {
         var kept = used.sorted()
         kept.removeFirst(max(kept.count - Self.hiddenViewsMax, 0))
         // The oldest view that stays replaces the dropped ones.
-        let place = { (index: Int) in kept.firstIndex { $0 >= index } ?? 0 }
-        named = named.map { Named(user: $0.user, hiddenView: place($0.hiddenView)) }
-        others = others.map(place)
+        let position = { (index: Int) in kept.firstIndex { $0 >= index } ?? 0 }
+        named = named.map { Named(user: $0.user, hiddenView: position($0.hiddenView)) }
+        others = others.map(position)
         hiddenViews = kept.map { hiddenViews[$0] }
     }
 
@@ -297,7 +297,7 @@ extension [UserID] {
     }
 
     fileprivate func containsSorted(_ user: UserID) -> Bool {
-        let place = firstIndex { $0 >= user } ?? count
-        return place < count && self[place] == user
+        let index = firstIndex { $0 >= user } ?? count
+        return index < count && self[index] == user
     }
 }

@@ -59,18 +59,18 @@ extension UserID: Hashable, Comparable, CustomStringConvertible {
                 guard left.count == right.count else { return false }
                 // Compares eight bytes at a time, because each request compares names several times.
                 let (left, right) = (UnsafeRawBufferPointer(left), UnsafeRawBufferPointer(right))
-                var place = 0
-                while place + 8 <= left.count {
+                var offset = 0
+                while offset + 8 <= left.count {
                     let (one, other) = (
-                        left.loadUnaligned(fromByteOffset: place, as: UInt64.self),
-                        right.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+                        left.loadUnaligned(fromByteOffset: offset, as: UInt64.self),
+                        right.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
                     )
                     if one != other { return false }
-                    place += 8
+                    offset += 8
                 }
-                while place < left.count {
-                    if left[place] != right[place] { return false }
-                    place += 1
+                while offset < left.count {
+                    if left[offset] != right[offset] { return false }
+                    offset += 1
                 }
                 return true
             }

@@ -31,7 +31,7 @@ public struct Version: Hashable, Comparable, Sendable {
     public init?(text: String) {
         guard text.utf8.count == 24 else { return nil }
         var (stamp, node): (UInt64, UInt32) = (0, 0)
-        var place = 0
+        var index = 0
         for byte in text.utf8 {
             let digit: UInt8
             switch byte {
@@ -39,8 +39,8 @@ public struct Version: Hashable, Comparable, Sendable {
             case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
             default: return nil
             }
-            if place < 16 { stamp = stamp << 4 | UInt64(digit) } else { node = node << 4 | UInt32(digit) }
-            place += 1
+            if index < 16 { stamp = stamp << 4 | UInt64(digit) } else { node = node << 4 | UInt32(digit) }
+            index += 1
         }
         self.init(stamp: stamp, node: node)
     }

@@ -361,7 +361,7 @@ extension ListUpdate {
     /// A subscriber that requested no record (N8) receives none here either.
     public var withoutDelivered: ListUpdate {
         var listUpdate = self
-        for place in listUpdate.added.indices where listUpdate.added[place].told != .max { listUpdate.added[place].told = nil }
+        for index in listUpdate.added.indices where listUpdate.added[index].told != .max { listUpdate.added[index].told = nil }
         return listUpdate
     }
 }

@@ -308,8 +308,8 @@ public struct AppPolicy: Equatable, Sendable {
         guard Policy.settingNames.contains(member.name) else { throw .noSetting(member.name) }
         overrides.removeAll { $0.name == member.name }
         guard member.value != .null else { return }
-        let place = overrides.firstIndex { $0.name > member.name } ?? overrides.count
-        overrides.insert(JSONValue.Member(name: member.name, value: member.value.withWholeNumber), at: place)
+        let index = overrides.firstIndex { $0.name > member.name } ?? overrides.count
+        overrides.insert(JSONValue.Member(name: member.name, value: member.value.withWholeNumber), at: index)
     }
 
     /// The preset and the overrides, as a durable row keeps them.

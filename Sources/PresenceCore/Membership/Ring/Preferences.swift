@@ -63,12 +63,12 @@ struct Preferences {
                     let logarithm = logarithms.withUnsafeBufferPointer { FixedPoint.negativeLog2(hash, by: $0) }
                     let cost = logarithm.multipliedFullWidth(by: scales[member].weightInverse).high
                     let entry = cost << 16 | UInt64(member)
-                    var place = begin &+ member
-                    while place > begin, entries[place &- 1] > entry {
-                        entries[place] = entries[place &- 1]
-                        place &-= 1
+                    var index = begin &+ member
+                    while index > begin, entries[index &- 1] > entry {
+                        entries[index] = entries[index &- 1]
+                        index &-= 1
                     }
-                    entries[place] = entry
+                    entries[index] = entry
                 }
             }
             count = nodes.count * Ring.slotsCount
