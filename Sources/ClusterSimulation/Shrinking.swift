@@ -7,10 +7,10 @@ public enum Shrinking {
         public let log: [String]
     }
 
-    /// The smallest plan found that breaks `promise`, with its violation and its log.
-    public static func shortest(_ options: SimulationOptions, promise: Violation.Promise) -> Result {
+    /// The smallest plan found that breaks `guarantee`, with its violation and its log.
+    public static func shortest(_ options: SimulationOptions, guarantee: Violation.Guarantee) -> Result {
         let rings = RingCache()
-        let plan = smallest(Plan(options)) { run(options, $0, isLogging: false, rings).violation?.promise == promise }
+        let plan = smallest(Plan(options)) { run(options, $0, isLogging: false, rings).violation?.guarantee == guarantee }
         let last = run(options, plan, isLogging: true, rings)
         guard let violation = last.violation else { preconditionFailure("\(options) breaks nothing") }
         return Result(plan: plan, violation: violation, log: last.log)

@@ -265,9 +265,9 @@ public struct SimulatedCluster {
 
     // MARK: Journal
 
-    func violate(_ promise: Violation.Promise, _ what: @autoclosure () -> String) {
+    func violate(_ guarantee: Violation.Guarantee, _ what: @autoclosure () -> String) {
         guard journal.violation == nil else { return }
-        journal.violation = Violation(promise: promise, what: what(), at: time.milliseconds)
+        journal.violation = Violation(guarantee: guarantee, what: what(), at: time.milliseconds)
     }
 
     /// Adds an event to the trace, and in words to the log if there is one.

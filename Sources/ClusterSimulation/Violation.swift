@@ -1,7 +1,7 @@
 /// A broken guarantee.
 public struct Violation: Sendable, Equatable, CustomStringConvertible {
     /// A guarantee of the cluster.
-    public enum Promise: String, CaseIterable, Sendable {
+    public enum Guarantee: String, CaseIterable, Sendable {
         /// A client's view never goes back.
         case viewsNeverGoBack
         /// After quiet every view equals the owner's record.
@@ -56,11 +56,11 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case nobodyIsRemovedEarly
     }
 
-    public let promise: Promise
+    public let guarantee: Guarantee
     /// The violation in words: whom it concerns, the wrong state, and the right one.
     public let what: String
     /// The time in virtual milliseconds after the start.
     public let at: Int
 
-    public var description: String { "at \(at) ms: \(promise.rawValue): \(what)" }
+    public var description: String { "at \(at) ms: \(guarantee.rawValue): \(what)" }
 }

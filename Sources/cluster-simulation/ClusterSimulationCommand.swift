@@ -56,10 +56,10 @@ struct ClusterSimulationCommand: ParsableCommand {
         }
         reportSpeed(virtualMilliseconds, took: ContinuousClock.now - began)
         guard brokenCount == 0 else {
-            print("\(range.count) histories, \(brokenCount) broke a promise; \(total)")
+            print("\(range.count) histories, \(brokenCount) broke a guarantee; \(total)")
             throw ExitCode(1)
         }
-        print("\(range.count) histories, every promise kept; \(total)")
+        print("\(range.count) histories, every guarantee holds; \(total)")
     }
 
     /// Prints hashes, also after a broken guarantee, and exits with 0: such a history can be compared, too.
@@ -99,7 +99,7 @@ struct ClusterSimulationCommand: ParsableCommand {
     private func report(_ violation: Violation, _ options: SimulationOptions) throws -> Never {
         print("\(options)\nBROKEN \(violation)")
         if quick { throw ExitCode(1) }
-        let shortest = Shrinking.shortest(options, promise: violation.promise)
+        let shortest = Shrinking.shortest(options, guarantee: violation.guarantee)
         print("shortest plan that breaks it: \(shortest.plan.steps.count) of \(options.stepsCount) steps")
         for step in shortest.plan.steps { print("  \(step)") }
         print("  \(shortest.violation)\nwhat happened last:")
