@@ -33,15 +33,21 @@ struct SimulatedClient {
     var isSynced = false
     var syncedAt: Nanoseconds = 0
     var lastEventID: Milliseconds?
-    /// Pushes that the client has not read yet.
-    var pipe: [[UInt8]] = []
-    var pipeBytes = 0
-    var isReading = false
-    var isBlocked = false
+    var pipe = Pipe()
     var stalledUntil: Nanoseconds = 0
 
-    /// The number of unread bytes at which a stream is full.
-    static let pipeBytesMax = 2_000
+    /// The pushes of a stream that the client has not read yet.
+    struct Pipe {
+        /// The number of unread bytes at which a stream is full.
+        static let bytesMax = 2_000
+
+        var pushes: [[UInt8]] = []
+        var bytesCount = 0
+        /// Whether the client will read at a planned time.
+        var isReading = false
+        /// Whether the stream is full, so that its gateway pushes nothing.
+        var isBlocked = false
+    }
 
     /// The process that sent something to a client.
     struct Source: Equatable {

@@ -52,10 +52,7 @@ extension SimulatedCluster {
         clients[client].attempt += 1
         clients[client].isSynced = false
         clients[client].streamed = [:]
-        clients[client].pipe = []
-        clients[client].pipeBytes = 0
-        clients[client].isReading = false
-        clients[client].isBlocked = false
+        clients[client].pipe = SimulatedClient.Pipe()
         if clients[client].stalledUntil == .max { clients[client].stalledUntil = time }  // It had vanished.
         counts.logins += 1
         truth.opened(user, device: clients[client].device, at: time)
@@ -144,7 +141,7 @@ extension SimulatedCluster {
     /// Records that the session does not exist any more.
     mutating func lostSession(of client: Int, _ stream: SimulatedClient.Stream, tolerance: Nanoseconds?) {
         clients[client].stream = nil
-        clients[client].pipe = []
+        clients[client].pipe.pushes = []
         truth.closed(clients[client].user, device: clients[client].device, tolerance: tolerance, at: time)
     }
 
@@ -202,16 +199,17 @@ extension SimulatedCluster {
 
     mutating func push(_ payload: [UInt8], to client: Int) {
         counts.pushes += 1
-        clients[client].pipe.append(payload)
-        clients[client].pipeBytes += payload.count
-        if !clients[client].isReading {
-            clients[client].isReading = true
+        clients[client].pipe.pushes.append(payload)
+        clients[client].pipe.bytesCount += payload.count
+        if !clients[client].pipe.isReading {
+            clients[client].pipe.isReading = true
             let delay = random.microseconds(100...3_000)
             plan(.read(client: client, attempt: clients[client].attempt), at: max(time + delay, clients[client].stalledUntil))
         }
-        guard clients[client].pipeBytes > SimulatedClient.pipeBytesMax, !clients[client].isBlocked, let stream = clients[client].stream
+        guard clients[client].pipe.bytesCount > SimulatedClient.Pipe.bytesMax, !clients[client].pipe.isBlocked,
+            let stream = clients[client].stream
         else { return }
-        clients[client].isBlocked = true
+        clients[client].pipe.isBlocked = true
         nodes[stream.node].gateways[stream.gateway].value.block(stream.index, at: nodes[stream.node].now(time))
     }
 
@@ -223,15 +221,15 @@ extension SimulatedCluster {
             }
             return
         }
-        let payloads = clients[client].pipe
-        clients[client].pipe = []
-        clients[client].pipeBytes = 0
-        clients[client].isReading = false
+        let payloads = clients[client].pipe.pushes
+        clients[client].pipe.pushes = []
+        clients[client].pipe.bytesCount = 0
+        clients[client].pipe.isReading = false
         for payload in payloads where violation == nil && clients[client].stream?.session == stream.session { take(payload, by: client) }
-        guard clients[client].isBlocked, isRunning(stream.node, stream.run), clients[client].stream?.session == stream.session else {
+        guard clients[client].pipe.isBlocked, isRunning(stream.node, stream.run), clients[client].stream?.session == stream.session else {
             return
         }
-        clients[client].isBlocked = false
+        clients[client].pipe.isBlocked = false
         nodes[stream.node].gateways[stream.gateway].value.unblock(stream.index)
         obey(stream.node)
     }

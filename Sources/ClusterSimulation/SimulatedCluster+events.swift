@@ -83,7 +83,7 @@ extension SimulatedCluster {
         let client = expected.client
         guard let stream = clients[client].stream, stream.session == expected.session,
             isQuiet(since: expected.acknowledgedAt), clients[client].stalledUntil < time - .milliseconds(500),
-            !clients[client].isBlocked, !truth.oracles[expected.user].hasHidden
+            !clients[client].pipe.isBlocked, !truth.oracles[expected.user].hasHidden
         else { return }
         let isOwn = clients[client].user == expected.user
         let since = expected.acknowledgedAt - .milliseconds(2_000)
