@@ -149,7 +149,7 @@ extension SimulatedCluster {
     mutating func endStream(of client: Int, isKicked: Bool) {
         clients[client].attempt += 1
         if isKicked {
-            counts.streamsKicked += 1
+            counts.kicks.streamsEnded += 1
             excuseAbsence(of: clients[client].user)
         }
         close(client, .lost, tolerance: isKicked ? 0 : graceAfterLoss, isKicked: isKicked)

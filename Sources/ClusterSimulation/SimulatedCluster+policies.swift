@@ -15,7 +15,7 @@ extension SimulatedCluster {
     }
 
     mutating func kicked(_ call: SimulatedCall) {
-        counts.kicks += 1
+        counts.kicks.acknowledged += 1
         excuseAbsence(of: call.user)
         noteReachEnded(call.user)
         let wall = Self.epoch + call.at / 1_000_000
@@ -34,7 +34,7 @@ extension SimulatedCluster {
 
     /// Issues another token to the client.
     mutating func renewToken(of client: Int) {
-        counts.tokensRefused += 1
+        counts.kicks.tokensRefused += 1
         note(40, client, 0, "the token of user-\(clients[client].user) device \(clients[client].device) is void")
         clients[client].tokenIssuedAt = trueWall
         guard clients[client].stream == nil else { return }

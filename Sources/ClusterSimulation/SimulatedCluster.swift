@@ -98,10 +98,7 @@ public struct SimulatedCluster {
         /// Acknowledged events, and checks of sessions that had to receive one.
         public var published = 0
         public var eventsExpected = 0
-        /// Acknowledged kicks, streams that they ended, and tokens that were refused because they are void.
-        public var kicks = 0
-        public var streamsKicked = 0
-        public var tokensRefused = 0
+        public var kicks = KickCounts()
         /// Acknowledged changes of the app's policy.
         public var policyChanges = 0
         /// Removed users, counted at each node that kept them.
@@ -129,8 +126,6 @@ public struct SimulatedCluster {
             left.published += right.published
             left.eventsExpected += right.eventsExpected
             left.kicks += right.kicks
-            left.streamsKicked += right.streamsKicked
-            left.tokensRefused += right.tokensRefused
             left.policyChanges += right.policyChanges
             left.removals += right.removals
             left.reachableLogins += right.reachableLogins
@@ -309,4 +304,19 @@ public struct SimulatedCluster {
 
     /// The node of a cluster address.
     func nodeIndex(_ address: String) -> Int? { Int(address.dropFirst("node-".count).dropLast(":7601".count)) }
+}
+
+/// The counts of kicks in a history.
+public struct KickCounts: Equatable, Sendable {
+    public var acknowledged = 0
+    /// Streams that kicks ended.
+    public var streamsEnded = 0
+    /// Tokens that were refused because a kick voided them.
+    public var tokensRefused = 0
+
+    public static func += (left: inout KickCounts, right: KickCounts) {
+        left.acknowledged += right.acknowledged
+        left.streamsEnded += right.streamsEnded
+        left.tokensRefused += right.tokensRefused
+    }
 }
