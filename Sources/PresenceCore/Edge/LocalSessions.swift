@@ -7,32 +7,35 @@ struct LocalSessions {
         let session: SessionID
         let gateway: UInt8
         let isPushReachable: Bool
-        var isLogin: Bool
+        /// The login that the user's owner has not answered yet; nil once it has.
+        var login: Login?
         /// Whether the user's new owner has not answered yet.
         var isRegistering = false
         let openedAt: Milliseconds
         let platform: String
         let deviceID: String
-        var customStatus: String?
         /// The hash of the user's subscription list, if every change of the list has arrived (``PresenceWire/ListUpdate/listHash``).
         var listHash: UInt64?
         /// Whether the owner has ended the session and its gateway has not yet.
         var isEnding = false
 
+        /// The part of a login that the session does not keep afterwards.
+        struct Login { let customStatus: String? }
+
         init(_ attach: Attach, gateway: Int) {
             session = attach.session
             self.gateway = UInt8(gateway)
             isPushReachable = attach.isPushReachable
-            isLogin = attach.isLogin
+            login = attach.isLogin ? Login(customStatus: attach.customStatus) : nil
             openedAt = attach.openedAt
             platform = attach.platform
             deviceID = attach.deviceID
-            customStatus = attach.customStatus
         }
 
         func attach(of user: UserID) -> Attach {
             var attach = Attach(
-                session: session, user: user, platform: platform, deviceID: deviceID, customStatus: customStatus, isLogin: isLogin,
+                session: session, user: user, platform: platform, deviceID: deviceID, customStatus: login?.customStatus,
+                isLogin: login != nil,
                 isPushReachable: isPushReachable)
             attach.openedAt = openedAt
             return attach
@@ -56,8 +59,7 @@ struct LocalSessions {
     mutating func confirm(_ user: UserID) {
         guard let index = users.index(of: user) else { return }
         for position in users[index].indices {
-            users[index][position].isLogin = false
-            users[index][position].customStatus = nil
+            users[index][position].login = nil
             if users[index][position].isRegistering { registeringCount -= 1 }
             users[index][position].isRegistering = false
         }
