@@ -30,7 +30,7 @@ import Testing
         "HTTP2.HTTP1Head": 5, "HTTP2.HTTP1HeadParser": 6, "HTTP2.HTTP1ServerConnection": 8, "HTTP2.HTTP2ServerConnection": 8,
         "HTTP2.HTTP2Session": 6, "HTTP2.HTTP2Stream": 5, "HTTP2.HTTPClientConnection": 4, "HTTP2.HTTPLoop": 4,
         "PresenceCore.Membership.Settings": 4, "PresenceNode.OutgoingLink": 6,
-        "PresenceNode.SQLiteStore.State": 4, "PresenceNode.Shell": 6, "PresenceWire.ListUpdate": 4, "PresenceWire.Policy": 11,
+        "PresenceNode.Shell": 6, "PresenceWire.ListUpdate": 4, "PresenceWire.Policy": 11,
         "cluster-simulation.ClusterSimulationCommand": 6,
     ]
 

@@ -73,9 +73,16 @@ public final class SQLiteStore: Store {
         var isResting = false
         var isClosed = false
         var statistics = StoreStatistics()
-        var isIncomplete = false
-        /// Whether the next write removes the mark of an incomplete database.
-        var isCompleting = false
+        var completeness = Completeness.complete
+
+        /// Whether the database has all rows that were acknowledged before it was damaged.
+        enum Completeness {
+            case complete
+            /// Rows may be missing, and the database has the mark of it.
+            case incomplete
+            /// The other nodes have sent the missing rows. The next write removes the mark.
+            case completing
+        }
 
         /// Whether there is nothing to write now.
         var isIdle: Bool { urgent.isEmpty && (isResting || hasNothingInBulk) }
@@ -152,8 +159,9 @@ public final class SQLiteStore: Store {
             // The first read opens the log.
             files = OpenFiles(database: path)
             lastGeneration = generation.flatMap { UInt64($0) } ?? 0
-            shared.isIncomplete = try queue.read { try Row.fetchOne($0, sql: "SELECT 1 FROM meta WHERE name = 'incomplete'") != nil }
-            if shared.isIncomplete, !canBeCompleted {
+            let isMarked = try queue.read { try Row.fetchOne($0, sql: "SELECT 1 FROM meta WHERE name = 'incomplete'") != nil }
+            shared.completeness = isMarked ? .incomplete : .complete
+            if isMarked, !canBeCompleted {
                 throw StoreError.unusable(
                     path: path,
                     problem: "was damaged and is not complete yet; start with --join, so that the other nodes can send the missing rows")
@@ -310,7 +318,7 @@ public final class SQLiteStore: Store {
     public var isIncomplete: Bool {
         state.lock()
         defer { state.unlock() }
-        return shared.isIncomplete
+        return shared.completeness != .complete
     }
 
     public var problem: String? { files.problem }
@@ -358,7 +366,7 @@ public final class SQLiteStore: Store {
         while true {
             lockForWork()
             let group = shared.nextGroup()
-            if shared.isIncomplete, group.contains(where: \.completes) { shared.isCompleting = true }
+            if shared.completeness == .incomplete, group.contains(where: \.completes) { shared.completeness = .completing }
             let isLast = shared.isClosed && group.isEmpty
             state.unlock(withValue: isLast ? .ended : shared.isClosed || !shared.isIdle ? .busy : .idle)
             if isLast {
@@ -509,13 +517,12 @@ public final class SQLiteStore: Store {
 
     private func removeMark() throws {
         state.lock()
-        let isCompleting = shared.isCompleting
+        let isCompleting = shared.completeness == .completing
         state.unlock()
         guard isCompleting else { return }
         try queue.write { try $0.execute(sql: "DELETE FROM meta WHERE name = 'incomplete'") }
         state.lock()
-        shared.isIncomplete = false
-        shared.isCompleting = false
+        shared.completeness = .complete
         state.unlock()
     }
 }
