@@ -45,14 +45,16 @@ public final class HTTPClientConnection: ChannelInboundHandler {
         }
     }
 
+    /// A connection is connected once the peer's settings have arrived.
+    private enum Phase { case connecting, connected, closed }
+
     private let loop: Loop
     private weak var delegate: (any HTTPClientDelegate)?
     private let session: HTTP2Session
     private var context: ChannelHandlerContext?
     private var isReading = false
     private var needsFlush = false
-    private var isClosed = false
-    private var hasConnected = false
+    private var phase = Phase.connecting
     private var failure: (any Error)?
     private let authority: [UInt8]
     private let scheme: StaticString
@@ -114,7 +116,7 @@ public final class HTTPClientConnection: ChannelInboundHandler {
     public var openCount: Int { session.openCount }
 
     /// Whether requests may be sent.
-    public var isConnected: Bool { hasConnected && !isClosed && !session.isGoingAway }
+    public var isConnected: Bool { phase == .connected && !session.isGoingAway }
 
     // MARK: Requests
 
@@ -123,7 +125,7 @@ public final class HTTPClientConnection: ChannelInboundHandler {
         _ method: HTTPRequest.Method, path: String, headers: [(name: StaticString, value: String)] = [], body: ByteBuffer? = nil,
         token: UInt32
     ) -> StreamID? {
-        guard !isClosed else { return nil }
+        guard phase != .closed else { return nil }
         var fields = [
             HTTP2Headers.field(":method", method == .post ? "POST" : "GET"), HTTP2Headers.field(":scheme", scheme),
         ]
@@ -206,8 +208,8 @@ public final class HTTPClientConnection: ChannelInboundHandler {
     }
 
     private func fail(_ error: (any Error)?) {
-        guard !isClosed else { return }
-        isClosed = true
+        guard phase != .closed else { return }
+        phase = .closed
         for slot in session.streams.indices where session.streams[slot].number != 0 {
             let stream = session.id(of: slot)
             session.streams[slot].number = 0
@@ -220,8 +222,8 @@ public final class HTTPClientConnection: ChannelInboundHandler {
     private func handle(_ event: HTTP2Session.Event) {
         switch event {
         case .settings:
-            guard !hasConnected else { return }
-            hasConnected = true
+            guard phase == .connecting else { return }
+            phase = .connected
             delegate?.connected(self)
         case .head(let slot):
             let (token, status) = (session.streams[slot].token, Int(session.streams[slot].status))

@@ -28,7 +28,7 @@ import Testing
     static let booleansExceptions = [
         "ClusterSimulation.PolicyTruth": 6, "ClusterSimulation.SimulationOptions": 18,
         "HTTP2.HTTP1Head": 5, "HTTP2.HTTP1HeadParser": 6, "HTTP2.HTTP1ServerConnection": 8, "HTTP2.HTTP2ServerConnection": 8,
-        "HTTP2.HTTP2Session": 6, "HTTP2.HTTP2Stream": 5, "HTTP2.HTTPClientConnection": 4, "HTTP2.HTTPLoop": 4,
+        "HTTP2.HTTP2Session": 6, "HTTP2.HTTP2Stream": 5, "HTTP2.HTTPLoop": 4,
         "PresenceCore.Membership.Settings": 4, "PresenceNode.OutgoingLink": 6,
         "PresenceNode.Shell": 6, "PresenceWire.ListUpdate": 4, "PresenceWire.Policy": 11,
         "cluster-simulation.ClusterSimulationCommand": 6,
