@@ -29,7 +29,7 @@ extension Message {
         case .answer(let id, let answer): "answer \(id): \(answer)"
         case .misrouted(let users): "misrouted \(Self.names(users))"
         case .replicate(let ticket, let rows):
-            "replicate \(ticket): " + rows.map { "\($0.user.id) \($0.kind) \($0.key) \($0.version.text)" }.joined(separator: ", ")
+            "replicate \(ticket ?? 0): " + rows.map { "\($0.user.id) \($0.kind) \($0.key) \($0.version.text)" }.joined(separator: ", ")
         case .askFollowed(let id, _, let users): "askFollowed \(id): \(Self.names(users))"
         case .areFollowed(let id, let users): "areFollowed \(id): \(Self.names(users))"
         case .offer(_, _, let slots, _, let isLast): "offer of \(slots.count) slots\(isLast ? "" : ", more follow")"

@@ -66,7 +66,7 @@ import Testing
     /// A write of two rows whose replicas differ: each of `replicas` is asked with a ticket of its own.
     private func write(_ rows: [Row], barrierPeers: [PeerIndex] = []) -> PendingWrites.Write {
         PendingWrites.Write(
-            ticket: 7, replicaTicket: 7, barrierTicket: barrierPeers.isEmpty ? 0 : 8, answers: [(0, 1, .done)], acknowledgements: [],
+            ticket: 7, replicaTicket: 7, barrierTicket: barrierPeers.isEmpty ? nil : 8, answers: [(0, 1, .done)], acknowledgements: [],
             rows: rows, needs: [[1]], barrierPeers: barrierPeers, isStored: true, deadline: cluster.now.instant + .seconds(2))
     }
 
@@ -101,7 +101,7 @@ import Testing
         let row = Row(record)
         let process = cluster.processes[1]
         let owner = process.node.cluster.peerIndex(cluster.processes[0].node.cluster.own.id)!
-        for ticket in [0, 9] as [UInt64] {
+        for ticket in [nil, 9] as [UInt64?] {
             process.node.machines.onReplicate([row], ticket: ticket, from: owner, at: cluster.now)
             process.node.run(at: cluster.now)
         }
@@ -326,7 +326,7 @@ import Testing
         let replica = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
         let row = try #require(cluster.processes[replica].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
         var writer = WireWriter()
-        writer.message(.replicate(ticket: 0, [row]))
+        writer.message(.replicate(ticket: nil, [row]))
         let sender = cluster.processes[replica].node.cluster.own.id
         try cluster.deliver(writer.bytes, from: sender, to: former)
         #expect(cluster.processes[former].node.owner.kept(user("ann1")).subscriptions.count == 1)

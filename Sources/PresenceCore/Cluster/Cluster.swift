@@ -107,10 +107,10 @@ public struct Cluster {
             page.append(row)
             bytesCount += row.value?.count ?? 0
             guard page.count == Message.replicateRowsMax || bytesCount > Message.replicateBytesMax else { continue }
-            send(.replicate(ticket: 0, page), to: peer)
+            send(.replicate(ticket: nil, page), to: peer)
             (page, bytesCount) = ([], 0)
         }
-        if !page.isEmpty { send(.replicate(ticket: 0, page), to: peer) }
+        if !page.isEmpty { send(.replicate(ticket: nil, page), to: peer) }
     }
 
     /// Asks the shell to send the queue of a peer.

@@ -12,8 +12,8 @@ struct PendingWrites {
         /// The ticket that its replicas acknowledge. It changes when the write goes to other replicas, so that earlier acknowledgements do
         /// not count.
         var replicaTicket: UInt64
-        /// The ticket of its barrier acknowledgements.
-        var barrierTicket: UInt64 = 0
+        /// The ticket of its barrier acknowledgements; nil without a barrier.
+        var barrierTicket: UInt64?
         var answers: [HeldAnswer]
         /// Changes of subscription lists, to be sent before the answers.
         var listUpdates: [(peer: PeerIndex, listUpdate: ListUpdate)] = []
@@ -57,7 +57,7 @@ struct PendingWrites {
 
     mutating func add(_ write: Write) {
         writes.append(write)
-        if write.barrierTicket != 0 { tickets[write.barrierTicket] = write.ticket }
+        if let ticket = write.barrierTicket { tickets[ticket] = write.ticket }
     }
 
     /// Records that the store has finished with `ticket`.

@@ -47,7 +47,7 @@ struct Replication {
             listUpdates: cluster.outbox.listUpdatesWhenStored, acknowledgements: cluster.outbox.acknowledgementsWhenStored,
             rows: hasAnswers ? owned : [], deadline: now.instant + cluster.settings.replicationTimeout)
         if hasAnswers, cluster.peers.isReplicated { write.needs = PendingWrites.needs(of: owned) { cluster.replicas(of: $0) } }
-        replicate(owned, ticket: hasAnswers ? ticket : 0, &cluster)
+        replicate(owned, ticket: hasAnswers ? ticket : nil, &cluster)
         // On a link deltas go before messages. A node that answers this message has read the deltas.
         if cluster.outbox.needsBarrier {
             write.barrierTicket = cluster.nextTicket()
@@ -69,14 +69,16 @@ struct Replication {
         guard !cluster.outbox.rowsInBulk.isEmpty || cluster.ownership.transfer.progress == .received else { return }
         let ticket = cluster.nextTicket()
         if cluster.ownership.transfer.progress == .received { cluster.ownership.withTransfer(.present) { $0.write(with: ticket) } }
-        replicate(cluster.outbox.rowsInBulk.filter { $0.kind.isOfUser && cluster.owner(of: $0.user) == 0 }, ticket: 0, &cluster)
+        replicate(cluster.outbox.rowsInBulk.filter { $0.kind.isOfUser && cluster.owner(of: $0.user) == 0 }, ticket: nil, &cluster)
         noteWritten(cluster.outbox.rowsInBulk)
         cluster.outbox.effects.append(.persist(cluster.outbox.rowsInBulk, ticket: ticket, isUrgent: false))
         cluster.outbox.rowsInBulk.removeAll(keepingCapacity: true)
     }
 
     /// Sends rows to the replicas of their users, also by the prepared ring. When that ring holds, no such row is left to fetch.
-    func replicate(_ rows: [Row], ticket: UInt64, _ cluster: inout Cluster) {
+    ///
+    /// - Parameter ticket: what the replicas acknowledge; nil for rows that nobody waits for.
+    func replicate(_ rows: [Row], ticket: UInt64?, _ cluster: inout Cluster) {
         guard cluster.peers.count > 1 else { return }
         var groups: [[Row]] = Array(repeating: [], count: cluster.peers.count)
         for row in rows { for peer in cluster.replicas(of: row).joined() { groups[peer].append(row) } }
@@ -90,7 +92,7 @@ struct Replication {
         for row in rows where row.kind.isOfUser {
             for peer in next.replicas(of: row.user) where !cluster.placement.isKept(row.user.slot, by: peer) { groups[peer].append(row) }
         }
-        for (peer, rows) in groups.enumerated() where !rows.isEmpty { cluster.send(.replicate(ticket: 0, rows), to: peer) }
+        for (peer, rows) in groups.enumerated() where !rows.isEmpty { cluster.send(.replicate(ticket: nil, rows), to: peer) }
     }
 
     /// Assigns pending writes to the replicas of a new ring, and stops waiting for dead nodes. Returns the writes that this completes.

@@ -54,7 +54,7 @@ struct Machines: ~Copyable {
     // MARK: Rows
 
     /// Stores rows of another node, and ends the sessions of users whom they kick.
-    mutating func onReplicate(_ rows: [Row], ticket: UInt64, from peer: PeerIndex, at now: Now) {
+    mutating func onReplicate(_ rows: [Row], ticket: UInt64?, from peer: PeerIndex, at now: Now) {
         repair.onReplicate(
             rows, ticket: ticket, from: peer, staleCount: edge.fanOut.staleCount, &facts, &owner, &replication, &cluster, at: now)
         edge.endSessions(of: cluster.outbox.kicked.takeAll())
@@ -86,7 +86,7 @@ struct Machines: ~Copyable {
 
     /// Sends the rows of the outbox to the disk, and to the other nodes that keep them.
     mutating func writeOutputs(at now: Now) {
-        for row in cluster.outbox.rowsForOwners.takeAll() { cluster.send(.replicate(ticket: 0, [row]), to: cluster.owner(of: row.user)) }
+        for row in cluster.outbox.rowsForOwners.takeAll() { cluster.send(.replicate(ticket: nil, [row]), to: cluster.owner(of: row.user)) }
         replication.releaseBarriers(staleCount: edge.fanOut.staleCount, &cluster.outbox)
         if cluster.outbox.hasWrites || cluster.ownership.transfer.progress == .received { replication.persist(&cluster, at: now) }
         if !cluster.outbox.deletedSlots.isEmpty {

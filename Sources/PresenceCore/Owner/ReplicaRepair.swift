@@ -17,7 +17,7 @@ struct ReplicaRepair {
     ///
     /// - Parameter staleCount: the number of views here that may be outdated.
     mutating func onReplicate(
-        _ rows: [Row], ticket: UInt64, from peer: PeerIndex, staleCount: Int, _ facts: inout SharedFacts, _ owner: inout Owner,
+        _ rows: [Row], ticket: UInt64?, from peer: PeerIndex, staleCount: Int, _ facts: inout SharedFacts, _ owner: inout Owner,
         _ replication: inout Replication, _ cluster: inout Cluster, at now: Now
     ) {
         do throws(RowError) {
@@ -25,7 +25,7 @@ struct ReplicaRepair {
             let isOwned = { [ownership = cluster.ownership] (user: UserID) in ownership.decides(user.slot) }
             let rowsOfUsers = rows.filter { $0.kind.isOfUser }
             recordMisplacedRows(among: rowsOfUsers, from: peer, &cluster)
-            guard ticket != 0 else {
+            guard let ticket else {
                 countMoved(rowsOfUsers, from: peer, &cluster)
                 return try cluster.outbox.writeInBulk { (outbox) throws(RowError) in
                     _ = try owner.receive(rowsOfUsers, isOwned: isOwned, isAwaited: false, at: now, into: &outbox)

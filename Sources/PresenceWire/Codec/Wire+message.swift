@@ -98,7 +98,7 @@ extension WireWriter {
         switch message {
         case .replicate(let ticket, let rows):
             tag(MessageTag.replicate)
-            unsigned(ticket)
+            unsigned(ticket ?? 0)
             list(rows) { $0.row($1) }
         case .replicated(let ticket):
             tag(MessageTag.replicated)
@@ -305,7 +305,9 @@ extension WireReader {
         case .membership: return .membership(try membership())
         case .complete: return .complete(upTo: try version())
         case .requestSync: return .requestSync
-        case .replicate: return .replicate(ticket: try unsigned(), try list { reader throws(DecodeError) in try reader.row() })
+        case .replicate:
+            let ticket = try unsigned()
+            return .replicate(ticket: ticket == 0 ? nil : ticket, try list { reader throws(DecodeError) in try reader.row() })
         case .replicated: return .replicated(ticket: try unsigned())
         case .digest:
             return .digest(try list { reader throws(DecodeError) in try reader.unsigned() }, wantsAnswer: try flag())

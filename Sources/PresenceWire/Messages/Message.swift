@@ -54,8 +54,8 @@ public enum Message: Hashable, Sendable {
     case misrouted([UserID])
 
     // Between the replicas of a slot.
-    /// Sends rows that the receiver stores on disk. A ticket other than 0 asks for ``replicated(ticket:)``.
-    case replicate(ticket: UInt64, [Row])
+    /// Sends rows that the receiver stores on disk. A ticket asks for ``replicated(ticket:)``; nil asks for no answer.
+    case replicate(ticket: UInt64?, [Row])
     /// Confirms that the rows of the receiver's ticket are on the sender's disk.
     case replicated(ticket: UInt64)
     /// Sends one hash for each of ``digestRangesCount`` ranges of slots, over the rows of the slots that both nodes keep.
