@@ -349,7 +349,7 @@ import Testing
         let client = cluster.login(ann, on: 0)
         let bob = cluster.user(ownedBy: 2)
         cluster.setStatus(bob, "here", on: 2)
-        let followed = ListUpdate.Followed(target: user(bob), told: .zero, since: 1)
+        let followed = ListUpdate.Followed(target: user(bob), delivered: .version(.zero), since: 1)
         let version = Version(milliseconds: cluster.now.wall, counter: 0, node: 1)
         var writer = WireWriter()
         writer.message(.listUpdate(ListUpdate(user: user(ann), version: version, isWhole: true, added: [followed], removed: [])))

@@ -11,7 +11,7 @@ import Testing
     /// Every kind of event, with every field that it may have.
     private static var written: [[UInt8]] {
         var change = ListUpdate(user: UserID(app: "default", id: "ann"), version: .zero, isWhole: false, added: [], removed: [])
-        change.added = [ListUpdate.Followed(target: bob, told: nil, since: 0, subscribeType: 3, expiresAt: 9)]
+        change.added = [ListUpdate.Followed(target: bob, delivered: .nothing, since: 0, subscribeType: 3, expiresAt: 9)]
         change.unfollowed = [ListUpdate.Unfollowed(target: bob, subscribeType: 1)]
         let gateway = Gateway(node: NodeID("n"), settings: GatewaySettings())
         return [

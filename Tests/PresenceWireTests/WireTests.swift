@@ -64,13 +64,15 @@ import Testing
         .request(Request(id: 1, user: ann, operation: .setSelfStatus(customStatus: "", seconds: nil))),
         .request(
             Request(
-                id: 2, user: ann, operation: .subscribe([.init(user: ann, told: version)], seconds: 60, subscribeType: 1, session: session),
+                id: 2, user: ann,
+                operation: .subscribe([.init(user: ann, delivered: .version(version))], seconds: 60, subscribeType: 1, session: session),
                 begunAt: version, isRepeated: true)
         ),
         .request(
             Request(
                 id: 2, user: ann,
-                operation: .subscribe([.init(user: ann, told: nil)], seconds: nil, subscribeType: 1, session: nil, isCounted: true))),
+                operation: .subscribe(
+                    [.init(user: ann, delivered: .nothing)], seconds: nil, subscribeType: 1, session: nil, isCounted: true))),
         .request(Request(id: 2, user: ann, operation: .followers([ann]))), .answer(id: 2, .followerLimitReached([ann])),
         .answer(id: 2, .followers([0, .max])),
         .request(Request(id: 3, user: ann, operation: .unsubscribe(nil, subscribeType: nil, session: session))),
@@ -93,7 +95,7 @@ import Testing
         .listUpdate(
             ListUpdate(
                 user: ann, version: version, isWhole: true,
-                added: [.init(target: ann, told: nil, since: 3, subscribeType: 3, expiresAt: 9)], removed: [ann])),
+                added: [.init(target: ann, delivered: .laterChanges, since: 3, subscribeType: 3, expiresAt: 9)], removed: [ann])),
         .listUpdate(news), .end(session, user: ann, reason: "logout"), .answer(id: 9, .record(record)),
         .answer(id: 9, .subscribed(evicted: [ann])), .answer(id: 9, .subscribed(evicted: [], nonFriends: [ann])),
         .answer(id: 9, .done), .answer(id: 9, .subscriptions([subscription], total: 12)), .answer(id: 9, .records([record])),

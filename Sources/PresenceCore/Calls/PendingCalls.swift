@@ -121,7 +121,7 @@ struct PendingCalls {
 
     /// A subscription list for the gateways, without the versions of an answer that no call waits for any more.
     mutating func note(_ listUpdate: ListUpdate) -> ListUpdate {
-        guard listUpdate.added.contains(where: { $0.told != nil }) else { return listUpdate }
+        guard listUpdate.added.contains(where: { $0.delivered != .nothing }) else { return listUpdate }
         guard let call = answering[listUpdate.user] else { return listUpdate.withoutDelivered }
         calls[call]?.answeredList = listUpdate
         return listUpdate

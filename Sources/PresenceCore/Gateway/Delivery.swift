@@ -64,10 +64,12 @@ enum Delivery {
     ///   - subscription: the user that is followed, and the version that the answer to the call sends the client.
     ///   - isAsking: the client gets the answer to the call that made the subscription.
     static func knowledge(of subscription: ListUpdate.Followed, isAsking: Bool) -> Backlog.Knowledge {
-        guard let told = subscription.told else { return .nothing }
+        switch subscription.delivered {
+        case .nothing: .nothing
+        case .version(let version): isAsking ? .version(version) : .nothing
         // N8: the client knows all that was so when it asked, by the clock of its owner, and nothing that has changed since.
-        if told == .max { return .changes(before: subscription.since) }
-        return isAsking ? .version(told) : .nothing
+        case .laterChanges: .changes(before: subscription.since)
+        }
     }
 
     /// The knowledge that a client which opens a stream has of a user on its subscription list.

@@ -28,7 +28,7 @@ extension Owner {
         let allowedAt = policies.entry(String(id.app))?.version ?? .zero
         let since = max(privacy.version, allowedAt).milliseconds
         for friend in friends(toldTo: user) where users[user].subscriptions.entry(for: friend) == nil {
-            listUpdate.added.append(ListUpdate.Followed(target: friend, told: .zero, since: since, subscribeType: 0))
+            listUpdate.added.append(ListUpdate.Followed(target: friend, delivered: .version(.zero), since: since, subscribeType: 0))
         }
         return listUpdate
     }

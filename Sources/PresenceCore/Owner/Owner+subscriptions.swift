@@ -139,7 +139,8 @@ extension ListUpdate {
     init(whole subscriptions: Subscriptions, of user: UserID) {
         let added = subscriptions.live.map {
             Followed(
-                target: $0.target, told: .zero, since: max($0.version.milliseconds, $0.observedAt), subscribeType: $0.subscribeType,
+                target: $0.target, delivered: .version(.zero), since: max($0.version.milliseconds, $0.observedAt),
+                subscribeType: $0.subscribeType,
                 expiresAt: $0.expiresAt)
         }
         self.init(user: user, version: subscriptions.version, isWhole: true, added: added, removed: [])

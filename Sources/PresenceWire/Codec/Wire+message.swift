@@ -235,7 +235,7 @@ extension WireWriter {
         tag(listUpdate.isWhole ? 1 : 0)
         list(listUpdate.added) { writer, followed in
             writer.user(followed.target)
-            writer.optional(followed.told) { $0.version($1) }
+            writer.optional(followed.delivered.wire) { $0.version($1) }
             writer.signed(followed.since)
             writer.tag(followed.subscribeType)
             writer.optional(followed.expiresAt) { $0.signed($1) }
@@ -385,13 +385,15 @@ extension WireReader {
         try optional { reader throws(DecodeError) in try reader.version() }
     }
 
+    mutating func delivered() throws(DecodeError) -> DeliveredRecord { DeliveredRecord(wire: try optionalVersion()) }
+
     private mutating func listUpdate() throws(DecodeError) -> ListUpdate {
         let user = try user()
         let version = try version()
         let isWhole = try flag()
         let added = try list { reader throws(DecodeError) in
             ListUpdate.Followed(
-                target: try reader.user(), told: try reader.optionalVersion(), since: try reader.signed(), subscribeType: try reader.tag(),
+                target: try reader.user(), delivered: try reader.delivered(), since: try reader.signed(), subscribeType: try reader.tag(),
                 expiresAt: try reader.optional { reader throws(DecodeError) in try reader.time() })
         }
         var listUpdate = ListUpdate(user: user, version: version, isWhole: isWhole, added: added, removed: try users())

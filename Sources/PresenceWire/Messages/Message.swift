@@ -282,9 +282,8 @@ public struct ListUpdate: Hashable, Sendable {
     /// One followed user.
     public struct Followed: Hashable, Sendable {
         public var target: UserID
-        /// The version that the subscribe call answered; nil if the answer had no record. ``Version/max`` if the subscriber receives only
-        /// later changes.
-        public var told: Version?
+        /// The record that the answer to the subscribe call has.
+        public var delivered: DeliveredRecord
         /// The time at which the owner learned of the subscription, on its version clock.
         ///
         /// A client that resumes from an earlier position has not received the target.
@@ -295,11 +294,11 @@ public struct ListUpdate: Hashable, Sendable {
         public var expiresAt: Milliseconds?
 
         public init(
-            target: UserID, told: Version?, since: Milliseconds, subscribeType: UInt8 = Subscription.onlineStatus,
+            target: UserID, delivered: DeliveredRecord, since: Milliseconds, subscribeType: UInt8 = Subscription.onlineStatus,
             expiresAt: Milliseconds? = nil
         ) {
             self.target = target
-            self.told = told
+            self.delivered = delivered
             self.since = since
             self.subscribeType = subscribeType
             self.expiresAt = expiresAt
@@ -361,7 +360,9 @@ extension ListUpdate {
     /// A subscriber that requested no record (N8) receives none here either.
     public var withoutDelivered: ListUpdate {
         var listUpdate = self
-        for index in listUpdate.added.indices where listUpdate.added[index].told != .max { listUpdate.added[index].told = nil }
+        for index in listUpdate.added.indices where listUpdate.added[index].delivered != .laterChanges {
+            listUpdate.added[index].delivered = .nothing
+        }
         return listUpdate
     }
 }

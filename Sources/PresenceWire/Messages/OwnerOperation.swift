@@ -58,11 +58,12 @@ public enum OwnerOperation: Hashable, Sendable {
     /// A user to subscribe to.
     public struct Target: Hashable, Sendable {
         public var user: UserID
-        public var told: Version?
+        /// The record that the answer to the call has.
+        public var delivered: DeliveredRecord
 
-        public init(user: UserID, told: Version?) {
+        public init(user: UserID, delivered: DeliveredRecord) {
             self.user = user
-            self.told = told
+            self.delivered = delivered
         }
     }
 }
@@ -98,7 +99,7 @@ extension WireWriter {
             tag(OperationTag.subscribe)
             list(targets) { writer, target in
                 writer.user(target.user)
-                writer.optional(target.told) { $0.version($1) }
+                writer.optional(target.delivered.wire) { $0.version($1) }
             }
             optional(seconds) { $0.signed($1) }
             tag(subscribeType)
@@ -162,7 +163,7 @@ extension WireReader {
             return .setSelfStatus(customStatus: try text(bytesMax: Limits.customStatusBytesMax), seconds: try optionalSeconds())
         case .subscribe:
             let targets = try list { reader throws(DecodeError) in
-                OwnerOperation.Target(user: try reader.user(), told: try reader.optionalVersion())
+                OwnerOperation.Target(user: try reader.user(), delivered: try reader.delivered())
             }
             return .subscribe(
                 targets, seconds: try optionalSeconds(), subscribeType: try tag(),

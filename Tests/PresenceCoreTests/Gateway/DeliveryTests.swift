@@ -80,12 +80,12 @@ import Testing
     @Test("Only the calling session knows the version of the answer")
     func knowledgeOfAnAnswer() {
         let version = Version(milliseconds: 5, counter: 0, node: 1)
-        let knowledge = { (told: Version?, isAsking: Bool) in
-            Delivery.knowledge(of: ListUpdate.Followed(target: user("ann"), told: told, since: 7), isAsking: isAsking)
+        let knowledge = { (delivered: DeliveredRecord, isAsking: Bool) in
+            Delivery.knowledge(of: ListUpdate.Followed(target: user("ann"), delivered: delivered, since: 7), isAsking: isAsking)
         }
-        #expect(knowledge(version, true) == .version(version) && knowledge(version, false) == .nothing)
-        #expect(knowledge(nil, true) == .nothing)
-        #expect(knowledge(.max, true) == .changes(before: 7) && knowledge(.max, false) == .changes(before: 7))
+        #expect(knowledge(.version(version), true) == .version(version) && knowledge(.version(version), false) == .nothing)
+        #expect(knowledge(.nothing, true) == .nothing)
+        #expect(knowledge(.laterChanges, true) == .changes(before: 7) && knowledge(.laterChanges, false) == .changes(before: 7))
     }
 
     @Test("A client that resumes knows the users that it followed before its position, up to that position")
@@ -93,7 +93,7 @@ import Testing
         let floor = Version(milliseconds: 10, counter: 0, node: 0)
         let knowledge = { (since: Milliseconds, isWhole: Bool) in
             Delivery.knowledge(
-                of: ListUpdate.Followed(target: user("ann"), told: nil, since: since), resumingFrom: floor, isWhole: isWhole)
+                of: ListUpdate.Followed(target: user("ann"), delivered: .nothing, since: since), resumingFrom: floor, isWhole: isWhole)
         }
         #expect(knowledge(9, true) == .version(floor) && knowledge(10, true) == .nothing && knowledge(9, false) == .nothing)
     }

@@ -12,7 +12,7 @@ import Testing
         let attach = Attach(session: SessionID(stamp: 1, node: 1), user: user("bob"), platform: "ios")
         session = gateway.open(attach, resumeFrom: nil, at: now)
         gateway.receive(.deliver(record("bob", 1)))
-        let followed = ["ann", "carl"].map { ListUpdate.Followed(target: user($0), told: .zero, since: 1) }
+        let followed = ["ann", "carl"].map { ListUpdate.Followed(target: user($0), delivered: .version(.zero), since: 1) }
         gateway.receive(
             .listUpdate(ListUpdate(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
         gateway.receive(.deliver(record("ann", 1)))
@@ -105,7 +105,7 @@ import Testing
 
     @Test("Only the session that asked is not pushed what the answer sends it", arguments: [(UInt64(1), [String]()), (UInt64(2), ["v3"])])
     mutating func answerOfAnotherSession(originSession: UInt64, told: [String]) {
-        let followed = ListUpdate.Followed(target: user("dora"), told: record("dora", 3).version, since: 2)
+        let followed = ListUpdate.Followed(target: user("dora"), delivered: .version(record("dora", 3).version), since: 2)
         var listUpdate = ListUpdate(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])
         listUpdate.originSession = SessionID(stamp: originSession, node: 1)
         gateway.receive(.listUpdate(listUpdate))
@@ -120,7 +120,7 @@ import Testing
     mutating func subscriptionToChanges(
         version: Milliseconds, isNews: Bool, told: [String]
     ) {
-        let followed = ListUpdate.Followed(target: user("dora"), told: .max, since: 5)
+        let followed = ListUpdate.Followed(target: user("dora"), delivered: .laterChanges, since: 5)
         gateway.receive(
             .listUpdate(
                 ListUpdate(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])))
@@ -138,7 +138,7 @@ import Testing
         _ = pushed()
         var told: [String] = []
         for (version, isWhole, names) in [(UInt64(2), false, ["dora"]), (1, true, ["ann"]), (2, true, ["ann", "dora"])] {
-            let followed = names.map { ListUpdate.Followed(target: user($0), told: .zero, since: 1) }
+            let followed = names.map { ListUpdate.Followed(target: user($0), delivered: .version(.zero), since: 1) }
             let version = Version(stamp: version, node: 1)
             gateway.receive(.listUpdate(ListUpdate(user: user("eve"), version: version, isWhole: isWhole, added: followed, removed: [])))
             gateway.receive(.deliver(record("dora", 3)))
@@ -163,7 +163,7 @@ import Testing
         gateway.receive(.position(5))
         _ = gateway.open(eve, resumeFrom: position, at: now)
         gateway.receive(.deliver(record("eve", 1)))
-        let followed = ListUpdate.Followed(target: user("dora"), told: .zero, since: 1)
+        let followed = ListUpdate.Followed(target: user("dora"), delivered: .version(.zero), since: 1)
         gateway.receive(
             .listUpdate(ListUpdate(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
         gateway.receive(.deliver(dora))
@@ -187,7 +187,7 @@ import Testing
         _ = gateway.open(eve, resumeFrom: position, at: Now(instant: now.instant, wall: 6))
         var dora = record("dora", version)
         gateway.receive(.deliver(record("eve", 1)))
-        let followed = ListUpdate.Followed(target: user("dora"), told: .zero, since: 1)
+        let followed = ListUpdate.Followed(target: user("dora"), delivered: .version(.zero), since: 1)
         gateway.receive(
             .listUpdate(ListUpdate(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
         gateway.receive(.deliver(dora))
@@ -214,7 +214,7 @@ import Testing
     mutating func failedAnswerWithAHiddenUser() {
         var dora = hidden("dora", 2)
         gateway.receive(.deliver(dora))
-        let followed = ListUpdate.Followed(target: user("dora"), told: dora.version, since: 3)
+        let followed = ListUpdate.Followed(target: user("dora"), delivered: .version(dora.version), since: 3)
         let listUpdate = ListUpdate(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])
         gateway.receive(.listUpdate(listUpdate))
         gateway.receive(.deliver(dora))
@@ -236,7 +236,7 @@ import Testing
         let attach = Attach(session: SessionID(stamp: 2, node: 1), user: user("bob"), platform: "web")
         _ = gateway.open(attach, resumeFrom: nil, at: now)
         _ = pushed()
-        let followed = ListUpdate.Followed(target: user("carl"), told: .zero, since: 1)
+        let followed = ListUpdate.Followed(target: user("carl"), delivered: .version(.zero), since: 1)
         gateway.receive(
             .listUpdate(ListUpdate(user: user("bob"), version: Version(stamp: 5, node: 1), isWhole: true, added: [followed], removed: [])))
         #expect(pushed() == ["v1"])
@@ -270,7 +270,7 @@ import Testing
         _ = gateway.open(eve, resumeFrom: 7, at: now)
         gateway.receive(.deliver(record("eve", 8)))
         _ = pushed()
-        let followed = ListUpdate.Followed(target: user("ann"), told: .zero, since: 1)
+        let followed = ListUpdate.Followed(target: user("ann"), delivered: .version(.zero), since: 1)
         gateway.receive(
             .listUpdate(ListUpdate(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
         #expect(pushed() == told)
@@ -304,7 +304,7 @@ import Testing
             _ = gateway.open(attach, resumeFrom: nil, at: now)
         }
         // Sessions whose login is not complete are pushed events of their own.
-        let followed = ["ann", "carl"].map { ListUpdate.Followed(target: user($0), told: nil, since: 1) }
+        let followed = ["ann", "carl"].map { ListUpdate.Followed(target: user($0), delivered: .nothing, since: 1) }
         for id in ["bob", "carl"] { gateway.receive(.deliver(record(id, 1))) }
         let version = Version(stamp: 2, node: 1)
         gateway.receive(.listUpdate(ListUpdate(user: user("bob"), version: version, isWhole: true, added: followed, removed: [])))
@@ -349,7 +349,7 @@ import Testing
             let carl = gateway.open(
                 Attach(session: SessionID(stamp: change.version.stamp, node: 1), user: user("bob"), platform: "web"), resumeFrom: nil,
                 at: now)
-            let followed = [ListUpdate.Followed(target: user("ann"), told: nil, since: 1)]
+            let followed = [ListUpdate.Followed(target: user("ann"), delivered: .nothing, since: 1)]
             gateway.receive(
                 .listUpdate(ListUpdate(user: user("bob"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: []))
             )
@@ -394,7 +394,7 @@ import Testing
         let eve = Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios")
         _ = gateway.open(eve, resumeFrom: 7, at: now)
         gateway.receive(.deliver(record("eve", 8)))
-        let followed = ListUpdate.Followed(target: user("ann"), told: nil, since: 1)
+        let followed = ListUpdate.Followed(target: user("ann"), delivered: .nothing, since: 1)
         gateway.receive(
             .listUpdate(ListUpdate(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: [followed], removed: [])))
         _ = pushed()
@@ -410,7 +410,7 @@ import Testing
         let eve = gateway.open(
             Attach(session: SessionID(stamp: 2, node: 1), user: user("eve"), platform: "ios"), resumeFrom: nil, at: now)
         let names = (100..<300).map { "user-\($0)" }
-        var followed = names.map { ListUpdate.Followed(target: user($0), told: nil, since: 1) }
+        var followed = names.map { ListUpdate.Followed(target: user($0), delivered: .nothing, since: 1) }
         followed[7].subscribeType = Subscription.friendOnlineStatus
         gateway.receive(
             .listUpdate(ListUpdate(user: user("eve"), version: Version(stamp: 1, node: 1), isWhole: true, added: followed, removed: [])))
@@ -463,7 +463,7 @@ import Testing
     @Test("The position does not pass a followed user whose record has not come")
     mutating func positionWhileARecordIsMissing() {
         gateway.receive(.position(500))
-        let dora = ListUpdate.Followed(target: user("dora"), told: nil, since: 600)
+        let dora = ListUpdate.Followed(target: user("dora"), delivered: .nothing, since: 600)
         gateway.receive(
             .listUpdate(ListUpdate(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [dora], removed: [])))
         gateway.receive(.position(700))

@@ -96,15 +96,16 @@ extension Calls {
         let targets = pending.users
         if targets.isEmpty { return finish(index, subscribed(pending), &edge, &cluster) }
         let originSessions = pending.originSessions
-        let isTold = sync && originSessions.count <= 1 && originSessions != [.nobody]
+        let isAnswered = sync && originSessions.count <= 1 && originSessions != [.nobody]
         // N8: the subscriber receives only later changes, unless it requested the current records.
-        let untold = !sync && owner.policies.policy(of: pending.caller).snapshot == .onRequest ? Version.max : nil
-        if isTold { waiting.willAnswerWithRecords(index) }
-        let told = targets.indices.map { place in
-            OwnerOperation.Target(user: targets[place], told: isTold ? pending.records[place]?.version : untold)
+        let isLater = !sync && owner.policies.policy(of: pending.caller).snapshot == .onRequest
+        if isAnswered { waiting.willAnswerWithRecords(index) }
+        let delivered = targets.indices.map { index in
+            let record = isAnswered ? DeliveredRecord(pending.records[index]?.version) : isLater ? .laterChanges : .nothing
+            return OwnerOperation.Target(user: targets[index], delivered: record)
         }
         let operation = OwnerOperation.subscribe(
-            told, seconds: seconds, subscribeType: type, session: originSession(of: index), isCounted: pending.followerSums != nil)
+            delivered, seconds: seconds, subscribeType: type, session: originSession(of: index), isCounted: pending.followerSums != nil)
         ask(operation, of: pending.caller, for: index, &cluster)
     }
 
@@ -264,7 +265,7 @@ struct SubscribeRequest {
         let kept = targets.filter { owner.users[user].subscriptions.entry(for: $0.user) != nil }
         let followed = kept.map {
             ListUpdate.Followed(
-                target: $0.user, told: isAlone || $0.told == .max ? $0.told : nil, since: version.milliseconds,
+                target: $0.user, delivered: isAlone || $0.delivered == .laterChanges ? $0.delivered : .nothing, since: version.milliseconds,
                 subscribeType: type(of: $0.user, for: owner.users[user]), expiresAt: expiresAt)
         }
         let listUpdate = owner.change(of: user, added: followed, removed: evicted, by: session)
