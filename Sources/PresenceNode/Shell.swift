@@ -177,15 +177,12 @@ final class Shell: @unchecked Sendable {
         nextAdminToken += 1
         adminCalls[nextAdminToken] = body
         node.perform(
-            call, caller: caller, origin: .backEnd, seesAll: true, gateway: Self.adminGateway, token: nextAdminToken, at: Clock.now())
+            call, caller: caller, origin: .backEnd, seesAll: true, gateway: nil, token: nextAdminToken, at: Clock.now())
         obey()
     }
 
     /// A ticket without a meaning. The core counts its tickets from 1.
     private static let unusedTicket: UInt64 = 0
-
-    /// The gateway number for the answers to operators.
-    private static let adminGateway = -1
 
     private func cross(_ input: CoreInput, from gateway: GatewayLoop) {
         let queue = inputs[gateway.index]
@@ -250,8 +247,8 @@ final class Shell: @unchecked Sendable {
             } else {
                 crossing[gateway].append(.message(message))
             }
-        case .answer(Self.adminGateway, let token, let answer): adminCalls.removeValue(forKey: token)?(answer)
-        case .answer(let gateway, let token, let answer):
+        case .answer(nil, let token, let answer): adminCalls.removeValue(forKey: token)?(answer)
+        case .answer(let gateway?, let token, let answer):
             if isHere[gateway] {
                 gateways[gateway].answer(token, answer)
             } else {

@@ -17,7 +17,7 @@ struct Calls {
     ///   - originSession: the calling session; ``PresenceWire/SessionID/nobody`` for none, nil if unknown.
     ///   - seesAll: whether the answer has whole records, whatever their visibility.
     mutating func perform(
-        _ call: Call, caller: UserID, origin: Call.Origin, seesAll: Bool, originSession: SessionID?, gateway: Int, token: UInt64,
+        _ call: Call, caller: UserID, origin: Call.Origin, seesAll: Bool, originSession: SessionID?, gateway: Int?, token: UInt64,
         _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         let viewer = seesAll ? nil : caller

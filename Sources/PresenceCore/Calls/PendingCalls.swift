@@ -22,7 +22,8 @@ struct PendingCalls {
 
     /// One operation of a client.
     struct Pending {
-        let gateway: Int
+        /// The gateway that answers the call; nil for the ops port.
+        let gateway: Int?
         let token: UInt64
         let caller: UserID
         /// The viewer of the records in the answer; nil for the app's back end, which sees whole records.

@@ -163,7 +163,7 @@ public struct Node: ~Copyable {
     ///   - seesAll: whether the answer has whole records, whatever their visibility.
     ///   - originSession: the calling session; ``PresenceWire/SessionID/nobody`` for none, nil if unknown.
     public mutating func perform(
-        _ call: Call, caller: UserID, origin: Call.Origin = .caller, seesAll: Bool = false, originSession: SessionID? = nil, gateway: Int,
+        _ call: Call, caller: UserID, origin: Call.Origin = .caller, seesAll: Bool = false, originSession: SessionID? = nil, gateway: Int?,
         token: UInt64, at now: Now
     ) {
         machines.calls.perform(

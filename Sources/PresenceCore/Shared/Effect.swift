@@ -5,7 +5,7 @@ public enum Effect: Sendable {
     /// Hand a message to a gateway of this node.
     case send(toGateway: Int, NodeMessage)
     /// Answer a client's operation.
-    case answer(gateway: Int, token: UInt64, CallAnswer)
+    case answer(gateway: Int?, token: UInt64, CallAnswer)
     /// Make rows durable, and report with ``Node/stored(_:isDurable:at:)``.
     ///
     /// Urgent writes may overtake bulk writes. Otherwise writes complete in submission order: an urgent ticket is reported after all urgent

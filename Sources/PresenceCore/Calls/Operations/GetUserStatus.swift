@@ -76,7 +76,7 @@ enum GetUserStatus: ClientOperation {
 extension Calls {
     /// Answers a query without a hop, from records that this node owns or watches. Returns whether it has all of them.
     func answerAtOnce(
-        _ users: [UserID], _ viewer: UserID?, gateway: Int, token: UInt64, _ edge: inout Edge, _ owner: inout Owner,
+        _ users: [UserID], _ viewer: UserID?, gateway: Int?, token: UInt64, _ edge: inout Edge, _ owner: inout Owner,
         _ cluster: inout Cluster,
         at now: Now
     ) -> Bool {
