@@ -14,7 +14,7 @@ final class Shell: @unchecked Sendable {
     /// A message of a gateway on another loop to the core.
     private enum CoreInput {
         case messages([GatewayMessage])
-        case call(Call, UserID, Call.Origin, originSession: SessionID?, token: UInt64)
+        case call(Call, UserID, Call.Origin, originSession: OriginSession, token: UInt64)
     }
 
     /// A message of the core to a gateway on another loop.
@@ -163,7 +163,8 @@ final class Shell: @unchecked Sendable {
 
     /// Performs a call of a gateway's client. Called on the gateway's loop.
     func perform(
-        _ call: Call, caller: UserID, origin: Call.Origin, originSession: SessionID?, from gateway: GatewayLoop, token: UInt64, at now: Now
+        _ call: Call, caller: UserID, origin: Call.Origin, originSession: OriginSession, from gateway: GatewayLoop, token: UInt64,
+        at now: Now
     ) {
         guard !isHere[gateway.index] else {
             node.perform(call, caller: caller, origin: origin, originSession: originSession, gateway: gateway.index, token: token, at: now)

@@ -16,7 +16,7 @@ import Testing
     ) -> CallAnswer? {
         cluster.call(
             .publishEvent(value: value, ext: "", seconds: seconds, isForOnlineOnly: onlineOnly, isSynced: synced), by: user, on: node,
-            originSession: session)
+            originSession: OriginSession(session))
     }
 
     @Test("T9 T34 N14 Of 1,000 pairs of setSelfStatus and an unsynced publishEvent in one write, each own session receives every text")
@@ -158,12 +158,12 @@ import Testing
         let desk = cluster.login("ann", on: 1, platform: "web")
         cluster.call(
             .subscribeUserStatus([Self.id("bob")], seconds: 600, sync: false, subscribeType: 1), by: "ann", on: 0,
-            originSession: cluster.clients[phone].session)
+            originSession: .session(cluster.clients[phone].session))
         let made = try #require(cluster.clients[desk].events.last { $0.name == "onSubscriptionChangedOnOtherDevices" }?.data)
         let entry = try #require(made["subscriptions"]?.elements.first)
         #expect(entry["userID"]?.textValue == "bob" && entry["subscribeType"] == .integer(1))
         #expect(entry["expiresAt"] == .integer(cluster.now.wall + 600_000))
-        cluster.call(.unsubscribeUserStatus(nil), by: "ann", on: 0, originSession: cluster.clients[phone].session)
+        cluster.call(.unsubscribeUserStatus(nil), by: "ann", on: 0, originSession: .session(cluster.clients[phone].session))
         let ended = try #require(cluster.clients[desk].events.last { $0.name == "onSubscriptionChangedOnOtherDevices" }?.data)
         #expect(ended["unsubscribed"]?.elements.map(\.textValue) == ["bob"] && ended["subscriptions"]?.elements == [])
         #expect(ended["unsubscriptions"]?.elements.first?["subscribeType"] == .integer(1))

@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    private mutating func subscribe(on node: Int, originSession: SessionID? = nil) {
+    private mutating func subscribe(on node: Int, originSession: OriginSession = .unknown) {
         cluster.call(
             .subscribeUserStatus([user("bob")], seconds: nil, sync: true, subscribeType: 1), by: "ann", on: node,
             originSession: originSession)
@@ -36,7 +36,7 @@ import Testing
         cluster.setStatus("bob", "hello", on: 0)
         let phone = cluster.login("ann", on: 0)
         let desk = cluster.login("ann", on: 0, platform: "web")
-        subscribe(on: 0, originSession: cluster.clients[phone].session)
+        subscribe(on: 0, originSession: .session(cluster.clients[phone].session))
         #expect(told(desk).sorted() == ["bob", "onSubscriptionChangedOnOtherDevices"])
         #expect(!told(phone).contains("onSubscriptionChangedOnOtherDevices"))
     }
@@ -44,7 +44,7 @@ import Testing
     @Test("The user's only session receives the news of a back end's call", arguments: [0, 1]) mutating func backEnd(node: Int) {
         cluster.setStatus("bob", "hello", on: 0)
         let phone = cluster.login("ann", on: 0)
-        subscribe(on: node, originSession: .nobody)
+        subscribe(on: node, originSession: .backEnd)
         #expect(told(phone).sorted() == ["bob", "onSubscriptionChangedOnOtherDevices"])
     }
 }

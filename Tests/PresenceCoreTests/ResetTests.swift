@@ -246,7 +246,8 @@ import Testing
         sessions.note(owners.list(of: user("ann")))
         #expect(isEqual(owners.users, sessions))
         let change = OwnerOperation.subscribe(
-            [OwnerOperation.Target(user: user("bob"), delivered: .nothing)], seconds: nil, subscribeType: 1, session: nil, isCounted: false)
+            [OwnerOperation.Target(user: user("bob"), delivered: .nothing)], seconds: nil, subscribeType: 1, session: .unknown,
+            isCounted: false)
         OwnerRequest(request: Request(id: 1, user: user("ann"), operation: change), peer: 1, now: now).perform(on: &owners, into: &outbox)
         #expect(!isEqual(owners.users, sessions))
         let told = owners.releaseListUpdates(outbox.listUpdatesWhenStored)
@@ -267,7 +268,8 @@ import Testing
             sessions.open(attach, gateway: 0)
         }
         let change = OwnerOperation.subscribe(
-            [OwnerOperation.Target(user: user("bob"), delivered: .nothing)], seconds: nil, subscribeType: 1, session: nil, isCounted: false)
+            [OwnerOperation.Target(user: user("bob"), delivered: .nothing)], seconds: nil, subscribeType: 1, session: .unknown,
+            isCounted: false)
         OwnerRequest(request: Request(id: 1, user: user("ann"), operation: change), peer: 1, now: now).perform(on: &owners, into: &outbox)
         #expect(!isEqual(owners.users, sessions))
     }

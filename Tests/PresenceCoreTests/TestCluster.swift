@@ -177,7 +177,7 @@ struct TestCluster {
 
     /// Performs an operation on `node` and returns its answer, if it came without time passing.
     @discardableResult
-    mutating func call(_ call: Call, by user: String, on node: Int, originSession: SessionID? = nil) -> CallAnswer? {
+    mutating func call(_ call: Call, by user: String, on node: Int, originSession: OriginSession = .unknown) -> CallAnswer? {
         nextToken += 1
         let caller = UserID(app: "default", id: user)
         processes[node].node.perform(call, caller: caller, originSession: originSession, gateway: 0, token: nextToken, at: now)

@@ -38,7 +38,7 @@ import Testing
         var listUpdate = ListUpdate(user: ann, version: version, isWhole: false, added: [], removed: [ann])
         listUpdate.unfollowed = [.init(target: ann, subscribeType: 3)]
         (listUpdate.isNews, listUpdate.hasExpired, listUpdate.mayBeIncomplete, listUpdate.originSession, listUpdate.listHash) = (
-            true, true, true, session, .max
+            true, true, true, .session(session), .max
         )
         return listUpdate
     }
@@ -65,17 +65,18 @@ import Testing
         .request(
             Request(
                 id: 2, user: ann,
-                operation: .subscribe([.init(user: ann, delivered: .version(version))], seconds: 60, subscribeType: 1, session: session),
+                operation: .subscribe(
+                    [.init(user: ann, delivered: .version(version))], seconds: 60, subscribeType: 1, session: .session(session)),
                 begunAt: version, isRepeated: true)
         ),
         .request(
             Request(
                 id: 2, user: ann,
                 operation: .subscribe(
-                    [.init(user: ann, delivered: .nothing)], seconds: nil, subscribeType: 1, session: nil, isCounted: true))),
+                    [.init(user: ann, delivered: .nothing)], seconds: nil, subscribeType: 1, session: .unknown, isCounted: true))),
         .request(Request(id: 2, user: ann, operation: .followers([ann]))), .answer(id: 2, .followerLimitReached([ann])),
         .answer(id: 2, .followers([0, .max])),
-        .request(Request(id: 3, user: ann, operation: .unsubscribe(nil, subscribeType: nil, session: session))),
+        .request(Request(id: 3, user: ann, operation: .unsubscribe(nil, subscribeType: nil, session: .backEnd))),
         .request(Request(id: 4, user: ann, operation: .subscriptions(only: [ann], offset: 3, limit: 200, subscribeType: 3))),
         .request(Request(id: 5, user: ann, operation: .records([ann], for: nil))),
         .request(Request(id: 5, user: ann, operation: .records([ann], for: ann))),
@@ -179,7 +180,7 @@ import Testing
         messages.append(.answer(id: 1, .subscriptions([subscription], total: 1)))
         let operations: [OwnerOperation] = [
             .setSelfStatus(customStatus: "x", seconds: number),
-            .subscribe([], seconds: number, subscribeType: 1, session: nil),
+            .subscribe([], seconds: number, subscribeType: 1, session: .unknown),
             .publishEvent(value: 10_000, ext: "", seconds: number, isForOnlineOnly: true, isSynced: true, session: nil),
         ]
         messages += operations.map { .request(Request(id: 1, user: Self.ann, operation: $0)) }

@@ -14,10 +14,10 @@ struct Calls {
     ///
     /// - Parameters:
     ///   - origin: the token of the call.
-    ///   - originSession: the calling session; ``PresenceWire/SessionID/nobody`` for none, nil if unknown.
+    ///   - originSession: the calling session.
     ///   - seesAll: whether the answer has whole records, whatever their visibility.
     mutating func perform(
-        _ call: Call, caller: UserID, origin: Call.Origin, seesAll: Bool, originSession: SessionID?, gateway: Int?, token: UInt64,
+        _ call: Call, caller: UserID, origin: Call.Origin, seesAll: Bool, originSession: OriginSession, gateway: Int?, token: UInt64,
         _ edge: inout Edge, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) {
         let viewer = seesAll ? nil : caller
@@ -40,7 +40,7 @@ struct Calls {
                 gateway: gateway, token: token, caller: caller, viewer: viewer, call: call,
                 deadline: now.instant + cluster.settings.callTimeout,
                 begunAt: owner.clock.current(at: now.wall),
-                originSessions: originSession.map { [$0] } ?? edge.sessions.originSessions(caller), isLimited: isLimited
+                originSessions: originSession == .unknown ? edge.sessions.originSessions(caller) : [originSession], isLimited: isLimited
             ))
         // The answer waits for both the count and the records.
         if decision == .ask { ask(.countQuery(isMade: false), of: caller, for: index, &cluster) }
@@ -81,8 +81,8 @@ struct Calls {
     }
 
     /// The calling session, if this node knows it.
-    func originSession(of index: PendingCalls.CallIndex) -> SessionID? {
-        guard let originSessions = waiting[index]?.originSessions, originSessions.count == 1 else { return nil }
+    func originSession(of index: PendingCalls.CallIndex) -> OriginSession {
+        guard let originSessions = waiting[index]?.originSessions, originSessions.count == 1 else { return .unknown }
         return originSessions[0]
     }
 

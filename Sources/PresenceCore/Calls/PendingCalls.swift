@@ -33,7 +33,7 @@ struct PendingCalls {
         /// The version at the start. All that the call writes is newer.
         let begunAt: Version
         /// The caller's session; if unknown, all sessions of the caller on this node. One of them may be waiting for the answer.
-        let originSessions: [SessionID]
+        let originSessions: [OriginSession]
         /// Whether the caller's own token makes the call: see ``PresenceWire/Request/isLimited``.
         var isLimited = false
         /// The users whose records are requested, and the records that have arrived.

@@ -132,7 +132,9 @@ struct LocalSessions {
     }
 
     /// The sessions of `user` on this node, one of which may be making the call; none if another node holds them.
-    func originSessions(_ user: UserID) -> [SessionID] { users.index(of: user).map { users[$0].map(\.session) } ?? [] }
+    func originSessions(_ user: UserID) -> [OriginSession] {
+        users.index(of: user).map { users[$0].map { .session($0.session) } } ?? []
+    }
 
     /// The sessions of `user`.
     func sessions(of user: UserID) -> [Attach] {

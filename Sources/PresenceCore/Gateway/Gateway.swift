@@ -274,7 +274,7 @@ public struct Gateway: ~Copyable {
         let (own, floor) = (sessions[session].user, sessions[session].resume.floor)
         // A session without a list did not make the call that is answered.
         let isOfList = list.isWhole || !sessions[session].hasList
-        let isAsker = list.originSession == nil || list.originSession == sessions[session].id
+        let isAsker = list.originSession == .unknown || list.originSession == .session(sessions[session].id)
         let added = list.added.map { followed -> (user: UserIndex, knowledge: Backlog.Knowledge) in
             let knowledge =
                 isOfList
@@ -294,7 +294,7 @@ public struct Gateway: ~Copyable {
         if !answered.isEmpty { sessions[session].backlog.setAnswered(answered.filter { !watches.follows($0.user, session) }) }
         follow(added, by: session)
         if !sessions[session].isSynced { for followed in list.added { sessions[session].addType(followed.subscribeType) } }
-        if list.isNews, !list.isWhole, sessions[session].id != list.originSession, sessions[session].hasList {
+        if list.isNews, !list.isWhole, list.originSession != .session(sessions[session].id), sessions[session].hasList {
             push(EventText.subscriptionsChanged(list, id: position(of: session)), to: session)
         }
         if list.hasExpired, sessions[session].hasList {

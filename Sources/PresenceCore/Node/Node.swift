@@ -161,9 +161,10 @@ public struct Node: ~Copyable {
     /// - Parameters:
     ///   - origin: the kind of the caller's token.
     ///   - seesAll: whether the answer has whole records, whatever their visibility.
-    ///   - originSession: the calling session; ``PresenceWire/SessionID/nobody`` for none, nil if unknown.
+    ///   - originSession: the calling session.
     public mutating func perform(
-        _ call: Call, caller: UserID, origin: Call.Origin = .caller, seesAll: Bool = false, originSession: SessionID? = nil, gateway: Int?,
+        _ call: Call, caller: UserID, origin: Call.Origin = .caller, seesAll: Bool = false, originSession: OriginSession = .unknown,
+        gateway: Int?,
         token: UInt64, at now: Now
     ) {
         machines.calls.perform(

@@ -89,13 +89,13 @@ extension Owner {
     /// Sends the ended subscriptions to the sessions, and writes the tombstones.
     ///
     /// - Parameters:
-    ///   - session: the calling session; nil for a change that no session made.
+    ///   - origin: the calling session; nil for a change that no call made.
     ///   - hasExpired: whether they have expired and the sessions receive a notice.
     mutating func drop(
-        _ removed: [Subscription], of user: Index, by session: SessionID?? = nil, hasExpired: Bool = false, into outbox: inout Outbox
+        _ removed: [Subscription], of user: Index, by origin: OriginSession? = nil, hasExpired: Bool = false, into outbox: inout Outbox
     ) {
         guard !removed.isEmpty else { return }
-        var listUpdate = change(of: user, added: [], removed: removed, by: session)
+        var listUpdate = change(of: user, added: [], removed: removed, by: origin)
         listUpdate.hasExpired = hasExpired
         users.modify(user) { $0.listHash = listUpdate.listHash(after: $0.listHash) }
         for peer in users[user].sessionPeers { outbox.send(.listUpdate(listUpdate), to: peer) }
@@ -104,22 +104,23 @@ extension Owner {
 
     /// Names the calling session, so that the user's other devices receive the change (R14). If it is unknown, the only session made the
     /// call.
-    private func name(_ session: SessionID?, in listUpdate: inout ListUpdate, of user: Index) {
+    private func name(_ origin: OriginSession, in listUpdate: inout ListUpdate, of user: Index) {
         let sessions = users[user].sessions
-        let session = session ?? (sessions.count == 1 ? sessions[0].id : nil)
-        listUpdate.originSession = session
-        listUpdate.isNews = !(listUpdate.added.isEmpty && listUpdate.unfollowed.isEmpty) && sessions.contains { $0.id != session }
+        let origin = origin == .unknown && sessions.count == 1 ? .session(sessions[0].id) : origin
+        listUpdate.originSession = origin
+        listUpdate.isNews =
+            !(listUpdate.added.isEmpty && listUpdate.unfollowed.isEmpty) && sessions.contains { .session($0.id) != origin }
     }
 
     /// A change of the list for the gateways.
     ///
-    /// - Parameter session: the calling session; nil for a change that no session made.
-    func change(of user: Index, added: [ListUpdate.Followed], removed: [Subscription], by session: SessionID??) -> ListUpdate {
+    /// - Parameter origin: the calling session; nil for a change that no call made.
+    func change(of user: Index, added: [ListUpdate.Followed], removed: [Subscription], by origin: OriginSession?) -> ListUpdate {
         var listUpdate = ListUpdate(
             user: users.user(at: user), version: users[user].subscriptions.version, isWhole: false, added: added,
             removed: droppedTargets(removed.map(\.target), by: user))
         listUpdate.unfollowed = removed.map { ListUpdate.Unfollowed(target: $0.target, subscribeType: $0.subscribeType) }
-        if let session { name(session, in: &listUpdate, of: user) }
+        if let origin { name(origin, in: &listUpdate, of: user) }
         return listUpdate
     }
 }

@@ -110,7 +110,9 @@ final class GatewayLoop: HTTPServerDelegate, @unchecked Sendable {
         let token = calls.add(
             ClientCalls<HTTPServerConnection>.Call(
                 connection: connection, stream: stream, operation: operation, caller: parsed.subject, errors: parsed.errors, work: work))
-        let originSession = parsed.subject == caller.user ? parsed.session ?? onlySession(of: caller.user, on: connection) : .nobody
+        let originSession: OriginSession =
+            parsed.subject == caller.user
+            ? OriginSession(parsed.session ?? onlySession(of: caller.user, on: connection)) : .backEnd
         let origin: Call.Origin = !caller.isAdmin ? .caller : parsed.subject == caller.user ? .backEnd : .backEndForCaller
         shell.perform(parsed.call, caller: parsed.subject, origin: origin, originSession: originSession, from: self, token: token, at: now)
     }

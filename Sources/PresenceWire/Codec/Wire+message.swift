@@ -246,7 +246,7 @@ extension WireWriter {
             writer.tag(unfollowed.subscribeType)
         }
         tag((listUpdate.isNews ? 1 : 0) | (listUpdate.hasExpired ? 2 : 0) | (listUpdate.mayBeIncomplete ? 4 : 0))
-        optional(listUpdate.originSession) { $0.session($1) }
+        optional(listUpdate.originSession.wire) { $0.session($1) }
         unsigned(listUpdate.listHash)
     }
 
@@ -385,6 +385,10 @@ extension WireReader {
         try optional { reader throws(DecodeError) in try reader.version() }
     }
 
+    mutating func originSession() throws(DecodeError) -> OriginSession {
+        OriginSession(try optional { reader throws(DecodeError) in try reader.session() })
+    }
+
     mutating func delivered() throws(DecodeError) -> DeliveredRecord { DeliveredRecord(wire: try optionalVersion()) }
 
     private mutating func listUpdate() throws(DecodeError) -> ListUpdate {
@@ -403,7 +407,7 @@ extension WireReader {
         let flags = try tag()
         guard flags < 8 else { throw .unknownTag(flags) }
         (listUpdate.isNews, listUpdate.hasExpired, listUpdate.mayBeIncomplete) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0)
-        listUpdate.originSession = try optional { reader throws(DecodeError) in try reader.session() }
+        listUpdate.originSession = try originSession()
         listUpdate.listHash = try unsigned()
         return listUpdate
     }

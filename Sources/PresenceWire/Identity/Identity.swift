@@ -128,9 +128,6 @@ public struct SessionID: Hashable, Comparable, Sendable, CustomStringConvertible
         (left.stamp, left.node) < (right.stamp, right.node)
     }
 
-    /// Stands for no session, where an app's back end calls for its user.
-    public static let nobody = SessionID(stamp: 0, node: 0)
-
     /// 24 hexadecimal digits.
     public var description: String {
         var bytes: [UInt8] = []

@@ -328,7 +328,7 @@ public struct ListUpdate: Hashable, Sendable {
     /// The subscriptions that the call has ended, if `isNews`. They include those to friends, whose records the user still receives.
     public var unfollowed: [Unfollowed] = []
     /// The session that made the call. It does not receive the news.
-    public var originSession: SessionID?
+    public var originSession = OriginSession.unknown
     /// Whether `removed` have expired, so that the user's sessions receive a notice (`subscription.notifyExpiry`).
     public var hasExpired = false
     /// Whether a whole list may lack subscriptions that only other nodes know.

@@ -10,12 +10,12 @@ public enum OwnerOperation: Hashable, Sendable {
     /// answer nor the call (R14).
     ///
     /// `isCounted` is true after all nodes were asked and each target has room for another follower (R6).
-    case subscribe([Target], seconds: Int64?, subscribeType: UInt8, session: SessionID?, isCounted: Bool = false)
+    case subscribe([Target], seconds: Int64?, subscribeType: UInt8, session: OriginSession, isCounted: Bool = false)
     /// Asks how many of the users that the receiver owns follow each of these. From then on the receiver must ask before it accepts a
     /// follower of them.
     case followers([UserID])
     /// Unsubscribes from these users; nil for all. With a type, only from subscriptions of this type.
-    case unsubscribe([UserID]?, subscribeType: UInt8?, session: SessionID?)
+    case unsubscribe([UserID]?, subscribeType: UInt8?, session: OriginSession)
     /// Reads one page of the subscription list, or the entries of `only`; with a type, only entries of this type.
     case subscriptions(only: [UserID]?, offset: Int, limit: Int, subscribeType: UInt8?)
     /// Reads these users' records as one user may see them; nil sees the whole records.
@@ -103,7 +103,7 @@ extension WireWriter {
             }
             optional(seconds) { $0.signed($1) }
             tag(subscribeType)
-            optional(session) { $0.session($1) }
+            optional(session.wire) { $0.session($1) }
             tag(isCounted ? 1 : 0)
         case .followers(let targets):
             tag(OperationTag.followers)
@@ -112,7 +112,7 @@ extension WireWriter {
             tag(OperationTag.unsubscribe)
             optional(targets) { $0.users($1) }
             optional(type) { $0.tag($1) }
-            optional(session) { $0.session($1) }
+            optional(session.wire) { $0.session($1) }
         case .subscriptions(let only, let offset, let limit, let type):
             tag(OperationTag.subscriptions)
             optional(only) { $0.users($1) }
@@ -167,12 +167,12 @@ extension WireReader {
             }
             return .subscribe(
                 targets, seconds: try optionalSeconds(), subscribeType: try tag(),
-                session: try optional { reader throws(DecodeError) in try reader.session() }, isCounted: try flag())
+                session: try originSession(), isCounted: try flag())
         case .followers: return .followers(try users())
         case .unsubscribe:
             return .unsubscribe(
                 try userList(), subscribeType: try optional { reader throws(DecodeError) in try reader.tag() },
-                session: try optional { reader throws(DecodeError) in try reader.session() })
+                session: try originSession())
         case .subscriptions:
             return .subscriptions(
                 only: try userList(), offset: Int(clamping: try unsigned()), limit: Int(clamping: try unsigned()),

@@ -107,7 +107,7 @@ import Testing
     mutating func answerOfAnotherSession(originSession: UInt64, told: [String]) {
         let followed = ListUpdate.Followed(target: user("dora"), delivered: .version(record("dora", 3).version), since: 2)
         var listUpdate = ListUpdate(user: user("bob"), version: Version(stamp: 2, node: 1), isWhole: false, added: [followed], removed: [])
-        listUpdate.originSession = SessionID(stamp: originSession, node: 1)
+        listUpdate.originSession = .session(SessionID(stamp: originSession, node: 1))
         gateway.receive(.listUpdate(listUpdate))
         gateway.receive(.deliver(record("dora", 3)))
         #expect(pushed() == told)

@@ -95,9 +95,9 @@ extension Calls {
         case .setSelfStatus(let customStatus, let seconds):
             ask(.setSelfStatus(customStatus: customStatus, seconds: seconds), of: caller, for: index, &cluster)
         case .publishEvent(let value, let ext, let seconds, let isForOnlineOnly, let isSynced):
-            let session = originSession(of: index).flatMap { $0 == .nobody ? nil : $0 }
             let operation = OwnerOperation.publishEvent(
-                value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced, session: session)
+                value: value, ext: ext, seconds: seconds, isForOnlineOnly: isForOnlineOnly, isSynced: isSynced,
+                session: originSession(of: index).session)
             ask(operation, of: caller, for: index, &cluster)
         case .getUserStatus(let users): gather(users, for: index, &edge, &owner, &cluster, at: now)
         case .subscribeUserStatus(let targets, _, let sync, _):

@@ -96,7 +96,7 @@ extension Calls {
         let targets = pending.users
         if targets.isEmpty { return finish(index, subscribed(pending), &edge, &cluster) }
         let originSessions = pending.originSessions
-        let isAnswered = sync && originSessions.count <= 1 && originSessions != [.nobody]
+        let isAnswered = sync && originSessions.count <= 1 && originSessions != [.backEnd]
         // N8: the subscriber receives only later changes, unless it requested the current records.
         let isLater = !sync && owner.policies.policy(of: pending.caller).snapshot == .onRequest
         if isAnswered { waiting.willAnswerWithRecords(index) }
@@ -211,7 +211,7 @@ struct SubscribeRequest {
     let seconds: Int64?
     let type: UInt8
     /// The calling session, if it is known.
-    let session: SessionID?
+    let session: OriginSession
     let now: Now
 
     private var id: UserID { request.user }
@@ -261,7 +261,7 @@ struct SubscribeRequest {
         let evicted = owner.evict(downTo: owner.subscriptionsMax(of: user), from: user, version: evictionVersion)
         // If several sessions exist, or the calling one is not known here, all receive the change by their streams.
         let sessions = owner.users[user].sessions
-        let isAlone = sessions.count == 1 && (session ?? sessions[0].id) == sessions[0].id
+        let isAlone = sessions.count == 1 && (session == .unknown || session == .session(sessions[0].id))
         let kept = targets.filter { owner.users[user].subscriptions.entry(for: $0.user) != nil }
         let followed = kept.map {
             ListUpdate.Followed(

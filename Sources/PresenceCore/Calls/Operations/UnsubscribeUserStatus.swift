@@ -46,7 +46,7 @@ enum UnsubscribeUserStatus: ClientOperation {
 
 extension OwnerRequest {
     func unsubscribe(
-        _ targets: [UserID]?, of type: UInt8?, by session: SessionID?, on owner: inout Owner, into outbox: inout Outbox
+        _ targets: [UserID]?, of type: UInt8?, by session: OriginSession, on owner: inout Owner, into outbox: inout Outbox
     ) {
         let user = owner.index(of: id)
         let version = owner.clock.next(at: now.wall)
@@ -56,7 +56,7 @@ extension OwnerRequest {
         }
         // Gateways may follow targets that this node does not know, because nodes that have not answered may have sent them.
         let isDoubtful = owner.listsMayBeIncomplete && targets != nil
-        owner.drop(isDoubtful ? ended + others : ended, of: user, by: .some(session), into: &outbox)
+        owner.drop(isDoubtful ? ended + others : ended, of: user, by: session, into: &outbox)
         if !isDoubtful { outbox.rows += others.map { Row($0, of: id) } }
         answerWhenStored(.done, into: &outbox)
     }
