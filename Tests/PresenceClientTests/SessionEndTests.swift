@@ -87,7 +87,7 @@ import Testing
         try await logIn(client)
         let events = client.events
         streams[0].say("onReconnectHint", #"{"reason":"draining","afterMilliseconds":0}"#)
-        while transport.requests.count < 2, !Task.isCancelled { await Task.yield() }
+        try await transport.sent(2)
         if !isBeforeOnConnected {
             streams[1].connect("s1")
             while await client.session?.sessionID != "s1", !Task.isCancelled { await Task.yield() }

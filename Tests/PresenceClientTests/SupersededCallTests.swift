@@ -71,7 +71,7 @@ import Testing
             return .answer(200, request.url.hasSuffix("setVisibility") ? Self.visibility : Self.done)
         }
         let first = Task { try await client.setSelfStatus("1") as UserStatus }
-        try await until { !transport.requests.isEmpty }
+        try await transport.sent(1)
         let second = Task { try await client.setSelfStatus("2") as UserStatus }
         // A call of another fact passes both.
         try await client.setVisibility(.friends)
@@ -89,7 +89,7 @@ import Testing
             number == 1 ? TransportResponse(status: 200, isMultiplexed: true, body: answer) : .answer(200, Self.done)
         }
         let first = Task { try await client.setSelfStatus("1") as UserStatus }
-        try await until { !transport.requests.isEmpty }
+        try await transport.sent(1)
         let second = Task { try await client.setSelfStatus("2") as UserStatus }
         try await until { await client.order.count == 2 }
         node.finish(throwing: TransportDouble.Broken())
@@ -104,7 +104,7 @@ import Testing
             number == 1 ? TransportResponse(status: 200, isMultiplexed: true, body: answer) : .answer(200, Self.done)
         }
         let first = Task { try await client.setSelfStatus("1") as UserStatus }
-        try await until { !transport.requests.isEmpty }
+        try await transport.sent(1)
         let second = Task { try await client.setSelfStatus("2") as UserStatus }
         try await until { await client.order.count == 2 }
         second.cancel()
@@ -131,7 +131,7 @@ import Testing
         let wait = await pause()
         try await client.setVisibility(isInvisible: true)
         clock.advance(by: wait)
-        try await until { transport.requests.count == 3 }
+        try await transport.sent(3)
         _ = await pause()
         try await client.setVisibility(.nobody)
         #expect(await code(of: mode) == Self.superseded)

@@ -13,6 +13,8 @@ final class TransportDouble: Transport {
     private let script: Script
     private let asked = Mutex<[TransportRequest]>([])
     private let renewals = Mutex(0)
+    /// Announces each request.
+    private let changes = ChangeSignal()
 
     init(_ script: @escaping Script) { self.script = script }
 
@@ -24,9 +26,13 @@ final class TransportDouble: Transport {
             asked.append(request)
             return asked.count
         }
+        changes.notify()
         guard let response = script(number, request) else { throw Broken() }
         return response
     }
+
+    /// Waits until the client has sent so many requests.
+    func sent(_ count: Int) async throws { try await changes.until("\(count) requests are sent") { requests.count >= count } }
 
     func renewConnections() { renewals.withLock { $0 += 1 } }
 }
