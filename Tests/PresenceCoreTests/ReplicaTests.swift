@@ -360,10 +360,12 @@ import Testing
         cluster.advance(.seconds(2))
         let replica = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
         let row = try #require(cluster.processes[replica].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
-        let (sender, handoff) = (cluster.processes[replica].node.cluster.own.id, cluster.processes[former].node.cluster.ownership.transfer)
+        let sender = cluster.processes[replica].node.cluster.own.id
+        let ring = cluster.processes[former].node.cluster.ownership.transfer.ring
+        let offerSequence = cluster.processes[former].node.cluster.ownership.transfer.offerSequence
         for slot in Slot.min...Slot.max { cluster.processes[former].node.machines.replication.noteWritten(slot) }
         var writer = WireWriter()
-        writer.message(.transferComplete(ring: handoff.ring, offerSequence: handoff.offerSequence))
+        writer.message(.transferComplete(ring: ring, offerSequence: offerSequence))
         writer.message(.replicate(ticket: 7, [row]))
         try cluster.deliver(writer.bytes, from: sender, to: former)
         var discarded: [Slot] = []
