@@ -16,30 +16,27 @@ final class ServedNode: @unchecked Sendable {
     /// Announces each piece of a log, and each end of a process.
     private static let changes = ChangeSignal()
 
-    /// The log of a process, which is all that it has written, and its end.
+    /// The log of a process: what it has written to both outputs.
     private final class Output: Sendable {
-        private let state = Mutex((bytes: Data(), isComplete: false, hasEnded: false))
+        private let state = Mutex((bytes: Data(), isComplete: false))
 
         var text: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
-        /// Whether the process has written all that it ever will.
+        /// Whether the process has closed its outputs, by its end.
         var isComplete: Bool { state.withLock { $0.isComplete } }
-        /// Whether the process has ended.
-        var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
-        func end() {
-            state.withLock { $0.hasEnded = true }
-            ServedNode.changes.notify()
-        }
-
+        /// Reads on a thread of its own until the process ends.
         func read(_ pipe: Pipe) {
-            pipe.fileHandleForReading.readabilityHandler = { [self] handle in
-                let piece = handle.availableData
-                if piece.isEmpty { handle.readabilityHandler = nil }
-                state.withLock { state in
-                    state.bytes += piece
-                    state.isComplete = piece.isEmpty
+            Thread.detachNewThread { [self] in
+                var isComplete = false
+                while !isComplete {
+                    let piece = pipe.fileHandleForReading.availableData
+                    isComplete = piece.isEmpty
+                    state.withLock { state in
+                        state.bytes += piece
+                        state.isComplete = isComplete
+                    }
+                    ServedNode.changes.notify()
                 }
-                ServedNode.changes.notify()
             }
         }
     }
@@ -68,9 +65,8 @@ final class ServedNode: @unchecked Sendable {
         let pipe = Pipe()
         process.standardOutput = pipe
         process.standardError = pipe
-        process.terminationHandler = { [output] _ in output.end() }
-        output.read(pipe)
         try process.run()
+        output.read(pipe)
     }
 
     deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
@@ -89,7 +85,7 @@ final class ServedNode: @unchecked Sendable {
     }
 
     var log: String { output.text }
-    var isRunning: Bool { !output.hasEnded }
+    var isRunning: Bool { !output.isComplete }
 
     /// The port of `clients`, `cluster` or `ops`, from the log.
     func port(_ name: String) throws -> Int {
@@ -124,8 +120,8 @@ final class ServedNode: @unchecked Sendable {
 
     /// Waits for its end and returns its exit code. The log is complete then.
     func ended() async throws -> Int32 {
-        try await until("it ends") { output.hasEnded && output.isComplete }
-        // Foundation calls the handler just before the process counts as ended.
+        try await until("it ends") { output.isComplete }
+        // A process closes its outputs just before Foundation notices its end.
         process.waitUntilExit()
         return process.terminationStatus
     }
