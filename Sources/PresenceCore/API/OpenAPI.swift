@@ -81,9 +81,9 @@ package enum Schema {
     }
 
     package static func nullable(_ schema: JSONValue) -> JSONValue {
-        guard case .object(var members) = schema, let place = members.firstIndex(where: { $0.name == "type" }), schema["enum"] == nil
+        guard case .object(var members) = schema, let index = members.firstIndex(where: { $0.name == "type" }), schema["enum"] == nil
         else { return ["anyOf": [schema, ["type": "null"]]] }
-        members[place] = .init(name: "type", value: [members[place].value, "null"])
+        members[index] = .init(name: "type", value: [members[index].value, "null"])
         return .object(members)
     }
 

@@ -129,8 +129,8 @@ struct Calls {
         var found: [UserID: Record] = [:]
         for record in records { found[record.user] = record }
         // A user may be named twice.
-        for (place, user) in users.enumerated() {
-            if let record = found[user] { waiting[call]?.records[place] = record }
+        for (index, user) in users.enumerated() {
+            if let record = found[user] { waiting[call]?.records[index] = record }
         }
     }
 

@@ -98,7 +98,7 @@ extension Cluster {
 
 extension Peers.Member {
     /// The state as operators read it.
-    var memberState: NodeStatistics.MemberState {
+    var memberState: ClusterStatus.MemberState {
         switch state {
         case .alive: isDraining ? .draining : .alive
         case .suspect: .suspect

@@ -162,4 +162,10 @@ struct Machines: ~Copyable {
             cluster.transmit(to: peer)
         }
     }
+
+    /// Stops the process at a state of a machine that cannot occur. With `alsoUsers` it checks all users.
+    func checkInvariants(alsoUsers: Bool) {
+        cluster.checkInvariants()
+        if alsoUsers { owner.checkInvariants() }
+    }
 }

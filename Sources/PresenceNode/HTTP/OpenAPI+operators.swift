@@ -102,7 +102,7 @@ extension OpenAPI {
         Schema.required("version", Schema.string),
     ])
 
-    private static let states: [JSONValue] = NodeStatistics.MemberState.allCases.map { .string($0.rawValue) }
+    private static let states: [JSONValue] = ClusterStatus.MemberState.allCases.map { .string($0.rawValue) }
 
     static let clusterMember = Schema.object([
         Schema.required("node", Schema.string), Schema.required("state", ["type": "string", "enum": .array(states)]),

@@ -153,7 +153,7 @@ struct MetricsSnapshot {
     }
 
     private func describeCluster(_ metrics: inout MetricsText) {
-        let states = NodeStatistics.MemberState.allCases.map { state in
+        let states = ClusterStatus.MemberState.allCases.map { state in
             let isOwn = state == (node.isDraining ? .draining : .alive)
             return (labels: [("state", state.rawValue)], value: Double(node.peers.count { $0.state == state } + (isOwn ? 1 : 0)))
         }

@@ -175,9 +175,9 @@ extension Calls {
 
     /// Adds the counts of one node.
     mutating func add(_ counts: [UInt64], to call: PendingCalls.CallIndex) {
-        for (place, count) in counts.prefix(waiting[call]?.followerSums?.counts.count ?? 0).enumerated() {
+        for (index, count) in counts.prefix(waiting[call]?.followerSums?.counts.count ?? 0).enumerated() {
             // A count beyond any policy does not matter, and no answer may overflow the sum.
-            waiting[call]?.followerSums?.counts[place] += Int(min(count, 1 << 32))
+            waiting[call]?.followerSums?.counts[index] += Int(min(count, 1 << 32))
         }
     }
 

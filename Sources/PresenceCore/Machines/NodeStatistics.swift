@@ -2,23 +2,10 @@ import PresenceWire
 
 /// The counts of a node's core, for the metrics.
 public struct NodeStatistics: Equatable, Sendable {
-    /// The state of a member in this node's view.
-    public enum MemberState: String, CaseIterable, Sendable {
-        case alive
-        /// The member did not answer a probe. It is declared dead unless it refutes in time.
-        case suspect
-        /// The member is alive, without slots, and about to end.
-        case draining
-        /// The member is gone without notice. It still counts towards the quorum.
-        case dead
-        /// The member has left on purpose.
-        case left
-    }
-
     /// One other node.
     public struct PeerStatistics: Equatable, Sendable {
         public let id: NodeID
-        public let state: MemberState
+        public let state: ClusterStatus.MemberState
         public let deltasSent: UInt64
         /// The records that the node has sent, accepted or not.
         public let deltasReceived: UInt64
@@ -83,4 +70,34 @@ public struct NodeStatistics: Equatable, Sendable {
     /// Apps with a policy of their own.
     public let policies: Int
     public let peers: [PeerStatistics]
+}
+
+extension Machines {
+    /// Counts since the start.
+    var statistics: NodeStatistics {
+        let (counters, transfer, kept) = (owner.counters, cluster.ownership.transfer, owner.users.replicaCount)
+        return NodeStatistics(
+            logins: edge.loginsCount, logouts: counters.logouts, sessionsDisconnected: counters.sessionsDisconnected,
+            sessionsKicked: counters.sessionsKicked, sessionsEvicted: counters.sessionsEvicted, usersOnline: owner.users.onlineCount,
+            usersOwned: owner.users.count - kept, usersReplicated: kept, writesWaiting: replication.writes.count,
+            digestDifferences: repair.differences, rowsRefused: repair.rowsRefusedCount, isDraining: cluster.isDraining,
+            evictions: counters.evictions, tombstonesForgotten: counters.tombstonesForgotten, usersRemoved: counters.usersRemoved,
+            clocksRefused: counters.clocksRefused, usersWatched: edge.fanOut.count, slotsOwned: cluster.placement.slotsOwned,
+            slotsAcquiring: cluster.ownership.acquiringCount, handoffDuration: transfer.duration, handoffBytes: transfer.bytesReceived,
+            replicaLag: replication.writes.replicaLag(timeout: cluster.settings.replicationTimeout), callsWaiting: calls.waiting.count,
+            misrouted: cluster.misroutedCount, viewDigestsSent: edge.comparison.sentCount,
+            viewDigestDifferences: edge.comparison.differences, relaysSent: edge.relays.counters.sent,
+            relaysForwarded: edge.relays.counters.forwarded, relaysDropped: edge.relays.counters.dropped,
+            messagesPostponed: reports.postponed.count, relaysFetched: edge.relays.counters.fetched,
+            callsRateLimited: calls.rates.refusedCount,
+            kicks: facts.kicks.count, policies: owner.policies.apps.count,
+            peers: cluster.peers.others.filter { !cluster.peers[$0].isVacant }.map { peer in
+                let counters = cluster.links[peer].counters
+                return NodeStatistics.PeerStatistics(
+                    id: cluster.peers[peer].peer.id, state: cluster.peers[peer].memberState, deltasSent: counters.deltasSent,
+                    deltasReceived: edge.relays.deltasReceived(from: peer), deltasCoalesced: counters.deltasCoalesced,
+                    batchesSent: counters.batchesSent, bytesSent: counters.bytesSent, overflows: counters.overflows,
+                    queueDepth: cluster.links[peer].depth)
+            })
+    }
 }
