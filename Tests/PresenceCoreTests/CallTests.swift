@@ -5,23 +5,48 @@ import Testing
 
 @Suite struct CallTests {
     /// A broken node may send anything.
-    @Test("An owner's answer that belongs to another operation completes no call") func foreignAnswers() {
-        let record = Record(blank: UserID(app: "default", id: "ann"))
+    @Test("An answer belongs to the operations that it answers, and to no others") func foreignAnswers() {
+        let ann = UserID(app: "default", id: "ann")
         let answers: [Answer] = [
-            .record(record), .done, .visibility(Privacy()), .records([record]), .subscriptions([], total: 0), .followers([1]),
-            .followerLimitReached([record.user]), .subscribed(evicted: []), .explained(.view, []), .rateLimited(retryAfter: 1),
+            .record(Record(blank: ann)), .done, .visibility(Privacy()), .records([]), .subscriptions([], total: 0), .followers([1]),
+            .followerLimitReached([ann]), .subscribed(evicted: []), .explained(.view, []),
         ]
-        let calls: [(Call, Answer?)] = [
-            (.setSelfStatus(customStatus: "busy", seconds: nil), .record(record)),
-            (.publishEvent(value: 1, ext: "", seconds: 60, isForOnlineOnly: true, isSynced: true), .record(record)),
-            (.getUserStatus([record.user]), nil), (.subscribeUserStatus([record.user], seconds: nil, sync: false, subscribeType: 1), nil),
-            (.unsubscribeUserStatus(nil), .done), (.getSubscribedUserStatus(only: nil, offset: 0, limit: 1), nil), (.logout(nil), .done),
-            (.setVisibility(.init()), .visibility(Privacy())), (.getVisibility, .visibility(Privacy())), (.kick(reason: ""), .done),
-            (.setAppPolicy([]), .done), (.explain(record.user), nil), (.importUsers([record.user]), nil),
+        let operations: [(OwnerOperation, [Answer])] = [
+            (.setSelfStatus(customStatus: "busy", seconds: nil), [answers[0]]), (.register, [answers[0]]),
+            (.publishEvent(value: 1, ext: "", seconds: 60, isForOnlineOnly: true, isSynced: true, session: nil), [answers[0]]),
+            (.subscribe([], seconds: nil, subscribeType: 1, session: .unknown), [answers[6], answers[7]]),
+            (.followers([ann]), [answers[5]]),
+            (.unsubscribe(nil, subscribeType: nil, session: .unknown), [.done]), (.logout(nil), [.done]), (.kick(reason: ""), [.done]),
+            (.setPolicy([]), [.done]), (.countQuery(isMade: true), [.done]),
+            (.subscriptions(only: nil, offset: 0, limit: 1, subscribeType: nil), [answers[4]]), (.records([ann], for: nil), [answers[3]]),
+            (.setVisibility(.init()), [answers[2]]), (.visibility, [answers[2]]), (.explain(ann, .view), [answers[8]]),
         ]
-        for (call, completing) in calls {
-            for answer in answers { #expect((call.completed(by: answer) != nil) == (answer == completing), "\(call), \(answer)") }
-            #expect(call.completed(by: .refused(.unavailable)) == .refused(.unavailable))
+        for (operation, right) in operations {
+            for answer in answers { #expect(operation.isAnswered(by: answer) == right.contains(answer), "\(operation), \(answer)") }
+            #expect(operation.isAnswered(by: .refused(.unavailable)) && operation.isAnswered(by: .rateLimited(retryAfter: 1)))
+        }
+    }
+
+    /// Otherwise the call would wait for its deadline, and its answer would not say that the change may still take effect.
+    @Test("A request stays open after an answer that belongs to another operation") func requestStaysOpen() throws {
+        let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+        let ann = UserID(app: "default", id: "ann")
+        var (calls, edge) = (Calls(after: 0), Edge(settings: CoreSettings()))
+        var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var cluster = Cluster(
+            own: Peer(id: NodeID("n"), generation: 1, address: "127.0.0.1:1"), name: "c", gatewaysCount: 1, joins: false,
+            settings: CoreSettings())
+        calls.perform(
+            .setSelfStatus(customStatus: "busy", seconds: nil), caller: ann, origin: .caller, seesAll: false, originSession: .unknown,
+            gateway: 0, token: 7, &edge, &owner, &cluster, at: now)
+        let id = try #require(calls.waiting.requests { _ in true }.first).request.id
+        calls.onAnswer(.done, to: id, from: 0, &edge, &owner, &cluster, at: now)
+        #expect(calls.waiting.requests { _ in true }.map(\.request.id) == [id] && cluster.outbox.effects.isEmpty)
+        calls.onAnswer(.record(Record(blank: ann)), to: id, from: 0, &edge, &owner, &cluster, at: now)
+        #expect(calls.waiting.count == 0)
+        guard case .answer(0, 7, .userStatus)? = cluster.outbox.effects.first else {
+            Issue.record("\(cluster.outbox.effects)")
+            return
         }
     }
 }

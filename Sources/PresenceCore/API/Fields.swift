@@ -30,7 +30,7 @@ package struct Fields {
     }
 
     /// A whole number in `range`; nil if it is absent or null. `60.0` and `6e1` are whole too, because a JSON encoder may write them.
-    package func integer(_ name: String, in range: ClosedRange<Int64>, by rule: PolicyRule? = nil) throws(Problem) -> Int64? {
+    func integer(_ name: String, in range: ClosedRange<Int64>, by rule: PolicyRule? = nil) throws(Problem) -> Int64? {
         switch object[name]?.withWholeNumber {
         case nil, .null: return nil
         case .integer(let value) where range.contains(value): return value
@@ -41,7 +41,7 @@ package struct Fields {
     }
 
     /// A truth value; nil if it is absent or null.
-    package func bool(_ name: String) throws(Problem) -> Bool? {
+    func bool(_ name: String) throws(Problem) -> Bool? {
         switch object[name] {
         case nil, .null: return nil
         case .bool(let value): return value
@@ -50,10 +50,10 @@ package struct Fields {
     }
 
     /// Whether a field is present, null or not.
-    package func names(_ name: String) -> Bool { object[name] != nil }
+    func names(_ name: String) -> Bool { object[name] != nil }
 
     /// Whether a field is present and not null.
-    package func has(_ name: String) -> Bool {
+    func has(_ name: String) -> Bool {
         switch object[name] {
         case nil, .null: false
         default: true
@@ -61,7 +61,7 @@ package struct Fields {
     }
 
     /// A list of users of `subject`'s app, each once, in order, and separately those with an invalid ID. Nil if it is absent or null.
-    package func users(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError])? {
+    func users(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (users: [UserID], errors: [UserError])? {
         let elements: [JSONValue]
         switch object[name] {
         case nil, .null: return nil
@@ -102,7 +102,7 @@ package struct Fields {
 
 extension JSONError {
     /// The error, for the sender.
-    package var explanation: String {
+    var explanation: String {
         switch self {
         case .unexpected(let offset): "not JSON: unexpected byte at offset \(offset)"
         case .truncated: "not JSON: the text ends in the middle of a value"

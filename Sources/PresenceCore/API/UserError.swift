@@ -34,31 +34,31 @@ extension JSONWriter {
 
 extension UserError {
     /// The error for an unknown user.
-    package init(unknown user: UserID) {
+    init(unknown user: UserID) {
         self.init(
             userID: String(user.id), code: 70107, reason: "no such user: the user was not imported and never logged in", rule: .registered)
     }
 
     /// The error for a user whose owner did not answer in time.
-    package init(unreachable user: UserID) {
+    init(unreachable user: UserID) {
         self.init(userID: String(user.id), code: 50001, reason: Refusal.unavailable.detail)
     }
 
     /// The error for a target without room in the caller's list (R7).
-    package init(unfollowed user: UserID, _ policy: Policy) {
+    init(unfollowed user: UserID, _ policy: Policy) {
         self.init(
             userID: String(user.id), code: 6017,
             reason: "userIDs: the caller already follows \(policy.subscriptionsMax) users, the most that are allowed", rule: .quota)
     }
     /// The error for a subscription of type 3 to a user who is not a friend (R3).
-    package init(nonFriend user: UserID) {
+    init(nonFriend user: UserID) {
         self.init(
             userID: String(user.id), code: 31704, reason: "subscribeType: 3 requires a friend; the user is not a friend of the caller",
             rule: .friends)
     }
 
     /// The error for a target that has reached the follower limit (R6).
-    package init(followerLimitReached user: UserID, _ policy: Policy) {
+    init(followerLimitReached user: UserID, _ policy: Policy) {
         self.init(
             userID: String(user.id), code: 6017,
             reason: "userIDs: \(policy.followersMax) users already follow this user, the most that are allowed", rule: .followers)

@@ -60,7 +60,7 @@ package enum API {
     }
 }
 
-/// The parts of an operation that the HTTP API needs. Each file in `Calls/Operations` has one or two of them.
+/// The parts of an operation that the HTTP API needs. A file in `Calls/Operations` has those of an operation of clients.
 package protocol ClientOperation {
     /// The operation in the OpenAPI document.
     static var description: OpenAPI.Operation { get }

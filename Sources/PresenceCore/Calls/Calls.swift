@@ -92,6 +92,7 @@ struct Calls {
         at now: Now
     ) {
         if rates.counted(id, answer, at: now.instant) { return }
+        guard waiting.sent[id]?.request.operation.isAnswered(by: answer) == true else { return }
         guard let sent = waiting.take(id), let pending = waiting[sent.call] else { return }
         switch answer {
         case .rateLimited(let seconds):
@@ -113,13 +114,17 @@ struct Calls {
             advance(sent.call, &edge, &owner, &cluster, at: now)
         case .subscribed(let evicted, let refused, let nonFriends):
             onSubscribed(sent.call, evicted: evicted, refused: refused, nonFriends: nonFriends, &edge, &owner, &cluster)
-        case .record, .refused, .done, .visibility:
-            if case .countQuery = sent.request.operation, answer == .done { return advance(sent.call, &edge, &owner, &cluster, at: now) }
-            if case .importUsers = pending.call {
-                if case .refused = answer { waiting[sent.call]?.excluded.append(sent.request.user) }
-                return advance(sent.call, &edge, &owner, &cluster, at: now)
-            }
-            if let answer = pending.call.completed(by: answer) { finish(sent.call, answer, &edge, &cluster) }
+        case .record(let record):
+            if case .register = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
+            finish(sent.call, .userStatus(record), &edge, &cluster)
+        case .refused(let refusal):
+            guard case .register = sent.request.operation else { return finish(sent.call, .refused(refusal), &edge, &cluster) }
+            waiting[sent.call]?.excluded.append(sent.request.user)
+            advance(sent.call, &edge, &owner, &cluster, at: now)
+        case .done:
+            if case .countQuery = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
+            finish(sent.call, .done, &edge, &cluster)
+        case .visibility(let privacy): finish(sent.call, .visibility(privacy.visibility), &edge, &cluster)
         }
     }
 
@@ -156,6 +161,7 @@ struct Calls {
         case .subscribeUserStatus: continueSubscribe(index, &edge, &owner, &cluster)
         case .importUsers: finish(index, .imported(failed: pending.excluded), &edge, &cluster)
         case .explain: finish(index, .explained(pending.explanations), &edge, &cluster)
+        // An owner's answer is the whole answer to the others.
         default: break
         }
     }

@@ -11,13 +11,17 @@ struct OwnerRequest {
 
     var id: UserID { request.user }
 
+    /// Answers now: nothing was changed.
     func answer(_ answer: Answer, into outbox: inout Outbox) { outbox.answer(request.id, answer, to: peer) }
 
+    /// Answers when the rows of this input are on disk.
     func answerWhenStored(_ answer: Answer, into outbox: inout Outbox) {
         outbox.answersWhenStored.append((peer, request.id, answer))
     }
 
-    /// The call has changed nothing. The record that it asks for may be on this disk alone, because an earlier attempt failed.
+    /// Writes the user's record again, because the call has changed nothing.
+    ///
+    /// An earlier attempt may have failed, so that the record is only on this disk.
     func writeAgain(_ user: Owner.Index, of owner: borrowing Owner, into outbox: inout Outbox) {
         let record = owner.users[user].record
         if record.version > .zero { outbox.rows.append(Row(record)) }

@@ -147,7 +147,9 @@ struct RateLimits {
 }
 
 extension Calls {
-    /// After how many seconds a call may be tried again that has reached its caller's owner, if it comes too often.
+    /// Counts a call at the caller's owner.
+    ///
+    /// - Returns: the seconds until the call may be repeated, if it exceeds the rate limit; nil if it may run.
     mutating func delay(of request: Request, _ owner: inout Owner, at now: Now) -> Int? {
         guard request.isLimited, let kind = RateLimits.Kind(request.operation) else { return nil }
         guard let rate = owner.policies.policy(of: request.user).rate(of: kind) else { return nil }

@@ -43,7 +43,7 @@ extension Machines {
 
     /// Counts the evidence against an unlinked node: see ``Node/refused(by:at:)``.
     mutating func refused(by card: Peer, at now: Now) -> Bool {
-        // A link that is up leads to another address, which counts.
+        // A live link to another address of the node proves that it lives. Then the refusal is no evidence.
         guard let peer = cluster.peers.index(of: card.id), !cluster.links.isUp(peer) else { return false }
         cluster.membership.unlinked(card.id, evidence: .refused(generation: card.generation), at: now)
         followMembership(at: now)

@@ -61,9 +61,9 @@ extension Machines {
         owner.reassign(SlotTransfer.roles(cluster), at: now, into: &cluster.outbox)
         if isFirst { owner.renewAlone(in: cluster, at: now) }
         reports.resumePostponed(owner: &owner, &cluster, at: now)
-        // Peers whose users were rejected need not wait for their next attempt.
+        // Peers whose users were rejected repeat them at once.
         //
-        // This message follows the rejections, which may be as recent: the last offer of this ring may have arrived before the ring.
+        // On each link this message follows the rejections.
         for peer in cluster.peers.indices { cluster.outbox.send(.misrouted([]), to: peer) }
     }
 }

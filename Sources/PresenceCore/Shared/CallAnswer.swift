@@ -11,7 +11,8 @@ public enum CallAnswer: Equatable, Sendable {
     case userStatus(Record)
     /// Records in the order of the request, nil if the owner was not reachable, and the time up to which they are known to be right.
     case userStatusList([Record?], users: [UserID], asOf: Milliseconds)
-    /// The users who were evicted, those without room in the list, those who have reached the follower limit, and those unknown to the app.
+    /// The users who were evicted, those without room in the list, those who have reached the follower limit, those who are not friends, as
+    /// type 3 requires, and those unknown to the app.
     ///
     /// With `sync` also the records of `users`.
     case subscribed(

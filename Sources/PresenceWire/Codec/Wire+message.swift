@@ -365,11 +365,7 @@ extension WireReader {
     }
 
     private mutating func detach() throws(DecodeError) -> Detach {
-        let session = try session()
-        let user = try user()
-        let code = try tag()
-        guard let cause = Detach.Cause(rawValue: code) else { throw .unknownTag(code) }
-        return Detach(session: session, user: user, cause: cause, silence: try time())
+        Detach(session: try session(), user: try user(), cause: try tag(as: Detach.Cause.self), silence: try time())
     }
 
     private mutating func watch() throws(DecodeError) -> Watch {
@@ -381,7 +377,7 @@ extension WireReader {
             user: try user(), record: try optional { reader throws(DecodeError) in try reader.record() }, knownSince: try signed())
     }
 
-    mutating func optionalVersion() throws(DecodeError) -> Version? {
+    private mutating func optionalVersion() throws(DecodeError) -> Version? {
         try optional { reader throws(DecodeError) in try reader.version() }
     }
 

@@ -45,6 +45,28 @@ public enum OwnerOperation: Hashable, Sendable {
         }
     }
 
+    /// Whether an answer belongs to the operation. Only a broken node sends another one.
+    public func isAnswered(by answer: Answer) -> Bool {
+        switch answer {
+        case .refused, .rateLimited: return true
+        default: break
+        }
+        return switch self {
+        case .setSelfStatus, .publishEvent, .register: if case .record = answer { true } else { false }
+        case .unsubscribe, .logout, .kick, .setPolicy, .countQuery: if case .done = answer { true } else { false }
+        case .setVisibility, .visibility: if case .visibility = answer { true } else { false }
+        case .subscribe:
+            switch answer {
+            case .subscribed, .followerLimitReached: true
+            default: false
+            }
+        case .followers: if case .followers = answer { true } else { false }
+        case .subscriptions: if case .subscriptions = answer { true } else { false }
+        case .records: if case .records = answer { true } else { false }
+        case .explain: if case .explained = answer { true } else { false }
+        }
+    }
+
     /// The part of an explanation that a node contributes.
     public enum Explained: UInt8, Hashable, Sendable {
         /// The part of the owner of the user who is seen: the request's user.
@@ -196,8 +218,6 @@ extension WireReader {
     }
 
     mutating func explained() throws(DecodeError) -> OwnerOperation.Explained {
-        let code = try tag()
-        guard let part = OwnerOperation.Explained(rawValue: code) else { throw .unknownTag(code) }
-        return part
+        try tag(as: OwnerOperation.Explained.self)
     }
 }

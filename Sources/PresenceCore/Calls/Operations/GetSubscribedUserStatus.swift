@@ -2,7 +2,7 @@ import PresenceWire
 
 /// `getSubscribedUserStatus`: returns the caller's subscriptions.
 enum GetSubscribedUserStatus: ClientOperation {
-    package static let description = OpenAPI.Operation(
+    static let description = OpenAPI.Operation(
         name: "getSubscribedUserStatus", summary: "Returns the caller's subscriptions.",
         request: Schema.object([
             Schema.optional("userIDs", Schema.users(min: 0, max: OpenAPI.standard.queryUsersMax)),
@@ -20,7 +20,7 @@ enum GetSubscribedUserStatus: ClientOperation {
         ]),
         refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
-    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let found = try fields.users("userIDs", besides: subject, countMax: Int(policy.queryUsersMax))
         let offset = try fields.integer("offset", in: 0...Int64(Int32.max)) ?? 0
         let limit = try fields.integer("limit", in: 1...Int64(Limits.pageRowsMax)) ?? Int64(Limits.subscriptionsMax)
@@ -35,9 +35,9 @@ enum GetSubscribedUserStatus: ClientOperation {
         return API.Parsed(call: call, subject: subject, errors: [])
     }
 
-    package static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
 
-    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         guard case .subscriptions(let page, let records, let total) = answer else {
@@ -74,6 +74,7 @@ extension JSONWriter {
 }
 
 extension OwnerRequest {
+    /// Returns a page of the list, or the entries of `only`.
     func subscriptions(of owner: borrowing Owner, only: [UserID]?, offset: Int, limit: Int, type: UInt8?) -> Answer {
         guard let user = owner.users.index(of: id) else { return .subscriptions([], total: 0) }
         let subscriptions = owner.users[user].subscriptions

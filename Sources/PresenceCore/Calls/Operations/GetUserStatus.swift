@@ -2,7 +2,7 @@ import PresenceWire
 
 /// `getUserStatus`: returns the present status of users.
 enum GetUserStatus: ClientOperation {
-    package static let description = OpenAPI.Operation(
+    static let description = OpenAPI.Operation(
         name: "getUserStatus", summary: "Returns the present status of users.",
         request: Schema.object([Schema.required("userIDs", Schema.users(max: OpenAPI.standard.queryUsersMax)), Schema.asUser]),
         isBodyRequired: true,
@@ -12,7 +12,7 @@ enum GetUserStatus: ClientOperation {
         ]),
         refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
-    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         var (users, errors) = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.queryUsersMax))
         if !policy.canQuerySelf, users.contains(subject) {
             users.removeAll { $0 == subject }
@@ -26,11 +26,11 @@ enum GetUserStatus: ClientOperation {
     }
 
     /// A user may always query its own status (T15).
-    package static func scope(of call: Call, by subject: UserID) -> API.Scope {
+    static func scope(of call: Call, by subject: UserID) -> API.Scope {
         if case .getUserStatus(let users) = call, users.allSatisfy({ $0 == subject }) { .always } else { .others }
     }
 
-    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         guard case .userStatusList(let records, let users, let asOf) = answer else {
@@ -66,8 +66,7 @@ enum GetUserStatus: ClientOperation {
         }
     }
 
-    package static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections)
-    {
+    static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections) {
         guard case .userStatusList(let records, let users, _) = answer, policy.mustBeRegistered else { return }
         rejections.count(.registered, zip(records, users).count { $0?.isOfKnownUser == false && $1 != caller })
     }
@@ -91,6 +90,7 @@ extension Calls {
         return true
     }
 
+    /// Returns a user's record if this node owns it, or watches the user and the owner is alive; nil otherwise.
     func recordHere(
         _ user: UserID, _ viewer: UserID?, asOf: inout Milliseconds, _ edge: inout Edge, _ owner: inout Owner, _ cluster: Cluster
     )
@@ -103,7 +103,7 @@ extension Calls {
         return record.shown(to: viewer)
     }
 
-    /// Another node has answered a query of a user, or is about to, and asks the owner of the user to count it.
+    /// Counts a query that another node answers, for the user's owner.
     mutating func count(_ request: Request, isMade: Bool, _ owner: inout Owner, at now: Now) -> Answer {
         guard let rate = owner.policies.policy(of: request.user).queryRate else { return .done }
         let wait = rates.ask(.query, of: request.user, rate, at: now.instant, isMade: isMade)

@@ -1,6 +1,6 @@
 import PresenceWire
 
-/// `importUsers`: registers users, where `users.mustBeRegistered` is on. Any number of users, each by its owner.
+/// `importUsers`: registers users. The owner of each user decides.
 extension Calls {
     /// Asks the owner of each user. The answer names the users that could not be registered.
     mutating func importUsers(_ users: [UserID], for call: PendingCalls.CallIndex, _ cluster: inout Cluster) {
@@ -9,7 +9,7 @@ extension Calls {
 }
 
 extension OwnerRequest {
-    /// The user exists: a fact of its record, which every node that is asked about the user sees.
+    /// Registers the user: the record says so, and every node that is asked about the user sees it.
     func register(on owner: inout Owner, into outbox: inout Outbox) {
         let user = owner.index(of: id)
         var record = owner.users[user].record

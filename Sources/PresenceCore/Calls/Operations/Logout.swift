@@ -2,7 +2,7 @@ import PresenceWire
 
 /// `logout`: ends one session of the user, or all sessions.
 enum Logout: ClientOperation {
-    package static let description = OpenAPI.Operation(
+    static let description = OpenAPI.Operation(
         name: "logout", summary: "Ends one session of the user, or all sessions. After the last one the user is UNLOGINED.",
         request: Schema.object([
             Schema.optional(
@@ -12,11 +12,11 @@ enum Logout: ClientOperation {
         ]),
         answer: ["type": "object"], refusals: [.noSuchUser])
 
-    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         API.Parsed(call: .logout(try fields.session()), subject: subject, errors: [])
     }
 
-    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         guard case .done = answer else { preconditionFailure("logout is answered with \(answer)") }
@@ -25,6 +25,7 @@ enum Logout: ClientOperation {
 }
 
 extension OwnerRequest {
+    /// Ends one session of the user, or all of them.
     func logout(_ session: SessionID?, on owner: inout Owner, into outbox: inout Outbox) {
         let user = owner.index(of: id)
         let ended = owner.users[user].sessions.filter { session == nil || $0.id == session }

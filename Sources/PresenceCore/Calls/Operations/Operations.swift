@@ -1,6 +1,8 @@
 import PresenceWire
 
-/// The table of all operations. A new one adds a case here, a file in this folder, and, if the owner decides it, a case of
+/// The table of all operations.
+///
+/// A new operation adds its name and its lines to the switches here, a file in this folder, and, if the owner decides it, a case of
 /// ``PresenceWire/OwnerOperation``.
 extension API {
     /// An operation of clients. Its name is the same in the path, in the SDKs, and in the label of the metrics.
@@ -72,17 +74,6 @@ extension Call {
         case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy: false
         }
     }
-
-    /// The answer to the client if an owner's answer is the whole of it; nil for an answer that does not belong to the operation.
-    func completed(by answer: Answer) -> CallAnswer? {
-        switch (self, answer) {
-        case (_, .refused(let refusal)): .refused(refusal)
-        case (.setSelfStatus, .record(let record)), (.publishEvent, .record(let record)): .userStatus(record)
-        case (.unsubscribeUserStatus, .done), (.logout, .done), (.kick, .done), (.setAppPolicy, .done): .done
-        case (.setVisibility, .visibility(let privacy)), (.getVisibility, .visibility(let privacy)): .visibility(privacy.visibility)
-        default: nil
-        }
-    }
 }
 
 extension Calls {
@@ -140,7 +131,8 @@ extension OwnerRequest {
         case .visibility: answer(.visibility(visibility(of: owner)), into: &outbox)
         case .register: register(on: &owner, into: &outbox)
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
-        case .setPolicy, .kick, .explain, .followers, .countQuery: preconditionFailure("what all nodes keep is the node's to change")
+        case .setPolicy, .kick, .explain, .followers, .countQuery:
+            preconditionFailure("\(request.operation) is handled by Calls, not by an owner")
         }
     }
 }

@@ -2,7 +2,7 @@ import PresenceWire
 
 /// `publishEvent`: publishes a numeric status that the app defines (N10).
 enum PublishEvent: ClientOperation {
-    package static let description = OpenAPI.Operation(
+    static let description = OpenAPI.Operation(
         name: "publishEvent", summary: "Publishes an event: a numeric status that the app defines.",
         request: Schema.object([
             Schema.required("value", Schema.integer(Limits.eventValueMin...Int64(Int32.max), "Smaller values are reserved.")),
@@ -27,7 +27,7 @@ enum PublishEvent: ClientOperation {
         ]),
         refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
-    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         guard let value = try fields.integer("value", in: Limits.eventValueMin...Int64(Int32.max)) else {
             throw .parameter("value: is missing; it must be an integer of \(Limits.eventValueMin) or more")
         }
@@ -38,9 +38,9 @@ enum PublishEvent: ClientOperation {
         return API.Parsed(call: call, subject: subject, errors: [], session: try fields.session())
     }
 
-    package static func scope(of call: Call, by subject: UserID) -> API.Scope { .events }
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .events }
 
-    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         guard case .userStatus(let record) = answer else { preconditionFailure("publishEvent is answered with \(answer)") }
@@ -52,6 +52,7 @@ enum PublishEvent: ClientOperation {
 }
 
 extension OwnerRequest {
+    /// Publishes an event. A repeated call publishes once.
     func publish(_ event: PublishedEvent, _ seconds: Int64, on owner: inout Owner, into outbox: inout Outbox) {
         _ = owner.accepts(request.begunAt, at: now)
         let user = owner.index(of: id)

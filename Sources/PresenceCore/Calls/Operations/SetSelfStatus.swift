@@ -2,7 +2,7 @@ import PresenceWire
 
 /// `setSelfStatus`: sets the custom status, or clears it (T11, T14).
 enum SetSelfStatus: ClientOperation {
-    package static let description = OpenAPI.Operation(
+    static let description = OpenAPI.Operation(
         name: "setSelfStatus", summary: "Sets the caller's custom status; empty or null clears it.",
         request: Schema.object([
             Schema.required("customStatus", Schema.nullable(Schema.text(bytesMax: OpenAPI.standard.customStatusBytesMax))),
@@ -16,7 +16,7 @@ enum SetSelfStatus: ClientOperation {
         answer: Schema.object([Schema.required("userStatus", Schema.reference("UserStatus"))]),
         refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
-    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         guard fields.names("customStatus") else {
             throw .parameter("customStatus: is missing; it must be a string, or \"\" or null to clear the custom status")
         }
@@ -27,9 +27,9 @@ enum SetSelfStatus: ClientOperation {
         return API.Parsed(call: .setSelfStatus(customStatus: text, seconds: seconds), subject: subject, errors: [])
     }
 
-    package static func scope(of call: Call, by subject: UserID) -> API.Scope { .ownStatus }
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .ownStatus }
 
-    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         json.object { json in json.ownStatus(in: answer, policy) }
@@ -37,6 +37,7 @@ enum SetSelfStatus: ClientOperation {
 }
 
 extension OwnerRequest {
+    /// Sets the custom status, or clears it.
     func setSelfStatus(_ customStatus: String, _ seconds: Int64?, on owner: inout Owner, into outbox: inout Outbox) {
         guard customStatus.isEmpty || maySetCustomStatus(owner) else { return answer(.refused(.noSession), into: &outbox) }
         let expiry = seconds.map { now.wall + $0 * 1_000 } ?? 0

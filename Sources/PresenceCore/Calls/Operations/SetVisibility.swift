@@ -2,7 +2,7 @@ import PresenceWire
 
 /// `setVisibility`: sets the viewers who may see the caller's status.
 enum SetVisibility: ClientOperation {
-    package static let description = OpenAPI.Operation(
+    static let description = OpenAPI.Operation(
         name: "setVisibility", summary: "Sets who may see the caller's status; absent fields keep their value.",
         request: Schema.object([
             Schema.optional("visibility", Schema.visibilityMode),
@@ -16,7 +16,7 @@ enum SetVisibility: ClientOperation {
         ]),
         answer: Schema.visibility, refusals: [.noSuchUser, .rateLimited])
 
-    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         API.Parsed(call: .setVisibility(try change(fields, subject)), subject: subject, errors: [])
     }
 
@@ -30,14 +30,14 @@ enum SetVisibility: ClientOperation {
             change.mode = mode
         }
         if let found = try fields.users("userIDs", besides: subject, countMax: Limits.visibilityUsersMax) {
-            // A shorter list than the caller meant would be another rule.
+            // A list without the invalid ID would hide the caller from a user whom the call names.
             if let bad = found.errors.first { throw Problem(status: 400, code: bad.code, detail: bad.reason) }
             change.listed = found.users
         }
         return change
     }
 
-    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         json.visibility(in: answer)
@@ -46,16 +46,16 @@ enum SetVisibility: ClientOperation {
 
 /// `getVisibility`: returns the viewers who may see the caller's status.
 enum GetVisibility: ClientOperation {
-    package static let description = OpenAPI.Operation(
+    static let description = OpenAPI.Operation(
         name: "getVisibility", summary: "Returns who may see the caller's status.", request: Schema.object([Schema.asUser]),
         answer: Schema.visibility,
         refusals: [.noSuchUser])
 
-    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         API.Parsed(call: .getVisibility, subject: subject, errors: [])
     }
 
-    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         json.visibility(in: answer)
@@ -87,11 +87,13 @@ extension Schema {
 }
 
 extension OwnerRequest {
+    /// Changes the visibility, and answers with the new one.
     func setVisibility(_ change: Visibility.Change, on owner: inout Owner, into outbox: inout Outbox) {
         guard apply(change, on: &owner, into: &outbox) else { return answer(.refused(.unavailable), into: &outbox) }
         answerWhenStored(.visibility(visibility(of: owner)), into: &outbox)
     }
 
+    /// Returns the user's visibility.
     func visibility(of owner: borrowing Owner) -> Privacy { owner.record(of: id).privacy ?? Privacy() }
 
     /// Changes the visibility. The answer waits until no node shows hidden fields any more: see ``Outbox/needsBarrier``.

@@ -2,7 +2,7 @@ import PresenceWire
 
 /// `subscribeUserStatus`: follows users, whose changes then arrive on the event stream.
 enum SubscribeUserStatus: ClientOperation {
-    package static let description = OpenAPI.Operation(
+    static let description = OpenAPI.Operation(
         name: "subscribeUserStatus", summary: "Follows users; their changes then arrive on the event stream.",
         request: Schema.object([
             Schema.required("userIDs", Schema.users(max: OpenAPI.standard.subscribeUsersMax)), Schema.optional("expiry", Schema.expiry),
@@ -17,7 +17,7 @@ enum SubscribeUserStatus: ClientOperation {
         ]),
         refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
-    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let found = try fields.requiredUsers("userIDs", besides: subject, countMax: Int(policy.subscribeUsersMax))
         let range = policy.subscriptionSecondsMin...policy.subscriptionSecondsMax
         let seconds = try fields.integer("expiry", in: range, by: .ttl)
@@ -38,9 +38,9 @@ enum SubscribeUserStatus: ClientOperation {
         return API.Parsed(call: call, subject: subject, errors: errors, session: try fields.session())
     }
 
-    package static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
 
-    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         guard
@@ -61,8 +61,7 @@ enum SubscribeUserStatus: ClientOperation {
         }
     }
 
-    package static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections)
-    {
+    static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections) {
         guard case .subscribed(_, let refused, let followerLimitReached, let nonFriends, let unknown, _, _) = answer else { return }
         rejections.count(.friends, nonFriends.count)
         rejections.count(.quota, refused.count)
@@ -252,7 +251,7 @@ struct SubscribeRequest {
             var entry = Subscription(
                 target: target.user, subscribeType: type(of: target.user, for: owner.users[user]), subscribedAt: now.wall,
                 expiresAt: expiresAt, version: version)
-            // The gateways are sent it when it is on disk. No position that they claim before counts
+            // The gateways receive the entry after it is on disk. Positions that they claimed before do not cover it
             // (``Owner/releaseListUpdates(_:)``).
             entry.observedAt = sessionPeers.isEmpty ? owner.knownSince(at: now) : .max
             if owner.users.modify(user, { $0.subscriptions.merge(entry) }) { changed.append(entry) }

@@ -2,7 +2,7 @@ import PresenceWire
 
 /// `unsubscribeUserStatus`: ends the subscriptions to some users, or all of them.
 enum UnsubscribeUserStatus: ClientOperation {
-    package static let description = OpenAPI.Operation(
+    static let description = OpenAPI.Operation(
         name: "unsubscribeUserStatus", summary: "Ends the subscriptions to some users, or all subscriptions.",
         request: [
             "anyOf": [
@@ -22,7 +22,7 @@ enum UnsubscribeUserStatus: ClientOperation {
         ], isBodyRequired: true,
         answer: Schema.object([Schema.required("errorUserList", Schema.errors)]), refusals: [.notAllowed, .noSuchUser, .rateLimited])
 
-    package static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let type = try fields.subscribeType()
         if try fields.bool("all") ?? false {
             guard !fields.has("userIDs") else { throw .parameter("all: give either \"all\": true or userIDs, not both") }
@@ -34,9 +34,9 @@ enum UnsubscribeUserStatus: ClientOperation {
         return API.Parsed(call: call, subject: subject, errors: errors, session: try fields.session())
     }
 
-    package static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .others }
 
-    package static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
         throws(Problem)
     {
         guard case .done = answer else { preconditionFailure("unsubscribeUserStatus is answered with \(answer)") }
@@ -45,6 +45,7 @@ enum UnsubscribeUserStatus: ClientOperation {
 }
 
 extension OwnerRequest {
+    /// Ends the subscriptions to some users, or all of them.
     func unsubscribe(
         _ targets: [UserID]?, of type: UInt8?, by session: OriginSession, on owner: inout Owner, into outbox: inout Outbox
     ) {
