@@ -129,7 +129,9 @@ public final class HTTPLoop {
     /// Continues the connection's requests after the others have had their turn.
     func continueLater(_ connection: HTTP1ServerConnection) {
         continuing.append(connection)
-        if continuing.count == 1, !isContinuing { scheduleContinuation() }
+        guard continuing.count == 1, !isContinuing else { return }
+        // The delay begins behind the reads of this turn. They may take longer than it, and the others' reads would have to wait.
+        eventLoop.assumeIsolated().execute { self.scheduleContinuation() }
     }
 
     /// The most connections that continue in one turn. Each may read again, which takes as long as the processing.
