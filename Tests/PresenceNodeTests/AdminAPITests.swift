@@ -27,11 +27,12 @@ import Testing
         let peer = Peer(id: NodeID("n"), generation: 1, address: "127.0.0.1:1")
         let node = Node(selfPeer: peer, cluster: "c", gatewaysCount: 1, settings: configuration.core)
 
-        let followed = node.owner.policy(of: UserID(app: app, id: "x"))
+        let user = UserID(app: app, id: "x")
+        let followed = node.owner.policy(of: user)
         #expect(followed.livenessTimeout == .seconds(timeout))
         #expect(followed.offlineGrace == .seconds(grace))
         var json = JSONWriter()
-        json.policy(node.owner.appPolicy(app), followed: followed, of: app)
+        GetAppPolicy.write(of: user, node.owner, into: &json)
         guard case .object(let shown) = try JSONReader.read(json.bytes)["settings"] else {
             Issue.record("no settings: \(String(decoding: json.bytes, as: UTF8.self))")
             return

@@ -87,7 +87,7 @@ package struct Fields {
     }
 
     /// Like ``users(_:besides:countMax:)``, for a field that must be present and name a user.
-    package func requiredUsers(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (
+    func requiredUsers(_ name: String, besides subject: UserID, countMax: Int) throws(Problem) -> (
         users: [UserID], errors: [UserError]
     ) {
         guard let found = try users(name, besides: subject, countMax: countMax) else {

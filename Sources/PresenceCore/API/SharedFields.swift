@@ -2,6 +2,12 @@ import PresenceWire
 
 /// Fields that several operations have.
 extension Fields {
+    /// A user of the caller's app. Throws if the field is missing.
+    func user(_ name: String, besides caller: UserID) throws(Problem) -> UserID {
+        guard let id = try text(name, bytesMax: 1_024), Limits.isValidName(id) else { throw .userID(name) }
+        return UserID(id, besides: caller)
+    }
+
     /// The calling session; nil if the call does not name it.
     func session() throws(Problem) -> SessionID? {
         guard let text = try text("sessionID", bytesMax: 1_024) else { return nil }
@@ -31,6 +37,8 @@ extension Subscription {
 extension OpenAPI {
     /// The limits that an app has without a policy of its own.
     static let standard = Policy()
+    /// The names of platforms.
+    package static let platformPattern = "^[A-Za-z0-9._-]+$"
 }
 
 extension Schema {

@@ -58,6 +58,19 @@ package enum API {
         default: try operation.type.write(answer, to: caller, errors, policy, into: &json)
         }
     }
+
+    /// Writes the body of the answer to a call of an operator. Throws if the call was refused.
+    ///
+    /// - Parameter owner: the owner's part of the answering node, which knows the policies of apps.
+    package static func write(
+        _ answer: CallAnswer, to parsed: Parsed, of operation: OperatorCall, _ owner: borrowing Owner, into json: inout JSONWriter
+    ) throws(Problem) {
+        switch answer {
+        case .refused(let refusal): throw Problem(refusal)
+        case .rateLimited(let retryAfter): throw .rateLimited(operation.name, retryAfter: retryAfter)
+        default: try operation.type.write(answer, to: parsed, owner, into: &json)
+        }
+    }
 }
 
 /// The parts of an operation that the HTTP API needs. A file in `Calls/Operations` has those of an operation of clients.
@@ -77,6 +90,22 @@ package protocol ClientOperation {
 
     /// Counts the users of an answered call whom the policy of the app refused.
     static func countRejections(in answer: CallAnswer, of caller: UserID, _ policy: Policy, into rejections: inout PolicyRejections)
+}
+
+/// The parts of an operation of operators that the HTTP API needs.
+package protocol OperatorOperation {
+    /// The operation in the OpenAPI document.
+    static var description: OpenAPI.Operation { get }
+
+    /// Reads a call from its body. Throws for a field that breaks a rule.
+    ///
+    /// - Parameters:
+    ///   - fields: the fields of `body`.
+    ///   - caller: the user of the operator's token. The call concerns the app of this user.
+    static func parse(_ fields: Fields, of body: [UInt8], by caller: UserID) throws(Problem) -> API.Parsed
+
+    /// Writes the body of an answer that is not a refusal.
+    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem)
 }
 
 extension ClientOperation {

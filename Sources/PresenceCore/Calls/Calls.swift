@@ -161,8 +161,8 @@ struct Calls {
         case .subscribeUserStatus: continueSubscribe(index, &edge, &owner, &cluster)
         case .importUsers: finish(index, .imported(failed: pending.excluded), &edge, &cluster)
         case .explain: finish(index, .explained(pending.explanations), &edge, &cluster)
-        // An owner's answer is the whole answer to the others.
-        default: break
+        // The answer of one owner is the whole answer.
+        case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setVisibility, .getVisibility, .kick, .setAppPolicy: break
         }
     }
 

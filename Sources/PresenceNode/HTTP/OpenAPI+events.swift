@@ -57,8 +57,6 @@ extension OpenAPI {
             [.notAllowed, .rateLimited]),
     ]
 
-    static let platformPattern = "^[A-Za-z0-9._-]+$"
-
     private static func parameter(_ name: String, in place: String = "query", _ schema: JSONValue) -> JSONValue {
         ["name": .string(name), "in": .string(place), "required": false, "schema": schema]
     }

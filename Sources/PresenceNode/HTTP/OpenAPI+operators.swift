@@ -2,105 +2,26 @@ import PresenceCore
 import PresenceWire
 
 extension OpenAPI {
-    private static let app = Schema.optional(
-        "app", Schema.described(Schema.reference("UserID"), "The app; only the app of the token, which is the default."))
-
     /// The operations of ``AdminAPI``.
-    static let operatorOperations: [Operation] = [
-        Operation(
-            name: "clusterStatus", summary: "Returns the members of the cluster as this node sees them.", request: Schema.object([]),
-            answer: Schema.object([
-                Schema.required("node", Schema.string),
-                Schema.required("members", Schema.list(of: Schema.reference("ClusterMember"))),
-            ])),
-        Operation(
-            name: "drain", summary: "Moves the node's slots and clients to the other nodes. Has no effect without another node.",
-            request: Schema.object([]), answer: Schema.object([Schema.required("isDraining", Schema.bool)])),
-        Operation(
-            name: "forget", summary: "Removes a dead member that will not return. Until then it counts towards the quorum of every node.",
-            request: Schema.object([
-                Schema.required("node", Schema.text(bytesMax: Limits.nameBytesMax, "Name of the member, from clusterStatus."))
-            ]), isBodyRequired: true, answer: ["type": "object"], refusals: [.noSuchNode, .nodeIsAlive]),
-        Operation(
-            name: "getAppPolicy", summary: "Returns the app's preset and the values of all settings.", request: Schema.object([app]),
-            answer: Schema.reference("AppPolicy")),
-        Operation(
-            name: "setAppPolicy",
-            summary:
-                "Changes the app's policy on all nodes. A preset discards individual overrides; a setting overrides it; null ends an override.",
-            request: Schema.object([
-                app, Schema.optional("preset", preset),
-                Schema.optional(
-                    "settings",
-                    Schema.object(
-                        Policy.settingDescriptions.map { Schema.optional($0.name, schema(of: $0.shape)) },
-                        besides: [.init(name: "additionalProperties", value: false)])),
-            ]),
-            answer: Schema.reference("AppPolicy")),
-        Operation(
-            name: "importUsers",
-            summary: "Registers users, where users.mustBeRegistered is on. A user who logs in is registered without an import.",
-            request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.importUsersMax))]), isBodyRequired: true,
-            answer: Schema.object([Schema.required("errorUserList", Schema.errors)])),
-        Operation(
-            name: "queryOnlineStatus",
-            summary: "Returns the records of users without the restrictions of the app's policy and of visibility.",
-            request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.queryUsersMax))]), isBodyRequired: true,
-            answer: Schema.object([
-                Schema.required("userStatusList", Schema.statuses), Schema.required("errorUserList", Schema.errors),
-                Schema.required("asOf", Schema.time),
-            ])),
-        Operation(
-            name: "kick", summary: "Ends all sessions of a user and refuses tokens that were issued before.",
-            request: Schema.object([
-                Schema.required("userID", Schema.reference("UserID")),
-                Schema.optional("reason", Schema.text(bytesMax: Limits.nameBytesMax, "Reason in onKickedOffline; default \"kicked\".")),
-            ]), isBodyRequired: true, answer: ["type": "object"], refusals: [.noSuchUser]),
-        Operation(
-            name: "explain", summary: "Explains what a viewer sees of a target, with the parts of the answer from each node that has one.",
-            request: Schema.object([
-                Schema.required("viewer", Schema.reference("UserID")), Schema.required("target", Schema.reference("UserID")),
-            ]), isBodyRequired: true,
-            answer: Schema.object([
-                Schema.required("viewer", Schema.reference("UserID")), Schema.required("target", Schema.reference("UserID")),
-                Schema.required("preset", preset), Schema.sometimes("ownerOfTarget", ["type": "object"]),
-                Schema.sometimes("ownerOfViewer", ["type": "object"]), Schema.required("nodes", Schema.list(of: ["type": "object"])),
-            ])),
-    ]
-
-    private static let preset: JSONValue = ["type": "string", "enum": .array(Policy.Preset.allCases.map { .string($0.rawValue) })]
-
-    private static func schema(of shape: Policy.SettingShape) -> JSONValue {
-        switch shape {
-        case .bool: Schema.bool
-        case .integer(let range): Schema.integer(range)
-        case .integerOrZero(let range): ["anyOf": [["type": "integer", "const": 0], Schema.integer(range)]]
-        case .rate:
-            [
-                "anyOf": [
-                    Schema.object([
-                        Schema.required("calls", Schema.integer(Policy.Rate.callsRange)),
-                        Schema.required("seconds", Schema.integer(Policy.Rate.secondsRange)),
-                    ]),
-                    ["type": "boolean", "const": false],
-                ]
-            ]
-        case .platforms:
-            [
-                "type": "object", "maxProperties": .integer(Int64(Policy.platformTimeoutsMax)),
-                "propertyNames": ["pattern": .string(platformPattern)],
-                "additionalProperties": Schema.integer(Policy.PlatformTimeout.secondsRange),
-                "description": "Seconds without a sign of life after which a session of the platform is disconnected.",
-            ]
-        case .word(let words): ["type": "string", "enum": .array(words.map { .string($0) })]
-        }
-    }
-
-    static let appPolicy = Schema.object([
-        Schema.required("app", Schema.reference("UserID")), Schema.required("preset", preset),
-        Schema.required("settings", Schema.object(Policy.settingDescriptions.map { Schema.required($0.name, schema(of: $0.shape)) })),
-        Schema.required("version", Schema.string),
-    ])
+    static let operatorOperations: [Operation] =
+        [
+            Operation(
+                name: "clusterStatus", summary: "Returns the members of the cluster as this node sees them.", request: Schema.object([]),
+                answer: Schema.object([
+                    Schema.required("node", Schema.string),
+                    Schema.required("members", Schema.list(of: Schema.reference("ClusterMember"))),
+                ])),
+            Operation(
+                name: "drain", summary: "Moves the node's slots and clients to the other nodes. Has no effect without another node.",
+                request: Schema.object([]), answer: Schema.object([Schema.required("isDraining", Schema.bool)])),
+            Operation(
+                name: "forget",
+                summary: "Removes a dead member that will not return. Until then it counts towards the quorum of every node.",
+                request: Schema.object([
+                    Schema.required("node", Schema.text(bytesMax: Limits.nameBytesMax, "Name of the member, from clusterStatus."))
+                ]), isBodyRequired: true, answer: ["type": "object"], refusals: [.noSuchNode, .nodeIsAlive]),
+            GetAppPolicy.description,
+        ] + ([.setAppPolicy, .importUsers, .queryOnlineStatus, .kick, .explain] as [API.OperatorCall]).map { $0.type.description }
 
     private static let states: [JSONValue] = ClusterStatus.MemberState.allCases.map { .string($0.rawValue) }
 

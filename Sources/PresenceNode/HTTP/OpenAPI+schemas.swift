@@ -60,7 +60,7 @@ extension OpenAPI {
             .init(name: "UserID", value: userID), .init(name: "UserStatus", value: userStatus), .init(name: "Event", value: event),
             .init(name: "Subscription", value: subscription), .init(name: "UserError", value: userError),
             .init(name: "Problem", value: problem),
-            .init(name: "AppPolicy", value: appPolicy), .init(name: "ClusterMember", value: clusterMember),
+            .init(name: "AppPolicy", value: Schema.appPolicy), .init(name: "ClusterMember", value: clusterMember),
         ] + streamEvents.map { .init(name: $0.name, value: $0.data) }
 
     private static let userID: JSONValue = [

@@ -102,19 +102,33 @@ final class AdminAPI {
         case .drain:
             let isDraining = drain()
             json.object { $0.member("isDraining", isDraining) }
-        case .getAppPolicy:
-            let app = try app(of: fields, caller)
-            json.policy(shell.node.owner.appPolicy(app), followed: shell.node.owner.policy(of: caller.user), of: app)
-        case .explain: return try explain(fields, caller, then: respond)
         case .forget:
             try removeMember(fields)
             json.object { _ in }
-        case .importUsers: return try importUsers(fields, caller, then: respond)
-        case .kick: return try kick(fields, caller, then: respond)
-        case .queryOnlineStatus: return try query(fields, caller, then: respond)
-        case .setAppPolicy: return try setPolicy(try app(of: fields, caller), body, caller, then: respond)
+        case .getAppPolicy:
+            try GetAppPolicy.check(fields, by: caller.user)
+            GetAppPolicy.write(of: caller.user, shell.node.owner, into: &json)
+        case .explain: return try call(.explain, fields, body, caller, then: respond)
+        case .importUsers: return try call(.importUsers, fields, body, caller, then: respond)
+        case .kick: return try call(.kick, fields, body, caller, then: respond)
+        case .queryOnlineStatus: return try call(.queryOnlineStatus, fields, body, caller, then: respond)
+        case .setAppPolicy: return try call(.setAppPolicy, fields, body, caller, then: respond)
         }
         respond(.success(json.bytes))
+    }
+
+    /// Performs a call, and responds when it is answered.
+    private func call(
+        _ operation: API.OperatorCall, _ fields: Fields, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion
+    ) throws(Problem) {
+        let parsed = try operation.type.parse(fields, of: body, by: caller.user)
+        shell.perform(parsed.call, caller: parsed.subject) { [shell] answer in
+            var json = JSONWriter(reserving: 1_024)
+            do throws(Problem) {
+                try API.write(answer, to: parsed, of: operation, shell.node.owner, into: &json)
+                respond(.success(json.bytes))
+            } catch { respond(.failure(error)) }
+        }
     }
 
     /// Removes a dead member, which then no longer counts towards the quorum.
@@ -130,83 +144,6 @@ final class AdminAPI {
         case .unknown:
             let detail = "node: \"\(name)\" is not a member; clusterStatus names the members"
             throw Problem(status: 404, code: 6017, detail: detail)
-        }
-    }
-
-    /// Kicks a user. The answer comes after all alive nodes acknowledged the kick, so that no node accepts an older token.
-    private func kick(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
-        guard let id = try fields.text("userID", bytesMax: 1_024), Limits.isValidName(id) else { throw .userID("userID") }
-        let reason = try fields.text("reason", bytesMax: Limits.nameBytesMax) ?? "kicked"
-        shell.perform(.kick(reason: reason), caller: UserID(id, besides: caller.user)) { answer in
-            if case .refused(let refusal) = answer { return respond(.failure(Problem(refusal))) }
-            respond(.success(Array("{}".utf8)))
-        }
-    }
-
-    /// Registers users. The answer comes after all users that are not in `errorUserList` are on disk. A repeated import succeeds.
-    private func importUsers(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
-        let found = try fields.requiredUsers("userIDs", besides: caller.user, countMax: Limits.importUsersMax)
-        let finish = { (failed: [UserID]) in
-            var json = JSONWriter(reserving: 256)
-            let errors = failed.map { UserError(userID: String($0.id), code: 50001, reason: Refusal.notDurable.detail) }
-            json.object { json in json.member("errorUserList", found.errors + errors) }
-            respond(.success(json.bytes))
-        }
-        if found.users.isEmpty { return finish([]) }
-        shell.perform(.importUsers(found.users), caller: caller.user) { answer in
-            switch answer {
-            case .imported(let failed): finish(failed)
-            case .refused(let refusal): respond(.failure(Problem(refusal)))
-            default: preconditionFailure("importUsers is answered with \(answer)")
-            }
-        }
-    }
-
-    /// Explains what a viewer sees of a target, with a part from each node that has one.
-    private func explain(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
-        guard let viewer = try fields.text("viewer", bytesMax: 1_024), Limits.isValidName(viewer) else { throw .userID("viewer") }
-        guard let target = try fields.text("target", bytesMax: 1_024), Limits.isValidName(target) else { throw .userID("target") }
-        let app = String(caller.user.app)
-        shell.perform(.explain(UserID(target, besides: caller.user)), caller: UserID(viewer, besides: caller.user)) { [shell] answer in
-            guard case .explained(let parts) = answer else {
-                guard case .refused(let refusal) = answer else { preconditionFailure("explain is answered with \(answer)") }
-                return respond(.failure(Problem(refusal)))
-            }
-            var json = JSONWriter(reserving: 2_048)
-            json.explanation(parts, viewer: viewer, target: target, policy: shell.node.owner.appPolicy(app)?.policy.preset ?? .rollcall)
-            respond(.success(json.bytes))
-        }
-    }
-
-    /// Returns the records of users, without the restrictions of the app's policy (X1).
-    private func query(_ fields: Fields, _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
-        let found = try fields.requiredUsers("userIDs", besides: caller.user, countMax: Limits.queryUsersMax)
-        var shown = Policy()
-        shown.mustBeRegistered = shell.node.owner.policy(of: caller.user).mustBeRegistered
-        shell.perform(.getUserStatus(found.users), caller: caller.user) { [shown] answer in
-            var json = JSONWriter(reserving: 1_024)
-            do throws(Problem) {
-                try API.write(answer, to: .getUserStatus, of: caller.user, errors: found.errors, policy: shown, into: &json)
-                respond(.success(json.bytes))
-            } catch { respond(.failure(error)) }
-        }
-    }
-
-    /// Returns the app of the call, which must be that of the token: no call reaches another app.
-    private func app(of fields: Fields, _ caller: Caller) throws(Problem) -> String {
-        let own = String(caller.user.app)
-        guard let app = try fields.text("app", bytesMax: Limits.nameBytesMax), app != own else { return own }
-        throw .parameter("app: the token is for app \"\(own)\"; \"\(app)\" needs a token of that app")
-    }
-
-    /// Changes the policy of an app. The answer comes after all alive nodes have the policy on disk and apply it.
-    private func setPolicy(_ app: String, _ body: [UInt8], _ caller: Caller, then respond: @escaping Completion) throws(Problem) {
-        let change = body.isEmpty ? Array("{}".utf8) : body
-        shell.perform(.setAppPolicy(change), caller: caller.user) { [shell] answer in
-            if case .refused(let refusal) = answer { return respond(.failure(Problem(refusal))) }
-            var json = JSONWriter(reserving: 1_024)
-            json.policy(shell.node.owner.appPolicy(app), followed: shell.node.owner.policy(of: caller.user), of: app)
-            respond(.success(json.bytes))
         }
     }
 
@@ -226,53 +163,7 @@ final class AdminAPI {
     }
 }
 
-extension AppPolicy {
-    /// Returns all settings by name. Times that the policy does not set are those of the node.
-    fileprivate func settings(followed policy: Policy) -> JSONValue {
-        var json = JSONWriter(reserving: 1_024)
-        json.object { writeAll(into: &$0) }
-        guard case .object(let settings) = (try? JSONReader.read(json.bytes))?["settings"] else {
-            preconditionFailure("the settings of a policy are no JSON object: \(String(decoding: json.bytes, as: UTF8.self))")
-        }
-        let times = ["liveness.timeout": policy.livenessTimeout, "offlineGrace": policy.offlineGrace]
-        return .object(
-            settings.map { setting in
-                guard let time = times[setting.name] else { return setting }
-                return JSONValue.Member(name: setting.name, value: .integer(time.components.seconds))
-            })
-    }
-}
-
 extension JSONWriter {
-    /// - Parameter parts: the parts from owners and nodes, in the order in which they arrived.
-    fileprivate mutating func explanation(
-        _ parts: [Explanation], viewer: String, target: String, policy: Policy.Preset
-    ) {
-        object { json in
-            json.member("viewer", viewer)
-            json.member("target", target)
-            json.member("preset", policy.rawValue)
-            if let part = parts.first(where: { $0.part == .target }) { json.member("ownerOfTarget", json: part.json) }
-            if let part = parts.first(where: { $0.part == .viewer }) { json.member("ownerOfViewer", json: part.json) }
-            json.key("nodes")
-            json.array { json in for part in parts where part.part == .view { json.value(part.json) } }
-        }
-    }
-
-    /// Writes the policy of an app with the values of all settings.
-    ///
-    /// - Parameter followed: the policy that this node applies.
-    mutating func policy(_ known: (policy: AppPolicy, version: Version)?, followed: Policy, of app: String) {
-        let said = known?.policy ?? AppPolicy()
-        object { json in
-            json.member("app", app)
-            json.member("preset", said.preset.rawValue)
-            json.key("settings")
-            json.value(said.settings(followed: followed))
-            json.member("version", known?.version ?? .zero)
-        }
-    }
-
     fileprivate mutating func clusterStatus(_ status: ClusterStatus) {
         object { json in
             json.member("node", status.node.rawValue)

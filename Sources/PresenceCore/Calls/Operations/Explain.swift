@@ -1,6 +1,43 @@
 import PresenceWire
 
-/// Explains why a viewer sees a user as it does (`explain`). Each node with a part of the answer contributes it.
+/// `explain`: explains why a viewer sees a user as it does.
+///
+/// Each node that has a part of the answer contributes it.
+enum Explain: OperatorOperation {
+    static let description = OpenAPI.Operation(
+        name: "explain", summary: "Explains what a viewer sees of a target, with the parts of the answer from each node that has one.",
+        request: Schema.object([
+            Schema.required("viewer", Schema.reference("UserID")), Schema.required("target", Schema.reference("UserID")),
+        ]), isBodyRequired: true,
+        answer: Schema.object([
+            Schema.required("viewer", Schema.reference("UserID")), Schema.required("target", Schema.reference("UserID")),
+            Schema.required("preset", Schema.preset), Schema.sometimes("ownerOfTarget", ["type": "object"]),
+            Schema.sometimes("ownerOfViewer", ["type": "object"]), Schema.required("nodes", Schema.list(of: ["type": "object"])),
+        ]))
+
+    static func parse(_ fields: Fields, of body: [UInt8], by caller: UserID) throws(Problem) -> API.Parsed {
+        let viewer = try fields.user("viewer", besides: caller)
+        return API.Parsed(call: .explain(try fields.user("target", besides: caller)), subject: viewer, errors: [])
+    }
+
+    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
+        guard case .explain(let target) = parsed.call, case .explained(let parts) = answer else {
+            preconditionFailure("explain is answered with \(answer)")
+        }
+        let viewer = parsed.subject
+        let preset = owner.appPolicy(String(viewer.app))?.policy.preset ?? .rollcall
+        json.object { json in
+            json.member("viewer", viewer.id)
+            json.member("target", target.id)
+            json.member("preset", preset.rawValue)
+            if let part = parts.first(where: { $0.part == .target }) { json.member("ownerOfTarget", json: part.json) }
+            if let part = parts.first(where: { $0.part == .viewer }) { json.member("ownerOfViewer", json: part.json) }
+            json.key("nodes")
+            json.array { json in for part in parts where part.part == .view { json.value(part.json) } }
+        }
+    }
+}
+
 extension Calls {
     /// Asks the target's owner, the viewer's owner, and every node that may hold a stream of the viewer.
     mutating func explain(_ target: UserID, to viewer: UserID, for call: PendingCalls.CallIndex, _ cluster: inout Cluster) {

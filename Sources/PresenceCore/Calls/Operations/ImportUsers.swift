@@ -1,9 +1,32 @@
 import PresenceWire
 
 /// `importUsers`: registers users. The owner of each user decides.
+///
+/// The answer comes after all users that are not in `errorUserList` are on disk. A repeated import succeeds.
+enum ImportUsers: OperatorOperation {
+    static let description = OpenAPI.Operation(
+        name: "importUsers",
+        summary: "Registers users, where users.mustBeRegistered is on. A user who logs in is registered without an import.",
+        request: Schema.object([Schema.required("userIDs", Schema.users(max: Limits.importUsersMax))]), isBodyRequired: true,
+        answer: Schema.object([Schema.required("errorUserList", Schema.errors)]))
+
+    static func parse(_ fields: Fields, of body: [UInt8], by caller: UserID) throws(Problem) -> API.Parsed {
+        let found = try fields.requiredUsers("userIDs", besides: caller, countMax: Limits.importUsersMax)
+        return API.Parsed(call: .importUsers(found.users), subject: caller, errors: found.errors)
+    }
+
+    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
+        guard case .imported(let failed) = answer else { preconditionFailure("importUsers is answered with \(answer)") }
+        let errors = failed.map { UserError(userID: String($0.id), code: 50001, reason: Refusal.notDurable.detail) }
+        json.object { json in json.member("errorUserList", parsed.errors + errors) }
+    }
+}
+
 extension Calls {
     /// Asks the owner of each user. The answer names the users that could not be registered.
-    mutating func importUsers(_ users: [UserID], for call: PendingCalls.CallIndex, _ cluster: inout Cluster) {
+    mutating func importUsers(_ users: [UserID], for call: PendingCalls.CallIndex, _ edge: inout Edge, _ cluster: inout Cluster) {
+        // No owner answers a call whose users are all invalid.
+        if users.isEmpty { return finish(call, .imported(failed: []), &edge, &cluster) }
         for user in users { ask(.register, of: user, for: call, &cluster) }
     }
 }

@@ -27,9 +27,27 @@ extension API {
             }
         }
     }
+
+    /// An operation of operators that is a ``Call``. Its name is the same in the path and in the label of the metrics.
+    package enum OperatorCall: CaseIterable, Sendable {
+        case explain, importUsers, kick, queryOnlineStatus, setAppPolicy
+
+        package var name: String { "\(self)" }
+
+        /// The parts of the operation that the HTTP API needs.
+        package var type: any OperatorOperation.Type {
+            switch self {
+            case .explain: Explain.self
+            case .importUsers: ImportUsers.self
+            case .kick: Kick.self
+            case .queryOnlineStatus: QueryOnlineStatus.self
+            case .setAppPolicy: SetAppPolicy.self
+            }
+        }
+    }
 }
 
-/// An operation of a client: validated, with the user that it is about.
+/// An operation of a client or an operator: validated, with the user that it is about.
 public enum Call: Equatable, Sendable {
     case setSelfStatus(customStatus: String, seconds: Int64?)
     case publishEvent(value: Int64, ext: String, seconds: Int64, isForOnlineOnly: Bool, isSynced: Bool)
@@ -100,7 +118,7 @@ extension Calls {
         case .logout(let session): ask(.logout(session), of: caller, for: index, &cluster)
         case .setVisibility(let change): ask(.setVisibility(change), of: caller, for: index, &cluster)
         case .getVisibility: ask(.visibility, of: caller, for: index, &cluster)
-        case .importUsers(let users): importUsers(users, for: index, &cluster)
+        case .importUsers(let users): importUsers(users, for: index, &edge, &cluster)
         case .explain(let target): explain(target, to: caller, for: index, &cluster)
         case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index, &cluster)
         case .setAppPolicy(let change): ask(.setPolicy(change), of: .policyUser(of: String(caller.app)), for: index, &cluster)

@@ -1,0 +1,24 @@
+import PresenceWire
+
+/// `kick`: ends all sessions of a user and voids the user's tokens.
+///
+/// The answer comes after all alive nodes acknowledged the kick, so that no node accepts an older token.
+enum Kick: OperatorOperation {
+    static let description = OpenAPI.Operation(
+        name: "kick", summary: "Ends all sessions of a user and refuses tokens that were issued before.",
+        request: Schema.object([
+            Schema.required("userID", Schema.reference("UserID")),
+            Schema.optional("reason", Schema.text(bytesMax: Limits.nameBytesMax, "Reason in onKickedOffline; default \"kicked\".")),
+        ]), isBodyRequired: true, answer: ["type": "object"], refusals: [.noSuchUser])
+
+    static func parse(_ fields: Fields, of body: [UInt8], by caller: UserID) throws(Problem) -> API.Parsed {
+        let user = try fields.user("userID", besides: caller)
+        let reason = try fields.text("reason", bytesMax: Limits.nameBytesMax) ?? "kicked"
+        return API.Parsed(call: .kick(reason: reason), subject: user, errors: [])
+    }
+
+    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
+        guard case .done = answer else { preconditionFailure("kick is answered with \(answer)") }
+        json.object { _ in }
+    }
+}

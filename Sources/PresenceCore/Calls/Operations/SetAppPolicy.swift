@@ -1,0 +1,125 @@
+import PresenceWire
+
+/// `setAppPolicy`: changes the policy of an app.
+///
+/// The answer comes after all alive nodes have the policy on disk and apply it. It is the answer of ``GetAppPolicy``.
+enum SetAppPolicy: OperatorOperation {
+    static let description = OpenAPI.Operation(
+        name: "setAppPolicy",
+        summary:
+            "Changes the app's policy on all nodes. A preset discards individual overrides; a setting overrides it; null ends an override.",
+        request: Schema.object([
+            Schema.app, Schema.optional("preset", Schema.preset),
+            Schema.optional(
+                "settings",
+                Schema.object(
+                    Policy.settingDescriptions.map { Schema.optional($0.name, Schema.schema(of: $0.shape)) },
+                    besides: [.init(name: "additionalProperties", value: false)])),
+        ]),
+        answer: Schema.reference("AppPolicy"))
+
+    static func parse(_ fields: Fields, of body: [UInt8], by caller: UserID) throws(Problem) -> API.Parsed {
+        try fields.checkApp(of: caller)
+        return API.Parsed(call: .setAppPolicy(body.isEmpty ? Array("{}".utf8) : body), subject: caller, errors: [])
+    }
+
+    static func write(_ answer: CallAnswer, to parsed: API.Parsed, _ owner: borrowing Owner, into json: inout JSONWriter) throws(Problem) {
+        guard case .done = answer else { preconditionFailure("setAppPolicy is answered with \(answer)") }
+        GetAppPolicy.write(of: parsed.subject, owner, into: &json)
+    }
+}
+
+/// `getAppPolicy`: returns the policy of an app, as the answering node knows it.
+package enum GetAppPolicy {
+    package static let description = OpenAPI.Operation(
+        name: "getAppPolicy", summary: "Returns the app's preset and the values of all settings.", request: Schema.object([Schema.app]),
+        answer: Schema.reference("AppPolicy"))
+
+    /// Throws for a field that breaks a rule.
+    package static func check(_ fields: Fields, by caller: UserID) throws(Problem) { try fields.checkApp(of: caller) }
+
+    /// Writes the policy of a user's app with the values of all settings.
+    package static func write(of user: UserID, _ owner: borrowing Owner, into json: inout JSONWriter) {
+        let app = String(user.app)
+        let known = owner.appPolicy(app)
+        json.appPolicy(known?.policy ?? AppPolicy(), known?.version ?? .zero, followed: owner.policy(of: user), of: app)
+    }
+}
+
+extension Fields {
+    /// Throws if the call names another app than that of the token: no call reaches another app.
+    fileprivate func checkApp(of caller: UserID) throws(Problem) {
+        let own = String(caller.app)
+        guard let app = try text("app", bytesMax: Limits.nameBytesMax), app != own else { return }
+        throw .parameter("app: the token is for app \"\(own)\"; \"\(app)\" needs a token of that app")
+    }
+}
+
+extension JSONWriter {
+    /// - Parameter followed: the policy that this node applies.
+    fileprivate mutating func appPolicy(_ policy: AppPolicy, _ version: Version, followed: Policy, of app: String) {
+        object { json in
+            json.member("app", app)
+            json.member("preset", policy.preset.rawValue)
+            json.key("settings")
+            json.value(policy.settings(followed: followed))
+            json.member("version", version)
+        }
+    }
+}
+
+extension AppPolicy {
+    /// Returns all settings by name. Times that the policy does not set are those of the node.
+    fileprivate func settings(followed policy: Policy) -> JSONValue {
+        var json = JSONWriter(reserving: 1_024)
+        json.object { writeAll(into: &$0) }
+        guard case .object(let settings) = (try? JSONReader.read(json.bytes))?["settings"] else {
+            preconditionFailure("the settings of a policy are no JSON object: \(String(decoding: json.bytes, as: UTF8.self))")
+        }
+        let times = ["liveness.timeout": policy.livenessTimeout, "offlineGrace": policy.offlineGrace]
+        return .object(
+            settings.map { setting in
+                guard let time = times[setting.name] else { return setting }
+                return JSONValue.Member(name: setting.name, value: .integer(time.components.seconds))
+            })
+    }
+}
+
+extension Schema {
+    fileprivate static let app = optional(
+        "app", described(reference("UserID"), "The app; only the app of the token, which is the default."))
+
+    static let preset: JSONValue = ["type": "string", "enum": .array(Policy.Preset.allCases.map { .string($0.rawValue) })]
+
+    /// The component `AppPolicy`.
+    package static let appPolicy = object([
+        required("app", reference("UserID")), required("preset", preset),
+        required("settings", object(Policy.settingDescriptions.map { required($0.name, schema(of: $0.shape)) })),
+        required("version", string),
+    ])
+
+    fileprivate static func schema(of shape: Policy.SettingShape) -> JSONValue {
+        switch shape {
+        case .bool: bool
+        case .integer(let range): integer(range)
+        case .integerOrZero(let range): ["anyOf": [["type": "integer", "const": 0], integer(range)]]
+        case .rate:
+            [
+                "anyOf": [
+                    object([
+                        required("calls", integer(Policy.Rate.callsRange)), required("seconds", integer(Policy.Rate.secondsRange)),
+                    ]),
+                    ["type": "boolean", "const": false],
+                ]
+            ]
+        case .platforms:
+            [
+                "type": "object", "maxProperties": .integer(Int64(Policy.platformTimeoutsMax)),
+                "propertyNames": ["pattern": .string(OpenAPI.platformPattern)],
+                "additionalProperties": integer(Policy.PlatformTimeout.secondsRange),
+                "description": "Seconds without a sign of life after which a session of the platform is disconnected.",
+            ]
+        case .word(let words): ["type": "string", "enum": .array(words.map { .string($0) })]
+        }
+    }
+}
