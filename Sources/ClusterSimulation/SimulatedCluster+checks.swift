@@ -463,7 +463,7 @@ extension SimulatedCluster {
 
     /// Checks a queue: its messages are within the bound of the settings, and it has at most one record of each user.
     mutating func checkQueue(from node: Int, to peer: PeerIndex) {
-        let depth = nodes[node].core.cluster.queueDepth(for: peer)
+        let depth = nodes[node].node.cluster.queueDepth(for: peer)
         let most = options.settings.linkMessagesMax + options.usersCount
         guard depth > most else { return }
         violate(.boundsHold, "\(depth) messages wait at \(nodes[node].id) for \(nodes[node].peerID(peer)), \(most) are the most")

@@ -32,21 +32,17 @@ extension SimulatedCluster {
     /// Opens a stream. Returns whether the gateway has accepted the client's token.
     private mutating func open(_ client: Int, on node: Int) -> Bool {
         let user = clients[client].user
-        let gateway = random.number(in: 0...nodes[node].gatewaysCount - 1)
+        let gateway = random.number(in: 0...nodes[node].gateways.count - 1)
         guard isTokenTaken(of: client, node, gateway) else {
             renewToken(of: client)
             return false
         }
-        nodes[node].sessionsCount += 1
-        let peer = nodes[node].core.cluster.own
-        let session = SessionID(stamp: peer.generation << 20 + nodes[node].sessionsCount, node: peer.versionNode)
+        let session = nodes[node].nextSession()
         let attach = Attach(
             session: session, user: userID(user), platform: SimulatedClient.platforms[clients[client].device],
             deviceID: "device-\(clients[client].device)", isPushReachable: clients[client].isPushReachable)
         let resumeFrom = clients[client].lastEventID
-        let index = nodes[node].gateways[gateway].value.open(attach, resumeFrom: resumeFrom, at: nodes[node].now(time))
-        while nodes[node].clients[gateway].count <= Int(index) { nodes[node].clients[gateway].append(nil) }
-        nodes[node].clients[gateway][Int(index)] = client
+        let index = nodes[node].open(attach, of: client, at: gateway, resumeFrom: resumeFrom, at: nodes[node].now(time))
         clients[client].stream = SimulatedClient.Stream(
             node: node, run: nodes[node].run, gateway: gateway, index: index, session: session, openedAt: time)
         clients[client].attempt += 1
@@ -110,8 +106,7 @@ extension SimulatedCluster {
         }
         note(31, client, stream.node, "user-\(clients[client].user) device \(clients[client].device) ends \(stream.session): \(cause)")
         if cause == .loggedOut { recordLogout(of: stream, user: clients[client].user) }
-        nodes[stream.node].gateways[stream.gateway].value.close(stream.index, cause: cause)
-        nodes[stream.node].clients[stream.gateway][Int(stream.index)] = nil
+        nodes[stream.node].close(stream.index, of: stream.gateway, cause: cause)
         lostSession(of: client, stream, tolerance: tolerance)
         obey(stream.node)
     }
@@ -190,8 +185,7 @@ extension SimulatedCluster {
         guard open(client, on: node) else { return }
         truth.closed(clients[client].user, device: device, tolerance: graceAfterLoss, at: time)
         guard isRunning else { return }
-        nodes[old.node].clients[old.gateway][Int(old.index)] = nil
-        nodes[old.node].gateways[old.gateway].value.close(old.index, cause: .lost)
+        nodes[old.node].close(old.index, of: old.gateway, cause: .lost)
         obey(old.node)
     }
 

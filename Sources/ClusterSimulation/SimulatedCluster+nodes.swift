@@ -20,7 +20,7 @@ extension SimulatedCluster {
         case .commit(let node, let run): commit(node, run)
         case .fromGateway(let node, let run, let gateway, let messages):
             guard isRunning(node, run) else { return }
-            for message in messages { nodes[node].core.receive(message, from: gateway, at: nodes[node].now(time)) }
+            for message in messages { nodes[node].node.receive(message, from: gateway, at: nodes[node].now(time)) }
             obey(node)
         case .toGateway(let node, let run, let gateway, let messages):
             guard isRunning(node, run) else { return }
@@ -28,7 +28,7 @@ extension SimulatedCluster {
             obey(node)
         case .ringComputed(let node, let run, let members):
             guard isRunning(node, run) else { return }
-            nodes[node].core.ringComputed(rings.ring(of: members), at: nodes[node].now(time))
+            nodes[node].node.ringComputed(rings.ring(of: members), at: nodes[node].now(time))
             obey(node)
         case .start(let node): start(node)
         case .leave(let node, let run): leave(node, run)
@@ -99,7 +99,7 @@ extension SimulatedCluster {
     /// Records that a node has tried all its contact points in vain, and is the first node.
     private mutating func recordFirstNode(of node: Int) {
         guard nodes.indices.allSatisfy({ $0 == node || links[link(node, $0)].failuresCount > 0 }) else { return }
-        nodes[node].core.joinedNobody(at: nodes[node].now(time))
+        nodes[node].node.joinedNobody(at: nodes[node].now(time))
         obey(node)
     }
 
@@ -107,11 +107,11 @@ extension SimulatedCluster {
         guard isRunning(node, run) else { return }
         let now = nodes[node].now(time)
         nodes[node].ticksCount += 1
-        nodes[node].core.tick(at: now)
-        if nodes[node].ticksCount % 5 == 0 { nodes[node].core.beat(at: now) }
+        nodes[node].node.tick(at: now)
+        if nodes[node].ticksCount % 5 == 0 { nodes[node].node.beat(at: now) }
         for gateway in nodes[node].gateways.indices { nodes[node].gateways[gateway].value.tick(at: now) }
-        if nodes[node].ring != nodes[node].core.cluster.ringID {
-            nodes[node].ring = nodes[node].core.cluster.ringID
+        if nodes[node].ring != nodes[node].node.cluster.ringID {
+            nodes[node].ring = nodes[node].node.cluster.ringID
             let (before, owners) = (nodes[node].owners, nodes[node].look { $0.cluster.ownerIDs(of: userIDs) })
             nodes[node].owners = owners
             ownersChanged(of: owners.indices.filter { before.isEmpty || before[$0] != owners[$0] })
@@ -212,7 +212,7 @@ extension SimulatedCluster {
         guard nodes[node].isUp, !nodes[node].isLeaving else { return }
         counts.drains += 1
         let now = nodes[node].now(time)
-        let hasOthers = nodes[node].core.drain(at: now)
+        let hasOthers = nodes[node].node.drain(at: now)
         note(3, node, 0, "\(nodes[node].id) drains")
         nodes[node].isLeaving = true
         if hasOthers {
@@ -232,7 +232,7 @@ extension SimulatedCluster {
             return plan(.leave(node: node, run: run), after: .milliseconds(50))
         }
         note(4, node, 0, "\(nodes[node].id) leaves")
-        nodes[node].core.leave(at: nodes[node].now(time))
+        nodes[node].node.leave(at: nodes[node].now(time))
         obey(node)
         // A process ends when its last messages were taken (`Links.whenSent`). Without network faults that is certain.
         guard options.isShrinking else { return end(node, run) }
@@ -287,7 +287,7 @@ extension SimulatedCluster {
         links[index].lastArrival = time
         links[index].lastAnswer = time
         links[index].connection = hello.connection
-        nodes[to].core.greeted(by: hello, at: nodes[to].now(time))
+        nodes[to].node.greeted(by: hello, at: nodes[to].now(time))
         note(5, from, to, "\(nodes[from].id) greets \(nodes[to].id)")
         plan(.linked(link: index, attempt: attempt, hello: answer), after: links[index].latency(at: time))
         obey(to)
@@ -302,7 +302,7 @@ extension SimulatedCluster {
         links[index].failuresCount = 0
         links[index].inFlightCount = 0
         note(6, from, links[index].to, "\(nodes[from].id) is linked to \(nodes[links[index].to].id)")
-        nodes[from].core.linked(to: hello, at: nodes[from].now(time))
+        nodes[from].node.linked(to: hello, at: nodes[from].now(time))
         obey(from)
     }
 
@@ -331,10 +331,10 @@ extension SimulatedCluster {
         note(7, from, links[index].to, "the link from \(nodes[from].id) to \(nodes[links[index].to].id) is \(why)")
         if links[index].isPeer {
             links[index].isPeer = wasLive
-            nodes[from].core.unlinked(from: nodes[links[index].to].id, evidence: why, at: nodes[from].now(time))
+            nodes[from].node.unlinked(from: nodes[links[index].to].id, evidence: why, at: nodes[from].now(time))
             obey(from)
         } else if case .refused = why, let tried = links[index].tried {
-            nodes[from].core.refused(by: tried, at: nodes[from].now(time))
+            nodes[from].node.refused(by: tried, at: nodes[from].now(time))
             obey(from)
         }
         // A process that has started meanwhile was not asked.
@@ -359,7 +359,7 @@ extension SimulatedCluster {
         var isTaken = true
         do {
             isTaken = try batch.withUnsafeBytes { bytes in
-                try nodes[to].core.receive(batch: bytes, from: nodes[from].id, on: connection, at: nodes[to].now(time))
+                try nodes[to].node.receive(batch: bytes, from: nodes[from].id, on: connection, at: nodes[to].now(time))
             }
         } catch { violate(.messagesAreReadable, "a batch from \(nodes[from].id) to \(nodes[to].id): \(error)") }
         note(
@@ -380,7 +380,7 @@ extension SimulatedCluster {
         links[index].inFlightCount -= 1
         links[index].lastSignOfLifeAt = time
         let now = nodes[from].now(time)
-        if let peer = nodes[from].peerIndex(nodes[to].id) { nodes[from].core.acknowledged(by: peer, at: now) }
+        if let peer = nodes[from].peerIndex(nodes[to].id) { nodes[from].node.acknowledged(by: peer, at: now) }
         obey(from)
     }
 
@@ -391,7 +391,7 @@ extension SimulatedCluster {
         guard links[index].state == .live else { return }
         let now = nodes[from].now(time)
         checkQueue(from: from, to: peer)
-        while let batch = nodes[from].core.nextBatch(for: peer, at: now) {
+        while let batch = nodes[from].node.nextBatch(for: peer, at: now) {
             note(.batch, from, target, batch)
             if links[index].inFlightCount == 0 {
                 links[index].lastSignOfLifeAt = time
@@ -420,7 +420,7 @@ extension SimulatedCluster {
         let discarded = nodes[node].disk.isDeletingSlots ? acknowledgedOnDisk(of: node) : []
         let (tickets, isDurable) = nodes[node].disk.commit()
         checkDisks(after: discarded, at: node)
-        for ticket in tickets { nodes[node].core.stored(ticket, isDurable: isDurable, at: nodes[node].now(time)) }
+        for ticket in tickets { nodes[node].node.stored(ticket, isDurable: isDurable, at: nodes[node].now(time)) }
         obey(node)
         beginCommit(node)
     }
@@ -430,91 +430,62 @@ extension SimulatedCluster {
     /// Carries out the effects of a node's core and gateways until there are none.
     mutating func obey(_ node: Int) {
         let process = nodes[node]
-        if nodes.count > 1, process.core.cluster.isAlone { process.aloneAt = time }
+        if nodes.count > 1, process.node.cluster.isAlone { process.aloneAt = time }
+        let now = process.now(time)
         var isBusy = true
-        while isBusy, !isBroken, process.isUp {
-            isBusy = false
-            for gateway in 0..<process.gatewaysCount {
-                process.gateways[gateway].value.endTurn()
-                guard !process.gateways[gateway].value.output.isEmpty else { continue }
-                isBusy = true
-                obeyGateway(node, gateway)
-            }
-            guard !process.core.effects.isEmpty else { continue }
-            isBusy = true
-            obeyCore(node)
+        while isBusy, !isBroken, process.isUp { isBusy = process.turn(at: now) { carryOut($0, of: node) } }
+    }
+
+    /// Carries out what leaves a node: after the delays that are drawn, or at once.
+    private mutating func carryOut(_ output: ClusterProcess.Output, of node: Int) {
+        switch output {
+        case .gateway(let gateway, let output): carryOut(output, of: node, gateway)
+        case .toCore(let gateway, let messages):
+            plan(.fromGateway(node: node, run: nodes[node].run, gateway: gateway, messages), after: 50_000)
+        case .toGateway(let gateway, let messages):
+            plan(.toGateway(node: node, run: nodes[node].run, gateway: gateway, messages), after: 50_000)
+        case .effect(let effect, let turn): carryOut(effect, of: node, in: turn)
+        case .turnEnded: beginCommit(node)
         }
     }
 
-    private mutating func obeyGateway(_ node: Int, _ gateway: Int) {
-        let output = nodes[node].gateways[gateway].value.output
-        nodes[node].gateways[gateway].value.output = Gateway.Output()
+    private mutating func carryOut(_ output: Gateway.Output, of node: Int, _ gateway: Int) {
         for push in output.pushes {
-            guard let client = nodes[node].clients[gateway][Int(push.session)] else { continue }
+            guard let client = nodes[node].client(of: push.session, at: gateway) else { continue }
             checkVisibility(of: output.payloads[Int(push.payload)], for: client)
             checkPolicy(of: output.payloads[Int(push.payload)], for: client, on: node)
             note(.event, node, client, output.payloads[Int(push.payload)])
             self.push(output.payloads[Int(push.payload)], to: client)
         }
         for session in output.ended + output.cutOff {
-            guard let client = nodes[node].clients[gateway][Int(session)] else { continue }
+            guard let client = nodes[node].client(of: session, at: gateway) else { continue }
             let farewell = output.ended.contains(session) ? checkFarewell(of: session, in: output) : nil
             endStream(of: client, isKicked: farewell == "onKickedOffline")
         }
-        guard !output.toNode.isEmpty else { return }
-        if gateway == 0 {
-            for message in output.toNode { nodes[node].core.receive(message, from: 0, at: nodes[node].now(time)) }
-        } else {
-            plan(.fromGateway(node: node, run: nodes[node].run, gateway: gateway, output.toNode), after: 50_000)
-        }
     }
 
-    private mutating func obeyCore(_ node: Int) {
-        // As in the shell, the memory of the effects is used again.
-        var effects: [Node.Effect] = []
-        swap(&effects, &nodes[node].spareEffects)
-        swap(&effects, &nodes[node].core.effects)
-        defer {
-            effects.removeAll(keepingCapacity: true)
-            swap(&effects, &nodes[node].spareEffects)
+    private mutating func carryOut(_ effect: Node.Effect, of node: Int, in turn: [Node.Effect]) {
+        switch effect {
+        case .send: preconditionFailure("messages to gateways stay in the process")
+        case .answer(_, let token, let answer): answered(node, token, answer)
+        case .persist(let rows, _, let isUrgent):
+            for row in rows { note(.row, node, isUrgent ? 1 : 0) { $0.row(row) } }
+            noteOffline(rows, by: node, in: turn)
+            if options.isRemoval { checkRemoval(in: rows, by: node) }
+        case .deleteSlots(let slots):
+            note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")
+            note(.deletedSlots, node, slots.count) { writer in writer.list(slots) { $0.unsigned(UInt64($1)) } }
+        case .deleteRows(let rows):
+            for row in rows { note(.deletedRow, node, 0) { $0.row(row) } }
+            countForgotten(rows, by: node)
+        case .connect(let peer): if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
+        case .transmit(let peer): transmit(from: node, to: peer)
+        case .computeRing(let members):
+            plan(.ringComputed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))
+        case .superseded(let card): violate(.membersAgree, "\(nodes[node].id) is superseded by \(card)")
+        case .membership(let id, let isAlive):
+            if isAlive, let member = nodes.firstIndex(where: { $0.id == id }) { nodes[member].metAt = time }
+            note(9, node, isAlive ? 1 : 0, "\(nodes[node].id): \(id) is \(isAlive ? "alive" : "gone")")
         }
-        var crossing: [[NodeMessage]] = []
-        for effect in effects {
-            switch effect {
-            case .send(let gateway, let message):
-                if gateway == 0 {
-                    nodes[node].gateways[0].value.receive(message)
-                    continue
-                }
-                if crossing.isEmpty { crossing = Array(repeating: [], count: nodes[node].gatewaysCount) }
-                crossing[gateway].append(message)
-            case .answer(_, let token, let answer): answered(node, token, answer)
-            case .persist(let rows, let ticket, let isUrgent):
-                for row in rows { note(.row, node, isUrgent ? 1 : 0) { $0.row(row) } }
-                noteOffline(rows, by: node, in: effects)
-                if options.isRemoval { checkRemoval(in: rows, by: node) }
-                nodes[node].disk.write(rows, ticket: ticket, isUrgent: isUrgent)
-            case .deleteSlots(let slots):
-                note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")
-                note(.deletedSlots, node, slots.count) { writer in writer.list(slots) { $0.unsigned(UInt64($1)) } }
-                nodes[node].disk.deleteSlots(Set(slots))
-            case .deleteRows(let rows):
-                for row in rows { note(.deletedRow, node, 0) { $0.row(row) } }
-                countForgotten(rows, by: node)
-                nodes[node].disk.deleteRows(rows)
-            case .connect(let peer): if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
-            case .transmit(let peer): transmit(from: node, to: peer)
-            case .computeRing(let members):
-                plan(.ringComputed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))
-            case .superseded(let card): violate(.membersAgree, "\(nodes[node].id) is superseded by \(card)")
-            case .membership(let id, let isAlive):
-                if isAlive, let member = nodes.firstIndex(where: { $0.id == id }) { nodes[member].metAt = time }
-                note(9, node, isAlive ? 1 : 0, "\(nodes[node].id): \(id) is \(isAlive ? "alive" : "gone")")
-            }
-        }
-        for (gateway, messages) in crossing.enumerated() where !messages.isEmpty {
-            plan(.toGateway(node: node, run: nodes[node].run, gateway: gateway, messages), after: 50_000)
-        }
-        beginCommit(node)
     }
 }

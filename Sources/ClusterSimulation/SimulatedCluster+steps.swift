@@ -130,7 +130,7 @@ extension SimulatedCluster {
         nextToken += 1
         nodes[node].calls[nextToken] = SimulatedCall(
             user: user, client: client, call: call, at: time, isOfKnownMembers: options.asksKnownMembers && areAllMembersKnown)
-        nodes[node].core.perform(call, caller: userID(user), gateway: 0, token: nextToken, at: nodes[node].now(time))
+        nodes[node].node.perform(call, caller: userID(user), gateway: 0, token: nextToken, at: nodes[node].now(time))
         obey(node)
     }
 

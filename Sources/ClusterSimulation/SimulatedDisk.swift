@@ -5,15 +5,15 @@ import PresenceWire
 ///
 /// Like the store, it takes all urgent writes into one group, and a few bulk writes into every other group. It retries failed writes, and
 /// never replaces a newer row by an older one.
-struct SimulatedDisk {
-    struct Key: Hashable {
+package struct SimulatedDisk {
+    package struct Key: Hashable {
         let user: UserID
         let kind: Row.Kind
         let key: String
     }
 
     /// The rows that survive a crash.
-    private(set) var rows: [Key: Row] = [:]
+    package private(set) var rows: [Key: Row] = [:]
     /// The keys of ``rows``, and some of removed rows. Those from before the last start are in order.
     private var keys: [Key] = []
     private struct Write {
@@ -60,7 +60,7 @@ struct SimulatedDisk {
     mutating func deleteRows(_ rows: [Row]) { bulk.append(Write(rows: [], ticket: 0, isUrgent: false, deletedRows: rows)) }
 
     /// Writes a row that the node waits for at its start, when nothing else waits. Returns whether the disk has stored it.
-    mutating func writesAtOnce(_ row: Row) -> Bool {
+    package mutating func writesAtOnce(_ row: Row) -> Bool {
         if !isFull { keep([Write(rows: [row], ticket: 0, isUrgent: true)]) }
         return !isFull
     }
@@ -136,7 +136,7 @@ struct SimulatedDisk {
     }
 
     /// All rows, in the order in which the store reads them: by key.
-    mutating func sortedRows() -> [Row] {
+    package mutating func sortedRows() -> [Row] {
         keys.sort { left, right in
             if left.user != right.user { return left.user < right.user }
             if left.kind != right.kind { return left.kind.rawValue < right.kind.rawValue }

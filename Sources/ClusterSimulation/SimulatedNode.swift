@@ -1,23 +1,10 @@
 import PresenceCore
 import PresenceWire
 
-/// One process of the cluster: the core and the gateways that ship, and the disk that survives its death.
-///
-/// It is a class, because an array cannot hold a noncopyable value.
-final class SimulatedNode {
-    let id: NodeID
-    let gatewaysCount: Int
-    let settings: CoreSettings
-    var core: Node
-    /// The names of the core's peers that were read. A peer keeps its index as long as the core lives.
-    private var peerIDs: [NodeID] = []
-    private(set) var gateways: [GatewayBox]
-    /// The client of each session of each gateway.
-    var clients: [[Int?]]
-    var isUp = false
+/// A process of the simulated cluster, with its faults and its clock.
+final class SimulatedNode: ClusterProcess {
     /// The number of starts. An event of an earlier run is ignored.
     var run = 0
-    var generation: UInt64 = 0
     /// The start of the current run.
     var startedAt: Nanoseconds = 0
     /// The node's ring when it was last read.
@@ -38,8 +25,6 @@ final class SimulatedNode {
     var deferred: [SimulationEvent.What] = []
     /// The difference of the wall clock from the true time.
     var clockOffset: Milliseconds = 0
-    var sessionsCount: UInt64 = 0
-    var disk = SimulatedDisk()
     /// The time at which the disk was last full, by ``worked(at:)``. It stores nothing while it is full.
     var filledAt: Nanoseconds = 0
     var ticksCount = 0
@@ -49,8 +34,6 @@ final class SimulatedNode {
     /// The time at which a draining node ends, whether or not its slots have moved.
     var leaveDeadline: Nanoseconds = 0
     var downMilliseconds = 0
-    /// Empty memory for the effects of the core.
-    var spareEffects: [Node.Effect] = []
     /// The calls that clients wait for, by token.
     var calls: [UInt64: SimulatedCall] = [:]
 
@@ -60,45 +43,25 @@ final class SimulatedNode {
     func worked(at time: Nanoseconds) -> Nanoseconds { max(time, pausedUntil) - stoodStill }
 
     init(index: Int, options: SimulationOptions) {
-        id = NodeID("node-\(index)")
-        gatewaysCount = options.gatewaysCount
-        settings = options.settings
-        core = Self.core(id, generation: 1, gatewaysCount: gatewaysCount, settings: settings)
-        gateways = []
-        clients = []
-    }
-
-    private static func core(_ id: NodeID, generation: UInt64, gatewaysCount: Int, settings: CoreSettings) -> Node {
-        let peer = Peer(id: id, generation: generation, address: "\(id):7601")
-        return Node(selfPeer: peer, cluster: cluster, gatewaysCount: gatewaysCount, joins: true, settings: settings)
+        super.init(
+            NodeID("node-\(index)"),
+            Setup(cluster: Self.cluster, gatewaysCount: options.gatewaysCount, joins: true, settings: options.settings))
     }
 
     /// Starts the node with its disk. `noteWrite` receives the rows that it writes at once.
     func start(at now: Now, noteWrite: (Row) -> Void) throws(RowError) {
         run += 1
-        isUp = true
         (ring, owners) = (0, [])
         isLeaving = false
         hasLeft = false
-        generation = max(generation + 1, UInt64(now.wall))
-        sessionsCount = 0
-        core = Self.core(id, generation: generation, gatewaysCount: gatewaysCount, settings: settings)
-        peerIDs = []
-        gateways = (0..<gatewaysCount).map { _ in GatewayBox(node: id) }
-        clients = Array(repeating: [], count: gatewaysCount)
-        for row in disk.sortedRows() { try core.load(row, at: now) }
-        core.loaded(at: now) { row in
-            noteWrite(row)
-            return disk.writesAtOnce(row)
-        }
+        try start(generation: max(generation + 1, UInt64(now.wall)), at: now, noteWrite: noteWrite)
     }
 
     /// Ends the process; only its disk remains. Returns the calls that get no answer.
     func die(keepsGroup: Bool) -> [SimulatedCall] {
-        isUp = false
+        end(keepsGroup: keepsGroup)
         pausedUntil = 0
         deferred = []
-        disk.crash(keepsGroup: keepsGroup)
         let lost = openCalls
         calls = [:]
         return lost
@@ -107,30 +70,12 @@ final class SimulatedNode {
     /// The open calls, in the order in which they were made.
     var openCalls: [SimulatedCall] { calls.sorted { $0.key < $1.key }.map(\.value) }
 
-    /// Calls `body` with the core in place.
-    func look<Result>(_ body: (inout Node) -> Result) -> Result { body(&core) }
-
-    /// The name of one of the core's peers.
-    func peerID(_ peer: PeerIndex) -> NodeID {
-        while peerIDs.count <= peer { peerIDs.append(core.cluster.peerID(peerIDs.count)) }
-        return peerIDs[peer]
-    }
-
-    func peerIndex(_ id: NodeID) -> PeerIndex? { peerIDs.firstIndex(of: id) ?? core.cluster.peerIndex(id) }
-
     /// The record and the subscriptions that the core holds of a user.
     func kept(_ user: UserID) -> (record: Record, subscriptions: [Subscription]) { look { $0.owner.kept(user) } }
 
     func now(_ time: Nanoseconds) -> Now {
         Now(instant: Instant(nanoseconds: time + 1), wall: SimulatedCluster.epoch + time / 1_000_000 + clockOffset)
     }
-}
-
-/// A gateway of a simulated node. It is a class, because an array cannot hold a noncopyable value.
-final class GatewayBox {
-    var value: Gateway
-
-    init(node: NodeID) { value = Gateway(node: node, settings: GatewaySettings()) }
 }
 
 /// A call under way, and its caller.

@@ -15,11 +15,11 @@ import Testing
     static let booleansMax = 3
 
     static let linesExceptions = [
-        "ClusterSimulation.Plan": 861, "ClusterSimulation.SimulatedCluster": 1_974, "PresenceClient.PresenceClient": 609,
+        "ClusterSimulation.Plan": 861, "ClusterSimulation.SimulatedCluster": 1_938, "PresenceClient.PresenceClient": 609,
         "PresenceCore.Membership": 677,
     ]
     static let propertiesExceptions = [
-        "ClusterSimulation.SimulatedCluster": 22, "ClusterSimulation.SimulatedNode": 30,
+        "ClusterSimulation.SimulatedCluster": 22,
         "ClusterSimulation.SimulationOptions": 26, "HTTP2.HTTP1ServerConnection": 25, "HTTP2.HTTP2Session": 34, "HTTP2.HTTP2Stream": 27,
         "LoadSimulator.SimulationReport": 29, "PresenceClient.PresenceClient": 25, "PresenceCore.Membership": 26,
         "PresenceCore.Membership.Settings": 26, "PresenceCore.NodeStatistics": 35,
