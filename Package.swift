@@ -133,7 +133,7 @@ let package = Package(
             swiftSettings: strict
         ),
         .testTarget(name: "PresenceWireTests", dependencies: ["PresenceWire"], swiftSettings: strict),
-        .testTarget(name: "PresenceCoreTests", dependencies: ["PresenceCore"], swiftSettings: strict),
+        .testTarget(name: "PresenceCoreTests", dependencies: ["PresenceCore", "ClusterSimulation"], swiftSettings: strict),
         .testTarget(name: "ClusterSimulationTests", dependencies: ["ClusterSimulation"], swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2"] + nio, swiftSettings: strict),
         .testTarget(

@@ -7,7 +7,7 @@ import Testing
     var cluster = TestCluster(nodes: 3)
 
     func areTokensVoid(of user: String, issuedAt: Milliseconds) -> [Bool] {
-        cluster.processes.map { $0.gateway.isVoid(UserID(app: "default", id: user), issuedAt: issuedAt) }
+        cluster.processes.map { $0.gateways[0].value.isVoid(UserID(app: "default", id: user), issuedAt: issuedAt) }
     }
 
     mutating func kick(_ user: String, on node: Int = 0) -> CallAnswer? {
@@ -109,7 +109,7 @@ import Testing
         #expect(kicksOnDisks == [0])
     }
 
-    private var kicksOnDisks: [Int] { cluster.processes.map { process in process.disk.values.count { $0.kind == .kick } } }
+    private var kicksOnDisks: [Int] { cluster.processes.map { process in process.disk.rows.values.count { $0.kind == .kick } } }
 }
 
 @Suite struct OtherDevicesTests {

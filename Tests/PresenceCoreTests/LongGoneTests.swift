@@ -8,7 +8,7 @@ import Testing
 /// Such nodes are common after roll-outs in which names are not kept.
 @Suite struct LongGoneTests {
     private func memberRows(on node: Int, of cluster: TestCluster) -> [String] {
-        cluster.processes[node].disk.values.filter { $0.kind == .member }.map { "\($0.user.id)" }.sorted()
+        cluster.processes[node].disk.rows.values.filter { $0.kind == .member }.map { "\($0.user.id)" }.sorted()
     }
 
     private func peers(of node: Int, in cluster: TestCluster) -> [String] {

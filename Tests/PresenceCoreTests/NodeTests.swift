@@ -203,7 +203,7 @@ import Testing
     @Test("Rows that a full disk refused are written once there is room") mutating func roomAgain() {
         cluster.isDiskFull = true
         cluster.login("ann", on: 0)
-        let factsCount = { (node: TestCluster.Process) in node.disk.filter { $0.value.kind.isOfUser }.count }
+        let factsCount = { (node: TestCluster.Process) in node.disk.rows.filter { $0.value.kind.isOfUser }.count }
         #expect(cluster.processes.allSatisfy { factsCount($0) == 0 })
         cluster.isDiskFull = false
         cluster.advance(CoreSettings().diskRetryInterval + .milliseconds(20))

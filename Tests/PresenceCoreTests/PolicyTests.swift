@@ -17,7 +17,7 @@ import Testing
     @Test("An answered policy applies on all nodes and is on their disks", arguments: 0..<3) mutating func everywhere(node: Int) {
         #expect(setPolicy(#"{"preset":"tencent"}"#, on: node) == .done)
         #expect(policies() == [Policy](repeating: Policy(.tencent), count: 3))
-        #expect(cluster.processes.map { $0.disk.values.count { $0.kind == .policy } } == [1, 1, 1])
+        #expect(cluster.processes.map { $0.disk.rows.values.count { $0.kind == .policy } } == [1, 1, 1])
     }
 
     /// The liveness timeout and the offline grace of each node, in seconds.
@@ -47,8 +47,8 @@ import Testing
         #expect(setPolicy(#"{"settings":{"query.batchMax":5}}"#) == .done)
         #expect(times(of: "default") == onAll(60, 5))
         let user = UserID(app: "default", id: "x")
-        #expect(cluster.processes.map { $0.gateway.policy(of: user).livenessTimeout.components.seconds } == [60, 60, 60])
-        let rows = cluster.processes.flatMap { $0.disk.values.filter { $0.kind == .policy } }
+        #expect(cluster.processes.map { $0.gateways[0].value.policy(of: user).livenessTimeout.components.seconds } == [60, 60, 60])
+        let rows = cluster.processes.flatMap { $0.disk.rows.values.filter { $0.kind == .policy } }
         let said = Array(#"{"preset":"rollcall","settings":{"query.batchMax":5}}"#.utf8)
         #expect(rows.map(\.value) == [said, said, said])
 
@@ -70,7 +70,7 @@ import Testing
         cluster.advance(.seconds(4))
         #expect(times(of: "default") == [[400, 2], [400, 2], [90, 2]])
         let user = UserID(app: "default", id: "x")
-        #expect(cluster.processes[2].gateway.policy(of: user).livenessTimeout == .seconds(90))
+        #expect(cluster.processes[2].gateways[0].value.policy(of: user).livenessTimeout == .seconds(90))
     }
 
     @Test("Concurrent changes of two administrators are both kept") mutating func twoAdministrators() {

@@ -108,13 +108,13 @@ import Testing
 
     @Test("The others do not wait for a member that returns from the dead, because it may have decided") mutating func returnOfDead() throws
     {
-        let settings = cluster.processes[0].node.cluster.settings
+        let settings = cluster.settings
         try renewNode2(settings) { $0.kill(2) }
         #expect(!waits(0) && membersCount(0) == 3)
     }
 
     @Test("The others wait for a member that returns after it left") mutating func returnOfLeft() throws {
-        let settings = cluster.processes[0].node.cluster.settings
+        let settings = cluster.settings
         try renewNode2(settings) { cluster in
             _ = cluster.processes[2].node.drain(at: cluster.now)
             cluster.advance(.seconds(1))
@@ -124,7 +124,7 @@ import Testing
     }
 
     @Test("A node that was left alone serves while it waits for the one that comes back") mutating func leftAlone() throws {
-        let settings = cluster.processes[0].node.cluster.settings
+        let settings = cluster.settings
         cluster = TestCluster(nodes: 2, settings: settings)
         _ = cluster.processes[1].node.drain(at: cluster.now)
         cluster.advance(.seconds(1))
@@ -143,7 +143,7 @@ import Testing
 
     /// The node learns of a member, then that this member drains, while the others still prepare the ring that the member is part of.
     @Test("A node that returns to a ring under preparation waits for the others again") mutating func joinPreparation() throws {
-        var settings = cluster.processes[0].node.cluster.settings
+        var settings = cluster.settings
         settings.takeoverTimeout = .milliseconds(200)
         try renewNode2(settings) { cluster in
             _ = cluster.processes[2].node.drain(at: cluster.now)
@@ -195,7 +195,7 @@ import Testing
 
     /// Leaves node 0 alone with a user's list that node 1 has never had, tells node 0 to stop, and starts node 1 again.
     private mutating func stopTheLastNode(losing links: [(from: Int, to: Int)]) throws {
-        let settings = cluster.processes[0].node.cluster.settings
+        let settings = cluster.settings
         cluster = TestCluster(nodes: 2, settings: settings)
         _ = cluster.processes[1].node.drain(at: cluster.now)
         cluster.advance(.seconds(1))

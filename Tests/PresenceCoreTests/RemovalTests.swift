@@ -23,7 +23,7 @@ import Testing
         let id = UserID(app: "default", id: user)
         let memory = cluster.processes.indices.filter { cluster.processes[$0].node.owner.index(ofKnown: id) != nil }
         let disk = cluster.processes.indices.filter { index in
-            cluster.processes[index].disk.values.contains { $0.user == id && $0.kind.isOfUser }
+            cluster.processes[index].disk.rows.values.contains { $0.user == id && $0.kind.isOfUser }
         }
         return (memory, disk)
     }
@@ -291,7 +291,7 @@ import Testing
         #expect(Set(found).count == 600)
         pass(400)
         #expect(cluster.processes[0].node.statistics.usersOwned == 0)
-        #expect(cluster.processes[0].disk.values.filter { $0.kind.isOfUser }.isEmpty)
+        #expect(cluster.processes[0].disk.rows.values.filter { $0.kind.isOfUser }.isEmpty)
     }
 
     private mutating func loginAndLogout(_ user: String) {

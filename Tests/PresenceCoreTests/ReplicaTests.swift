@@ -276,7 +276,7 @@ import Testing
     }
 
     private func isOnDisk(_ user: String, of node: Int) -> Bool {
-        cluster.processes[node].disk.values.contains { $0.kind == .subscription && String($0.user.id) == user }
+        cluster.processes[node].disk.rows.values.contains { $0.kind == .subscription && String($0.user.id) == user }
     }
 
     @Test("Rows that have moved are on no old disk, and an ended subscription does not come back") mutating func movedRows() throws {
@@ -303,7 +303,7 @@ import Testing
             let users = cluster.processes[node].node.owner.users
             return users.index(of: user("ann")).map { users[$0].subscriptions.entries.map { "\($0.target.id)" } } ?? []
         }
-        func written(by node: Int) -> Int { cluster.processes[node].disk.values.count { $0.kind == .subscription } }
+        func written(by node: Int) -> Int { cluster.processes[node].disk.rows.values.count { $0.kind == .subscription } }
         cluster.advance(.seconds(1))
         for node in 0..<3 { #expect(known(to: node) == ["bob", "cat", "dan"] && written(by: node) == 3) }
         let differences = (0..<3).map { cluster.processes[$0].node.machines.repair.differences }
@@ -324,7 +324,8 @@ import Testing
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))
         let replica = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
-        let row = try #require(cluster.processes[replica].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
+        let row = try #require(
+            cluster.processes[replica].disk.rows.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
         var writer = WireWriter()
         writer.message(.replicate(ticket: nil, [row]))
         let sender = cluster.processes[replica].node.cluster.own.id
@@ -349,9 +350,9 @@ import Testing
         try cluster.deliver(writer.bytes, from: sender, to: former)
         cluster.advance(.milliseconds(200))
         for node in replicaSet {
-            #expect(cluster.processes[node].disk.values.contains { $0.user == row.user && $0.version == row.version })
+            #expect(cluster.processes[node].disk.rows.values.contains { $0.user == row.user && $0.version == row.version })
         }
-        #expect(!cluster.processes[former].disk.values.contains { $0.user == row.user })
+        #expect(!cluster.processes[former].disk.rows.values.contains { $0.user == row.user })
     }
 
     /// The last completion and a row that must stay may arrive in one batch.
@@ -359,7 +360,8 @@ import Testing
         let former = try clusterOfFour(where: "ann1")
         cluster.advance(.seconds(2))
         let replica = try #require((0..<3).first { isOnDisk("ann1", of: $0) })
-        let row = try #require(cluster.processes[replica].disk.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
+        let row = try #require(
+            cluster.processes[replica].disk.rows.values.first { $0.kind == .subscription && String($0.user.id) == "ann1" })
         let sender = cluster.processes[replica].node.cluster.own.id
         let ring = cluster.processes[former].node.cluster.ownership.transfer.ring
         let offerSequence = cluster.processes[former].node.cluster.ownership.transfer.offerSequence

@@ -1,10 +1,15 @@
 import PresenceWire
 
+@testable import ClusterSimulation
 @testable import PresenceCore
 
-/// Whole nodes in one thread and virtual time, joined by the real codec. It keeps all events of each client.
+/// The processes of the simulator without its delays and faults. Messages arrive, writes end and rings are computed at once.
+///
+/// It keeps all events of each client.
 struct TestCluster {
-    private var rings: [Set<Ring.Member>: Ring] = [:]
+    private let rings = RingCache()
+    /// The settings of all nodes at their first start.
+    let settings: CoreSettings
 
     /// A client's open stream, and all its events.
     struct Client {
@@ -23,22 +28,9 @@ struct TestCluster {
         var repeated = 0
     }
 
-    /// One process. A class, because an array cannot hold a node and a gateway, which are never copied.
-    final class Process {
-        var node: Node
-        var gateway: Gateway
-        var isUp = true
-        /// The rows on the node's disk.
-        var disk: [String: Row] = [:]
-        /// The rows that the disk refused, which the store keeps.
-        var unwritten: [Row] = []
+    /// One process, and the answers to the calls that it performed.
+    final class Process: ClusterProcess {
         var answers: [UInt64: CallAnswer] = [:]
-        var sessionsOpened: UInt64 = 0
-
-        init(node: consuming Node, gateway: consuming Gateway) {
-            self.node = node
-            self.gateway = gateway
-        }
     }
 
     var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
@@ -47,9 +39,9 @@ struct TestCluster {
     /// Every effect that left a node, in order: equal for equal runs.
     var trace: [String] = []
     /// Whether the disk takes writes.
-    var isDiskFull = false
+    var isDiskFull = false { didSet { fillDisks() } }
     /// The processes whose own disk takes none.
-    var fullDisks: Set<Int> = []
+    var fullDisks: Set<Int> = [] { didSet { fillDisks() } }
     /// The links on which messages are lost, as when a connection breaks with batches in flight.
     var losing: [(from: Int, to: Int)] = []
     /// The messages between nodes since this was last emptied; nil while no test reads them.
@@ -57,23 +49,22 @@ struct TestCluster {
     /// Bytes of batches sent, lost ones too.
     var bytesSent = 0
     private var nextToken: UInt64 = 0
-    /// Links that are cut, as ordered pairs.
-    private var cut: [(Int, Int)] = []
 
     init(nodes: Int, settings: CoreSettings = CoreSettings()) {
-        for index in 0..<nodes { processes.append(Self.process(index, generation: 1, settings: settings)) }
+        self.settings = settings
+        for index in 0..<nodes { processes.append(Self.process(index, joins: nodes > 1, settings)) }
+        for process in processes { try! process.start(generation: 1, at: now) { _ in } }
         for from in 0..<nodes { for to in 0..<nodes where from != to { link(from, to) } }
         advance(.milliseconds(500))
     }
 
-    private static func process(_ index: Int, generation: UInt64, settings: CoreSettings) -> Process {
-        let peer = Peer(id: NodeID("node-\(index)"), generation: generation, address: "10.0.0.\(index):7601")
-        var gatewaySettings = GatewaySettings()
-        gatewaySettings.slowReaderTimeout = .seconds(60)
-        return Process(
-            node: Node(selfPeer: peer, cluster: "test", gatewaysCount: 1, settings: settings),
-            gateway: Gateway(node: peer.id, settings: gatewaySettings))
+    private static func process(_ index: Int, joins: Bool, _ settings: CoreSettings) -> Process {
+        var setup = ClusterProcess.Setup(cluster: "test", joins: joins, settings: settings)
+        setup.gatewaySettings.slowReaderTimeout = .seconds(60)
+        return Process(NodeID("node-\(index)"), setup)
     }
+
+    private func fillDisks() { for index in processes.indices { processes[index].disk.isFull = isDiskFull || fullDisks.contains(index) } }
 
     // MARK: Events
 
@@ -109,7 +100,7 @@ struct TestCluster {
 
     /// The process dies with everything but its disk; its clients lose their streams, the others their links to it.
     mutating func kill(_ index: Int) {
-        processes[index].isUp = false
+        processes[index].end(keepsGroup: false)
         for client in clients.indices where clients[client].node == index { clients[client].isOpen = false }
         for other in processes.indices where other != index && processes[other].isUp { unlink(other, index) }
     }
@@ -121,24 +112,12 @@ struct TestCluster {
         kill(index)
     }
 
-    private static func key(of row: Row) -> String { "\(row.user) \(row.kind) \(row.key)" }
-
-    private func takesNothing(_ index: Int) -> Bool { isDiskFull || fullDisks.contains(index) }
-
     /// The process is there again, without links.
     mutating func revive(_ index: Int, settings: CoreSettings = CoreSettings()) throws {
-        let disk = processes[index].disk
-        let generation = processes[index].node.cluster.own.generation + 1
-        processes[index] = Self.process(index, generation: generation, settings: settings)
+        let (disk, generation) = (processes[index].disk, processes[index].generation + 1)
+        processes[index] = Self.process(index, joins: false, settings)
         processes[index].disk = disk
-        for key in disk.keys.sorted() { try processes[index].node.load(disk[key]!, at: now) }
-        let isTaken = !takesNothing(index)
-        var kept: Row?
-        processes[index].node.loaded(at: now) { row in
-            kept = row
-            return isTaken
-        }
-        if isTaken, let kept { processes[index].disk[Self.key(of: kept)] = kept }
+        try processes[index].start(generation: generation, at: now) { _ in }
     }
 
     mutating func restart(_ index: Int, settings: CoreSettings = CoreSettings()) throws {
@@ -154,13 +133,11 @@ struct TestCluster {
         _ user: String, on node: Int, platform: String = "ios", device: String = "", resumeFrom: Milliseconds? = nil,
         customStatus: String? = nil, isPushReachable: Bool = false
     ) -> Int {
-        processes[node].sessionsOpened += 1
-        let peer = processes[node].node.cluster.own
-        let session = SessionID(stamp: peer.generation << 20 + processes[node].sessionsOpened, node: peer.versionNode)
+        let session = processes[node].nextSession()
         let attach = Attach(
             session: session, user: UserID(app: "default", id: user), platform: platform, deviceID: device, customStatus: customStatus,
             isPushReachable: isPushReachable)
-        let index = processes[node].gateway.open(attach, resumeFrom: resumeFrom, at: now)
+        let index = processes[node].open(attach, of: clients.count, at: 0, resumeFrom: resumeFrom, at: now)
         clients.append(Client(user: user, node: node, index: index, session: session))
         settle()
         return clients.count - 1
@@ -171,7 +148,7 @@ struct TestCluster {
     mutating func close(_ client: Int, _ cause: Detach.Cause) {
         guard clients[client].isOpen else { return }
         clients[client].isOpen = false
-        processes[clients[client].node].gateway.close(clients[client].index, cause: cause)
+        processes[clients[client].node].close(clients[client].index, of: 0, cause: cause)
         settle()
     }
 
@@ -207,7 +184,7 @@ struct TestCluster {
             now.wall += step.wholeMilliseconds
             for index in processes.indices where processes[index].isUp {
                 processes[index].node.tick(at: now)
-                processes[index].gateway.tick(at: now)
+                processes[index].gateways[0].value.tick(at: now)
                 processes[index].node.beat(at: now)
             }
             settle()
@@ -253,67 +230,46 @@ struct TestCluster {
         while isBusy {
             isBusy = false
             for index in processes.indices where processes[index].isUp {
-                isBusy = obeyGateway(index) || isBusy
-                isBusy = obeyNode(index) || isBusy
+                isBusy = processes[index].turn(at: now) { carryOut($0, of: index) } || isBusy
             }
         }
     }
 
-    private mutating func obeyGateway(_ index: Int) -> Bool {
-        processes[index].gateway.endTurn()
-        let output = processes[index].gateway.output
-        guard !output.isEmpty else { return false }
-        processes[index].gateway.output = Gateway.Output()
+    private mutating func carryOut(_ output: ClusterProcess.Output, of index: Int) {
+        switch output {
+        case .gateway(_, let output): carryOut(output, of: index)
+        case .effect(let effect, _): carryOut(effect, of: index)
+        case .turnEnded: write(index)
+        case .toCore, .toGateway: preconditionFailure("a process has one gateway")
+        }
+    }
+
+    private mutating func carryOut(_ output: Gateway.Output, of index: Int) {
         for push in output.pushes {
-            trace.append("push \(index) \(push.session) \(String(decoding: output.payloads[Int(push.payload)], as: UTF8.self))")
-            guard let client = clients.lastIndex(where: { $0.node == index && $0.index == push.session && $0.isOpen }) else { continue }
-            clients[client].receive(output.payloads[Int(push.payload)])
+            let payload = output.payloads[Int(push.payload)]
+            trace.append("push \(index) \(push.session) \(String(decoding: payload, as: UTF8.self))")
+            if let client = processes[index].client(of: push.session, at: 0) { clients[client].receive(payload) }
         }
         for ended in output.ended + output.cutOff {
-            if let client = clients.lastIndex(where: { $0.node == index && $0.index == ended && $0.isOpen }) { close(client, .lost) }
+            if let client = processes[index].client(of: ended, at: 0) { close(client, .lost) }
         }
-        for message in output.toNode { processes[index].node.receive(message, from: 0, at: now) }
-        return true
     }
 
-    private mutating func obeyNode(_ index: Int) -> Bool {
-        let effects = processes[index].node.effects
-        guard !effects.isEmpty else { return false }
-        processes[index].node.effects.removeAll()
-        for effect in effects {
-            switch effect {
-            case .send(_, let message): processes[index].gateway.receive(message)
-            case .answer(_, let token, let answer): processes[index].answers[token] = answer
-            case .persist(let rows, let ticket, _):
-                let isDiskFull = takesNothing(index)
-                processes[index].unwritten += rows
-                if !isDiskFull {
-                    for row in processes[index].unwritten { processes[index].disk[Self.key(of: row)] = row }
-                    processes[index].unwritten = []
-                }
-                processes[index].node.stored(ticket, isDurable: !isDiskFull, at: now)
-            case .deleteSlots(let slots):
-                let isGone = { (row: Row) in row.kind.isOfUser && slots.contains(row.user.slot) }
-                processes[index].disk = processes[index].disk.filter { !isGone($0.value) }
-                processes[index].unwritten.removeAll(where: isGone)
-            case .deleteRows(let rows):
-                for row in rows where !takesNothing(index) && processes[index].disk[Self.key(of: row)]?.version == row.version {
-                    processes[index].disk[Self.key(of: row)] = nil
-                }
-            case .transmit(let peer): transmit(from: index, to: peer)
-            case .computeRing(let members): processes[index].node.ringComputed(ring(of: members), at: now)
-            case .connect, .membership, .superseded: break
-            }
+    private mutating func carryOut(_ effect: Node.Effect, of index: Int) {
+        switch effect {
+        case .answer(_, let token, let answer): processes[index].answers[token] = answer
+        case .transmit(let peer): transmit(from: index, to: peer)
+        case .computeRing(let members): processes[index].node.ringComputed(rings.ring(of: members), at: now)
+        case .send, .persist, .deleteSlots, .deleteRows, .connect, .membership, .superseded: break
         }
-        return true
     }
 
-    /// Computed once for all nodes.
-    private mutating func ring(of members: [Ring.Member]) -> Ring {
-        let key = Set(members)
-        let ring = rings[key] ?? Ring(members: members)
-        rings[key] = ring
-        return ring
+    /// Writes all that waits for the disk of a process.
+    private mutating func write(_ index: Int) {
+        while processes[index].disk.begin() {
+            let (tickets, isDurable) = processes[index].disk.commit()
+            for ticket in tickets { processes[index].node.stored(ticket, isDurable: isDurable, at: now) }
+        }
     }
 
     private mutating func listen(to batch: [UInt8], from: Int, to: Int) {
@@ -325,16 +281,15 @@ struct TestCluster {
     }
 
     private mutating func transmit(from index: Int, to peer: PeerIndex) {
-        let id = processes[index].node.cluster.peers[peer].peer.id
-        let target = processes.firstIndex { $0.node.cluster.own.id == id }!
+        let id = processes[index].peerID(peer)
+        let target = processes.firstIndex { $0.id == id }!
         while let batch = processes[index].node.nextBatch(for: peer, at: now) {
             trace.append("send \(index) \(target) \(batch.count)")
             bytesSent += batch.count
             listen(to: batch, from: index, to: target)
             guard processes[target].isUp else { return }
-            let sender = processes[index].node.cluster.own.id
             if losing.contains(where: { $0 == (index, target) }) { continue }
-            do { try deliver(batch, from: sender, to: target) } catch { trace.append("junk: \(error)") }
+            do { try deliver(batch, from: processes[index].id, to: target) } catch { trace.append("junk: \(error)") }
             processes[index].node.acknowledged(by: peer, at: now)
         }
     }
@@ -395,5 +350,13 @@ extension Node {
     mutating func onTransferComplete(ring: UInt64, offerSequence: UInt64, from peer: PeerIndex) {
         SlotTransfer.onTransferComplete(
             ring: ring, offerSequence: offerSequence, from: peer, &machines.owner, &machines.replication, &machines.cluster)
+    }
+}
+
+extension SimulatedDisk {
+    /// Deletes the rows for which `isGone` holds.
+    mutating func remove(where isGone: (Row) -> Bool) {
+        deleteRows(rows.values.filter(isGone))
+        while begin() { _ = commit() }
     }
 }
