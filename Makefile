@@ -90,6 +90,7 @@ chaos: build
 	Tests/Chaos/overload
 	Tests/Chaos/policy-change
 	Tests/Chaos/hidden
+	Tests/Chaos/twin
 	Tests/Chaos/dead-network
 	swift build --build-tests
 	Tests/Chaos/clock
@@ -109,6 +110,7 @@ chaos-short:
 	Tests/Chaos/policy-change 1 30 60
 	Tests/Chaos/hidden 30 rollcall
 	Tests/Chaos/deleted-files 3
+	Tests/Chaos/twin 1 10
 
 # Strangers who try to hurt a node, each for ten seconds at full speed, beside an honest client that must not notice. `Tests/Attacks/run NAME`
 # runs one.

@@ -85,6 +85,8 @@ extension ByteBuffer {
         case 405: " Method Not Allowed"
         case 408: " Request Timeout"
         case 409: " Conflict"
+        case 423: " Locked"
+        case 410: " Gone"
         case 413: " Content Too Large"
         case 429: " Too Many Requests"
         case 431: " Request Header Fields Too Large"

@@ -31,6 +31,8 @@ enum HTTP2Headers {
         case 405: field(":status", "405")
         case 408: field(":status", "408")
         case 409: field(":status", "409")
+        case 423: field(":status", "423")
+        case 410: field(":status", "410")
         case 413: field(":status", "413")
         case 429: field(":status", "429")
         case 431: field(":status", "431")

@@ -33,6 +33,11 @@ public final class RollcallNode: @unchecked Sendable {
     private let certificates: Certificates
     private let connectionLimits: ConnectionPorts
     private let logger: Logger
+    /// The reason why this process is not a member any more: another one has replaced it in the cluster under its node ID.
+    ///
+    /// The devices of its users look disconnected to all others. Its host ends it
+    /// (``stop(within:)``), and exits with ``ExitCode/unavailable``.
+    public let supersessions: AsyncStream<String>
 
     /// Whether the node is ready. The core writes it, and the ops port's loop reads it.
     private final class NodeState: Sendable {
@@ -144,6 +149,14 @@ public final class RollcallNode: @unchecked Sendable {
             life: { [shell] in shell.eventLoop.submit {}.hop(to: opsLoop) },
             notReady: { state.notReady ?? store.problem })
         opsHTTP = HTTPLoop(eventLoop: opsLoop, limits: OpsListener.limits, delegate: opsListener)
+        let (supersessions, superseded) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(1))
+        self.supersessions = supersessions
+        shell.links.superseded = { reason in
+            guard !(state.notReady?.hasPrefix("superseded") ?? false) else { return }
+            state.notReady = "superseded: \(reason)"
+            logger.critical("another process has replaced this one in the cluster; this one ends", metadata: ["reason": "\(reason)"])
+            superseded.yield(reason)
+        }
         do {
             try await Self.askContacts(configuration.join, shell)
             Self.keepGeneration(of: peer, in: store, logger)
@@ -225,12 +238,26 @@ public final class RollcallNode: @unchecked Sendable {
     /// A refused node would serve users that the cluster serves too. A clock that is far off would leave its versions on the disk.
     private static func askContacts(_ contacts: [HostPort], _ shell: Shell) async throws {
         guard !contacts.isEmpty else { return }
+        let deadline = NIODeadline.now() + twinTimeout
+        while let (refusal, mayPass) = try await ask(contacts, shell) {
+            guard mayPass, NIODeadline.now() < deadline else { throw JoinError(reason: refusal) }
+            shell.logger.notice("waiting until the other process ends", metadata: ["reason": "\(refusal)"])
+            try await Task.sleep(for: twinInterval)
+        }
+    }
+
+    /// How long a node waits for the end of a live process with its ID. A process that was killed counts as dead after about a second.
+    private static let twinTimeout = TimeAmount.seconds(3)
+    private static let twinInterval = Duration.milliseconds(500)
+
+    /// The reason why all contact points that answer refuse this node, and whether it may pass; nil if one accepts it or none answers.
+    private static func ask(_ contacts: [HostPort], _ shell: Shell) async throws -> (reason: String, mayPass: Bool)? {
         try await shell.eventLoop.flatSubmit {
             nonisolated(unsafe) let trial = Links(shell: shell, isTrial: true)
             trial.join(contacts)
-            return shell.eventLoop.when({ trial.hasTriedAll }, until: .now() + .seconds(3)).flatMapThrowing {
-                trial.closeAll()
-                if let refusal = trial.refusal { throw JoinError(reason: refusal) }
+            return shell.eventLoop.when({ trial.hasTriedAll }, until: .now() + .seconds(3)).map {
+                defer { trial.closeAll() }
+                return trial.refusal
             }
         }.get()
     }
@@ -245,7 +272,7 @@ public final class RollcallNode: @unchecked Sendable {
             if store.isIncomplete { completeStore() }
             return shell.eventLoop.when({ self.shell.links.hasTriedAll && self.shell.node.cluster.isWarm }, until: .now() + .seconds(5))
                 .flatMapThrowing {
-                    if let refusal = self.shell.links.refusal { throw JoinError(reason: refusal) }
+                    if let refusal = self.shell.links.refusal { throw JoinError(reason: refusal.reason) }
                     if !self.store.isIncomplete || self.hasMetMember { self.state.notReady = nil }
                 }
         }.get()
@@ -296,14 +323,17 @@ public final class RollcallNode: @unchecked Sendable {
 
     /// Stops the node. It gives its slots and its clients to other nodes, if there are any. Then it accepts no connections, finishes the
     /// work in progress, leaves the cluster, and writes the waiting rows.
-    public func stop() async throws {
+    ///
+    /// - Parameter timeout: the time to leave; nil for the configured `drainTimeout`.
+    public func stop(within timeout: Duration? = nil) async throws {
+        let timeout = timeout ?? configuration.drainTimeout
         let othersStay = try await shell.eventLoop.submit { [shell, state] in
-            state.notReady = "draining"
+            state.notReady = state.notReady ?? "draining"
             return shell.update { $0.drain(at: $1) }
         }.get()
-        let deadline = NIODeadline.now() + .nanoseconds(configuration.drainTimeout.wholeNanoseconds)
+        let deadline = NIODeadline.now() + .nanoseconds(timeout.wholeNanoseconds)
         // The port stays open meanwhile, because a load balancer may still send clients here. They are served, and asked to leave at once.
-        if othersStay { try await leaveClients(until: deadline) }
+        if othersStay { try await leaveClients(over: timeout / 2, until: deadline) }
         for server in servers.prefix(1) { await server.stopListening() }
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.drain() }.get() }
         for gateway in gateways { try await gateway.whenIdle(until: deadline).get() }
@@ -334,8 +364,7 @@ public final class RollcallNode: @unchecked Sendable {
     private static let roundTrip = TimeAmount.milliseconds(500)
 
     /// Asks the clients to leave, over half of the available time. Waits for them, and for the calls in progress.
-    private func leaveClients(until deadline: NIODeadline) async throws {
-        let spread = configuration.drainTimeout / 2
+    private func leaveClients(over spread: Duration, until deadline: NIODeadline) async throws {
         let allIsHere = min(NIODeadline.now() + Self.roundTrip, deadline)
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.askToLeave(spread: spread) }.get() }
         for gateway in gateways { try await gateway.whenEmpty(until: deadline).get() }

@@ -262,7 +262,7 @@ final class Shell: @unchecked Sendable {
         case .transmit(let peer): links.transmit(to: peer, id: node.cluster.peerID(peer))
         case .computeRing(let members): computeRing(members)
         case .superseded(let other):
-            logger.critical("another process uses the ID of this node; stop one of them", metadata: ["address": "\(other.address)"])
+            links.superseded?("a later process at \(other.address) uses the node ID")
         case .membership(let id, let isAlive):
             logger.notice(
                 isAlive ? "member joined" : node.cluster.hasLeft(id) ? "member left" : "member declared dead", metadata: ["member": "\(id)"]

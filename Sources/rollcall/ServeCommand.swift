@@ -63,6 +63,8 @@ struct ServeCommand: AsyncParsableCommand {
                 "ops": "\(configuration.opsListen.host):\(node.ports.ops)",
             ])
         if configuration.isDevelopment { try await welcome(node) }
+        let supersession = Task { try await endWhenSuperseded(node, logger) }
+        defer { supersession.cancel() }
         var received = signals.makeAsyncIterator()
         while let signal = await received.next() {
             if signal == .sighup {
@@ -75,6 +77,20 @@ struct ServeCommand: AsyncParsableCommand {
         try await node.stop()
         // Signals are handled until here, so that a second one does not end a node that still transfers its users.
         withExtendedLifetime(received) {}
+    }
+
+    /// Time for the clients of a superseded node to open other streams.
+    private static let supersededTimeout = Duration.seconds(2)
+
+    /// Ends the process when another one has replaced it in the cluster: it serves nobody any more.
+    private func endWhenSuperseded(_ node: RollcallNode, _ logger: Logger) async throws {
+        for await reason in node.supersessions {
+            do { try await node.stop(within: Self.supersededTimeout) } catch {
+                logger.error("the superseded node did not stop in order", metadata: ["error": "\(error)"])
+            }
+            logger.critical("ended, because another process has replaced this one", metadata: ["reason": "\(reason)"])
+            Foundation.exit(ExitCode.unavailable)
+        }
     }
 
     /// Two commands for a first try, which work when pasted.

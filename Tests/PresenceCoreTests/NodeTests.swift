@@ -413,6 +413,34 @@ import Testing
         )
     }
 
+    /// A process with the ID of a member that serves would take its slots.
+    @Test("A process with the ID of a live member is refused until the member does not answer") mutating func liveTwin() {
+        var twin = cluster.processes[1].node.cluster.hello(at: cluster.now)
+        let known = twin.sender
+        twin.sender = Peer(id: known.id, generation: known.generation + 1, address: "127.0.0.9:7601")
+        #expect(
+            cluster.processes[0].node.refusal(of: twin, at: cluster.now)
+                == "node ID \"node-1\" is in use by a live process at \(known.address); stop it, or configure a node ID of its own for each node"
+        )
+        // A restart listens at the address of the process that has ended.
+        twin.sender.address = known.address
+        #expect(cluster.processes[0].node.refusal(of: twin, at: cluster.now) == nil)
+        twin.sender.address = "127.0.0.9:7601"
+        cluster.kill(1)
+        cluster.advance(.seconds(4))
+        #expect(cluster.processes[0].node.refusal(of: twin, at: cluster.now) == nil)
+    }
+
+    /// The others send it nothing, so it would not learn that it is no member any more.
+    @Test("A process that a later one has replaced is told so when it greets") func superseded() {
+        var hello = cluster.processes[1].node.cluster.hello(at: cluster.now)
+        let known = hello.sender
+        hello.sender = Peer(id: known.id, generation: known.generation - 1, address: "127.0.0.9:7601")
+        #expect(
+            cluster.processes[0].node.refusal(of: hello, at: cluster.now)
+                == "a later process at \(known.address) uses the node ID \"node-1\" and has replaced this one")
+    }
+
     /// A node accepts versions up to 60 s ahead of its clock.
     @Test("A node whose clock is off by more than a minute is refused") func clockSkew() {
         let process = cluster.processes[0]

@@ -23,13 +23,13 @@ import Testing
         "ClusterSimulation.SimulationOptions": 26, "HTTP2.HTTP1ServerConnection": 25, "HTTP2.HTTP2Session": 34, "HTTP2.HTTP2Stream": 27,
         "LoadSimulator.SimulationReport": 29, "PresenceClient.PresenceClient": 25, "PresenceCore.Membership": 26,
         "PresenceCore.Membership.Settings": 26, "PresenceCore.NodeStatistics": 35,
-        "PresenceNode.NodeConfiguration": 27, "PresenceNode.OutgoingLink": 25, "PresenceNode.Shell": 24, "PresenceWire.Policy": 37,
+        "PresenceNode.NodeConfiguration": 27, "PresenceNode.OutgoingLink": 24, "PresenceNode.Shell": 24, "PresenceWire.Policy": 37,
     ]
     static let booleansExceptions = [
         "ClusterSimulation.PolicyTruth": 6, "ClusterSimulation.SimulationOptions": 18,
         "HTTP2.HTTP1Head": 5, "HTTP2.HTTP1HeadParser": 6, "HTTP2.HTTP1ServerConnection": 8, "HTTP2.HTTP2ServerConnection": 8,
         "HTTP2.HTTP2Session": 6, "HTTP2.HTTP2Stream": 5, "HTTP2.HTTPLoop": 4,
-        "PresenceCore.Membership.Settings": 4, "PresenceNode.OutgoingLink": 6,
+        "PresenceCore.Membership.Settings": 4, "PresenceNode.OutgoingLink": 5,
         "PresenceNode.Shell": 6, "PresenceWire.ListUpdate": 4, "PresenceWire.Policy": 11,
         "cluster-simulation.ClusterSimulationCommand": 6,
     ]

@@ -32,6 +32,13 @@ extension Cluster {
         if hello.sender.id == own.id, hello.sender.generation != own.generation {
             return "node ID \"\(own.id)\" is in use by another process; configure a node ID of its own for each node"
         }
+        if let twin = liveTwin(of: hello.sender) {
+            return
+                "node ID \"\(twin.id)\" is in use by a live process at \(twin.address); stop it, or configure a node ID of its own for each node"
+        }
+        if let successor = successor(of: hello.sender) {
+            return "a later process at \(successor.address) uses the node ID \"\(successor.id)\" and has replaced this one"
+        }
         let (ahead, most) = (hello.wall / 1_000 - now.wall / 1_000, driftMax.wholeMilliseconds / 1_000)  // Seconds.
         if ahead.magnitude > most.magnitude {
             return
@@ -39,6 +46,24 @@ extension Cluster {
                 + "at most \(most) s is allowed; synchronize the clocks (NTP)"
         }
         return nil
+    }
+
+    /// The live member that another process would replace, because it has the same node ID; nil if there is none.
+    ///
+    /// A member that does not answer probes is not live, so a new process replaces one that is cut off. A process at the same address is
+    /// the later one of the two, because one port has one listener.
+    public func liveTwin(of process: Peer) -> Peer? {
+        guard let peer = peers.index(of: process.id), peer != 0, links.isUp(peer), peers[peer].state == .alive else { return nil }
+        let known = peers[peer].peer
+        return known.generation < process.generation && known.address != process.address ? known : nil
+    }
+
+    /// The later process that has replaced a process in this cluster, because it has the same node ID; nil if there is none.
+    ///
+    /// Nobody sends the replaced process anything: its links and its part of the ring belong to the later one.
+    public func successor(of process: Peer) -> Peer? {
+        guard let peer = peers.index(of: process.id), peer != 0, peers[peer].peer.generation > process.generation else { return nil }
+        return peers[peer].peer
     }
 
     /// Whether this side of a split gives way to the side that `hello` comes from, because that side is larger.

@@ -74,6 +74,11 @@ final class ClusterListener: HTTPServerDelegate {
         proof(bytes, isTrial: isTrial, request.stream, connection)
     }
 
+    /// The status for a node whose ID a live member uses (423, RFC 4918 §11.3).
+    static let inUseStatus = 423
+    /// The status for a process that a later one with its node ID has replaced (410, RFC 9110 §15.5.11).
+    static let supersededStatus = 410
+
     private static let helloPath = Array("/cluster/v1/hello".utf8)
     private static let proofPath = Array("/cluster/v1/proof".utf8)
     private static let trialPath = Array("/cluster/v1/trial".utf8)
@@ -120,7 +125,7 @@ final class ClusterListener: HTTPServerDelegate {
         }
         if let refusal = shell.node.refusal(of: hello, at: Clock.now()) {
             log(refusal, of: connection, as: "\(hello.sender.id)")
-            return reject(.refused, 409, refusal, stream, connection)
+            return reject(.refused, status(ofRefused: hello.sender), refusal, stream, connection)
         }
         let own = shell.node.cluster.hello(at: Clock.now()).bytes
         respond(200, shell.secret.proof(.listener, caller: nonce, listener: sender.nonce, hello: own) + own, stream, connection)
@@ -128,6 +133,13 @@ final class ClusterListener: HTTPServerDelegate {
         sender.proven = hello
         connection.setLimits(Self.membersLimits)
         shell.update { $0.greeted(by: hello, at: $1) }
+    }
+
+    /// The status of a refusal, by which the caller knows what to do.
+    private func status(ofRefused process: Peer) -> Int {
+        if shell.node.cluster.successor(of: process) != nil { return Self.supersededStatus }
+        // A process that has just ended may still count as live. The caller tries again.
+        return shell.node.cluster.liveTwin(of: process) == nil ? 409 : Self.inUseStatus
     }
 
     private func batch(

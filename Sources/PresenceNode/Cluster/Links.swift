@@ -17,6 +17,8 @@ final class Links {
     private var resolvingCount = 0
     private var repeated = RepeatedLines()
     private var isClosed = false
+    /// Called with the reason when a later process with this node's ID has replaced this one.
+    var superseded: ((_ reason: String) -> Void)?
     /// Whether a link ends after the peer has answered if it would accept this node.
     private let isTrial: Bool
 
@@ -106,10 +108,11 @@ final class Links {
     /// Whether every contact point has answered or failed at least once.
     var hasTriedAll: Bool { resolvingCount == 0 && links.values.allSatisfy(\.hasTried) }
 
-    /// Why every node that answered refuses this node; nil if one accepts it, or if none has answered.
-    var refusal: String? {
-        let links = links.values.sorted { $0.address < $1.address }
-        return links.contains(where: \.isWelcome) ? nil : links.lazy.compactMap(\.refusal).first
+    /// Why every node that answered refuses this node, and whether that may pass; nil if one accepts it, or if none has answered.
+    var refusal: (reason: String, mayPass: Bool)? {
+        let verdicts = links.values.sorted { $0.address < $1.address }.map(\.verdict)
+        guard !verdicts.contains(where: \.isWelcome), let first = verdicts.lazy.compactMap(\.refusal).first else { return nil }
+        return (first.reason, verdicts.contains { $0.refusal?.mayPass == true })
     }
 
     func closeAll() {
@@ -132,21 +135,33 @@ final class OutgoingLink: HTTPClientDelegate {
         case abandoned
     }
 
+    /// Whether the peer accepts this node.
+    enum Verdict {
+        /// The peer has not answered yet.
+        case unknown
+        case welcome
+        /// The peer refuses this node. The refusal may pass if a live member that may be about to end uses this node's ID.
+        case refused(reason: String, mayPass: Bool)
+
+        var refusal: (reason: String, mayPass: Bool)? {
+            if case .refused(let reason, let mayPass) = self { (reason, mayPass) } else { nil }
+        }
+        var isWelcome: Bool { if case .welcome = self { true } else { false } }
+    }
+
     /// The status of a node that listens but has not started.
     private static let startingStatus = 503
     /// The status with which a node refuses a caller with another secret.
     private static let wrongSecretStatus = 403
     private static let wrongSecret = "its cluster secret differs from that of this node"
     /// The statuses of other refusals: for junk, and for a hello that does not match.
-    private static let refusalStatuses = [400, 409]
+    private static let refusalStatuses = [400, 409, ClusterListener.inUseStatus, ClusterListener.supersededStatus]
 
     private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2, proof: UInt32 = 3 }
 
     let address: String
     private(set) var hasTried = false
-    /// Whether the peer accepts this node; ``refusal`` says why not.
-    private(set) var isWelcome = false
-    private(set) var refusal: String?
+    private(set) var verdict = Verdict.unknown
     private let isTrial: Bool
     /// Whether the address is one of several behind a contact point's name.
     private let isOfName: Bool
@@ -264,7 +279,7 @@ final class OutgoingLink: HTTPClientDelegate {
         if let problem = transportProblem(error) { report(problem, "link failed") }
         let isStarting = status == Self.startingStatus
         status = 0
-        let isTriedAgain = isTrial && unansweredCount > 0 && refusal == nil
+        let isTriedAgain = isTrial && unansweredCount > 0 && verdict.refusal == nil
         hasTried = hasTried || isTrial && !isTriedAgain || !isTrial && !isStarting
         inFlightCount = 0
         if isTrial, !isTriedAgain { state = .abandoned }
@@ -282,7 +297,12 @@ final class OutgoingLink: HTTPClientDelegate {
         }
         // The core may have started another attempt by now. A process that is newer than this attempt was not tried.
         guard state == .idle else { return }
-        if wasLive || isRefused && tried != expected { retryNow() } else { scheduleRetry(isDue: isStarting || !isRefused && wasConnecting) }
+        // A peer that has refused a batch will refuse the next one as well.
+        if wasLive && verdict.refusal == nil || isRefused && tried != expected {
+            retryNow()
+        } else {
+            scheduleRetry(isDue: isStarting || !isRefused && wasConnecting)
+        }
     }
 
     /// Why this attempt and the next ones cannot succeed although a process listens; nil for problems that pass.
@@ -336,10 +356,15 @@ final class OutgoingLink: HTTPClientDelegate {
 
     // MARK: Answers
 
-    func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int) { self.status = status }
+    func responseHead(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, status: Int) {
+        self.status = status
+        if status != 200 { response = [] }
+    }
 
     func responseBody(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, bytes: UnsafeRawBufferPointer) {
-        if token != Token.batch, response.count + bytes.count <= Limits.batchBytesMax { response.append(contentsOf: bytes) }
+        if token != Token.batch || status != 200, response.count + bytes.count <= Limits.batchBytesMax {
+            response.append(contentsOf: bytes)
+        }
     }
 
     func streamClosed(_ connection: HTTPClientConnection, stream: StreamID, token: UInt32, error: UInt32) {
@@ -371,11 +396,12 @@ final class OutgoingLink: HTTPClientDelegate {
 
     private func refused(_ connection: HTTPClientConnection, _ line: Logger.Message, _ reason: String) {
         report(reason, line)
+        if !isTrial, status == ClusterListener.supersededStatus { shell.links.superseded?(reason) }
         connection.close()
     }
 
     private func report(_ reason: String, _ line: Logger.Message) {
-        refusal = "\(address): \(reason)"
+        verdict = .refused(reason: "\(address): \(reason)", mayPass: status == ClusterListener.inUseStatus)
         if !isTrial, refusals.isDue(address, reason, at: .now()) {
             shell.logger.error(line, metadata: ["address": "\(address)", "reason": "\(reason)"])
         }
@@ -412,7 +438,7 @@ final class OutgoingLink: HTTPClientDelegate {
         }
         guard hello.sender.id != shell.peer.id || hello.sender.generation != shell.peer.generation else { return abandon() }
         if let refusal = shell.node.refusal(of: hello, at: Clock.now()) { return refused(connection, "peer refused", refusal) }
-        isWelcome = true
+        verdict = .welcome
         if isTrial { return abandon() }
         hasTried = true
         attempts = 0
