@@ -33,21 +33,8 @@ public final class RollcallNode: @unchecked Sendable {
     private let certificates: Certificates
     private let connectionLimits: ConnectionPorts
     private let logger: Logger
-    /// The reason why this process is not a member any more: another one has replaced it in the cluster under its node ID.
-    ///
-    /// The devices of its users look disconnected to all others. Its host ends it
-    /// (``stop(within:)``), and exits with ``ExitCode/unavailable``.
-    public let supersessions: AsyncStream<String>
-
-    /// Whether the node is ready. The core writes it, and the ops port's loop reads it.
-    private final class NodeState: Sendable {
-        private let reason = NIOLockedValueBox<String?>("starting")
-
-        var notReady: String? {
-            get { reason.withLockedValue { $0 } }
-            set { reason.withLockedValue { $0 = newValue } }
-        }
-    }
+    /// The one stop of this node, once it has begun.
+    private let stopping = NIOLockedValueBox<Task<Void, any Error>?>(nil)
 
     /// Opens the store, binds the ports and joins the cluster. Throws a ``StoreError``, a ``JoinError``, or a ``ListenError``.
     public static func start(_ configuration: NodeConfiguration, logger: Logger) async throws -> RollcallNode {
@@ -134,7 +121,7 @@ public final class RollcallNode: @unchecked Sendable {
                 guard shell.update({ node, now in node.cluster.isDraining || node.cluster.othersStay && node.drain(at: now) }) else {
                     return false
                 }
-                state.notReady = "draining"
+                state.advance(to: .draining)
                 for gateway in gateways { gateway.eventLoop.execute { gateway.askToLeave(spread: spread) } }
                 return true
             })
@@ -147,15 +134,13 @@ public final class RollcallNode: @unchecked Sendable {
                     on: opsLoop)
             },
             life: { [shell] in shell.eventLoop.submit {}.hop(to: opsLoop) },
-            notReady: { state.notReady ?? store.problem })
+            notReady: { state.notReady(beside: store.problem) })
         opsHTTP = HTTPLoop(eventLoop: opsLoop, limits: OpsListener.limits, delegate: opsListener)
-        let (supersessions, superseded) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(1))
-        self.supersessions = supersessions
-        shell.links.superseded = { reason in
-            guard !(state.notReady?.hasPrefix("superseded") ?? false) else { return }
-            state.notReady = "superseded: \(reason)"
-            logger.critical("another process has replaced this one in the cluster; this one ends", metadata: ["reason": "\(reason)"])
-            superseded.yield(reason)
+        shell.links.refusalNoticed = { refusal in
+            guard state.refused(refusal, at: .now()) else { return }
+            clusterListener.supersede()
+            logger.critical(
+                "superseded: another process has this node's ID; this process ends", metadata: ["reason": "\(refusal?.reason ?? "")"])
         }
         do {
             try await Self.askContacts(configuration.join, shell)
@@ -238,20 +223,23 @@ public final class RollcallNode: @unchecked Sendable {
     /// A refused node would serve users that the cluster serves too. A clock that is far off would leave its versions on the disk.
     private static func askContacts(_ contacts: [HostPort], _ shell: Shell) async throws {
         guard !contacts.isEmpty else { return }
-        let deadline = NIODeadline.now() + twinTimeout
-        while let (refusal, mayPass) = try await ask(contacts, shell) {
-            guard mayPass, NIODeadline.now() < deadline else { throw JoinError(reason: refusal) }
-            shell.logger.notice("waiting until the other process ends", metadata: ["reason": "\(refusal)"])
-            try await Task.sleep(for: twinInterval)
+        var first: NIODeadline?
+        while let refusal = try await ask(contacts, shell) {
+            if first == nil { shell.logger.notice("the cluster refuses this node", metadata: ["reason": "\(refusal.reason)"]) }
+            let since = first ?? .now()
+            first = since
+            guard let patience = refusal.kind.patience, NIODeadline.now() < since + patience else {
+                throw JoinError(reason: refusal.reason)
+            }
+            try await Task.sleep(for: askInterval)
         }
     }
 
-    /// How long a node waits for the end of a live process with its ID. A process that was killed counts as dead after about a second.
-    private static let twinTimeout = TimeAmount.seconds(3)
-    private static let twinInterval = Duration.milliseconds(500)
+    /// The pause before a node asks contact points that have refused it again.
+    private static let askInterval = Duration.milliseconds(500)
 
-    /// The reason why all contact points that answer refuse this node, and whether it may pass; nil if one accepts it or none answers.
-    private static func ask(_ contacts: [HostPort], _ shell: Shell) async throws -> (reason: String, mayPass: Bool)? {
+    /// The reason why all contact points that answer refuse this node; nil if one accepts it or none answers.
+    private static func ask(_ contacts: [HostPort], _ shell: Shell) async throws -> LinkRefusal? {
         try await shell.eventLoop.flatSubmit {
             nonisolated(unsafe) let trial = Links(shell: shell, isTrial: true)
             trial.join(contacts)
@@ -270,28 +258,31 @@ public final class RollcallNode: @unchecked Sendable {
         try await shell.eventLoop.flatSubmit { [self] in
             shell.links.join(configuration.join)
             if store.isIncomplete { completeStore() }
-            return shell.eventLoop.when({ self.shell.links.hasTriedAll && self.shell.node.cluster.isWarm }, until: .now() + .seconds(5))
+            return shell.eventLoop.when({ self.isJoinDecided }, until: .now() + .seconds(5))
                 .flatMapThrowing {
-                    if let refusal = self.shell.links.refusal { throw JoinError(reason: refusal.reason) }
-                    if !self.store.isIncomplete || self.hasMetMember { self.state.notReady = nil }
+                    if let reason = self.supersededReason ?? self.shell.links.refusal?.reason { throw JoinError(reason: reason) }
+                    if !self.store.isIncomplete || self.hasMetMember { self.state.advance(to: .serving) }
                 }
         }.get()
+    }
+
+    /// Whether the start need not wait any longer, because the node decides about its slots or is refused for good.
+    private var isJoinDecided: Bool {
+        if supersededReason != nil { return true }
+        return shell.links.hasTriedAll && shell.node.cluster.isWarm && shell.links.refusal?.kind.patience == nil
     }
 
     private var hasMetMember: Bool { shell.node.statistics.peers.contains { $0.state == .alive } }
 
     /// Marks the database as complete after two rounds of digests. The members compare digests when they meet, and then in turn.
     private func completeStore() {
-        state.notReady = "incomplete: the database was damaged, and no other member is connected yet"
+        state.advance(to: .incomplete)
         let settleDuration = TimeAmount.nanoseconds((configuration.core.digestInterval * 2).wholeNanoseconds)
-        shell.eventLoop.when({ self.hasMetMember || self.isStopping }, until: .distantFuture).whenSuccess {
-            guard !self.isStopping else { return }
-            self.state.notReady = nil
+        shell.eventLoop.when({ self.hasMetMember || self.state.life != .incomplete }, until: .distantFuture).whenSuccess {
+            guard self.state.advance(to: .serving) else { return }
             self.shell.eventLoop.assumeIsolated().scheduleTask(in: settleDuration) { self.store.complete() }
         }
     }
-
-    private var isStopping: Bool { state.notReady == "draining" }
 
     /// Reads the numbers of each loop, and builds the text on the ops port's loop.
     private static func metrics(
@@ -321,19 +312,40 @@ public final class RollcallNode: @unchecked Sendable {
     /// Reads the files of certificates again and logs the result. New connections use the new ones. Invalid files change nothing.
     public func reloadCertificates() { certificates.reload(logger) }
 
+    /// The end of this node's membership, with its reason: another process has this node's ID.
+    ///
+    /// The devices of its users look disconnected to all others. The host calls ``stop()`` and exits with ``ExitCode/unavailable``. The
+    /// sequence ends when the node stops.
+    public var supersessions: AsyncStream<String> { state.supersessions }
+
+    /// Why the cluster accepts this process no more; nil if it does. It does not change once ``stop()`` was called.
+    public var supersededReason: String? { state.supersededReason }
+
     /// Stops the node. It gives its slots and its clients to other nodes, if there are any. Then it accepts no connections, finishes the
     /// work in progress, leaves the cluster, and writes the waiting rows.
     ///
-    /// - Parameter timeout: the time to leave; nil for the configured `drainTimeout`.
-    public func stop(within timeout: Duration? = nil) async throws {
-        let timeout = timeout ?? configuration.drainTimeout
-        let othersStay = try await shell.eventLoop.submit { [shell, state] in
-            state.notReady = state.notReady ?? "draining"
-            return shell.update { $0.drain(at: $1) }
-        }.get()
+    /// A superseded node asks its clients to leave in any case, within two seconds. Further calls wait for the end of the first one.
+    public func stop() async throws {
+        state.advance(to: .stopping)
+        let task = stopping.withLockedValue { task in
+            let running = task ?? Task { try await self.end() }
+            task = running
+            return running
+        }
+        try await task.value
+    }
+
+    /// Time for the clients of a superseded node to open other streams.
+    private static let supersededTimeout = Duration.seconds(2)
+
+    private func end() async throws {
+        let isSuperseded = supersededReason != nil
+        let timeout = isSuperseded ? min(Self.supersededTimeout, configuration.drainTimeout) : configuration.drainTimeout
+        let othersStay = try await shell.eventLoop.submit { [shell] in shell.update { $0.drain(at: $1) } }.get()
         let deadline = NIODeadline.now() + .nanoseconds(timeout.wholeNanoseconds)
         // The port stays open meanwhile, because a load balancer may still send clients here. They are served, and asked to leave at once.
-        if othersStay { try await leaveClients(over: timeout / 2, until: deadline) }
+        // A superseded node may see no other node. Its clients reach the others by other ways.
+        if othersStay || isSuperseded { try await leaveClients(over: timeout / 2, until: deadline) }
         for server in servers.prefix(1) { await server.stopListening() }
         for gateway in gateways { try await gateway.eventLoop.submit { gateway.drain() }.get() }
         for gateway in gateways { try await gateway.whenIdle(until: deadline).get() }

@@ -262,7 +262,7 @@ final class Shell: @unchecked Sendable {
         case .transmit(let peer): links.transmit(to: peer, id: node.cluster.peerID(peer))
         case .computeRing(let members): computeRing(members)
         case .superseded(let other):
-            links.superseded?("a later process at \(other.address) uses the node ID")
+            links.refusalNoticed?(LinkRefusal(reason: "\(HelloRefusal.superseded(by: other))", kind: .superseded))
         case .membership(let id, let isAlive):
             logger.notice(
                 isAlive ? "member joined" : node.cluster.hasLeft(id) ? "member left" : "member declared dead", metadata: ["member": "\(id)"]

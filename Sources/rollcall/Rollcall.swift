@@ -34,6 +34,8 @@ struct Rollcall: AsyncParsableCommand {
             fail("\(error)", code: PresenceNode.ExitCode.unavailable)
         } catch let error as JoinError {
             fail("\(error)", code: PresenceNode.ExitCode.unavailable)
+        } catch let error as SupersededError {
+            fail("\(error)", code: PresenceNode.ExitCode.unavailable)
         } catch {
             exit(withError: error)
         }

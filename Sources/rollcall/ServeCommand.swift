@@ -63,34 +63,39 @@ struct ServeCommand: AsyncParsableCommand {
                 "ops": "\(configuration.opsListen.host):\(node.ports.ops)",
             ])
         if configuration.isDevelopment { try await welcome(node) }
-        let supersession = Task { try await endWhenSuperseded(node, logger) }
-        defer { supersession.cancel() }
-        var received = signals.makeAsyncIterator()
-        while let signal = await received.next() {
-            if signal == .sighup {
-                node.reloadCertificates()
-                continue
-            }
-            logger.notice("stopping", metadata: ["signal": "\(signal)"])
-            break
+        let (ends, end) = AsyncStream.makeStream(of: End.self)
+        // Signals are handled until the process ends, so that a second one does not end a node that still transfers its users.
+        let listening = Task { for await signal in signals { end.yield(.signal(signal)) } }
+        let watching = Task { for await _ in node.supersessions { end.yield(.superseded) } }
+        defer {
+            listening.cancel()
+            watching.cancel()
         }
-        try await node.stop()
-        // Signals are handled until here, so that a second one does not end a node that still transfers its users.
-        withExtendedLifetime(received) {}
+        loop: for await cause in ends {
+            switch cause {
+            case .signal(.sighup): node.reloadCertificates()
+            case .signal(let signal):
+                logger.notice("stopping", metadata: ["signal": "\(signal)"])
+                break loop
+            case .superseded: break loop
+            }
+        }
+        try await stop(node, logger)
     }
 
-    /// Time for the clients of a superseded node to open other streams.
-    private static let supersededTimeout = Duration.seconds(2)
+    /// Why the node ends, or reads its certificates again.
+    private enum End: Sendable {
+        case signal(UnixSignal)
+        case superseded
+    }
 
-    /// Ends the process when another one has replaced it in the cluster: it serves nobody any more.
-    private func endWhenSuperseded(_ node: RollcallNode, _ logger: Logger) async throws {
-        for await reason in node.supersessions {
-            do { try await node.stop(within: Self.supersededTimeout) } catch {
-                logger.error("the superseded node did not stop in order", metadata: ["error": "\(error)"])
-            }
-            logger.critical("ended, because another process has replaced this one", metadata: ["reason": "\(reason)"])
-            Foundation.exit(ExitCode.unavailable)
+    /// Stops the node. Throws a ``SupersededError`` if another process has replaced it, whatever has asked for the stop.
+    private func stop(_ node: RollcallNode, _ logger: Logger) async throws {
+        do { try await node.stop() } catch {
+            guard node.supersededReason != nil else { throw error }
+            logger.error("the superseded node did not stop in order", metadata: ["error": "\(error)"])
         }
+        if let reason = node.supersededReason { throw SupersededError(reason: reason) }
     }
 
     /// Two commands for a first try, which work when pasted.

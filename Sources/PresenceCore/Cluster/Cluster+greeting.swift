@@ -21,49 +21,42 @@ extension Cluster {
     /// the records of all others.
     ///
     /// - Parameter driftMax: how far ahead versions may be (``VersionClock/driftMax``).
-    func refusal(of hello: Hello, driftMax: Duration, at now: Now) -> String? {
-        if hello.protocolVersion != Hello.protocolVersion {
-            return
-                "protocol version \(hello.protocolVersion) differs from \(Hello.protocolVersion); run one version of Rollcall on all nodes"
-        }
-        if hello.cluster != name {
-            return "cluster name \"\(hello.cluster)\" differs from \"\(name)\"; configure one name on all nodes"
-        }
-        if hello.sender.id == own.id, hello.sender.generation != own.generation {
-            return "node ID \"\(own.id)\" is in use by another process; configure a node ID of its own for each node"
-        }
-        if let twin = liveTwin(of: hello.sender) {
-            return
-                "node ID \"\(twin.id)\" is in use by a live process at \(twin.address); stop it, or configure a node ID of its own for each node"
-        }
-        if let successor = successor(of: hello.sender) {
-            return "a later process at \(successor.address) uses the node ID \"\(successor.id)\" and has replaced this one"
-        }
+    func refusal(of hello: Hello, driftMax: Duration, at now: Now) -> HelloRefusal? {
+        if hello.protocolVersion != Hello.protocolVersion { return .protocolVersion(hello.protocolVersion) }
+        if hello.cluster != name { return .clusterName(hello.cluster, own: name) }
+        if let refusal = supersession(of: hello.sender) ?? priority(over: hello.sender) { return refusal }
         let (ahead, most) = (hello.wall / 1_000 - now.wall / 1_000, driftMax.wholeMilliseconds / 1_000)  // Seconds.
         if ahead.magnitude > most.magnitude {
-            return
-                "clock skew is \(ahead.magnitude) s (\"\(hello.sender.id)\" is \(ahead < 0 ? "behind" : "ahead of") \"\(own.id)\"), "
-                + "at most \(most) s is allowed; synchronize the clocks (NTP)"
+            return .clockSkew(of: hello.sender.id, seconds: ahead, from: own.id, secondsMax: most)
         }
-        return nil
+        // A clock that is far behind explains an early start, so it is named first.
+        guard let twin = twin(of: hello.sender), twin.peer.generation > hello.sender.generation else { return nil }
+        return .startedBefore(twin.peer, milliseconds: twin.peer.generation - hello.sender.generation)
     }
 
-    /// The live member that another process would replace, because it has the same node ID; nil if there is none.
+    /// The last other process with the node ID of `process` that this node has known as a member; nil if there is none.
     ///
-    /// A member that does not answer probes is not live, so a new process replaces one that is cut off. A process at the same address is
-    /// the later one of the two, because one port has one listener.
-    public func liveTwin(of process: Peer) -> Peer? {
-        guard let peer = peers.index(of: process.id), peer != 0, links.isUp(peer), peers[peer].state == .alive else { return nil }
-        let known = peers[peer].peer
-        return known.generation < process.generation && known.address != process.address ? known : nil
+    /// A process that is only a row on this node's disk has not been a member since this node started. It refuses nobody.
+    private func twin(of process: Peer) -> (peer: Peer, state: MemberState)? {
+        if process.id == own.id { return process.generation == own.generation ? nil : (own, .alive) }
+        guard let known = membership.update(about: process.id), known.member.generation != process.generation else { return nil }
+        return (known.member, known.state)
     }
 
-    /// The later process that has replaced a process in this cluster, because it has the same node ID; nil if there is none.
+    /// Why this node takes nothing from a process any more: a later one with its node ID is a member. Nil if there is none.
+    public func supersession(of process: Peer) -> HelloRefusal? {
+        guard let twin = twin(of: process), twin.state.isLive, twin.peer.generation > process.generation else { return nil }
+        return .superseded(by: twin.peer)
+    }
+
+    /// Why an earlier process keeps its node ID although `process` wants it; nil if `process` is to replace it.
     ///
-    /// Nobody sends the replaced process anything: its links and its part of the ring belong to the later one.
-    public func successor(of process: Peer) -> Peer? {
-        guard let peer = peers.index(of: process.id), peer != 0, peers[peer].peer.generation > process.generation else { return nil }
-        return peers[peer].peer
+    /// A suspect member has not answered probes, direct or indirect, so a new process replaces it. The link of this node to the member does
+    /// not count: a link breaks and reconnects while the member serves. A process at the member's address is the later one of the two,
+    /// because one port has one listener.
+    private func priority(over process: Peer) -> HelloRefusal? {
+        guard let twin = twin(of: process), twin.state == .alive, twin.peer.generation < process.generation else { return nil }
+        return twin.peer.id == own.id || twin.peer.address != process.address ? .inUse(by: twin.peer) : nil
     }
 
     /// Whether this side of a split gives way to the side that `hello` comes from, because that side is larger.

@@ -68,7 +68,7 @@ public struct Node: ~Copyable {
     public mutating func greeting(at now: Now) -> Hello { machines.cluster.greeting(at: now) }
 
     /// The reason to refuse the node of a `hello`; nil if it is accepted.
-    public func refusal(of hello: Hello, at now: Now) -> String? {
+    public func refusal(of hello: Hello, at now: Now) -> HelloRefusal? {
         machines.cluster.refusal(of: hello, driftMax: machines.owner.clock.driftMax, at: now)
     }
 

@@ -41,8 +41,16 @@ final class ClusterListener: HTTPServerDelegate {
     private unowned let shell: Shell
     private(set) var rejections: [Rejection: UInt64] = [:]
     private var refusals = RepeatedLines()
+    /// Whether this process is superseded, so that it has no say about other nodes.
+    private var isSuperseded = false
 
     init(shell: Shell) { self.shell = shell }
+
+    /// Answers no hellos any more. A process with the same node ID must not be refused because of this one.
+    func supersede() { isSuperseded = true }
+
+    /// Why this node answers no hellos now; nil if it does.
+    private var unavailability: String? { isSuperseded ? "superseded" : shell.isStarted ? nil : "starting" }
 
     func requestReceived(_ request: HTTPRequest, on connection: HTTPServerConnection) {
         // A stranger has one attempt on a connection, so that its cost is bounded by its rate of connections.
@@ -74,11 +82,6 @@ final class ClusterListener: HTTPServerDelegate {
         proof(bytes, isTrial: isTrial, request.stream, connection)
     }
 
-    /// The status for a node whose ID a live member uses (423, RFC 4918 §11.3).
-    static let inUseStatus = 423
-    /// The status for a process that a later one with its node ID has replaced (410, RFC 9110 §15.5.11).
-    static let supersededStatus = 410
-
     private static let helloPath = Array("/cluster/v1/hello".utf8)
     private static let proofPath = Array("/cluster/v1/proof".utf8)
     private static let trialPath = Array("/cluster/v1/trial".utf8)
@@ -88,7 +91,7 @@ final class ClusterListener: HTTPServerDelegate {
     ///
     /// Neither side sends its name before the other has proved that it knows the secret.
     private func hello(_ bytes: UnsafeRawBufferPointer, _ stream: StreamID, _ connection: HTTPServerConnection) {
-        guard shell.isStarted else { return reject(.notStarted, 503, "starting", stream, connection) }
+        if let reason = unavailability { return reject(.notStarted, 503, reason, stream, connection) }
         guard bytes.isEmpty else {
             let reason = "the hello is not empty; this node uses protocol version \(Hello.protocolVersion)"
             return reject(.junk, 400, reason, stream, connection)
@@ -107,7 +110,7 @@ final class ClusterListener: HTTPServerDelegate {
     private func proof(
         _ bytes: UnsafeRawBufferPointer, isTrial: Bool, _ stream: StreamID, _ connection: HTTPServerConnection
     ) {
-        guard shell.isStarted else { return reject(.notStarted, 503, "starting", stream, connection) }
+        if let reason = unavailability { return reject(.notStarted, 503, reason, stream, connection) }
         guard let sender = connection.applicationState as? Sender, !sender.hasTried else {
             return reject(.noHello, 409, "a proof without a hello before it, or a second proof", stream, connection)
         }
@@ -124,8 +127,8 @@ final class ClusterListener: HTTPServerDelegate {
             return reject(.junk, 400, "not a hello: \(error)", stream, connection)
         }
         if let refusal = shell.node.refusal(of: hello, at: Clock.now()) {
-            log(refusal, of: connection, as: "\(hello.sender.id)")
-            return reject(.refused, status(ofRefused: hello.sender), refusal, stream, connection)
+            log(refusal.description, of: connection, as: "\(hello.sender.id)")
+            return reject(.refused, LinkRefusal.Kind(refusal).rawValue, refusal.description, stream, connection)
         }
         let own = shell.node.cluster.hello(at: Clock.now()).bytes
         respond(200, shell.secret.proof(.listener, caller: nonce, listener: sender.nonce, hello: own) + own, stream, connection)
@@ -133,13 +136,6 @@ final class ClusterListener: HTTPServerDelegate {
         sender.proven = hello
         connection.setLimits(Self.membersLimits)
         shell.update { $0.greeted(by: hello, at: $1) }
-    }
-
-    /// The status of a refusal, by which the caller knows what to do.
-    private func status(ofRefused process: Peer) -> Int {
-        if shell.node.cluster.successor(of: process) != nil { return Self.supersededStatus }
-        // A process that has just ended may still count as live. The caller tries again.
-        return shell.node.cluster.liveTwin(of: process) == nil ? 409 : Self.inUseStatus
     }
 
     private func batch(
@@ -165,9 +161,18 @@ final class ClusterListener: HTTPServerDelegate {
             let isTaken = try shell.update { node, now in
                 try node.receive(batch: bytes, from: hello.sender.id, on: hello.connection, at: now)
             }
-            guard isTaken else { return reject(.refused, 409, "a newer connection of this node replaced this one", stream, connection) }
+            guard isTaken else { return rejectVoid(from: hello.sender, stream, connection) }
             respond(200, [], stream, connection)
         } catch { reject(.junk, 400, "not a batch: \(error)", stream, connection) }
+    }
+
+    /// Rejects a batch on a connection that a later one has replaced. The later one may be of another process.
+    private func rejectVoid(from process: Peer, _ stream: StreamID, _ connection: HTTPServerConnection) {
+        guard let refusal = shell.node.cluster.supersession(of: process) else {
+            return reject(
+                .refused, LinkRefusal.Kind.mismatch.rawValue, "a newer connection of this node replaced this one", stream, connection)
+        }
+        reject(.refused, LinkRefusal.Kind(refusal).rawValue, refusal.description, stream, connection)
     }
 
     /// - Parameter kind: lines of the same kind and reason are written once a minute. A stranger must not be able to choose it.

@@ -17,8 +17,8 @@ final class Links {
     private var resolvingCount = 0
     private var repeated = RepeatedLines()
     private var isClosed = false
-    /// Called with the reason when a later process with this node's ID has replaced this one.
-    var superseded: ((_ reason: String) -> Void)?
+    /// Called with ``refusal`` four times a second, and at once when a later process with this node's ID has replaced this one.
+    var refusalNoticed: ((LinkRefusal?) -> Void)?
     /// Whether a link ends after the peer has answered if it would accept this node.
     private let isTrial: Bool
 
@@ -88,12 +88,13 @@ final class Links {
         for link in links.values where link.peerID == id { link.transmit(to: peer) }  // order does not matter: one link has the ID.
     }
 
-    /// Closes silent links, and gives up links whose node ended or never answered. Called four times a second.
+    /// Closes silent links, gives up links whose node ended or never answered, and reports the refusal. Called four times a second.
     func watch() {
         let isAlone = upCount == 0
         for link in links.values.sorted(by: { $0.address < $1.address }) {
             if link.isOver || !isAlone && link.isOfNobody { giveUp(link) } else { link.watch() }
         }
+        refusalNoticed?(refusal)
     }
 
     /// Numbers of links that are up, and that are down but wanted.
@@ -108,11 +109,14 @@ final class Links {
     /// Whether every contact point has answered or failed at least once.
     var hasTriedAll: Bool { resolvingCount == 0 && links.values.allSatisfy(\.hasTried) }
 
-    /// Why every node that answered refuses this node, and whether that may pass; nil if one accepts it, or if none has answered.
-    var refusal: (reason: String, mayPass: Bool)? {
+    /// Why every node that answers refuses this node; nil if one accepts it, or if none answers.
+    ///
+    /// A later process with this node's ID is known to the whole cluster soon. Then it does not matter that other nodes accept this one.
+    var refusal: LinkRefusal? {
         let verdicts = links.values.sorted { $0.address < $1.address }.map(\.verdict)
-        guard !verdicts.contains(where: \.isWelcome), let first = verdicts.lazy.compactMap(\.refusal).first else { return nil }
-        return (first.reason, verdicts.contains { $0.refusal?.mayPass == true })
+        let refusals = verdicts.compactMap(\.refusal)
+        let first = LinkRefusal.Kind.allCases.lazy.compactMap { kind in refusals.first { $0.kind == kind } }.first
+        return first?.kind != .superseded && verdicts.contains(.welcome) ? nil : first
     }
 
     func closeAll() {
@@ -131,22 +135,20 @@ final class OutgoingLink: HTTPClientDelegate {
         /// This side has sent its proof and hello, and waits for those of the peer.
         case proving
         case live(NodeID)
+        /// One side has refused the other. The connection is about to close.
+        case refused
         /// Given up: the address leads to this node itself, to a node that is known by another address, or to no node.
         case abandoned
     }
 
-    /// Whether the peer accepts this node.
-    enum Verdict {
-        /// The peer has not answered yet.
+    /// Whether the peer accepts this node, by its last answer.
+    enum Verdict: Equatable {
+        /// The peer has not answered, or not since the link ended.
         case unknown
         case welcome
-        /// The peer refuses this node. The refusal may pass if a live member that may be about to end uses this node's ID.
-        case refused(reason: String, mayPass: Bool)
+        case refused(LinkRefusal)
 
-        var refusal: (reason: String, mayPass: Bool)? {
-            if case .refused(let reason, let mayPass) = self { (reason, mayPass) } else { nil }
-        }
-        var isWelcome: Bool { if case .welcome = self { true } else { false } }
+        var refusal: LinkRefusal? { if case .refused(let refusal) = self { refusal } else { nil } }
     }
 
     /// The status of a node that listens but has not started.
@@ -154,8 +156,8 @@ final class OutgoingLink: HTTPClientDelegate {
     /// The status with which a node refuses a caller with another secret.
     private static let wrongSecretStatus = 403
     private static let wrongSecret = "its cluster secret differs from that of this node"
-    /// The statuses of other refusals: for junk, and for a hello that does not match.
-    private static let refusalStatuses = [400, 409, ClusterListener.inUseStatus, ClusterListener.supersededStatus]
+    /// The status with which a node refuses a hello that it cannot read.
+    private static let junkStatus = 400
 
     private enum Token { static let hello: UInt32 = 1, batch: UInt32 = 2, proof: UInt32 = 3 }
 
@@ -276,7 +278,11 @@ final class OutgoingLink: HTTPClientDelegate {
     func closed(_ connection: HTTPClientConnection, error: (any Error)?) {
         guard connection === self.connection else { return }
         self.connection = nil
-        if let problem = transportProblem(error) { report(problem, "link failed") }
+        if let problem = transportProblem(error) {
+            report(problem, "link failed", .mismatch)
+        } else if state != .refused, state != .abandoned {
+            verdict = .unknown
+        }
         let isStarting = status == Self.startingStatus
         status = 0
         let isTriedAgain = isTrial && unansweredCount > 0 && verdict.refusal == nil
@@ -297,8 +303,8 @@ final class OutgoingLink: HTTPClientDelegate {
         }
         // The core may have started another attempt by now. A process that is newer than this attempt was not tried.
         guard state == .idle else { return }
-        // A peer that has refused a batch will refuse the next one as well.
-        if wasLive && verdict.refusal == nil || isRefused && tried != expected {
+        // A peer that has refused a batch would refuse the next one as well. That link waits.
+        if wasLive || isRefused && tried != expected {
             retryNow()
         } else {
             scheduleRetry(isDue: isStarting || !isRefused && wasConnecting)
@@ -384,24 +390,30 @@ final class OutgoingLink: HTTPClientDelegate {
     /// Handles a refusal by the peer, or a peer that has not started.
     private func refused(_ connection: HTTPClientConnection) {
         if status == Self.startingStatus { return connection.close() }
-        if status == Self.wrongSecretStatus { return refused(connection, "peer refuses the link", Self.wrongSecret) }
+        if status == Self.wrongSecretStatus { return refused(connection, "peer refuses the link", Self.wrongSecret, .mismatch) }
         // A proxy between the nodes may have no node behind it at the moment.
         if status >= 500 { return connection.close() }
+        let kind = LinkRefusal.Kind(rawValue: status)
+        let isOfNode = kind != nil || status == Self.junkStatus
         refused(
             connection, "peer refuses the link",
-            Self.refusalStatuses.contains(status) ? reason : "not a Rollcall cluster port: the peer answered with HTTP status \(status)")
+            isOfNode ? reason : "not a Rollcall cluster port: the peer answered with HTTP status \(status)", kind ?? .mismatch)
+        if kind == .superseded, !isTrial { shell.links.refusalNoticed?(shell.links.refusal) }
     }
 
     private var reason: String { String(decoding: response.prefix(300).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }, as: UTF8.self) }
 
-    private func refused(_ connection: HTTPClientConnection, _ line: Logger.Message, _ reason: String) {
-        report(reason, line)
-        if !isTrial, status == ClusterListener.supersededStatus { shell.links.superseded?(reason) }
+    /// Closes the link after a refusal.
+    ///
+    /// - Parameter kind: what the refusal means for this node; nil if this node refuses the peer for a reason of the peer alone.
+    private func refused(_ connection: HTTPClientConnection, _ line: Logger.Message, _ reason: String, _ kind: LinkRefusal.Kind?) {
+        state = .refused
+        report(reason, line, kind)
         connection.close()
     }
 
-    private func report(_ reason: String, _ line: Logger.Message) {
-        verdict = .refused(reason: "\(address): \(reason)", mayPass: status == ClusterListener.inUseStatus)
+    private func report(_ reason: String, _ line: Logger.Message, _ kind: LinkRefusal.Kind?) {
+        verdict = kind.map { .refused(LinkRefusal(reason: "\(address): \(reason)", kind: $0)) } ?? .unknown
         if !isTrial, refusals.isDue(address, reason, at: .now()) {
             shell.logger.error(line, metadata: ["address": "\(address)", "reason": "\(reason)"])
         }
@@ -413,7 +425,8 @@ final class OutgoingLink: HTTPClientDelegate {
         guard response.count == ClusterSecret.bytesCount else {
             return refused(
                 connection, "peer refused",
-                "not a Rollcall cluster port: the answer to a hello has \(response.count) bytes instead of \(ClusterSecret.bytesCount)")
+                "not a Rollcall cluster port: the answer to a hello has \(response.count) bytes instead of \(ClusterSecret.bytesCount)",
+                .mismatch)
         }
         nonces = (ClusterSecret.nonce(), response)
         state = .proving
@@ -430,14 +443,18 @@ final class OutgoingLink: HTTPClientDelegate {
         guard state == .proving else { return }
         let (proof, helloBytes) = (Array(response.prefix(ClusterSecret.bytesCount)), Array(response.dropFirst(ClusterSecret.bytesCount)))
         guard shell.secret.isValid(proof, of: .listener, caller: nonces.own, listener: nonces.other, hello: helloBytes) else {
-            return refused(connection, "peer refused", Self.wrongSecret)
+            return refused(connection, "peer refused", Self.wrongSecret, .mismatch)
         }
         let hello: Hello
         do throws(DecodeError) { hello = try Hello(helloBytes) } catch {
-            return refused(connection, "peer refused", "not a Rollcall cluster port: the peer did not answer with a valid hello: \(error)")
+            return refused(
+                connection, "peer refused", "not a Rollcall cluster port: the peer did not answer with a valid hello: \(error)", .mismatch)
         }
         guard hello.sender.id != shell.peer.id || hello.sender.generation != shell.peer.generation else { return abandon() }
-        if let refusal = shell.node.refusal(of: hello, at: Clock.now()) { return refused(connection, "peer refused", refusal) }
+        if let refusal = shell.node.refusal(of: hello, at: Clock.now()) {
+            let kind = LinkRefusal.Kind(refusal)
+            return refused(connection, "peer refused", refusal.description, kind.isMutual ? kind : nil)
+        }
         verdict = .welcome
         if isTrial { return abandon() }
         hasTried = true
