@@ -91,6 +91,7 @@ chaos: build
 	Tests/Chaos/policy-change
 	Tests/Chaos/hidden
 	Tests/Chaos/twin
+	Tests/Chaos/twin 3 30 cut
 	Tests/Chaos/dead-network
 	swift build --build-tests
 	Tests/Chaos/clock

@@ -1,5 +1,5 @@
 """Real nodes for the chaos scripts: started on free ports, killed by their id, stopped at the end."""
-import base64, hashlib, hmac, json, os, random, select, shutil, socket, subprocess, sys, tempfile, time, urllib.request
+import base64, hashlib, hmac, json, os, random, select, shutil, socket, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 ROLLCALL = os.environ.get("ROLLCALL", os.path.join(ROOT, ".build-release", "release", "rollcall"))
@@ -63,6 +63,15 @@ class Node:
         text = urllib.request.urlopen(f"http://127.0.0.1:{self.ops}/metrics", timeout=5).read().decode()
         return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line and line[0] != "#"}
 
+    def readiness(self):
+        """The status and the text of /readyz; 0 and no text if nobody answers."""
+        try:
+            return 200, urllib.request.urlopen(f"http://127.0.0.1:{self.ops}/readyz", timeout=2).read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
     def members(self):
         """Those in its ring: the suspect are, until they are given up."""
         try:
@@ -87,6 +96,7 @@ class Cluster:
         self.directory = tempfile.mkdtemp(prefix="rollcall-chaos-")
         self.environment = environment
         self.nodes, self.simulators = [], []
+        self.twins = []  # Nodes beside `nodes`, which end with the cluster too.
         for index in range(count):
             self.nodes.append(Node(self, f"n{index + 1}"))
 
@@ -101,7 +111,7 @@ class Cluster:
         return self
 
     def __exit__(self, kind, *_):
-        for process in self.simulators + [node.process for node in self.nodes if node.process]:
+        for process in self.simulators + [node.process for node in self.nodes + self.twins if node.process]:
             if process.poll() is None:
                 process.kill()
                 process.wait()

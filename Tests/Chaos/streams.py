@@ -70,7 +70,7 @@ class Stream(Connection):
 
     def __init__(self, loop, port, user, token, told):
         super().__init__(loop, port)
-        self.user, self.told, self.is_synced, self.began = user, told, False, 0
+        self.user, self.told, self.is_synced, self.began, self.hints = user, told, False, 0, 0
         self.text, self.has_head = b"", False
         self.request = f"GET /v1/events?platform=ios HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n".encode()
         self.socket.sendall(self.request)
@@ -102,6 +102,8 @@ class Stream(Connection):
                     self.told(self, status, phase)
             elif name == b"onSubscriptionSyncCompleted":
                 self.is_synced = True
+            elif name == b"onReconnectHint":
+                self.hints += 1
 
     def dechunk(self):
         if not self.has_head:
