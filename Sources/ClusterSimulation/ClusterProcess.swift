@@ -170,7 +170,8 @@ package class ClusterProcess {
             case .deleteRows(let rows):
                 passOn(.effect(effect, of: effects))
                 disk.deleteRows(rows)
-            case .answer, .connect, .transmit, .computeRing, .superseded, .membership: passOn(.effect(effect, of: effects))
+            case .answer, .connect, .transmit, .computeRing, .superseded, .membership, .followSystemClock:
+                passOn(.effect(effect, of: effects))
             }
         }
         for (gateway, messages) in crossing.enumerated() where !messages.isEmpty { passOn(.toGateway(gateway, messages)) }

@@ -4,7 +4,7 @@ import PresenceWire
 /// Histories in which users publish events, devices report that vendor push reaches them, the app's policy changes, and users are kicked.
 extension Plan {
     /// The settings that each change of the policy keeps, because the checks of lists and logins rely on them. A preset would replace them.
-    private static func keptSettings(_ options: SimulationOptions) -> String {
+    static func keptSettings(_ options: SimulationOptions) -> String {
         "\"subscription.maxPerSubscriber\":\(options.settings.subscriptionsMax),\"subscription.overflow\":\"evictOldest\""
             + ",\"subscription.initialSnapshot\":\"always\",\"subscription.replayOnLogin\":\"all\",\"errors.shape\":\"perUser\""
             + ",\"users.mustBeRegistered\":false,\"offlineGrace\":\(options.settings.offlineGrace.components.seconds)"

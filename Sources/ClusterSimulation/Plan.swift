@@ -33,6 +33,8 @@ public struct Step: Sendable, CustomStringConvertible {
         case fillDisk(node: Int, milliseconds: Int)
         case slowDisk(node: Int, milliseconds: Int)
         case jumpClock(node: Int, milliseconds: Int)
+        /// The system clocks of some nodes jump, and come back after `duration` milliseconds.
+        case jumpClocks(nodes: [Int], milliseconds: Int, duration: Int)
         /// A user publishes an event. Each event of a history has another value.
         case publish(user: Int, value: Int64, seconds: Int64, onlineOnly: Bool, synced: Bool)
         /// A login that reports that vendor push reaches the device.
@@ -78,7 +80,7 @@ public struct Plan: Sendable {
             + Self.halved(options)
         apart += Self.succeeding(options) + Self.hurrying(options) + Self.inheriting(options) + Self.rejoining(options)
         apart += Self.outdated(options) + Self.overtaken(options) + Self.publishing(options) + Self.stopping(options)
-        apart += Self.removing(options)
+        apart += Self.removing(options) + MachineFaultPlan.steps(options)
         // After the end everything is healed, and no more faults follow.
         steps += apart.filter { (0...options.activeMilliseconds).contains($0.at) }
         self.steps = steps.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)

@@ -124,6 +124,7 @@ extension SimulatedCluster {
 
     /// Checks a refused change. If all other nodes have left, one disk is enough.
     mutating func checkRefusal(_ refusal: Refusal, of call: SimulatedCall, by node: Int) {
+        if let problem = MachineFaults.problem(of: refusal, to: call, by: node, self) { violate(.faultsStayLocal, problem) }
         let isAlone = nodes.indices.allSatisfy { $0 == node || (!nodes[$0].isUp && nodes[$0].hasLeft) }
         guard refusal != .noSession, options.isShrinking, isAlone, call.at - disturbedAt > .milliseconds(4_000) else { return }
         violate(
@@ -364,7 +365,7 @@ extension SimulatedCluster {
 
     /// The faults that may keep a custom status beyond its end.
     private static let faultsOfEnds: Set<SimulationOptions.Fault> = [.partitions, .pauses, .clocks]
-    private static let faultsOfLogouts = faultsOfEnds.union([.kills, .drains, .clients])
+    private static let faultsOfLogouts = faultsOfEnds.union([.kills, .drains, .disks, .clients])
 
     /// Whether the owner has certainly received how a session ended.
     var checksHowSessionsEnd: Bool { options.faults.isDisjoint(with: Self.faultsOfLogouts) }

@@ -38,6 +38,8 @@ extension SimulatedCluster {
             nodes[node].disk.isFull = false
             nodes[node].disk.isSlow = false
             beginCommit(node)
+        case .correctClock(let node): nodes[node].jump = 0
+        case .checkFault(let node, let run, let phase): checkFault(of: node, run, phase)
         case .connectClient(let client, let attempt): connectClient(client, attempt)
         case .read(let client, let attempt): read(client, attempt)
         case .streamEnded(let client, let attempt): streamEnded(client, attempt)
@@ -60,7 +62,9 @@ extension SimulatedCluster {
             .acknowledge(let link, _):
             links[link].from
         case .missed(let client, _): clients[client].stream?.node
-        case .step, .connect, .start, .resume, .emptyDisk, .connectClient, .read, .streamEnded, .expectEvent, .expectKick: nil
+        case .step, .connect, .start, .resume, .emptyDisk, .correctClock, .checkFault, .connectClient, .read, .streamEnded, .expectEvent,
+            .expectKick:
+            nil
         }
     }
 
@@ -82,10 +86,14 @@ extension SimulatedCluster {
 
     mutating func start(_ node: Int) {
         guard !nodes[node].isUp else { return }
+        // The contact points refuse a process whose clock is far off, and it ends.
+        if abs(nodes[node].jump) > VersionClock.usualDriftMax.wholeMilliseconds {
+            return plan(.start(node: node), after: .milliseconds(200))
+        }
         // A sole node with a full disk gets room before it starts. Otherwise it could not remember what it sends.
         if nodes.count == 1 { nodes[node].disk.isFull = false }
         do {
-            try nodes[node].start(at: nodes[node].now(time)) { row in note(.firstRow, node, 0) { $0.row(row) } }
+            try nodes[node].start(at: nodes[node].nowAtStart(time)) { row in note(.firstRow, node, 0) { $0.row(row) } }
         } catch { return violate(.messagesAreReadable, "\(error)") }
         if nodes.count(where: \.isUp) < nodes.count { cripple() }
         (disturbedAt, nodes[node].startedAt) = (time, time)
@@ -105,9 +113,13 @@ extension SimulatedCluster {
 
     private mutating func tick(_ node: Int, _ run: Int) {
         guard isRunning(node, run) else { return }
+        let systemAhead = nodes[node].followSystemClock()
         let now = nodes[node].now(time)
         nodes[node].ticksCount += 1
-        nodes[node].node.tick(at: now)
+        let wasDraining = nodes[node].node.cluster.isDraining
+        nodes[node].node.tick(at: now, systemAhead: systemAhead)
+        // The slots move.
+        if nodes[node].node.cluster.isDraining != wasDraining { disturbedAt = time }
         if nodes[node].ticksCount % 5 == 0 { nodes[node].node.beat(at: now) }
         for gateway in nodes[node].gateways.indices { nodes[node].gateways[gateway].value.tick(at: now) }
         if nodes[node].ring != nodes[node].node.cluster.ringID {
@@ -134,7 +146,7 @@ extension SimulatedCluster {
         // Work that was left when it resumes does not count if it dies then.
         let worked = nodes[node].worked(at: time)
         nodes[node].deaths[nodes[node].run] = nodes[node].disk.isFull ? min(worked, nodes[node].filledAt) : worked
-        for call in nodes[node].die(keepsGroup: random.isOnce(in: 2)) { unanswered(call) }
+        for call in nodes[node].die(keepsGroup: random.isOnce(in: 2)) { truth.unanswered(call) }
         for client in clients.indices where clients[client].stream?.node == node {
             guard let stream = clients[client].stream else { continue }
             // The node may not have reported a session whose client has not received everything. Such knowledge dies with the node. So do
@@ -471,6 +483,7 @@ extension SimulatedCluster {
         case .persist(let rows, _, let isUrgent):
             for row in rows { note(.row, node, isUrgent ? 1 : 0) { $0.row(row) } }
             noteOffline(rows, by: node, in: turn)
+            if let problem = MachineFaults.problem(of: rows, by: node, self) { violate(.versionsAreInTime, problem) }
             if options.isRemoval { checkRemoval(in: rows, by: node) }
         case .deleteSlots(let slots):
             note(9, node, slots.count, "\(nodes[node].id) discards what has moved away, \(slots.count) slots")
@@ -482,9 +495,10 @@ extension SimulatedCluster {
         case .transmit(let peer): transmit(from: node, to: peer)
         case .computeRing(let members):
             plan(.ringComputed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))
+        case .followSystemClock: nodes[node].adoptSystemClock()
         case .superseded(let card): violate(.membersAgree, "\(nodes[node].id) is superseded by \(card)")
         case .membership(let id, let isAlive):
-            if isAlive, let member = nodes.firstIndex(where: { $0.id == id }) { nodes[member].metAt = time }
+            if isAlive, let member = nodes.firstIndex(where: { $0.id == id }) { (nodes[node].metAt, nodes[member].metAt) = (time, time) }
             note(9, node, isAlive ? 1 : 0, "\(nodes[node].id): \(id) is \(isAlive ? "alive" : "gone")")
         }
     }

@@ -44,7 +44,14 @@ extension SimulatedCluster {
             }
         case .blind(let from, let to, let duration): if from != to { block(link(from, to), for: duration) }
         case .pause(let node, let milliseconds): pause(node, for: milliseconds)
+        case .jumpClocks(let nodes, let milliseconds, let duration):
+            for node in nodes {
+                self.nodes[node].jump = Milliseconds(milliseconds)
+                plan(.correctClock(node: node), after: .milliseconds(duration))
+                expectFault(of: node, .clock, for: duration)
+            }
         case .fillDisk(let node, let milliseconds):
+            expectFault(of: node, .disk, for: milliseconds)
             if !nodes[node].disk.isFull { nodes[node].filledAt = nodes[node].worked(at: time) }
             nodes[node].disk.isFull = true
             plan(.emptyDisk(node: node), after: .milliseconds(milliseconds))
@@ -53,7 +60,7 @@ extension SimulatedCluster {
             plan(.emptyDisk(node: node), after: .milliseconds(milliseconds))
         case .jumpClock(let node, let milliseconds):
             if nodes.count == 1, nodes[node].disk.isFull { return }
-            nodes[node].clockOffset = Milliseconds(milliseconds)
+            nodes[node].systemOffset = Milliseconds(milliseconds)
         case .publish, .loginReachable, .setPolicy, .kick: performApart(action)
         }
     }
@@ -84,6 +91,7 @@ extension SimulatedCluster {
         hasten()
         for node in nodes.indices {
             nodes[node].pausedUntil = min(nodes[node].pausedUntil, time)
+            nodes[node].confirmClock()
             plan(.resume(node: node), after: 0)
             plan(.emptyDisk(node: node), after: 0)
             if !nodes[node].isUp { plan(.start(node: node), after: random.microseconds(0...100_000)) }
@@ -170,15 +178,6 @@ extension SimulatedCluster {
         call(.logout(nil), by: user)
     }
 
-    /// Records that a call gets no answer. It may have been carried out or not.
-    mutating func unanswered(_ call: SimulatedCall) {
-        if case .setVisibility = call.call { truth.oracles[call.user].end() }
-        if case .setAppPolicy = call.call { truth.policy.isBusy = false }
-        guard call.call.changesSubscriptions else { return }
-        truth.subscriptions[call.user].isBusy = false
-        truth.subscriptions[call.user].doubt()
-    }
-
     mutating func answered(_ node: Int, _ token: UInt64, _ answer: CallAnswer) {
         guard let call = nodes[node].calls.removeValue(forKey: token) else {
             return violate(.everyCallIsAnswered, "\(nodes[node].id) answers token \(token), which nobody waits for: \(answer)")
@@ -192,7 +191,7 @@ extension SimulatedCluster {
         if case .refused(let refusal) = answer {
             counts.refused += 1
             checkRefusal(refusal, of: call, by: node)
-            return unanswered(call)
+            return refusal.mayTakeEffect ? truth.unanswered(call) : truth.refused(call)
         }
         if case .rateLimited = answer {
             counts.refused += 1
@@ -228,11 +227,11 @@ extension SimulatedCluster {
         case (.getSubscribedUserStatus, .subscriptions(let page, let records, _)):
             checkVisibility(of: records, inAnswerTo: call)
             checkList(page, of: call)
-        case (.setVisibility, .visibility(let rule)):
+        case (.setVisibility, .visibility(let rule, let remnant)):
             // A later call may be on the disks by now.
             if call.at == truth.oracles[call.user].askedAt { checkDisks(of: rule, askedBy: call) }
-            truth.oracles[call.user].acknowledge(rule, askedAt: call.at, at: time)
-            if isAlone || isOverruled(call.user) || isLiveNodeDeclaredDead { truth.oracles[call.user].doubt() }
+            truth.oracles[call.user].acknowledge(rule, askedAt: call.at, at: MachineFaults.time(after: remnant, by: node, self))
+            if isAlone || isOverruled(call.user) { truth.oracles[call.user].doubt() }
         case (.publishEvent, .userStatus(let record)): published(call, record, isAlone: isAlone)
         case (.setAppPolicy(let change), .done): policyAcknowledged(change, isAlone: isAlone)
         case (.kick, .done): kicked(call)
@@ -268,11 +267,27 @@ extension SimulatedCluster {
             violate(.listsAreExact, "user-\(call.user) subscribes to \(targets): evicted are \(evicted), right would be \(expected)")
         }
     }
+
+    /// Schedules the checks of a fault, if nothing else can delay its effects.
+    private mutating func expectFault(of node: Int, _ fault: MachineFaults.Fault, for milliseconds: Int) {
+        guard options.kind == .clockJump || options.kind == .fullDisk, nodes[node].isUp else { return }
+        for (phase, after) in MachineFaults.phases(of: fault, milliseconds: milliseconds) {
+            plan(.checkFault(node: node, run: nodes[node].run, phase), after: after.wholeNanoseconds)
+        }
+    }
+
+    /// Checks a phase of a fault, unless something else delays it.
+    mutating func checkFault(of node: Int, _ run: Int, _ phase: MachineFaults.Phase) {
+        guard isRunning(node, run), !nodes[node].isLeaving, nodes.allSatisfy(\.isUp), time - disturbedAt > .milliseconds(5_000),
+            let problem = MachineFaults.problem(of: node, in: phase, self)
+        else { return }
+        violate(.faultsStayLocal, problem)
+    }
 }
 
 extension Call {
     /// Whether the call changes the caller's subscription list.
-    fileprivate var changesSubscriptions: Bool {
+    var changesSubscriptions: Bool {
         switch self {
         case .subscribeUserStatus, .unsubscribeUserStatus: true
         default: false

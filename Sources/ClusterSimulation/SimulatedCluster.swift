@@ -205,7 +205,7 @@ public struct SimulatedCluster {
     /// Starts the nodes and schedules the steps.
     mutating func begin() {
         for node in nodes.indices {
-            nodes[node].clockOffset = Milliseconds(random.number(in: -30...30))
+            nodes[node].systemOffset = Milliseconds(random.number(in: -30...30))
             plan(.start(node: node), after: random.microseconds(0...50_000))
         }
         for (index, step) in plan.steps.enumerated() { plan(.step(index), after: .milliseconds(Self.calmMilliseconds + step.at)) }

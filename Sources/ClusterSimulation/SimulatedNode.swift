@@ -23,8 +23,12 @@ final class SimulatedNode: ClusterProcess {
     var stoodStill: Nanoseconds = 0
     /// The events that arrived while the node was paused.
     var deferred: [SimulationEvent.What] = []
-    /// The difference of the wall clock from the true time.
-    var clockOffset: Milliseconds = 0
+    /// The difference of the system clock from the true time.
+    var systemOffset: Milliseconds = 0
+    /// The current jump of the system clock.
+    var jump: Milliseconds = 0
+    /// The node's clock; its offset is the difference from the true time.
+    private var clock = SteadyClock(offset: 0)
     /// The time at which the disk was last full, by ``worked(at:)``. It stores nothing while it is full.
     var filledAt: Nanoseconds = 0
     var ticksCount = 0
@@ -51,6 +55,7 @@ final class SimulatedNode: ClusterProcess {
     /// Starts the node with its disk. `noteWrite` receives the rows that it writes at once.
     func start(at now: Now, noteWrite: (Row) -> Void) throws(RowError) {
         run += 1
+        clock = SteadyClock(offset: systemOffset + jump)
         (ring, owners) = (0, [])
         isLeaving = false
         hasLeft = false
@@ -73,8 +78,24 @@ final class SimulatedNode: ClusterProcess {
     /// The record and the subscriptions that the core holds of a user.
     func kept(_ user: UserID) -> (record: Record, subscriptions: [Subscription]) { look { $0.owner.kept(user) } }
 
+    /// The difference of the node's clock from the true time.
+    var clockOffset: Milliseconds { clock.offset }
+
+    /// Reads the system clock at a tick. Returns how far it is ahead.
+    func followSystemClock() -> Milliseconds { clock.follow(systemOffset + jump) }
+
+    /// Ends all jumps: the system clock shows the node's time.
+    func confirmClock() { (systemOffset, jump) = (clock.offset, 0) }
+
+    func adoptSystemClock() { clock.adopt(systemOffset + jump) }
+
+    /// The clocks of a process that starts now.
+    func nowAtStart(_ time: Nanoseconds) -> Now {
+        Now(instant: Instant(nanoseconds: time + 1), wall: SimulatedCluster.epoch + time / 1_000_000 + systemOffset + jump)
+    }
+
     func now(_ time: Nanoseconds) -> Now {
-        Now(instant: Instant(nanoseconds: time + 1), wall: SimulatedCluster.epoch + time / 1_000_000 + clockOffset)
+        Now(instant: Instant(nanoseconds: time + 1), wall: SimulatedCluster.epoch + time / 1_000_000 + clock.offset)
     }
 }
 

@@ -42,6 +42,10 @@ struct SimulationEvent {
         case end(node: Int, run: Int)
         case resume(node: Int)
         case emptyDisk(node: Int)
+        /// A clock that has jumped comes back.
+        case correctClock(node: Int)
+        /// The fault of a machine should have shown its effect by now: see ``MachineFaults``.
+        case checkFault(node: Int, run: Int, MachineFaults.Phase)
         case connectClient(client: Int, attempt: Int)
         /// Pushes arrive at a client.
         case read(client: Int, attempt: Int)

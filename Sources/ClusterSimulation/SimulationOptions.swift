@@ -25,7 +25,54 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         case clients
     }
 
+    /// A history whose faults are staged step by step, or the random one.
+    public enum Kind: Sendable {
+        /// Work and faults at random times.
+        case random
+        /// One node ends, and nothing else fails.
+        case departure
+        /// Clients come and go all the time, over links that are slow and break.
+        case returning
+        /// Users hide and show themselves again and again.
+        case seeking
+        /// Two nodes of four or more die at once, while disks and links are slow.
+        case loss
+        /// One node is cut off or paused until it is declared dead, and receives calls when it is back.
+        case split
+        /// The nodes leave one after the other, until one is left.
+        case shrinking
+        /// The last event is the break of a link, and what was on its way is late.
+        case late
+        /// Users set their visibility from two places at once.
+        case contested
+        /// Two nodes are cut off from two others, and all four accept changes.
+        case halved
+        /// One node ends, and the messages to the new owners of its users wait there.
+        case succession
+        /// Processes end while disks are slow, and the next processes send requests at once.
+        case hurry
+        /// One node ends for good, and the others learn of it one after the other.
+        case inheritance
+        /// One node is cut off and restarts meanwhile, and receives calls as soon as the others are reachable.
+        case rejoining
+        /// Links break twice, and the answer to a question of the first time arrives after the second.
+        case outdated
+        /// A change is lost with a link, and clients read a later position before that is found.
+        case overtaken
+        /// The last remaining node is told to stop, and so is one that has just started.
+        case stopping
+        /// The policy removes users who have been away for seven seconds.
+        case removal
+        /// A clock jumps on one node or two, and comes back.
+        case clockJump
+        /// One disk is full, or two are, while users hide, are kicked and change the policy.
+        case fullDisk
+        /// A node is cut off for half a minute, while users hide from its clients.
+        case cutOff
+    }
+
     public let seed: UInt64
+    public let kind: Kind
     /// The number of nodes, 1–50.
     public var nodesCount: Int
     /// Users, each with up to two devices.
@@ -42,40 +89,6 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     /// Whether more histories are of the kinds below, and some clients come back late, never, or with the position of another cluster. That
     /// finds more errors.
     public let isHarder: Bool
-    /// One node ends, and nothing else fails.
-    public let isDeparture: Bool
-    /// Clients come and go all the time, over links that are slow and break.
-    public let isReturn: Bool
-    /// Users hide and show themselves again and again.
-    public let isSeeking: Bool
-    /// Two nodes of four or more die at once, while disks and links are slow.
-    public let isLoss: Bool
-    /// One node is cut off or paused until it is declared dead, and receives calls when it is back.
-    public let isSplit: Bool
-    /// The nodes leave one after the other, until one is left.
-    public let isShrinking: Bool
-    /// The last event is the break of a link, and what was on its way is late.
-    public let isLate: Bool
-    /// Users set their visibility from two places at once.
-    public let isContested: Bool
-    /// Two nodes are cut off from two others, and all four accept changes.
-    public let isHalved: Bool
-    /// One node ends, and the messages to the new owners of its users wait there.
-    public let isSuccession: Bool
-    /// Processes end while disks are slow, and the next processes send requests at once.
-    public let isHurry: Bool
-    /// One node ends for good, and the others learn of it one after the other.
-    public let isInheritance: Bool
-    /// One node is cut off and restarts meanwhile, and receives calls as soon as the others are reachable.
-    public let isRejoining: Bool
-    /// Links break twice, and the answer to a question of the first time arrives after the second.
-    public let isOutdated: Bool
-    /// A change is lost with a link, and clients read a later position before that is found.
-    public let isOvertaken: Bool
-    /// The last remaining node is told to stop, and so is one that has just started.
-    public let isStopping: Bool
-    /// The policy removes users who have been away for seven seconds.
-    public let isRemoval: Bool
 
     /// - Parameter isHarder: see ``isHarder``.
     public init(seed: UInt64, isHarder: Bool = false) {
@@ -99,48 +112,72 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         // The repair by digests would hide other errors. After a split it is needed.
         if faults.isDisjoint(with: [.partitions, .pauses]), random.isOnce(in: 2) { settings.digestInterval = .seconds(30) }
         // These kinds come first. The other kinds have the remaining histories, unchanged.
+        var fault = SplitMix64(seed: seed).split(350)
+        let machineFault = Self.machineFault(isHarder: isHarder, &fault)
+        let isHarder = isHarder && machineFault == nil
         var latest = SplitMix64(seed: seed).split(40)
-        isInheritance = isHarder && latest.isOnce(in: 24)
-        isRejoining = isHarder && !isInheritance && latest.isOnce(in: 24)
+        let isInheritance = isHarder && latest.isOnce(in: 24)
+        let isRejoining = isHarder && !isInheritance && latest.isOnce(in: 24)
         var lossy = SplitMix64(seed: seed).split(30)
-        let kind = isHarder && !isInheritance && !isRejoining ? lossy.number(in: 0...23) : .max
-        (isOutdated, isOvertaken, isStopping) = (kind == 2, kind == 3, kind == 4)
+        let drawn = isHarder && !isInheritance && !isRejoining ? lossy.number(in: 0...23) : .max
+        let (isOutdated, isOvertaken, isStopping) = (drawn == 2, drawn == 3, drawn == 4)
         var removing = SplitMix64(seed: seed).split(341)
         let isLeft = isHarder && !isInheritance && !isRejoining && !isOutdated && !isOvertaken && !isStopping
-        isRemoval = isLeft && removing.isOnce(in: 12)
-        let isHarder = isLeft && !isRemoval
+        let isRemoval = isLeft && removing.isOnce(in: 12)
+        let isFreeToDraw = isLeft && !isRemoval
         var apart = SplitMix64(seed: seed).split(8)
-        isDeparture = isHarder && apart.isOnce(in: 10) && nodesCount > 2
-        isReturn = isHarder && !isDeparture && apart.isOnce(in: 10)
-        isSeeking = isHarder && !isDeparture && !isReturn && apart.isOnce(in: 4)
+        let isDeparture = isFreeToDraw && apart.isOnce(in: 10) && nodesCount > 2
+        let isReturn = isFreeToDraw && !isDeparture && apart.isOnce(in: 10)
+        let isSeeking = isFreeToDraw && !isDeparture && !isReturn && apart.isOnce(in: 4)
         if isSeeking, apart.isOnce(in: 3) { settings.linkMessagesMax = 16 }
         if isReturn { faults = faults.intersection([.disks]).union([.resets, .delays]) }
         if isReturn, apart.isOnce(in: 2) { settings.relayAbove = 1 }
-        var kinds = SplitMix64(seed: seed).split(10)
-        let isFree = isHarder && !isDeparture && !isReturn && !isSeeking
-        isLoss = isFree && kinds.isOnce(in: 6)
-        isSplit = isFree && !isLoss && kinds.isOnce(in: 5)
-        isShrinking = isFree && !isLoss && !isSplit && kinds.isOnce(in: 8)
-        isLate = isFree && !isLoss && !isSplit && !isShrinking && kinds.isOnce(in: 5)
+        var staged = SplitMix64(seed: seed).split(10)
+        let isFree = isFreeToDraw && !isDeparture && !isReturn && !isSeeking
+        let isLoss = isFree && staged.isOnce(in: 6)
+        let isSplit = isFree && !isLoss && staged.isOnce(in: 5)
+        let isShrinking = isFree && !isLoss && !isSplit && staged.isOnce(in: 8)
+        let isLate = isFree && !isLoss && !isSplit && !isShrinking && staged.isOnce(in: 5)
         var others = SplitMix64(seed: seed).split(16)
         let isOther = isFree && !isLoss && !isSplit && !isShrinking && !isLate
-        isContested = isOther && others.isOnce(in: 3)
+        let isContested = isOther && others.isOnce(in: 3)
         if isContested { (nodesCount, faults) = (others.number(in: 3...5), [.delays]) }
-        isHalved = isOther && !isContested && others.isOnce(in: 2)
+        let isHalved = isOther && !isContested && others.isOnce(in: 2)
         if isHalved {
             (nodesCount, faults, settings.subscriptionsMax) = (4, [.partitions], others.number(in: 2...4))
             activeMilliseconds = 16_000
         }
-        isSuccession = isOther && !isContested && !isHalved && others.isOnce(in: 2)
+        let isSuccession = isOther && !isContested && !isHalved && others.isOnce(in: 2)
         if isSuccession { (nodesCount, faults, activeMilliseconds) = (others.number(in: 4...5), [.kills, .resets, .delays], 20_000) }
-        isHurry = isOther && !isContested && !isHalved && !isSuccession
+        let isHurry = isOther && !isContested && !isHalved && !isSuccession
         if isHurry { (nodesCount, faults) = (others.number(in: 3...4), [.kills, .disks]) }
-        if isLate { (nodesCount, usersCount, faults) = (kinds.number(in: 3...5), kinds.number(in: 5...9), [.resets, .delays]) }
-        if isLoss { (nodesCount, usersCount, faults) = (kinds.number(in: 4...5), 14, [.kills, .disks, .delays]) }
-        if isSplit { (nodesCount, faults) = (3, [kinds.isOnce(in: 2) ? .partitions : .pauses, .delays]) }
-        if isShrinking { (nodesCount, faults) = (kinds.number(in: 2...3), [.drains, .kills]) }
+        let kinds: [(isDrawn: Bool, kind: Kind)] = [
+            (isDeparture, .departure),
+            (isReturn, .returning),
+            (isSeeking, .seeking),
+            (isLoss, .loss),
+            (isSplit, .split),
+            (isShrinking, .shrinking),
+            (isLate, .late),
+            (isContested, .contested),
+            (isHalved, .halved),
+            (isSuccession, .succession),
+            (isHurry, .hurry),
+            (isInheritance, .inheritance),
+            (isRejoining, .rejoining),
+            (isOutdated, .outdated),
+            (isOvertaken, .overtaken),
+            (isStopping, .stopping),
+            (isRemoval, .removal),
+        ]
+        kind = machineFault ?? kinds.first(where: \.isDrawn)?.kind ?? .random
+        if isLate { (nodesCount, usersCount, faults) = (staged.number(in: 3...5), staged.number(in: 5...9), [.resets, .delays]) }
+        if isLoss { (nodesCount, usersCount, faults) = (staged.number(in: 4...5), 14, [.kills, .disks, .delays]) }
+        if isSplit { (nodesCount, faults) = (3, [staged.isOnce(in: 2) ? .partitions : .pauses, .delays]) }
+        if isShrinking { (nodesCount, faults) = (staged.number(in: 2...3), [.drains, .kills]) }
         if isLoss || isSplit { activeMilliseconds = max(activeMilliseconds, 16_000) }
         if isShrinking { activeMilliseconds = 24_000 }
+        stageMachineFault(&fault)
         stageLatest(&latest)
         stageLossy(&lossy)
         if isStopping { (nodesCount, faults, stepsCount, activeMilliseconds) = (4, [.drains], 0, 14_000) }
@@ -149,6 +186,23 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         faults = [apart.isOnce(in: 2) ? .drains : .kills]
         activeMilliseconds = max(activeMilliseconds, 14_000)
         if apart.isOnce(in: 2) { settings.offlineGrace = .zero }
+    }
+
+    /// The kinds in which one machine has a fault: one harder history of eight, and one other of sixteen.
+    private static func machineFault(isHarder: Bool, _ random: inout SplitMix64) -> Kind? {
+        guard random.isOnce(in: isHarder ? 8 : 16) else { return nil }
+        return [.clockJump, .fullDisk, .cutOff][random.number(in: 0...2)]
+    }
+
+    /// Sets up a history in which one machine has a fault, or two have, and nothing else fails. The checks are as strict as without it.
+    private mutating func stageMachineFault(_ random: inout SplitMix64) {
+        switch kind {
+        case .clockJump, .fullDisk: (activeMilliseconds, stepsCount, faults) = (20_000, random.number(in: 20...80), [])
+        case .cutOff: (activeMilliseconds, stepsCount, faults) = (42_000, 0, [.partitions])
+        default: return
+        }
+        (nodesCount, usersCount) = (random.number(in: 3...5), random.number(in: 6...12))
+        settings.linkMessagesMax = CoreSettings().linkMessagesMax
     }
 
     private mutating func stageLatest(_ random: inout SplitMix64) {
@@ -188,8 +242,10 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
 
     /// Whether all faults of this history are staged.
     var isStaged: Bool {
-        isDeparture || isLoss || isSplit || isShrinking || isLate || isContested || isHalved || isSuccession || isHurry
-            || isInheritance || isRejoining || isOutdated || isOvertaken || isStopping || isRemoval
+        switch kind {
+        case .random, .returning, .seeking: false
+        default: true
+        }
     }
 
     /// Whether a single node is cut off, so that the age of answers is known for calls made while all nodes know each other again.
@@ -206,4 +262,24 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
             + "\(activeMilliseconds) ms, faults \(names.isEmpty ? "none" : names), quota \(settings.subscriptionsMax), "
             + "grace \(settings.offlineGrace), queue \(settings.linkMessagesMax), relays above \(settings.relayAbove)"
     }
+}
+
+extension SimulationOptions {
+    var isDeparture: Bool { kind == .departure }
+    var isReturn: Bool { kind == .returning }
+    var isSeeking: Bool { kind == .seeking }
+    var isLoss: Bool { kind == .loss }
+    var isSplit: Bool { kind == .split }
+    var isShrinking: Bool { kind == .shrinking }
+    var isLate: Bool { kind == .late }
+    var isContested: Bool { kind == .contested }
+    var isHalved: Bool { kind == .halved }
+    var isSuccession: Bool { kind == .succession }
+    var isHurry: Bool { kind == .hurry }
+    var isInheritance: Bool { kind == .inheritance }
+    var isRejoining: Bool { kind == .rejoining }
+    var isOutdated: Bool { kind == .outdated }
+    var isOvertaken: Bool { kind == .overtaken }
+    var isStopping: Bool { kind == .stopping }
+    var isRemoval: Bool { kind == .removal }
 }

@@ -90,8 +90,9 @@ extension WireWriter {
         case .refused(let refusal):
             tag(7)
             self.refusal(refusal)
-        case .visibility(let visibility):
+        case .visibility(let visibility, let remnant):
             tag(8)
+            self.remnant(remnant)
             text(visibility.mode.rawValue)
             tag(visibility.isInvisible ? 1 : 0)
             for list in [visibility.listed, visibility.friends, visibility.blocked] { users(list) }

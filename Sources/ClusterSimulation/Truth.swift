@@ -126,6 +126,31 @@ struct Truth {
         presences[user].lastEndAt = now
     }
 
+    /// Records that a call gets no answer. It may have been carried out or not.
+    mutating func unanswered(_ call: SimulatedCall) {
+        if case .setVisibility = call.call { oracles[call.user].end() }
+        if case .setAppPolicy = call.call { policy.isBusy = false }
+        guard call.call.changesSubscriptions else { return }
+        subscriptions[call.user].isBusy = false
+        subscriptions[call.user].doubt()
+    }
+
+    /// Records that a call was refused, and has changed nothing.
+    mutating func refused(_ call: SimulatedCall) {
+        switch call.call {
+        case .setVisibility: oracles[call.user].refuse()
+        case .setAppPolicy: policy.isBusy = false
+        case .setSelfStatus(let text, _): refuseStatus(text, of: call.user)
+        default: if call.call.changesSubscriptions { subscriptions[call.user].isBusy = false }
+        }
+    }
+
+    /// Records that a custom status was refused, and has changed nothing.
+    private mutating func refuseStatus(_ text: String, of user: Int) {
+        let index = expectedStatuses[user].lastIndex { $0.text == text && $0.version == nil && $0.acknowledgedAt == .max }
+        if let index { expectedStatuses[user].remove(at: index) }
+    }
+
     /// The newest acknowledged custom status.
     func newestAcknowledged(_ user: Int) -> ExpectedStatus? {
         newestAcknowledged(user, before: .max)

@@ -54,6 +54,10 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case theUnusedAreRemoved
         /// No other user is removed.
         case nobodyIsRemovedEarly
+        /// A machine with a wrong clock or a full disk gives its slots away, takes some back, and stops nobody else's calls.
+        case faultsStayLocal
+        /// No node writes a version that is far ahead of the true time.
+        case versionsAreInTime
     }
 
     public let guarantee: Guarantee

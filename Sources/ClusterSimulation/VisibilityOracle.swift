@@ -13,6 +13,8 @@ struct VisibilityOracle {
     private(set) var rule: Visibility? = Visibility()
     /// The time of the acknowledgement.
     private(set) var since: Nanoseconds = 0
+    /// The visibility before the changes under way, and the time of its acknowledgement.
+    private var before: (rule: Visibility?, since: Nanoseconds) = (Visibility(), 0)
     /// The first status that each hidden viewer has received since then.
     private var shown: [Int: JSONValue] = [:]
     /// The version of that status, by viewer.
@@ -24,6 +26,7 @@ struct VisibilityOracle {
     var isBusy: Bool { busyCount > 0 }
 
     mutating func ask(at now: Nanoseconds) {
+        before = busyCount == 0 ? (rule, since) : (nil, now)
         busyCount += 1
         (askedAt, hasHidden, rule, shown, ended) = (now, true, nil, [:], [:])
     }
@@ -31,10 +34,18 @@ struct VisibilityOracle {
     /// Ends a change: an old call has been carried out or has failed.
     mutating func end() { busyCount -= 1 }
 
-    /// Records an acknowledged change. A later call wins, whichever is carried out first.
-    mutating func acknowledge(_ rule: Visibility, askedAt: Nanoseconds, at now: Nanoseconds) {
+    /// Ends a change that was refused and has changed nothing.
+    mutating func refuse() {
         end()
-        if askedAt == self.askedAt { (self.rule, since) = (rule, now) }
+        if !isBusy { (rule, since) = before }
+    }
+
+    /// Records an acknowledged change. A later call wins, whichever is carried out first.
+    ///
+    /// - Parameter until: the time until which a node may show hidden fields, by the answer.
+    mutating func acknowledge(_ rule: Visibility, askedAt: Nanoseconds, at until: Nanoseconds) {
+        end()
+        if askedAt == self.askedAt { (self.rule, since) = (rule, until) }
     }
 
     /// Records that the acknowledged visibility may be lost.
@@ -66,7 +77,7 @@ struct VisibilityOracle {
 /// Checks that hidden viewers see nothing of a user.
 extension SimulatedCluster {
     /// Whether every live node is reached in time, and no acknowledged change is lost.
-    private var isVisibilityCertain: Bool { options.faults.isDisjoint(with: [.partitions, .pauses]) }
+    private var isVisibilityCertain: Bool { options.faults.isDisjoint(with: [.partitions, .pauses]) || options.kind == .cutOff }
 
     /// Checks bytes that a gateway sends to a client's stream now.
     mutating func checkVisibility(of payload: [UInt8], for client: Int) {
@@ -87,6 +98,12 @@ extension SimulatedCluster {
         guard let user = status["userID"]?.text.flatMap({ userIndex($0) }), user != viewer, let rule = truth.oracles[user].rule,
             askedAt >= truth.oracles[user].since, !rule.lets(userID(viewer))
         else { return }
+        if options.kind == .cutOff {
+            guard status["statusType"]?.text == "ONLINE", !MachineFaults.isOnCutOffNode(user, self) else { return }
+            return violate(
+                .hiddenUsersStayHidden,
+                "user-\(viewer) is shown \(status), though user-\(user) hides from it, and the answer said until when a node may show it")
+        }
         let mayEnd = truth.expectedStatuses[user].contains(where: \.expires)
         if let event = truth.events[user].hiddenEvent(in: status, since: truth.oracles[user].since) {
             return violate(
@@ -126,16 +143,6 @@ extension SimulatedCluster {
         let isThere = { (node: SimulatedNode) in node.isUp && (node.startedAt < second || time - node.startedAt > second) }
         let newest = { (wanted: Bool) in nodes.filter { isThere($0) == wanted }.compactMap { $0.disk.rows[key]?.writtenAt }.max() ?? .zero }
         return newest(false) > newest(true)
-    }
-
-    /// Whether a live node seems dead to another, because slow and breaking links delay its messages.
-    ///
-    /// A barrier over all live nodes does not include it. It shows what it knew until it is a member again.
-    var isLiveNodeDeclaredDead: Bool {
-        nodes.contains { node in
-            node.isUp && time - node.startedAt > .milliseconds(4_000)
-                && nodes.contains { $0.id != node.id && $0.isUp && !$0.look { $0.cluster.isMember(node.id) } }
-        }
     }
 
     /// Checks that the owner knows the visibility when the cluster is at rest.

@@ -118,7 +118,7 @@ public final class RollcallNode: @unchecked Sendable {
         let admin = AdminAPI(
             shell: shell, authenticator: authenticator,
             drain: { [shell] in
-                guard shell.update({ node, now in node.cluster.isDraining || node.cluster.othersStay && node.drain(at: now) }) else {
+                guard shell.update({ node, now in node.cluster.isLeaving || node.cluster.othersStay && node.drain(at: now) }) else {
                     return false
                 }
                 state.advance(to: .draining)
@@ -134,7 +134,7 @@ public final class RollcallNode: @unchecked Sendable {
                     on: opsLoop)
             },
             life: { [shell] in shell.eventLoop.submit {}.hop(to: opsLoop) },
-            notReady: { state.notReady(beside: store.problem) })
+            notReady: { [shell] in state.notReady(beside: shell.clockProblem ?? store.problem) })
         opsHTTP = HTTPLoop(eventLoop: opsLoop, limits: OpsListener.limits, delegate: opsListener)
         shell.links.refusalNoticed = { refusal in
             guard state.refused(refusal, at: .now()) else { return }

@@ -52,6 +52,8 @@ final class Shell: @unchecked Sendable {
     /// Whether the loop still accepts work. NIO ends a process that schedules work on a loop that has ended.
     private let takesUp = NIOLockedValueBox(true)
     private var isStoreSound = true
+    private var isClockWrong = false
+    private let problemOfClock = NIOLockedValueBox<String?>(nil)
     /// The calls of operators that wait for an answer, by token.
     private var adminCalls: [UInt64: (CallAnswer) -> Void] = [:]
     private var nextAdminToken: UInt64 = 0
@@ -100,7 +102,9 @@ final class Shell: @unchecked Sendable {
         obey()
         schedule(every: TimeAmount(Self.tickInterval)) { shell in
             shell.nextTick = Clock.now().instant + Self.tickInterval
-            shell.node.tick(at: Clock.now())
+            let systemAhead = Clock.follow()
+            shell.node.tick(at: Clock.now(), systemAhead: systemAhead)
+            shell.noteCondition()
             shell.scheduleReview()
         }
         schedule(every: .milliseconds(250)) { shell in
@@ -136,6 +140,27 @@ final class Shell: @unchecked Sendable {
             self.node.review(at: Clock.now())
             self.obey()
             self.scheduleReview()
+        }
+    }
+
+    /// The reason not to send users to this node, because its clock is wrong; nil for a right clock, and while no other node could serve
+    /// them. Any thread may read it.
+    var clockProblem: String? { problemOfClock.withLockedValue { $0 } }
+
+    /// Logs when the clock becomes wrong and when it is right again.
+    private func noteCondition() {
+        let condition = node.condition
+        guard condition.isClockWrong || isClockWrong else { return }
+        let seconds = Double(condition.clockError) / 1_000
+        let problem = "clock is wrong by \(seconds) s; synchronize it (NTP)"
+        let isServed = condition.isClockWrong && node.cluster.othersStay
+        problemOfClock.withLockedValue { $0 = isServed ? problem : nil }
+        guard condition.isClockWrong != isClockWrong else { return }
+        isClockWrong = condition.isClockWrong
+        if isClockWrong {
+            logger.error("\(problem); this node keeps its time, and gives its slots to the other nodes until the clocks agree")
+        } else {
+            logger.notice("clock is right again; this node takes slots")
         }
     }
 
@@ -261,6 +286,9 @@ final class Shell: @unchecked Sendable {
         case .connect(let peer): links.connect(to: peer)
         case .transmit(let peer): links.transmit(to: peer, id: node.cluster.peerID(peer))
         case .computeRing(let members): computeRing(members)
+        case .followSystemClock:
+            logger.notice("clock: the other nodes confirm that the system clock is right; this node follows it")
+            Clock.adopt()
         case .superseded(let other):
             links.refusalNoticed?(LinkRefusal(reason: "\(HelloRefusal.superseded(by: other))", kind: .superseded))
         case .membership(let id, let isAlive):

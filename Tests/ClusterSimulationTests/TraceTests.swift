@@ -85,7 +85,9 @@ import Testing
                 .imported(failed: []), .imported(failed: [bob]), .subscriptions([subscription], records: [record], total: 1),
                 .subscriptions([], records: [record], total: 1), .subscriptions([subscription], records: [nil], total: 1),
                 .subscriptions([subscription], records: [record], total: 2),
-            ] + refusals.map { .refused($0) } + visibilities.map { .visibility($0) }
+            ] + refusals.map { .refused($0) } + visibilities.map { .visibility($0) } + [
+                .visibility(Visibility(), remnant: .until(1)), .visibility(Visibility(), remnant: .whileCutOff),
+            ]
         #expect(Set(answers.map(hash)).count == answers.count)
     }
 

@@ -73,7 +73,7 @@ import Testing
 
     @Test("Draining nodes hold no slots, unless all drain") func ringMembers() {
         var cluster = Self.cluster(with: ["b"])
-        cluster.peers[1].isDraining = true
+        cluster.peers[1].role = .leaving
         #expect(cluster.peers.ringMembers(isDraining: false).map(\.id) == ["a"])
         #expect(Set(cluster.peers.ringMembers(isDraining: true).map(\.id)) == ["a", "b"])
         #expect(!cluster.othersStay)
@@ -81,13 +81,13 @@ import Testing
 
     @Test("A restarted member is lost, greeted again and written down") func restartedMember() {
         var cluster = Self.cluster(with: ["b"])
-        let steps = cluster.follow(Self.peer("b", generation: 2), .alive, isDraining: false, at: 1)
+        let steps = cluster.follow(Self.peer("b", generation: 2), .alive, .serving, at: 1)
         #expect(steps.map { "\($0)" } == ["observeAll", "lose", "greet(isNew: false)", "store"])
     }
 
     @Test("A suspicion changes nothing that is written down") func suspicion() {
         var cluster = Self.cluster(with: ["b"])
-        let steps = cluster.follow(Self.peer("b"), .suspect, isDraining: false, at: 1)
+        let steps = cluster.follow(Self.peer("b"), .suspect, .serving, at: 1)
         #expect(steps.map { "\($0)" } == ["greet(isNew: false)"])
     }
 
@@ -97,14 +97,14 @@ import Testing
         var disk = DiskHealth()
         disk.note(isDurable: false, retryAfter: .milliseconds(500), at: now)
         var later = now
-        var retries = [disk.takeRetry(after: .milliseconds(500), at: later)]
+        var retries = [disk.tick(retryAfter: .milliseconds(500), at: later)]
         later.instant += .milliseconds(500)
-        for _ in 0..<2 { retries.append(disk.takeRetry(after: .milliseconds(500), at: later)) }
+        for _ in 0..<2 { retries.append(disk.tick(retryAfter: .milliseconds(500), at: later)) }
         #expect(disk.isFailing)
         #expect(retries == [false, true, false])
         disk.note(isDurable: true, retryAfter: .milliseconds(500), at: later)
         later.instant += .seconds(5)
-        retries.append(disk.takeRetry(after: .milliseconds(500), at: later))
+        retries.append(disk.tick(retryAfter: .milliseconds(500), at: later))
         #expect(!disk.isFailing)
         #expect(retries.last == false)
     }
@@ -114,7 +114,7 @@ import Testing
         #expect(replication.refusalOfChange(of: user("ann"), Self.cluster()) == nil)
         var cluster = Self.cluster(with: ["b"])
         #expect(replication.refusalOfChange(of: user("ann"), cluster)?.code == 50_001)
-        cluster.peers[1].isDraining = true
+        cluster.peers[1].role = .leaving
         #expect(replication.refusalOfChange(of: user("ann"), cluster) == nil, "a draining node keeps it while no other is there")
         replication.stored(1, isDurable: false, CoreSettings(), at: now)
         #expect(replication.refusalOfChange(of: user("ann"), Self.cluster())?.code == 50_001)
@@ -127,10 +127,10 @@ import Testing
             replication.acknowledge(ticket, to: 1, isBarrier: true, staleCount: 1, &outbox)
         }
         replication.releaseBarriers(staleCount: 1, &outbox)
-        #expect(outbox.acknowledgementsWhenStored.isEmpty)
+        #expect(outbox.messages.isEmpty)
         replication.releaseBarriers(staleCount: 0, &outbox)
-        let tickets = outbox.acknowledgementsWhenStored.map(\.ticket)
-        #expect(tickets.count == 10_000 && tickets.last == 10_000, "the caller of the last one is answered 50001")
+        let sent = outbox.messages.map(\.message)
+        #expect(sent.count == 10_000 && sent.last == .replicated(ticket: 10_000), "the caller of the last one is answered 50001")
     }
 
     // MARK: Relays

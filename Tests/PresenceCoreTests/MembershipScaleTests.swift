@@ -88,10 +88,7 @@ import Testing
 
     static var swimOnly: Membership.Settings {
         var settings = Membership.Settings()
-        settings.isLocalHealthOn = false
-        settings.isSuspicionAdaptive = false
-        settings.isBuddySystemOn = false
-        settings.isSleepNoticed = false
+        settings.additions = []
         return settings
     }
 

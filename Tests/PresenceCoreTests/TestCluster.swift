@@ -260,7 +260,7 @@ struct TestCluster {
         case .answer(_, let token, let answer): processes[index].answers[token] = answer
         case .transmit(let peer): transmit(from: index, to: peer)
         case .computeRing(let members): processes[index].node.ringComputed(rings.ring(of: members), at: now)
-        case .send, .persist, .deleteSlots, .deleteRows, .connect, .membership, .superseded: break
+        case .send, .persist, .deleteSlots, .deleteRows, .connect, .membership, .superseded, .followSystemClock: break
         }
     }
 

@@ -118,13 +118,16 @@ struct Calls {
             if case .register = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
             finish(sent.call, .userStatus(record), &edge, &cluster)
         case .refused(let refusal):
-            guard case .register = sent.request.operation else { return finish(sent.call, .refused(refusal), &edge, &cluster) }
+            guard case .register = sent.request.operation else {
+                return finish(sent.call, .refused(sent.request.afterEarlierAttempts(refusal)), &edge, &cluster)
+            }
             waiting[sent.call]?.excluded.append(sent.request.user)
             advance(sent.call, &edge, &owner, &cluster, at: now)
         case .done:
             if case .countQuery = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
             finish(sent.call, .done, &edge, &cluster)
-        case .visibility(let privacy): finish(sent.call, .visibility(privacy.visibility), &edge, &cluster)
+        case .visibility(let privacy, let remnant):
+            finish(sent.call, .visibility(privacy.visibility, remnant: remnant), &edge, &cluster)
         }
     }
 
@@ -253,5 +256,12 @@ struct Calls {
             let isPassedOn = unanswered.contains { $0.request.operation.isDurable }
             finish(index, .refused(isPassedOn ? .unavailable.afterPassingOn : .unavailable), &edge, &cluster)
         }
+    }
+}
+
+extension Request {
+    /// The refusal of a call whose earlier attempts may have reached another owner. That owner may have made the change.
+    fileprivate func afterEarlierAttempts(_ refusal: Refusal) -> Refusal {
+        isRepeated && operation.isDurable ? .unavailable.afterPassingOn : refusal
     }
 }

@@ -65,6 +65,15 @@ extension Cluster {
         return .removed
     }
 
+    /// The wall time until which a member that was declared dead may show what it knew, if it is cut off; nil if there is none.
+    ///
+    /// It then declares the owners of its views dead, and takes over their users. It believes their ONLINE for the grace.
+    func mayBeSeenUntil(at now: Now) -> Milliseconds? {
+        guard let until = membership.cutOffMembersGoOnUntil() else { return nil }
+        let left = until + settings.takeoverTimeout + settings.reconnectGrace - now.instant
+        return left > .zero ? now.wall + left.wholeMilliseconds : nil
+    }
+
     // MARK: Changes
 
     /// A step that follows from a change of a member's state.
@@ -82,7 +91,7 @@ extension Cluster {
     }
 
     /// Stores a member's new state. Returns what follows from it, in order.
-    mutating func follow(_ card: Peer, _ state: MemberState, isDraining: Bool, at peer: PeerIndex) -> [MemberStep] {
+    mutating func follow(_ card: Peer, _ state: MemberState, _ role: MemberRole, at peer: PeerIndex) -> [MemberStep] {
         let old = peers[peer]
         let wasRestarted = old.isAlive && card.generation > old.peer.generation
         let isMet = state.isLive && !old.isAlive && old.wasMember
@@ -98,7 +107,7 @@ extension Cluster {
         }
         peers[peer].peer = card
         peers[peer].state = state
-        peers[peer].isDraining = isDraining
+        peers[peer].role = role
         var steps: [MemberStep] = []
         if state.isLive, old.wasMember, !old.isAlive || wasRestarted { steps.append(.observeAll) }
         if old.isAlive, wasRestarted || !state.isLive { steps.append(.lose) }

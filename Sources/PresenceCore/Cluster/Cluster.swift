@@ -15,6 +15,7 @@ public struct Cluster {
     var links: Links
     /// The slots that this node decides about, and their ring.
     var ownership: Ownership
+    var clockCheck = ClockCheck()
     var outbox = Outbox()
     /// The last ticket of a write, or of a question to all nodes.
     private(set) var lastTicket: UInt64
@@ -39,8 +40,11 @@ public struct Cluster {
     package var own: Peer { peers[0].peer }
     var placement: Placement { ownership.placement }
 
-    /// Whether this node gives its slots to others and will end.
+    /// Whether this node gives its slots to others, because it will end or has a fault.
     public var isDraining: Bool { membership.isDraining }
+
+    /// Whether this node was told to give its slots to others, and will end.
+    public var isLeaving: Bool { membership.isLeaving }
 
     /// A number larger than all before, also than those of an earlier process of this ID.
     mutating func nextTicket() -> UInt64 {
@@ -77,12 +81,8 @@ public struct Cluster {
         return Array(peers.others.filter { peers[$0].isAlive && peers[$0].isDraining }.prefix(Ring.replicasMax - 1))
     }
 
-    /// The groups of nodes of which one each must have a row before its answer: one replica, or each member for a row that every node
-    /// keeps.
-    func replicas(of row: Row) -> [[PeerIndex]] {
-        guard row.kind.isForAll else { return [replicas(of: row.user)] }
-        return peers.alive.map { [$0] }
-    }
+    /// The other nodes that keep a row: the replicas, or all members for a row that every node keeps.
+    func keepers(of row: Row) -> [PeerIndex] { row.kind.isForAll ? peers.alive : replicas(of: row.user) }
 
     // MARK: Sending
 

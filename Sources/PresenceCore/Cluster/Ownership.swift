@@ -122,6 +122,8 @@ struct Ownership {
         case listsMayLackEntries
         /// Assume that subscription lists are complete: all rows of the members have arrived.
         case listsAreComplete
+        /// The members are those of the present ring again, or a preparation has ended without a change. Nothing moves any more.
+        case settled
         /// The acquiring slots are active. `isFirst` the first time in this process.
         case activated(isFirst: Bool)
     }
@@ -223,9 +225,10 @@ struct Ownership {
             return isNew ? .computeRing : nil
         }
         let joined = ring.preparation.flatMap { $0.placement.id == id ? $0 : nil }
+        let wasMoving = ring.awaitedID != nil || (ring.preparation != nil && joined == nil)
         ring = .stable(joined: joined)
         if demotion == .declaredDead { return .change(to: placement) }
-        guard case .contacted(let since) = completeness else { return nil }
+        guard case .contacted(let since) = completeness else { return wasMoving ? .settled : nil }
         completeness = since.map { .incomplete(since: $0) } ?? .complete
         return .beginTransfer
     }
@@ -370,6 +373,7 @@ struct Ownership {
         completePrefetch(&outputs)
         guard ring.awaitedID == preparation.placement.id else {
             ring = RingState(awaitedID: ring.awaitedID, nil)
+            if isStable { outputs.append(.settled) }
             return outputs
         }
         ring = .stable(joined: nil)

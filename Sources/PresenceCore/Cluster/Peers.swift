@@ -13,8 +13,8 @@ struct Peers: RandomAccessCollection {
         var state = MemberState.left
         /// Whether the node has been a member since this node started, or before.
         var wasMember = false
-        /// Whether the node gives its slots to others and will end. It is a gateway until then.
-        var isDraining = false
+        /// The node's part in the ring. It is a gateway in any of them.
+        var role = MemberRole.serving
         /// The version of the node's row on this node's disk. For a node that was never a member, the time when this node met it.
         var rowVersion: Version
         /// Whether the index is free.
@@ -25,6 +25,8 @@ struct Peers: RandomAccessCollection {
             ringID = Placement.id(of: peer)
         }
 
+        /// Whether the node gives its slots to others.
+        var isDraining: Bool { role != .serving }
         /// Whether the node is a member: alive or suspect.
         var isAlive: Bool { state.isLive }
         /// Whether the node has left on purpose. It does not count towards a majority.
@@ -116,7 +118,7 @@ struct Peers: RandomAccessCollection {
     var isReplicated: Bool {
         others.contains {
             let member = members[$0]
-            return member.wasMember && member.state != .left && (!member.isDraining || member.state.isLive)
+            return member.wasMember && member.state != .left && (member.role != .leaving || member.state.isLive)
         }
     }
 

@@ -21,7 +21,7 @@ struct PendingWrites {
         var acknowledgements: [(peer: PeerIndex, ticket: UInt64)]
         /// The rows of users that this node owns. They are sent again when the replicas change.
         let rows: [Row]
-        /// One list for each user. One acknowledgement of each list is enough.
+        /// The nodes that keep each row. One acknowledgement of each group is enough.
         var needs: [[PeerIndex]] = []
         /// The nodes that must each send a barrier acknowledgement.
         var barrierPeers: [PeerIndex] = []
@@ -76,10 +76,10 @@ struct PendingWrites {
         return complete(index)
     }
 
-    /// Assigns the writes to the new replicas, which `needs` names for each row. Returns the writes to send again, in order.
-    mutating func replan(nextTicket: () -> UInt64, _ needs: (Row) -> [[PeerIndex]]) -> [Write] {
+    /// Assigns the writes to the new replicas, which `keepers` names for each row. Returns the writes to send again, in order.
+    mutating func replan(nextTicket: () -> UInt64, _ keepers: (Row) -> [PeerIndex]) -> [Write] {
         for index in writes.indices where !writes[index].needs.isEmpty {
-            let needs = Self.needs(of: writes[index].rows, needs)
+            let needs = Self.needs(of: writes[index].rows, keepers)
             guard needs != writes[index].needs else { continue }
             let ticket = nextTicket()
             writes[index].needs = needs
@@ -110,10 +110,10 @@ struct PendingWrites {
         return outcomes.reversed()
     }
 
-    /// For each of `rows` the groups of nodes that must each send one acknowledgement. Equal groups occur once.
-    static func needs(of rows: [Row], _ replicaSet: (Row) -> [[PeerIndex]]) -> [[PeerIndex]] {
+    /// The groups of nodes of which one each must acknowledge `rows`. Equal groups occur once.
+    static func needs(of rows: [Row], _ keepers: (Row) -> [PeerIndex]) -> [[PeerIndex]] {
         var needs: [[PeerIndex]] = []
-        for row in rows { for peers in replicaSet(row) where !needs.contains(peers) { needs.append(peers) } }
+        for peers in rows.lazy.map(keepers) where !needs.contains(peers) { needs.append(peers) }
         return needs
     }
 

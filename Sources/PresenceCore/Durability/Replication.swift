@@ -46,10 +46,10 @@ struct Replication {
             ticket: ticket, replicaTicket: ticket, answers: cluster.outbox.answersWhenStored,
             listUpdates: cluster.outbox.listUpdatesWhenStored, acknowledgements: cluster.outbox.acknowledgementsWhenStored,
             rows: hasAnswers ? owned : [], deadline: now.instant + cluster.settings.replicationTimeout)
-        if hasAnswers, cluster.peers.isReplicated { write.needs = PendingWrites.needs(of: owned) { cluster.replicas(of: $0) } }
+        if hasAnswers, cluster.peers.isReplicated { write.needs = PendingWrites.needs(of: owned) { cluster.keepers(of: $0) } }
         replicate(owned, ticket: hasAnswers ? ticket : nil, &cluster)
-        // On a link deltas go before messages. A node that answers this message has read the deltas.
-        if cluster.outbox.needsBarrier {
+        // On a link deltas and rows go before messages. A node that answers this message knows what they say.
+        if cluster.outbox.needsBarrier || (hasAnswers && owned.contains { $0.kind.isForAll }) {
             write.barrierTicket = cluster.nextTicket()
             write.barrierPeers = cluster.peers.alive
         }
@@ -81,7 +81,7 @@ struct Replication {
     func replicate(_ rows: [Row], ticket: UInt64?, _ cluster: inout Cluster) {
         guard cluster.peers.count > 1 else { return }
         var groups: [[Row]] = Array(repeating: [], count: cluster.peers.count)
-        for row in rows { for peer in cluster.replicas(of: row).joined() { groups[peer].append(row) } }
+        for row in rows { for peer in cluster.keepers(of: row) { groups[peer].append(row) } }
         for (peer, rows) in groups.enumerated() where !rows.isEmpty { cluster.send(.replicate(ticket: ticket, rows), to: peer) }
         replicateAhead(rows, &cluster)
     }
@@ -97,7 +97,7 @@ struct Replication {
 
     /// Assigns pending writes to the replicas of a new ring, and stops waiting for dead nodes. Returns the writes that this completes.
     mutating func replan(_ cluster: inout Cluster) -> [PendingWrites.Outcome] {
-        for write in writes.replan(nextTicket: { cluster.nextTicket() }, { cluster.replicas(of: $0) }) {
+        for write in writes.replan(nextTicket: { cluster.nextTicket() }, { cluster.keepers(of: $0) }) {
             replicate(write.rows, ticket: write.replicaTicket, &cluster)
         }
         return writes.dropPeers { !cluster.peers[$0].isAlive }
@@ -127,27 +127,29 @@ struct Replication {
 
     /// Retries a disk that cannot write. Called at every tick.
     mutating func retryDisk(_ cluster: inout Cluster, at now: Now) {
-        guard disk.takeRetry(after: cluster.settings.diskRetryInterval, at: now) else { return }
+        guard disk.tick(retryAfter: cluster.settings.diskRetryInterval, at: now) else { return }
         cluster.outbox.effects.append(.persist([], ticket: cluster.nextTicket(), isUrgent: true))
     }
 
     // MARK: Barriers
 
-    /// Acknowledges rows of another node once they are on disk.
+    /// Acknowledges rows of another node once they are on disk, and a barrier at once: it asks what this node knows.
     ///
     /// A barrier has no rows. A node that may show outdated records has not read the change of the barrier, which may have been lost with a
     /// link. Its acknowledgement waits for ``releaseBarriers(staleCount:_:)``.
     mutating func acknowledge(_ ticket: UInt64, to peer: PeerIndex, isBarrier: Bool, staleCount: Int, _ outbox: inout Outbox) {
-        if isBarrier, staleCount > 0 {
-            if heldBarriers.count < Self.heldMax { heldBarriers.append((peer, ticket)) }
-            return
+        guard isBarrier else { return outbox.acknowledgementsWhenStored.append((peer, ticket)) }
+        if staleCount == 0 {
+            outbox.send(.replicated(ticket: ticket), to: peer)
+        } else if heldBarriers.count < Self.heldMax {
+            heldBarriers.append((peer, ticket))
         }
-        outbox.acknowledgementsWhenStored.append((peer, ticket))
     }
 
     /// Acknowledges the held barriers once no view here is outdated.
     mutating func releaseBarriers(staleCount: Int, _ outbox: inout Outbox) {
-        if staleCount == 0, !heldBarriers.isEmpty { outbox.acknowledgementsWhenStored += heldBarriers.takeAll() }
+        guard staleCount == 0 else { return }
+        for (peer, ticket) in heldBarriers.takeAll() { outbox.send(.replicated(ticket: ticket), to: peer) }
     }
 
     // MARK: The clock's lease

@@ -70,6 +70,7 @@ extension Machines {
         for peer in cluster.peers.others
         where cluster.links.isUp(peer) && cluster.links[peer].hasOverflowed && cluster.links[peer].hasRoom {
             cluster.links[peer].clearOverflow()
+            cluster.membership.compare(with: cluster.peers[peer].peer.id)
             cluster.send(.requestSync, to: peer)
             cluster.send(.requestOffer, to: peer)
             resync(peer, at: now)
@@ -81,7 +82,7 @@ extension Machines {
 
     /// Marks this node as about to end: see ``Node/drain(at:)``.
     mutating func drain(at now: Now) -> Bool {
-        guard !cluster.isDraining else { return false }
+        guard !cluster.isLeaving else { return false }
         cluster.membership.drain(at: now)
         followMembership(at: now)
         membersChanged(at: now)
@@ -101,6 +102,34 @@ extension Machines {
         return removal
     }
 
+    // MARK: Faults of this machine
+
+    /// Gives the slots away while the clock is wrong or the disk cannot write, and takes some back afterwards.
+    ///
+    /// - Parameter systemAhead: how far the system clock is ahead (``SteadyClock/follow(_:)``).
+    mutating func followFaults(systemAhead: Milliseconds, at now: Now) {
+        let step = cluster.clockCheck.tick(
+            systemAhead: systemAhead, others: cluster.peers.alive, isOnly: !cluster.peers.isReplicated, driftMax: owner.clock.driftMax,
+            at: now)
+        switch step {
+        case .ask: for peer in cluster.peers.alive { sendClocks(to: peer, wantsAnswer: true, at: now) }
+        case .adopt: cluster.outbox.effects.append(.followSystemClock)
+        case nil: break
+        }
+        cluster.membership.setImpaired(cluster.clockCheck.givesSlotsAway || replication.disk.givesSlotsAway, at: now)
+    }
+
+    /// Sends a peer this node's clocks.
+    mutating func sendClocks(to peer: PeerIndex, wantsAnswer: Bool, at now: Now) {
+        cluster.send(.clocks(now.wall, system: now.wall + cluster.clockCheck.systemAhead, wantsAnswer: wantsAnswer), to: peer)
+    }
+
+    /// Handles the clocks of another node.
+    mutating func onClocks(_ clock: Milliseconds, system: Milliseconds, wantsAnswer: Bool, from peer: PeerIndex, at now: Now) {
+        cluster.clockCheck.onClock(clock, system: system, from: peer, at: now)
+        if wantsAnswer { sendClocks(to: peer, wantsAnswer: false, at: now) }
+    }
+
     // MARK: Members
 
     /// Carries out the effects of the membership.
@@ -109,7 +138,7 @@ extension Machines {
             switch effect {
             case .send(let message, let id):
                 if let peer = cluster.peers.index(of: id) { cluster.send(.membership(message), to: peer) }
-            case .changed(let card, let state, let isDraining): follow(card, state, isDraining: isDraining, at: now)
+            case .changed(let card, let state, let role): follow(card, state, role, at: now)
             case .connect(let card):
                 _ = index(of: card, at: now)
                 cluster.outbox.effects.append(.connect(card))
@@ -120,9 +149,9 @@ extension Machines {
         membersChanged(at: now)
     }
 
-    private mutating func follow(_ card: Peer, _ state: MemberState, isDraining: Bool, at now: Now) {
+    private mutating func follow(_ card: Peer, _ state: MemberState, _ role: MemberRole, at now: Now) {
         let peer = index(of: card, at: now)
-        for step in cluster.follow(card, state, isDraining: isDraining, at: peer) {
+        for step in cluster.follow(card, state, role, at: peer) {
             switch step {
             case .observeAll: owner.observeAll(at: now)
             case .lose: lose(peer, at: now)
@@ -139,6 +168,7 @@ extension Machines {
         owner.peersDied([peer], at: now, into: &cluster.outbox)
         reports.drop(from: peer)
         cluster.ownership.lose(peer)
+        cluster.clockCheck.lose(peer)
         SlotTransfer.requestFromAll(owner, &cluster)
         edge.relays.lose(peer)
         calls.retry(to: peer, at: now)

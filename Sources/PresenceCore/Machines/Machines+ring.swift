@@ -40,6 +40,7 @@ extension Machines {
             switch output {
             case .changed(let old, let new): placementChanged(from: old, to: new, at: now)
             case .activated(let isFirst): activated(isFirst: isFirst, at: now)
+            case .settled: SlotTransfer.deleteMoved(&owner, &replication, &cluster)
             default: perform(SlotTransfer.perform(output, &owner, &cluster, at: now), at: now)
             }
         }
@@ -47,7 +48,7 @@ extension Machines {
 
     /// Moves pending writes to the replicas of the new ring, and registers users whose owner has changed.
     private mutating func placementChanged(from old: Placement, to new: Placement, at now: Now) {
-        for outcome in replication.replan(&cluster) { owner.carryOut(outcome, &cluster) }
+        for outcome in replication.replan(&cluster) { owner.carryOut(outcome, &cluster, at: now) }
         reports.resumePostponed(owner: &owner, &cluster, at: now)
         let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
         edge.dropMisrouted(where: isMoved)

@@ -64,7 +64,7 @@ struct Machines: ~Copyable {
     mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
         replication.stored(ticket, isDurable: isDurable, cluster.settings, at: now)
         SlotTransfer.written(ticket, isDurable: isDurable, &owner, &replication, &cluster)
-        if let outcome = replication.complete(ticket, isDurable: isDurable) { owner.carryOut(outcome, &cluster) }
+        if let outcome = replication.complete(ticket, isDurable: isDurable) { owner.carryOut(outcome, &cluster, at: now) }
     }
 
     // MARK: Outputs
@@ -118,10 +118,14 @@ struct Machines: ~Copyable {
 
     // MARK: Time
 
-    /// Gives each machine its part of a tick, in order.
-    mutating func tick(at now: Now) {
+    /// Gives each machine its part of a tick, in order: see ``Node/tick(at:systemAhead:)``.
+    mutating func tick(at now: Now, systemAhead: Milliseconds) {
+        let wasDraining = cluster.isDraining
+        followFaults(systemAhead: systemAhead, at: now)
         cluster.membership.tick(at: now)
         followMembership(at: now)
+        // If all nodes had a fault, the ring stays the same.
+        if wasDraining, !cluster.isDraining { SlotTransfer.deleteMoved(&owner, &replication, &cluster) }
         owner.tick(at: now, into: &cluster.outbox)
         owner.expireTombstones(at: now, into: &cluster.outbox)
         removal.ask(&owner, &cluster, at: now)
@@ -134,7 +138,7 @@ struct Machines: ~Copyable {
         SlotTransfer.offerMisplacedRows(owner, &cluster)
         calls.tick(&edge, &owner, &cluster, at: now)
         resyncOverflown(at: now)
-        for outcome in replication.overdue(at: now) { owner.carryOut(outcome, &cluster) }
+        for outcome in replication.overdue(at: now) { owner.carryOut(outcome, &cluster, at: now) }
         replication.retryDisk(&cluster, at: now)
         repair.compare(owner, &cluster, at: now)
         if edge.sessions.count > 0 { replication.renewLease(clock: owner.clock.milliseconds(at: 0), &cluster, at: now) }

@@ -16,6 +16,16 @@ public struct NodeStatistics: Equatable, Sendable {
         public let queueDepth: Int
     }
 
+    /// The condition of this machine, and whether the node holds slots.
+    public struct Condition: Equatable, Sendable {
+        /// Whether the node gives its slots away, because it will end or has a fault.
+        public let isDraining: Bool
+        /// Whether the node gives its slots away because its clock is wrong.
+        public let isClockWrong: Bool
+        /// How far the system clock is ahead, or this node's clock if most other nodes differ from it; 0 for a right clock.
+        public let clockError: Milliseconds
+    }
+
     public let logins: UInt64
     public let logouts: UInt64
     public let sessionsDisconnected: UInt64
@@ -30,7 +40,7 @@ public struct NodeStatistics: Equatable, Sendable {
     public let writesWaiting: Int
     public let digestDifferences: UInt64
     public let rowsRefused: UInt64
-    public let isDraining: Bool
+    public let condition: Condition
     public let evictions: UInt64
     /// Expired tombstones of subscriptions, of users owned here or kept for others.
     public let tombstonesForgotten: UInt64
@@ -73,6 +83,11 @@ public struct NodeStatistics: Equatable, Sendable {
 }
 
 extension Machines {
+    var condition: NodeStatistics.Condition {
+        let check = cluster.clockCheck
+        return NodeStatistics.Condition(isDraining: cluster.isDraining, isClockWrong: check.givesSlotsAway, clockError: check.error)
+    }
+
     /// Counts since the start.
     var statistics: NodeStatistics {
         let (counters, transfer, kept) = (owner.counters, cluster.ownership.transfer, owner.users.replicaCount)
@@ -80,7 +95,7 @@ extension Machines {
             logins: edge.loginsCount, logouts: counters.logouts, sessionsDisconnected: counters.sessionsDisconnected,
             sessionsKicked: counters.sessionsKicked, sessionsEvicted: counters.sessionsEvicted, usersOnline: owner.users.onlineCount,
             usersOwned: owner.users.count - kept, usersReplicated: kept, writesWaiting: replication.writes.count,
-            digestDifferences: repair.differences, rowsRefused: repair.rowsRefusedCount, isDraining: cluster.isDraining,
+            digestDifferences: repair.differences, rowsRefused: repair.rowsRefusedCount, condition: condition,
             evictions: counters.evictions, tombstonesForgotten: counters.tombstonesForgotten, usersRemoved: counters.usersRemoved,
             clocksRefused: counters.clocksRefused, usersWatched: edge.fanOut.count, slotsOwned: cluster.placement.slotsOwned,
             slotsAcquiring: cluster.ownership.acquiringCount, handoffDuration: transfer.duration, handoffBytes: transfer.bytesReceived,

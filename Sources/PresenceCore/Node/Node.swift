@@ -35,6 +35,9 @@ public struct Node: ~Copyable {
     /// Counts since the start.
     public var statistics: NodeStatistics { machines.statistics }
 
+    /// The condition of this machine.
+    public var condition: NodeStatistics.Condition { machines.condition }
+
     /// - Parameters:
     ///   - selfPeer: this node's address and process.
     ///   - cluster: the cluster's name; nodes of another cluster are refused.
@@ -189,7 +192,10 @@ public struct Node: ~Copyable {
             connection.generation >= machines.cluster.peers[peer].peer.generation
         else { return false }
         machines.cluster.membership.recordSignOfLife(from: id, at: now)
+        let refusedBefore = machines.owner.counters.clocksRefused
         while let message = incoming.popFirst() { handle(message, from: peer, at: now) }
+        // One of the two clocks is wrong. The sender asks the others which.
+        if machines.owner.counters.clocksRefused > refusedBefore { machines.sendClocks(to: peer, wantsAnswer: true, at: now) }
         run(at: now)
         changePrepared(at: now)
         return true
@@ -202,8 +208,10 @@ public struct Node: ~Copyable {
     }
 
     /// Advances the time. Call it every 10–50 ms.
-    public mutating func tick(at now: Now) {
-        machines.tick(at: now)
+    ///
+    /// - Parameter systemAhead: how far the system clock is ahead of the wall clock of `now` (``SteadyClock/follow(_:)``).
+    public mutating func tick(at now: Now, systemAhead: Milliseconds = 0) {
+        machines.tick(at: now, systemAhead: systemAhead)
         run(at: now)
         changePrepared(at: now)
     }
@@ -295,7 +303,9 @@ public struct Node: ~Copyable {
             machines.followMembership(at: now)
         case .replicate(let ticket, let rows): machines.onReplicate(rows, ticket: ticket, from: peer, at: now)
         case .replicated(let ticket):
-            if let outcome = machines.replication.onReplicated(ticket, from: peer) { machines.owner.carryOut(outcome, &machines.cluster) }
+            if let outcome = machines.replication.onReplicated(ticket, from: peer) {
+                machines.owner.carryOut(outcome, &machines.cluster, at: now)
+            }
         case .askFollowed(let id, let ring, let users):
             machines.removal.onAskFollowed(users, id: id, ring: ring, from: peer, machines.owner, &machines.cluster)
         case .areFollowed(let id, let users):
@@ -304,6 +314,8 @@ public struct Node: ~Copyable {
             machines.repair.onDigest(hashes, wantsAnswer: wantsAnswer, from: peer, machines.owner, &machines.cluster)
         // Even if nothing can be sent yet: the peer's earlier claims do not hold before it has sent everything again.
         case .requestSync: machines.resync(peer, at: now)
+        case .clocks(let clock, let system, let wantsAnswer):
+            machines.onClocks(clock, system: system, wantsAnswer: wantsAnswer, from: peer, at: now)
         case .complete(let version):
             // Later writes here are newer than any complete position that clients may have received.
             if machines.owner.accepts(version, at: now) { machines.edge.relays.onComplete(upTo: version.milliseconds, from: peer) }

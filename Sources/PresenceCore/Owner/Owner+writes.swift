@@ -3,12 +3,17 @@ import PresenceWire
 /// The messages of the owner after the disks have finished with a write.
 extension Owner {
     /// Sends the answers of a write.
-    mutating func carryOut(_ outcome: PendingWrites.Outcome, _ cluster: inout Cluster) {
+    mutating func carryOut(_ outcome: PendingWrites.Outcome, _ cluster: inout Cluster, at now: Now) {
         switch outcome {
         case .done(let write):
             for (peer, listUpdate) in releaseListUpdates(write.listUpdates) { cluster.send(.listUpdate(listUpdate), to: peer) }
             for (peer, id, answer) in write.answers {
-                cluster.send(.answer(id: id, isUndone(answer, of: write) ? .refused(.unavailable) : answer), to: peer)
+                var answer = answer
+                if isUndone(answer, of: write) { answer = .refused(.unavailable.afterPassingOn) }
+                if case .visibility(let privacy, _) = answer {
+                    answer = .visibility(privacy, remnant: remnant(of: privacy, in: write, cluster, at: now))
+                }
+                cluster.send(.answer(id: id, answer), to: peer)
             }
             for (peer, ticket) in write.acknowledgements { cluster.send(.replicated(ticket: ticket), to: peer) }
         case .failed(let write, let refusal):
@@ -19,12 +24,20 @@ extension Owner {
         }
     }
 
+    /// How long a dead member may show what a user has hidden, if it is only cut off.
+    private func remnant(of privacy: Privacy, in write: PendingWrites.Write, _ cluster: Cluster, at now: Now) -> Remnant {
+        guard let until = cluster.mayBeSeenUntil(at: now) else { return .none }
+        return user(of: privacy, in: write).map { users[$0].record.pushDevices.isEmpty } ?? true ? .until(until) : .whileCutOff
+    }
+
+    /// The user whose visibility a write stores.
+    private func user(of privacy: Privacy, in write: PendingWrites.Write) -> Index? {
+        write.rows.first { $0.kind == .visibility && $0.version == privacy.version }.flatMap { index(ofKnown: $0.user) }
+    }
+
     /// Whether a visibility was replaced before its acknowledgement, because another side of a split had a newer one.
     private func isUndone(_ answer: Answer, of write: PendingWrites.Write) -> Bool {
-        guard case .visibility(let privacy) = answer,
-            let row = write.rows.first(where: { $0.kind == .visibility && $0.version == privacy.version }),
-            let user = index(ofKnown: row.user)
-        else { return false }
+        guard case .visibility(let privacy, _) = answer, let user = user(of: privacy, in: write) else { return false }
         return users[user].record.privacy?.visibility != privacy.visibility
     }
 

@@ -10,8 +10,7 @@ import PresenceWire
 enum SlotTransfer {
     // MARK: Outputs
 
-    /// Carries out an output, except ``Ownership/Output/changed(from:to:)`` and ``Ownership/Output/activated(isFirst:)``, which concern all
-    /// machines.
+    /// Carries out an output, except those that concern all machines (``Machines/perform(_:at:)``).
     static func perform(
         _ output: Ownership.Output, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
     ) -> [Ownership.Output] {
@@ -33,7 +32,7 @@ enum SlotTransfer {
         case .announcePrepared: announceComplete(cluster.ownership.prefetch, &cluster)
         case .listsMayLackEntries: owner.listsMayBeIncomplete = true
         case .listsAreComplete: owner.listsBecameComplete(into: &cluster.outbox)
-        case .changed, .activated: preconditionFailure("\(output) concerns all machines")
+        case .changed, .activated, .settled: preconditionFailure("\(output) concerns all machines")
         }
         return []
     }

@@ -24,7 +24,7 @@ public enum CallAnswer: Equatable, Sendable {
     case done
     case refused(Refusal)
     /// Answers `setVisibility` and `getVisibility`.
-    case visibility(Visibility)
+    case visibility(Visibility, remnant: Remnant = .none)
     /// Answers `explain` with the parts that have arrived, each a JSON object.
     case explained([Explanation])
     /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.

@@ -28,6 +28,8 @@ public enum Effect: Sendable {
     case membership(NodeID, isAlive: Bool)
     /// Compute the ring of these members away from the event loop, because it takes some ms, and report with ``Node/ringComputed(_:at:)``.
     case computeRing([Ring.Member])
+    /// Follow the system clock, though it has jumped (``SteadyClock/adopt(_:)``).
+    case followSystemClock
     /// A later process runs under this node's ID. This node is not a member any more.
     case superseded(by: Peer)
 }

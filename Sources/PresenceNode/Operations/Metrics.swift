@@ -154,7 +154,7 @@ struct MetricsSnapshot {
 
     private func describeCluster(_ metrics: inout MetricsText) {
         let states = ClusterStatus.MemberState.allCases.map { state in
-            let isOwn = state == (node.isDraining ? .draining : .alive)
+            let isOwn = state == (node.condition.isDraining ? .draining : .alive)
             return (labels: [("state", state.rawValue)], value: Double(node.peers.count { $0.state == state } + (isOwn ? 1 : 0)))
         }
         metrics.gauge("rollcall_members", "Members of the cluster as this node sees them, by state.", states)

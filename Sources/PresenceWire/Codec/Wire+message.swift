@@ -16,6 +16,7 @@ private enum MessageTag: UInt8 {
     case offer = 14
     case membership = 15
     case complete = 16
+    case clocks = 33
     case requestSync = 17
     case replicate = 18
     case replicated = 19
@@ -88,6 +89,11 @@ extension WireWriter {
         case .complete(let version):
             tag(MessageTag.complete)
             self.version(version)
+        case .clocks(let clock, let system, let wantsAnswer):
+            tag(MessageTag.clocks)
+            signed(clock)
+            signed(system)
+            tag(wantsAnswer ? 1 : 0)
         case .requestSync: tag(MessageTag.requestSync)
         case .replicate, .replicated, .digest, .askFollowed, .areFollowed: keeping(message)
         }
@@ -304,6 +310,7 @@ extension WireReader {
             return .registered(registrationID: try unsigned(), try list { reader throws(DecodeError) in try reader.unsigned() })
         case .membership: return .membership(try membership())
         case .complete: return .complete(upTo: try version())
+        case .clocks: return .clocks(try signed(), system: try signed(), wantsAnswer: try flag())
         case .requestSync: return .requestSync
         case .replicate:
             let ticket = try unsigned()

@@ -1,3 +1,13 @@
+/// How long a member that was declared dead, but is only cut off, may show hidden fields after their user has hidden.
+public enum Remnant: Hashable, Sendable {
+    /// There is no such member.
+    case none
+    /// Until this time.
+    case until(Milliseconds)
+    /// As long as it is cut off: vendor push reaches the user there as well (N19).
+    case whileCutOff
+}
+
 /// The answer of an owner.
 public enum Answer: Hashable, Sendable {
     /// Answers `setSelfStatus`, `publishEvent` and `register` with the record as it is now.
@@ -16,7 +26,7 @@ public enum Answer: Hashable, Sendable {
     /// Answers `records`. Users that the sender does not own are left out and follow in a ``Message/misrouted(_:)``.
     case records([Record])
     /// Answers `setVisibility` and `visibility` with the current visibility.
-    case visibility(Privacy)
+    case visibility(Privacy, remnant: Remnant = .none)
     /// Answers `explain` with a JSON object.
     case explained(OwnerOperation.Explained, [UInt8])
     /// Refuses the operation. Nothing was changed.
@@ -68,9 +78,10 @@ extension WireWriter {
             tag(AnswerTag.explained)
             tag(part.rawValue)
             text(String(decoding: json, as: UTF8.self))
-        case .visibility(let privacy):
+        case .visibility(let privacy, let remnant):
             tag(AnswerTag.visibility)
             self.privacy(privacy)
+            self.remnant(remnant)
         case .refused(let refusal):
             tag(AnswerTag.refused)
             unsigned(UInt64(refusal.code))
@@ -83,7 +94,28 @@ extension WireWriter {
     }
 }
 
+extension WireWriter {
+    public mutating func remnant(_ remnant: Remnant) {
+        switch remnant {
+        case .none: tag(0)
+        case .until(let time):
+            tag(1)
+            signed(time)
+        case .whileCutOff: tag(2)
+        }
+    }
+}
+
 extension WireReader {
+    private mutating func remnant() throws(DecodeError) -> Remnant {
+        switch try tag() {
+        case 0: return .none
+        case 1: return .until(try signed())
+        case 2: return .whileCutOff
+        case let other: throw .unknownTag(other)
+        }
+    }
+
     /// Reads an answer; see ``WireWriter/answer(_:)``.
     mutating func answer() throws(DecodeError) -> Answer {
         switch try tag(as: AnswerTag.self) {
@@ -97,7 +129,7 @@ extension WireReader {
             return .subscriptions(page, total: Int(clamping: try unsigned()))
         case .records: return .records(try list { reader throws(DecodeError) in try reader.record() })
         case .explained: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
-        case .visibility: return .visibility(try privacy())
+        case .visibility: return .visibility(try privacy(), remnant: try remnant())
         case .refused:
             let code = Int(clamping: try unsigned())
             var refusal = Refusal(code: code, detail: try text(bytesMax: 1024))

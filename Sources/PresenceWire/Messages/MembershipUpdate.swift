@@ -16,6 +16,16 @@ public enum MemberState: UInt8, Comparable, CaseIterable, Sendable {
     public static func < (left: MemberState, right: MemberState) -> Bool { left.rawValue < right.rawValue }
 }
 
+/// The part of a member in the ring, by its own condition.
+public enum MemberRole: UInt8, Sendable {
+    /// It holds its share of the slots.
+    case serving
+    /// It gives its slots away because of a fault, and takes some back when the fault is over.
+    case impaired
+    /// It gives its slots away because it will end.
+    case leaving
+}
+
 /// A membership update: the complete state of one member. A newer update replaces an older one everywhere (SWIM §4.1).
 ///
 /// The updates about a member are totally ordered by generation, incarnation and state. The greatest wins, in whatever order they arrive.
@@ -25,17 +35,17 @@ public struct MembershipUpdate: Hashable, Sendable {
     /// The member's refutation counter inside its generation. Only the member itself raises it.
     public var incarnation: UInt64
     public var state: MemberState
-    /// Whether the member drains. The member itself sets it, together with a higher incarnation.
-    public var isDraining: Bool
+    /// The member's role. The member itself sets it, together with a higher incarnation.
+    public var role: MemberRole
     /// The member that suspects this one or has declared it dead. Suspicions of different suspecters count as independent (Lifeguard
     /// §IV.B).
     public var suspecter: NodeID?
 
-    public init(member: Peer, incarnation: UInt64, state: MemberState, isDraining: Bool = false, suspecter: NodeID? = nil) {
+    public init(member: Peer, incarnation: UInt64, state: MemberState, role: MemberRole = .serving, suspecter: NodeID? = nil) {
         self.member = member
         self.incarnation = incarnation
         self.state = state
-        self.isDraining = isDraining
+        self.role = role
         self.suspecter = suspecter
     }
 
@@ -112,7 +122,7 @@ extension WireWriter {
     }
 
     private mutating func update(_ update: MembershipUpdate) {
-        tag(update.state.rawValue | (update.isDraining ? 0x10 : 0))
+        tag(update.state.rawValue | update.role.rawValue << 4)
         peer(update.member)
         unsigned(update.incarnation)
         optional(update.suspecter) { $0.text($1.rawValue) }
@@ -144,10 +154,10 @@ extension WireReader {
 
     private mutating func update() throws(DecodeError) -> MembershipUpdate {
         let tag = try tag()
-        guard let state = MemberState(rawValue: tag & 0x0F), tag & 0xE0 == 0 else { throw .unknownTag(tag) }
+        guard let state = MemberState(rawValue: tag & 0x0F), let role = MemberRole(rawValue: tag >> 4) else { throw .unknownTag(tag) }
         let member = try peer()
         let incarnation = try unsigned()
         let suspecter = try optional { reader throws(DecodeError) in try reader.node() }
-        return MembershipUpdate(member: member, incarnation: incarnation, state: state, isDraining: tag & 0x10 != 0, suspecter: suspecter)
+        return MembershipUpdate(member: member, incarnation: incarnation, state: state, role: role, suspecter: suspecter)
     }
 }

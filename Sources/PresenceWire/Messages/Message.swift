@@ -87,6 +87,10 @@ public enum Message: Hashable, Sendable {
     // Between any two nodes.
     /// Sends membership updates and probes.
     case membership(MembershipMessage)
+    /// Sends the sender's clock and its system clock, which differ after a jump. With `wantsAnswer` the receiver sends its own.
+    ///
+    /// A node sends it while it doubts its clock, and to a node whose versions it has refused.
+    case clocks(Milliseconds, system: Milliseconds, wantsAnswer: Bool)
     /// Reports that the sender's link to the receiver is up, so that the sender can answer.
     ///
     /// Earlier messages to the sender may be lost, and the receiver sends their content again.
@@ -129,7 +133,7 @@ public struct Peer: Hashable, Sendable {
 /// The first message of each node on a link, after the caller has proved that it knows the cluster's secret.
 public struct Hello: Hashable, Sendable {
     /// The version of this protocol. Nodes with another version refuse the link.
-    public static let protocolVersion: UInt64 = 15
+    public static let protocolVersion: UInt64 = 16
 
     public var protocolVersion: UInt64
     /// The name of the cluster. Nodes of another cluster refuse the link.

@@ -64,12 +64,19 @@ enum GetVisibility: ClientOperation {
 
 extension JSONWriter {
     fileprivate mutating func visibility(in answer: CallAnswer) {
-        guard case .visibility(let visibility) = answer else { preconditionFailure("a call about visibility is answered with \(answer)") }
+        guard case .visibility(let visibility, let remnant) = answer else {
+            preconditionFailure("a call about visibility is answered with \(answer)")
+        }
         object { json in
             json.member("visibility", visibility.mode.rawValue)
             json.key("userIDs")
             json.array { json in for user in visibility.listed { json.string(user.id) } }
             json.member("invisible", visibility.isInvisible)
+            switch remnant {
+            case .none: break
+            case .until(let time): json.member("mayBeSeenUntil", time)
+            case .whileCutOff: json.member("mayBeSeenUntil", json: Array("null".utf8))
+            }
         }
     }
 }
@@ -83,6 +90,11 @@ extension Schema {
     fileprivate static let visibility = object([
         required("visibility", visibilityMode), required("userIDs", list(of: reference("UserID"))),
         required("invisible", bool),
+        sometimes(
+            "mayBeSeenUntil",
+            described(
+                nullable(time),
+                "Until then a node that is cut off may show hidden fields; null: as long as it is cut off. Present if a member is dead.")),
     ])
 }
 

@@ -4,6 +4,7 @@ import PresenceWire
 extension Membership {
     /// Receives a message from another node's link.
     public mutating func receive(_ message: MembershipMessage, from sender: NodeID, at now: Now) {
+        heardAt = now.instant
         var isFromPage = false
         if case .page = message.kind { isFromPage = true }
         var outdated: [Int] = []
@@ -30,7 +31,7 @@ extension Membership {
     }
 
     private func isSuspect(_ memberIndex: Int) -> Bool {
-        guard settings.isBuddySystemOn, let state = table[memberIndex].state else { return false }
+        guard settings.additions.contains(.buddySystem), let state = table[memberIndex].state else { return false }
         return state != .alive
     }
 
@@ -104,6 +105,9 @@ extension Membership {
         guard table[Self.ownIndex].state != .left, let memberIndex = randomLive(1).first else { return }
         send(.digest(membershipHash), to: table[memberIndex].peer.id)
     }
+
+    /// Compares hashes with a member whose updates may be lost. All updates are exchanged only if the hashes differ.
+    mutating func compare(with id: NodeID) { send(.digest(membershipHash), to: id) }
 
     /// Sends all updates, this node's first. Only the last page may ask for an answer.
     private mutating func sendPages(to id: NodeID, wantsAnswer: Bool) {

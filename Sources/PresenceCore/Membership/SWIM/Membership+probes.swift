@@ -24,13 +24,42 @@ struct Relay {
     var deadline: Instant
 }
 
+/// The order in which a node probes the others: one random order after another (SWIM §4.3).
+struct ProbeRound {
+    private var members: [Int] = []
+    private var position = 0
+
+    var count: Int { members.count }
+
+    /// The next member; the first of a new order of the live members when all have had their turn.
+    mutating func next(of live: [Int], using random: inout SplitMix64) -> Int {
+        if position >= members.count {
+            members = live
+            members.shuffle(using: &random)
+            position = 0
+        }
+        defer { position += 1 }
+        return members[position]
+    }
+
+    /// Adds a member at a random place among those that have not had their turn.
+    mutating func insert(_ member: Int, using random: inout SplitMix64) {
+        members.insert(member, at: Int.random(in: position...members.count, using: &random))
+    }
+
+    mutating func remove(_ member: Int) {
+        members.removeAll { $0 == member }
+        position = min(position, members.count)
+    }
+}
+
 /// Probing (SWIM §3.1, §4.3) with Lifeguard's LHA-Probe (§IV.A): a node whose probes keep failing doubts its own health.
 extension Membership {
     /// Most indirect probes under way for other nodes. Further ones are not carried out.
     static let relaysMax = 1_024
 
     /// Local health + 1, if local health is on.
-    private var patience: Int { settings.isLocalHealthOn ? localHealth + 1 : 1 }
+    private var patience: Int { settings.additions.contains(.localHealth) ? localHealth + 1 : 1 }
 
     mutating func worsenHealth(by amount: Int) { localHealth = min(settings.localHealthMax, localHealth + amount) }
 
@@ -46,8 +75,9 @@ extension Membership {
         guard let last = lastTick else { return start(at: now) }
         lastTick = now.instant
         let gap = now.instant - last
-        guard settings.isSleepNoticed, gap > settings.tickGapMax else { return }
+        guard settings.additions.contains(.pauses), gap > settings.tickGapMax else { return }
         counters.sleeps += 1
+        heardAt += gap
         worsenHealth(by: min(settings.localHealthMax, 1 + Int(gap / settings.probeTimeout)))
         for index in probes.indices {
             probes[index].indirectAt += gap
@@ -78,18 +108,10 @@ extension Membership {
         nextProbeAt = max(nextProbeAt + settings.probeInterval * patience, now.instant)
         guard table[Self.ownIndex].state == .alive, !live.isEmpty else { return }
         for _ in 0...probeRound.count {
-            if probeRoundPosition >= probeRound.count { beginOffer() }
-            let memberIndex = probeRound[probeRoundPosition]
-            probeRoundPosition += 1
+            let memberIndex = probeRound.next(of: live, using: &random)
             guard table[memberIndex].liveIndex >= 0, !probes.contains(where: { $0.memberIndex == memberIndex }) else { continue }
             return probe(memberIndex, isUrgent: false, at: now)
         }
-    }
-
-    private mutating func beginOffer() {
-        probeRound = live
-        probeRound.shuffle(using: &random)
-        probeRoundPosition = 0
     }
 
     /// Probes a member now, and through others at the same time, because only the direct path may be broken.
@@ -123,7 +145,9 @@ extension Membership {
         for probe in failed where table[probe.memberIndex].lastSignOfLifeAt <= probe.startedAt {
             counters.probesFailed += 1
             // If nacks are expected, only missing ones count against this node's health.
-            if settings.isLocalHealthOn { worsenHealth(by: probe.nacksExpected > 0 ? probe.nacksExpected - probe.nacked.count : 1) }
+            if settings.additions.contains(.localHealth) {
+                worsenHealth(by: probe.nacksExpected > 0 ? probe.nacksExpected - probe.nacked.count : 1)
+            }
             suspectAfterProbe(probe.memberIndex, at: now)
         }
     }
@@ -164,7 +188,7 @@ extension Membership {
         relays.append(
             Relay(
                 memberIndex: memberIndex, sequence: sequence, origin: origin, originSequence: originSequence,
-                nackAt: settings.isLocalHealthOn ? now.instant + settings.indirectTimeout * 4 / 5 : .farFuture,
+                nackAt: settings.additions.contains(.localHealth) ? now.instant + settings.indirectTimeout * 4 / 5 : .farFuture,
                 deadline: now.instant + settings.indirectTimeout * (settings.localHealthMax + 1)))
         sendToMember(.probe(sequence), at: memberIndex)
     }

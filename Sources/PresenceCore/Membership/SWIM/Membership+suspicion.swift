@@ -30,7 +30,7 @@ extension Membership {
     mutating func suspect(_ memberIndex: Int, by suspecter: NodeID?, at now: Now) {
         counters.suspicions += 1
         let others = live.count - 1  // Neither the member nor its first suspecter counts.
-        let confirmations = settings.isSuspicionAdaptive ? max(0, min(settings.confirmationsMax, others)) : 0
+        let confirmations = settings.additions.contains(.confirmations) ? max(0, min(settings.confirmationsMax, others)) : 0
         var suspicion = Suspicion(
             memberIndex: memberIndex, startedAt: now.instant, deadline: now.instant, suspecters: suspecter.map { [$0] } ?? [],
             confirmationsMax: confirmations)
@@ -54,7 +54,7 @@ extension Membership {
     func suspicionTimeout(_ suspicion: Suspicion) -> Duration {
         let decades = Self.log2(UInt64(liveCount)) / Self.log2(10)
         let min = settings.suspicionMin + settings.suspicionPerDecade * decades
-        guard settings.isSuspicionAdaptive, suspicion.confirmationsMax > 0 else { return min }
+        guard settings.additions.contains(.confirmations), suspicion.confirmationsMax > 0 else { return min }
         let max = min * (1 + settings.suspicionMaxPerDecade * decades)
         let confirmations = UInt64(Swift.max(0, suspicion.suspecters.count - 1))
         let shortened = Self.log2(confirmations + 1) / Self.log2(UInt64(suspicion.confirmationsMax) + 1)
@@ -90,6 +90,24 @@ extension Membership {
             // If the member is alive after all, it learns of its death at once.
             send(.gossip, to: table[memberIndex].peer.id, first: [memberIndex])
         }
+    }
+
+    /// Declares all members dead when none has sent anything for ``Settings/isolationMax``: this node is cut off.
+    mutating func noticeIsolation(at now: Now) {
+        guard !live.isEmpty, now.instant - heardAt >= settings.isolationMax else { return }
+        for memberIndex in live.sorted() { declareDead(memberIndex, at: now) }
+    }
+
+    /// The time until which a member that was declared dead may go on with what it knew, if it is cut off; nil if there is none.
+    ///
+    /// It hears from no live member. If it is the only dead one, it is alone after ``Settings/isolationMax``. Several may hear from one
+    /// another, and each probes the others in vain, at worst with the poorest local health.
+    func cutOffMembersGoOnUntil() -> Instant? {
+        let dead = table.filter { !$0.isVacant && ($0.state ?? .dead) == .dead && $0.peer.generation > 0 }
+        guard let lastDeath = dead.map(\.changedAt).max() else { return nil }
+        return lastDeath
+            + (dead.count == 1
+                ? settings.isolationMax : settings.detectionMax(liveCount: liveCount, knownCount: table.count))
     }
 
     /// Declares a member dead, because this node is sure.

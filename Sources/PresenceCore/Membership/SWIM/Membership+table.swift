@@ -5,17 +5,20 @@ extension Membership {
     /// This node.
     public var own: Peer { table[Self.ownIndex].peer }
 
-    /// Whether this node drains.
-    public var isDraining: Bool { table[Self.ownIndex].isDraining }
+    /// Whether this node gives its slots away, because it will end or has a fault.
+    public var isDraining: Bool { table[Self.ownIndex].role != .serving }
+
+    /// Whether this node will end.
+    public var isLeaving: Bool { table[Self.ownIndex].role == .leaving }
 
     /// The updates of all known members, this node and the dead included, by ID.
     public var members: [MembershipUpdate] {
         table.indices.filter { table[$0].state != nil }.map(update).sorted { $0.member.id < $1.member.id }
     }
 
-    /// The members of the ring: alive or suspect and not draining, this node included, by ID.
+    /// The members of the ring: alive or suspect and serving, this node included, by ID.
     public var ringMembers: [Peer] {
-        table.filter { $0.state?.isLive == true && !$0.isDraining }.map(\.peer).sorted { $0.id < $1.id }
+        table.filter { $0.state?.isLive == true && $0.role == .serving }.map(\.peer).sorted { $0.id < $1.id }
     }
 
     /// The newest update about a member; nil if it is unknown, or known only by address.
@@ -48,7 +51,7 @@ extension Membership {
             table[memberIndex].liveIndex = live.count
             live.append(memberIndex)
             // A new member is probed at a random time of this round (SWIM §4.3).
-            probeRound.insert(memberIndex, at: Int.random(in: probeRoundPosition...probeRound.count, using: &random))
+            probeRound.insert(memberIndex, using: &random)
         } else {
             let hole = table[memberIndex].liveIndex
             live[hole] = live[live.count - 1]
@@ -65,7 +68,7 @@ extension Membership {
         guard let state = member.state, state.isLive else { return }
         var hash = StableHash.mix(StableHash.hash64(member.peer.id.rawValue.utf8), member.peer.generation)
         hash = StableHash.mix(hash, member.incarnation)
-        hash = StableHash.mix(hash, UInt64(state.rawValue) << 1 | (member.isDraining ? 1 : 0))
+        hash = StableHash.mix(hash, UInt64(state.rawValue) << 2 | UInt64(member.role.rawValue))
         table[memberIndex].fingerprint = hash
         membershipHash ^= hash
     }
@@ -90,8 +93,7 @@ extension Membership {
     private mutating func removeEntry(_ memberIndex: Int) {
         memberIndices[table[memberIndex].peer.id] = nil
         queue.remove(memberIndex)
-        probeRound.removeAll { $0 == memberIndex }
-        probeRoundPosition = min(probeRoundPosition, probeRound.count)
+        probeRound.remove(memberIndex)
         probes.removeAll { $0.memberIndex == memberIndex }
         relays.removeAll { $0.memberIndex == memberIndex }
         table[memberIndex].state = nil

@@ -78,7 +78,7 @@ extension Membership {
         if !update.state.isLive { recordDeath(update) }
         if update.state == .suspect || update.state == .dead { worsenHealth(by: 1) }
         table[Self.ownIndex].incarnation = update.incarnation
-        restate(known.state, isDraining: known.isDraining, at: now)
+        restate(known.state, known.role, at: now)
         return .stale
     }
 
@@ -90,10 +90,10 @@ extension Membership {
     }
 
     /// Publishes a new state of this node, with a higher incarnation.
-    mutating func restate(_ state: MemberState, isDraining: Bool, at now: Now) {
+    mutating func restate(_ state: MemberState, _ role: MemberRole, at now: Now) {
         if table[Self.ownIndex].incarnation < .max { table[Self.ownIndex].incarnation += 1 }
         table[Self.ownIndex].state = state
-        table[Self.ownIndex].isDraining = isDraining
+        table[Self.ownIndex].role = role
         refreshFingerprint(Self.ownIndex)
         queue.insert(Self.ownIndex)
         nextGossipAt = min(nextGossipAt, now.instant)
@@ -102,8 +102,9 @@ extension Membership {
     /// Stores a newer update, and passes it on.
     mutating func adopt(_ update: MembershipUpdate, at memberIndex: Int, _ now: Now) {
         let old = table[memberIndex]
-        // A live member that was declared dead may never have received that update. It needs to know.
-        if old.state == .dead, update.state.isLive, update.member.generation == old.peer.generation {
+        // A live member that was declared dead may never have received that update, nor any later one. It needs to know them.
+        let isBack = old.state == .dead && update.state.isLive && update.member.generation == old.peer.generation
+        if isBack {
             table[memberIndex].deathRefuted = old.update
             effects.append(.send(MembershipMessage(.gossip, updates: [old.update]), to: old.peer.id))
         }
@@ -111,7 +112,7 @@ extension Membership {
         if isOtherProcess { (table[memberIndex].peer, table[memberIndex].deathRefuted) = (update.member, nil) }
         table[memberIndex].state = update.state
         table[memberIndex].incarnation = update.incarnation
-        table[memberIndex].isDraining = update.isDraining
+        table[memberIndex].role = update.role
         table[memberIndex].suspecter = update.suspecter
         if isOtherProcess || old.state != update.state { table[memberIndex].changedAt = now.instant }
         setLive(memberIndex, update.state.isLive)
@@ -119,8 +120,9 @@ extension Membership {
         suspicions.removeAll { $0.memberIndex == memberIndex }
         if update.state == .suspect { suspect(memberIndex, by: update.suspecter, at: now) }
         queue.insert(memberIndex)
-        let isChanged = isOtherProcess || old.state != update.state || old.isDraining != update.isDraining
-        if isChanged { effects.append(.changed(table[memberIndex].peer, update.state, isDraining: update.isDraining)) }
+        if isBack { compare(with: old.peer.id) }
+        let isChanged = isOtherProcess || old.state != update.state || old.role != update.role
+        if isChanged { effects.append(.changed(table[memberIndex].peer, update.state, update.role)) }
         if isOtherProcess, update.state.isLive { effects.append(.connect(table[memberIndex].peer)) }
     }
 

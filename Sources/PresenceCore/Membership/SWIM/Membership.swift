@@ -14,9 +14,9 @@ public struct Membership: Sendable {
     public enum Effect: Hashable, Sendable {
         /// Send the message on the link to this node. Without a link it is lost, and need not be kept.
         case send(MembershipMessage, to: NodeID)
-        /// A member is new, or its generation, its state or its draining has changed. A larger generation means that the earlier process is
+        /// A member is new, or its generation, its state or its role has changed. A larger generation means that the earlier process is
         /// gone.
-        case changed(Peer, MemberState, isDraining: Bool)
+        case changed(Peer, MemberState, MemberRole)
         /// Open a link, unless there is one.
         case connect(Peer)
         /// This node was declared dead, and has refuted it. Others may have decided about its slots meanwhile.
@@ -56,38 +56,6 @@ public struct Membership: Sendable {
         public var sleeps: UInt64 = 0
     }
 
-    struct Member {
-        var peer: Peer
-        /// The state; nil as long as only the address is known.
-        var state: MemberState?
-        var incarnation: UInt64 = 0
-        var isDraining = false
-        var suspecter: NodeID?
-        /// The generation that was dead because its address refused connections.
-        ///
-        /// If it is alive after all, another program refuses in its place. Then a refusal does not count again before a link to the member
-        /// was up.
-        var refusedGeneration: UInt64 = 0
-        /// The last update that this process is dead, if a newer one says that it is alive.
-        ///
-        /// Until the process learns of it, it goes on as the owner of slots that others have decided about since.
-        var deathRefuted: MembershipUpdate?
-        var changedAt: Instant
-        /// The time of the last message that the member itself sent.
-        var lastSignOfLifeAt = Instant(nanoseconds: .min)
-        /// The member's index in ``Membership/live``; -1 if it is not live.
-        var liveIndex = -1
-        /// The member's part of ``Membership/membershipHash``.
-        var fingerprint: UInt64 = 0
-        /// Whether the entry is free for another member.
-        var isVacant = false
-
-        /// The update of a member whose state is known.
-        var update: MembershipUpdate {
-            MembershipUpdate(member: peer, incarnation: incarnation, state: state ?? .alive, isDraining: isDraining, suspecter: suspecter)
-        }
-    }
-
     /// This node's index in ``table``.
     static let ownIndex = 0
 
@@ -114,15 +82,15 @@ public struct Membership: Sendable {
     var relays: [Relay] = []
     var suspicions: [Suspicion] = []
     var sequence: UInt64
-    /// The members of this probe round, in the order of the probes.
-    var probeRound: [Int] = []
-    var probeRoundPosition = 0
+    var probeRound = ProbeRound()
 
     /// The largest generation of this node's ID in any update, beyond its own.
     var generationMax: UInt64 = 0
     /// The others have declared this node dead in incarnations below this one, and this node knows it.
     var deathsKnown: UInt64 = 0
 
+    /// The time of the last message of any member. The time of a pause of this node does not count.
+    var heardAt = Instant(nanoseconds: 0)
     var lastTick: Instant?
     var nextProbeAt: Instant = .farFuture
     var nextGossipAt: Instant = .farFuture
@@ -168,6 +136,7 @@ public struct Membership: Sendable {
     public mutating func linked(_ peer: Peer, at now: Now) {
         guard peer.id != own.id, isPlausible(peer, at: now) else { return }
         guard let memberIndex = memberIndices[peer.id] ?? add(peer, at: now) else { return }
+        heardAt = now.instant
         let isNew = table[memberIndex].state == nil || peer.generation > table[memberIndex].peer.generation
         if isNew { adopt(MembershipUpdate(member: peer, incarnation: 0, state: .alive), at: memberIndex, now) }
         let isSuspect = table[memberIndex].state != .alive
@@ -181,6 +150,7 @@ public struct Membership: Sendable {
 
     /// Records a message on the member's own link. The member is alive, even if packet loss delays its acks or our probes.
     mutating func recordSignOfLife(from id: NodeID, at now: Now) {
+        heardAt = now.instant
         if let memberIndex = memberIndices[id] { table[memberIndex].lastSignOfLifeAt = now.instant }
     }
 
@@ -195,8 +165,8 @@ public struct Membership: Sendable {
         if let memberIndex = memberIndices[id] { table[memberIndex].refusedGeneration = 0 }
         // A notice on an earlier link may be lost.
         if let notice = deathNotice(to: id) { effects.append(.send(notice, to: id)) }
-        // A node that has just started must not count on a node that drains.
-        if table[Self.ownIndex].isDraining { send(.gossip, to: id, first: [Self.ownIndex]) }
+        // A node that has just started must not count on a node that drains. An update on an earlier link may be lost.
+        if table[Self.ownIndex].incarnation > 0 { send(.gossip, to: id, first: [Self.ownIndex]) }
     }
 
     /// Records that a link is down, or could not be opened.
@@ -218,6 +188,7 @@ public struct Membership: Sendable {
     /// Advances the time. Call it every 20–50 ms.
     public mutating func tick(at now: Now) {
         noticeSleep(at: now)
+        noticeIsolation(at: now)
         endProbes(at: now)
         endRelays(at: now)
         endSuspicions(at: now)
@@ -228,10 +199,17 @@ public struct Membership: Sendable {
         if nextSweepAt <= now.instant { forgetLongGone(at: now) }
     }
 
-    /// Starts to drain: this node gives its slots to others, and stays a member.
-    public mutating func drain(at now: Now) {
-        guard !table[Self.ownIndex].isDraining else { return }
-        restate(.alive, isDraining: true, at: now)
+    /// Starts to drain: this node gives its slots to others, and stays a member until it ends.
+    public mutating func drain(at now: Now) { take(.leaving, at: now) }
+
+    /// Gives the slots to others while this node has a fault, and takes some back afterwards. A node that drains goes on with that.
+    mutating func setImpaired(_ isImpaired: Bool, at now: Now) {
+        if !isLeaving { take(isImpaired ? .impaired : .serving, at: now) }
+    }
+
+    private mutating func take(_ role: MemberRole, at now: Now) {
+        guard table[Self.ownIndex].role != role, table[Self.ownIndex].state != .left else { return }
+        restate(.alive, role, at: now)
         announce(Self.ownIndex, to: settings.announceFanOut)
     }
 
@@ -253,7 +231,7 @@ public struct Membership: Sendable {
     /// Leaves the cluster. The others do not count this node towards the quorum any more. Send the effects, then end.
     public mutating func leave(at now: Now) {
         guard table[Self.ownIndex].state != .left else { return }
-        restate(.left, isDraining: table[Self.ownIndex].isDraining, at: now)
+        restate(.left, table[Self.ownIndex].role, at: now)
         announce(Self.ownIndex, to: 4 * settings.announceFanOut)
     }
 }

@@ -62,6 +62,11 @@ extension Membership {
         ///
         /// A dead member stays, and is tried again, until an operator removes it or there are too many.
         public var leftRetention: Duration = .seconds(86_400)
+        /// The time without a message from any other member after which this node is alone. Default 6 s.
+        ///
+        /// It bounds the time in which a node that is cut off shows what it knew, however poor its local health is. A node that hears from
+        /// one member is not alone.
+        public var isolationMax: Duration = .seconds(6)
         /// Most known members, dead ones included. Beyond it the longest dead is removed, then new ones are refused. Default 4,096.
         public var membersMax = 4_096
         /// The largest gap between two ticks. A larger one means that this node was paused, not the others. Default 300 ms.
@@ -73,15 +78,41 @@ extension Membership {
         /// How far ahead of the wall clock a generation may be. One further ahead is ignored and counted. Default 24 h.
         public var generationAheadMax: Duration = .seconds(86_400)
 
-        /// Whether Lifeguard's local health is on, nacks included (§IV.A). Default on; off only to compare.
-        public var isLocalHealthOn = true
-        /// Whether Lifeguard's confirmations are on (§IV.B). Without them every suspicion lasts min. Default on; off only to compare.
-        public var isSuspicionAdaptive = true
-        /// Whether Lifeguard's buddy system is on (§IV.C). Default on; off only to compare.
-        public var isBuddySystemOn = true
-        /// Whether the time of a pause of this node counts for no deadline. Default on; off only to compare: neither paper has it.
-        public var isSleepNoticed = true
+        /// The parts beyond SWIM that are on. Default all; fewer only to compare.
+        public var additions = Additions.all
 
         public init() {}
+    }
+}
+
+extension Membership.Settings {
+    /// The parts of a ``Membership`` that SWIM's paper does not have.
+    public struct Additions: OptionSet, Sendable {
+        public let rawValue: UInt8
+
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// Lifeguard's local health, nacks included (§IV.A).
+        public static let localHealth = Additions(rawValue: 1)
+        /// Lifeguard's confirmations (§IV.B). Without them every suspicion lasts min.
+        public static let confirmations = Additions(rawValue: 2)
+        /// Lifeguard's buddy system (§IV.C).
+        public static let buddySystem = Additions(rawValue: 4)
+        /// The time of a pause of this node counts for no deadline. Neither paper has it.
+        public static let pauses = Additions(rawValue: 8)
+        public static let all: Additions = [.localHealth, .confirmations, .buddySystem, .pauses]
+    }
+
+    /// The longest time in which SWIM declares a silent member dead, with the poorest local health.
+    ///
+    /// - Parameters:
+    ///   - liveCount: the live members, this node included.
+    ///   - knownCount: the known members.
+    func detectionMax(liveCount: Int, knownCount: Int) -> Duration {
+        let patience = localHealthMax + 1
+        let probing = probeInterval * (liveCount + 1) + probeTimeout + indirectTimeout
+        let decades = Membership.log2(UInt64(knownCount)) / Membership.log2(10)
+        let suspicion = (suspicionMin + suspicionPerDecade * decades) * (1 + suspicionMaxPerDecade * decades)
+        return probing * patience + suspicion
     }
 }

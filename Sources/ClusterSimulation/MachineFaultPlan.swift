@@ -1,0 +1,110 @@
+import PresenceCore
+import PresenceWire
+
+/// The steps of histories in which one machine has a fault, or two have the same one.
+enum MachineFaultPlan {
+    static func steps(_ options: SimulationOptions) -> [Step] {
+        var random = SplitMix64(seed: options.seed).split(351)
+        switch options.kind {
+        case .clockJump: return Plan.audience(options, &random) + clockJump(options, &random)
+        case .fullDisk: return Plan.audience(options, &random) + fullDisk(options, &random)
+        case .cutOff: return Plan.audience(options, &random) + cutOff(options, &random)
+        case .random: return faultsAmongOthers(options, &random)
+        default: return []
+        }
+    }
+
+    /// One node, or in some histories two of four or more.
+    private static func faultyNodes(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Int] {
+        let first = random.number(in: 0...options.nodesCount - 1)
+        let isPair = options.nodesCount > 3 && random.isOnce(in: 3)
+        return isPair ? [first, (first + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount] : [first]
+    }
+
+    private static func jump(_ random: inout SplitMix64) -> Int {
+        let jumps = [300_000, 3_600_000, -300_000, -3_600_000, random.number(in: 70_000...400_000)]
+        return jumps[random.number(in: 0...jumps.count - 1)]
+    }
+
+    /// A clock jumps for three seconds. In some histories its process is killed meanwhile.
+    private static func clockJump(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let (nodes, at) = (faultyNodes(options, &random), random.number(in: 4_000...5_000))
+        var steps = [Step(at: at, action: .jumpClocks(nodes: nodes, milliseconds: jump(&random), duration: 3_000))]
+        if random.isOnce(in: 4) {
+            let kill = Step.Action.kill(node: nodes[0], downMilliseconds: random.number(in: 10...2_000))
+            steps.append(Step(at: at + random.number(in: 0...4_000), action: kill))
+        }
+        return steps + changes(options, from: at, &random)
+    }
+
+    /// A disk is full for some seconds, or two are at once.
+    private static func fullDisk(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let at = random.number(in: 3_000...4_000)
+        let isPair = random.isOnce(in: 4)
+        let first = random.number(in: 0...options.nodesCount - 1)
+        let duration = random.number(in: 4_000...10_000)
+        var steps = [Step(at: at, action: .fillDisk(node: first, milliseconds: duration))]
+        if isPair { steps.append(Step(at: at, action: .fillDisk(node: (first + 1) % options.nodesCount, milliseconds: duration))) }
+        let policy = "{\"preset\":\"rollcall\",\"settings\":{\(Plan.keptSettings(options))}}"
+        for _ in 0..<4 {
+            steps.append(Step(at: random.number(in: at...at + duration), action: .setPolicy(policy)))
+            steps.append(
+                Step(at: random.number(in: at...at + duration), action: .kick(user: random.number(in: 0...options.usersCount - 1))))
+        }
+        return steps + changes(options, from: at, &random)
+    }
+
+    /// A node is cut off while users hide. Its clients ask for them all the time.
+    private static func cutOff(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let (at, duration) = (random.number(in: 3_000...4_000), random.number(in: 26_000...34_000))
+        var steps = faultyNodes(options, &random).map { Step(at: at, action: .isolate(node: $0, duration: duration)) }
+        for user in 0..<options.stagedUsersCount {
+            let hide = Step.Action.setVisibility(user: user, mode: .nobody, listed: [], blocked: [], isInvisible: false)
+            steps.append(Step(at: at + random.number(in: 0...10_000), action: hide))
+        }
+        // Most users are on nodes that stay reachable.
+        for user in 0..<options.stagedUsersCount {
+            let login = Step.Action.login(
+                client: user * SimulatedClient.devicesPerUser + 1, node: user % options.nodesCount, resumes: false)
+            steps.append(Step(at: random.number(in: 800...1_500), action: login))
+            steps.append(Step(at: 1_600, action: .logout(client: user * SimulatedClient.devicesPerUser)))
+        }
+        for moment in stride(from: at, to: at + duration, by: 250) {
+            let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
+            steps.append(Step(at: moment, action: .query(user: random.number(in: 0...options.usersCount - 1), targets: targets)))
+        }
+        return steps
+    }
+
+    /// Each user sets a status and hides during a fault and after it.
+    private static func changes(_ options: SimulationOptions, from at: Int, _ random: inout SplitMix64) -> [Step] {
+        (0..<options.stagedUsersCount).flatMap { user in
+            let mode: Visibility.Mode = random.isOnce(in: 2) ? .nobody : .everyone
+            let hide = Step.Action.setVisibility(user: user, mode: mode, listed: [], blocked: [], isInvisible: false)
+            return [
+                Step(at: at + random.number(in: 0...8_000), action: Plan.setStatus(of: user, &random)),
+                Step(at: at + random.number(in: 0...8_000), action: hide),
+            ]
+        }
+    }
+
+    /// Large jumps and two full disks among the random faults of a history.
+    private static func faultsAmongOthers(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        guard options.nodesCount > 2, random.isOnce(in: 2) else { return [] }
+        var steps: [Step] = []
+        let at = random.number(in: 1_000...options.activeMilliseconds)
+        if options.faults.contains(.clocks) {
+            let nodes = faultyNodes(options, &random)
+            let duration = random.number(in: 500...5_000)
+            steps.append(Step(at: at, action: .jumpClocks(nodes: nodes, milliseconds: jump(&random), duration: duration)))
+        }
+        if options.faults.contains(.disks) {
+            let first = random.number(in: 0...options.nodesCount - 1)
+            let duration = random.number(in: 500...5_000)
+            for node in [first, (first + 1) % options.nodesCount] {
+                steps.append(Step(at: at, action: .fillDisk(node: node, milliseconds: duration)))
+            }
+        }
+        return steps
+    }
+}

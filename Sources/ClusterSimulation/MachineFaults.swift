@@ -1,0 +1,91 @@
+import PresenceCore
+import PresenceWire
+
+/// The checks that a machine's fault stays with that machine.
+enum MachineFaults {
+    enum Fault { case clock, disk }
+
+    /// The moments at which the effect of a fault is checked.
+    enum Phase {
+        /// The node knows of its fault.
+        case noticed(Fault)
+        /// The node's users have other owners.
+        case handedOver(Fault)
+        /// The fault is over, and the node has slots again.
+        case over(Fault)
+    }
+
+    /// The largest difference of a version from the true time: clocks differ by 20 s, and a process that starts again goes on at the end of
+    /// its clock's lease, 60 s ahead.
+    private static let versionAheadMax: Milliseconds = 90_000
+
+    /// The phases of a fault, each with its time after the start.
+    static func phases(of fault: Fault, milliseconds: Int) -> [(phase: Phase, after: Duration)] {
+        [
+            (.noticed(fault), .milliseconds(1_000)), (.handedOver(fault), .milliseconds(2_000)),
+            (.over(fault), .milliseconds(milliseconds + 10_000)),
+        ]
+    }
+
+    /// What a node has not done by now; nil if all is right.
+    static func problem(of node: Int, in phase: Phase, _ cluster: SimulatedCluster) -> String? {
+        let faulty = cluster.nodes[node]
+        let condition = faulty.node.condition
+        let slots = faulty.look { $0.statistics.slotsOwned }
+        let faultyCount = cluster.nodes.count { $0.jump != 0 || $0.disk.isFull }
+        switch phase {
+        case .noticed(.clock) where !condition.isClockWrong: return "the clock of \(faulty.id) has jumped, and it does not know"
+        case .handedOver where slots > 0 && faultyCount < cluster.nodes.count:
+            return "\(faulty.id) has a fault and still owns \(slots) slots"
+        case .over where condition.isDraining || slots == 0: return "the fault of \(faulty.id) is over, and it owns \(slots) slots"
+        default: return nil
+        }
+    }
+
+    /// Why a call may not be refused: only one disk is full, and its node has given its slots away.
+    static func problem(of refusal: Refusal, to call: SimulatedCall, by node: Int, _ cluster: SimulatedCluster) -> String? {
+        guard cluster.options.kind == .fullDisk, refusal.code == 50001, cluster.nodes.count(where: \.disk.isFull) == 1,
+            let full = cluster.nodes.first(where: \.disk.isFull), call.at - full.filledAt > .milliseconds(2_500),
+            cluster.nodes.allSatisfy(\.isUp)
+        else { return nil }
+        return "\(cluster.nodes[node].id) refuses \(call.call) of user-\(call.user), \(refusal), while only the disk of \(full.id) is full"
+    }
+
+    /// The row whose version is far ahead of the true time. The others would refuse it, and all later ones.
+    static func problem(of rows: [Row], by node: Int, _ cluster: SimulatedCluster) -> String? {
+        rows.first { $0.kind != .clock && $0.version.milliseconds > cluster.trueWall + versionAheadMax }.map { row in
+            let ahead = row.version.milliseconds - cluster.trueWall
+            return "\(cluster.nodes[node].id) writes a \(row.kind) of \(row.user.id) that is \(ahead) ms ahead"
+        }
+    }
+
+    /// The time from which no node may show hidden fields, by an answer that a node gives now.
+    static func time(after remnant: Remnant, by node: Int, _ cluster: SimulatedCluster) -> Nanoseconds {
+        switch remnant {
+        case .none: cluster.time
+        case .until(let wall):
+            max(cluster.time, Nanoseconds(wall - SimulatedCluster.epoch - cluster.nodes[node].clockOffset) * 1_000_000)
+        case .whileCutOff: .max
+        }
+    }
+
+    /// Whether a user has a session on a node that is cut off, or had one until a moment ago. That node serves what it can reach. It also
+    /// goes on to believe that vendor push reaches a device.
+    static func isOnCutOffNode(_ user: Int, _ cluster: SimulatedCluster) -> Bool {
+        let isRecent = cluster.time - cluster.truth.presences[user].lastEndAt < cluster.options.settings.reconnectGrace.wholeNanoseconds
+        if isRecent || !cluster.truth.reaches[user].isEmpty { return true }
+        let first = user * SimulatedClient.devicesPerUser
+        return cluster.clients[first..<first + SimulatedClient.devicesPerUser].compactMap(\.stream).contains { stream in
+            isCutOff(stream.node, cluster)
+        }
+    }
+
+    /// Whether no other node can receive a node's messages, or it has not met the others since then.
+    private static func isCutOff(_ node: Int, _ cluster: SimulatedCluster) -> Bool {
+        let isBlocked = cluster.nodes.indices.allSatisfy { $0 == node || cluster.links[cluster.link(node, $0)].isBlocked(at: cluster.time) }
+        return isBlocked || cluster.time - cluster.nodes[node].metAt < .milliseconds(1_000)
+            || cluster.nodes.indices.allSatisfy { other in
+                other == node || !cluster.nodes[node].look { $0.cluster.isMember(cluster.nodes[other].id) }
+            }
+    }
+}

@@ -1,0 +1,34 @@
+import PresenceWire
+
+/// An entry of the table of a ``Membership``.
+struct Member {
+    var peer: Peer
+    /// The state; nil as long as only the address is known.
+    var state: MemberState?
+    var incarnation: UInt64 = 0
+    var role = MemberRole.serving
+    var suspecter: NodeID?
+    /// The generation that was dead because its address refused connections.
+    ///
+    /// If it is alive after all, another program refuses in its place. Then a refusal does not count again before a link to the member
+    /// was up.
+    var refusedGeneration: UInt64 = 0
+    /// The last update that this process is dead, if a newer one says that it is alive.
+    ///
+    /// Until the process learns of it, it goes on as the owner of slots that others have decided about since.
+    var deathRefuted: MembershipUpdate?
+    var changedAt: Instant
+    /// The time of the last message that the member itself sent.
+    var lastSignOfLifeAt = Instant(nanoseconds: .min)
+    /// The member's index in ``Membership/live``; -1 if it is not live.
+    var liveIndex = -1
+    /// The member's part of ``Membership/membershipHash``.
+    var fingerprint: UInt64 = 0
+    /// Whether the entry is free for another member.
+    var isVacant = false
+
+    /// The update of a member whose state is known.
+    var update: MembershipUpdate {
+        MembershipUpdate(member: peer, incarnation: incarnation, state: state ?? .alive, role: role, suspecter: suspecter)
+    }
+}
