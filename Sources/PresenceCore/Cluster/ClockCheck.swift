@@ -49,8 +49,8 @@ struct ClockCheck {
     private(set) var systemAhead: Milliseconds = 0
     private var readings: [PeerIndex: Reading] = [:]
     private var nextQuestionAt = Instant(nanoseconds: 0)
-    /// The time since which the system clocks of all nodes agree with this one's.
-    private var agreedSince: Instant?
+    /// The time since which the system clocks of all nodes agree with this one's, and how far that was ahead then.
+    private var agreement: (since: Instant, systemAhead: Milliseconds)?
 
     /// Whether this node gives its slots away.
     var givesSlotsAway: Bool {
@@ -93,9 +93,11 @@ struct ClockCheck {
         let differing = others.count { abs(readings[$0]?.nodeAhead ?? 0) > driftMax.wholeMilliseconds }
         let isDoubtful = systemAhead != 0 || differing > 0
         let isOff = systemAhead != 0 || differing * 2 > others.count
-        if isOff, mayAdopt(others, isOnly: isOnly(), driftMax, at: now) {
+        if !isOff {
+            agreement = nil
+        } else if mayAdopt(others, isOnly: isOnly(), driftMax, at: now) {
             state = state == .wrong ? .returning(since: now.instant) : .right
-            (self.systemAhead, agreedSince, readings) = (0, nil, [:])
+            (self.systemAhead, agreement, readings) = (0, nil, [:])
             return .adopt
         }
         switch state {
@@ -107,7 +109,7 @@ struct ClockCheck {
             if isOff { state = .wrong } else if now.instant - since >= Self.returnAfter { state = .right }
         }
         guard state != .right else {
-            (agreedSince, readings) = (nil, [:])
+            (agreement, readings) = (nil, [:])
             return nil
         }
         guard now.instant >= nextQuestionAt else { return nil }
@@ -125,12 +127,14 @@ struct ClockCheck {
         let agrees = { [systemAhead] (clock: Milliseconds?) in clock.map { abs($0 - systemAhead) <= limit } ?? false }
         if !others.isEmpty, others.allSatisfy({ agrees(readings[$0]?.nodeAhead) }) { return true }
         guard isOnly || (!others.isEmpty && others.allSatisfy { agrees(readings[$0]?.systemAhead) }) else {
-            agreedSince = nil
+            agreement = nil
             return false
         }
-        let since = agreedSince ?? now.instant
-        agreedSince = since
-        return now.instant - since >= Self.commonJumpMin
+        // Clocks that have jumped once more agree since then.
+        if let systemAhead = agreement?.systemAhead, abs(systemAhead - self.systemAhead) > SteadyClock.stepMax { agreement = nil }
+        let began = agreement ?? (since: now.instant, systemAhead: systemAhead)
+        agreement = began
+        return now.instant - began.since >= Self.commonJumpMin
     }
 
     /// Drops the clocks of a peer that is gone.
