@@ -82,6 +82,9 @@ import Testing
         .request(Request(id: 5, user: ann, operation: .records([ann], for: ann))),
         .request(Request(id: 11, user: ann, operation: .setVisibility(.init(mode: .list, isInvisible: true, listed: [ann])))),
         .request(Request(id: 12, user: ann, operation: .visibility)), .answer(id: 12, .visibility(privacy)), .delta(hiding),
+        .answer(id: 13, .visibility(privacy, remnant: .until(1_790_000_000_000))),
+        .answer(id: 14, .visibility(privacy, remnant: .whileCutOff)), .clocks(1_790_000_000_000, system: -1, wantsAnswer: true),
+        .clocks(-1, system: 1_790_000_300_000, wantsAnswer: false),
         .request(Request(id: 6, user: ann, operation: .logout(session))),
         .request(
             Request(
@@ -178,6 +181,8 @@ import Testing
         var subscription = Self.subscription
         subscription.expiresAt = number
         messages.append(.answer(id: 1, .subscriptions([subscription], total: 1)))
+        messages.append(.answer(id: 1, .visibility(Self.privacy, remnant: .until(number))))
+        messages += [.clocks(number, system: 0, wantsAnswer: true), .clocks(0, system: number, wantsAnswer: true)]
         let operations: [OwnerOperation] = [
             .setSelfStatus(customStatus: "x", seconds: number),
             .subscribe([], seconds: number, subscribeType: 1, session: .unknown),
@@ -189,6 +194,15 @@ import Testing
             writer.message(message)
             #expect(throws: DecodeError.outOfRange(number), "\(message)") { try decode(writer.bytes) }
         }
+    }
+
+    @Test("A remnant of an unknown kind is refused") func unknownRemnant() throws {
+        var writer = WireWriter()
+        writer.message(.answer(id: 1, .visibility(Self.privacy, remnant: .whileCutOff)))
+        var bytes = writer.bytes
+        #expect(bytes.last == 2)
+        bytes[bytes.count - 1] = 3
+        #expect(throws: DecodeError.unknownTag(3)) { try decode(bytes) }
     }
 
     @Test("Versions sort as text like as numbers") func versionOrder() {

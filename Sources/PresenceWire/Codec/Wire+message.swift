@@ -310,7 +310,7 @@ extension WireReader {
             return .registered(registrationID: try unsigned(), try list { reader throws(DecodeError) in try reader.unsigned() })
         case .membership: return .membership(try membership())
         case .complete: return .complete(upTo: try version())
-        case .clocks: return .clocks(try signed(), system: try signed(), wantsAnswer: try flag())
+        case .clocks: return .clocks(try time(), system: try time(), wantsAnswer: try flag())
         case .requestSync: return .requestSync
         case .replicate:
             let ticket = try unsigned()

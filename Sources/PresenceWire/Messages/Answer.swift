@@ -110,7 +110,7 @@ extension WireReader {
     private mutating func remnant() throws(DecodeError) -> Remnant {
         switch try tag() {
         case 0: return .none
-        case 1: return .until(try signed())
+        case 1: return .until(try time())
         case 2: return .whileCutOff
         case let other: throw .unknownTag(other)
         }
