@@ -2,8 +2,8 @@ import PresenceWire
 
 /// The policies of all apps. Every node holds all of them.
 ///
-/// The owner of the app's name writes a new policy and sends it to each node. The call is answered when all nodes have the policy on disk
-/// (<doc:Barriers>).
+/// The owner of the app's name writes a new policy and sends it to each node. The call is answered when all nodes follow the policy
+/// and two disks have it (<doc:Barriers>).
 ///
 /// The configuration of a node sets the liveness timeout and the offline grace as well. They are the node's base for apps that set neither.
 /// The node neither stores nor sends them, so nodes with different configurations treat such an app differently: the gateway's node decides

@@ -2,7 +2,7 @@ import PresenceWire
 
 /// `setAppPolicy`: changes the policy of an app.
 ///
-/// The answer comes after all alive nodes have the policy on disk and apply it. It is the answer of ``GetAppPolicy``.
+/// The answer comes after all alive nodes apply the policy and two disks have it. It is the answer of ``GetAppPolicy``.
 enum SetAppPolicy: OperatorOperation {
     static let description = OpenAPI.Operation(
         name: "setAppPolicy",
