@@ -42,6 +42,10 @@ struct TestCluster {
     var isDiskFull = false { didSet { fillDisks() } }
     /// The processes whose own disk takes none.
     var fullDisks: Set<Int> = [] { didSet { fillDisks() } }
+    /// How far the system clocks of some processes are ahead, in milliseconds.
+    var systemAhead: [Int: Milliseconds] = [:]
+    /// The processes that have followed their system clock. The test sets it back.
+    var followed: [Int] = []
     /// The links on which messages are lost, as when a connection breaks with batches in flight.
     var losing: [(from: Int, to: Int)] = []
     /// The messages between nodes since this was last emptied; nil while no test reads them.
@@ -183,7 +187,7 @@ struct TestCluster {
             now.instant += step
             now.wall += step.wholeMilliseconds
             for index in processes.indices where processes[index].isUp {
-                processes[index].node.tick(at: now)
+                processes[index].node.tick(at: now, systemAhead: systemAhead[index] ?? 0)
                 processes[index].gateways[0].value.tick(at: now)
                 processes[index].node.beat(at: now)
             }
@@ -260,7 +264,8 @@ struct TestCluster {
         case .answer(_, let token, let answer): processes[index].answers[token] = answer
         case .transmit(let peer): transmit(from: index, to: peer)
         case .computeRing(let members): processes[index].node.ringComputed(rings.ring(of: members), at: now)
-        case .send, .persist, .deleteSlots, .deleteRows, .connect, .membership, .superseded, .followSystemClock: break
+        case .followSystemClock: followed.append(index)
+        case .send, .persist, .deleteSlots, .deleteRows, .connect, .membership, .superseded: break
         }
     }
 
