@@ -133,6 +133,11 @@ extension MembershipTests {
                     member: peer("x", generation: 1 << 41), incarnation: .max, state: $0, role: $0 == .suspect ? .leaving : .serving,
                     suspecter: "y")
             } + [update("é", .alive)]),
+        .init(
+            .gossip,
+            updates: [MemberRole.serving, .impaired, .leaving].flatMap { role in
+                MemberState.allCases.map { MembershipUpdate(member: peer("x"), incarnation: 3, state: $0, role: role) }
+            }),
     ]
 
     @Test("Messages survive encoding, and truncated ones are refused", arguments: messages) func wire(message: MembershipMessage) throws {
