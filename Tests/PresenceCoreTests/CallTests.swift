@@ -49,4 +49,47 @@ import Testing
             return
         }
     }
+
+    /// The answer to a call that an owner refuses, after as many attempts as are given.
+    private func answer(to call: Call, attempts: Int, refused refusal: Refusal) throws -> CallAnswer? {
+        var now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
+        let ann = UserID(app: "default", id: "ann")
+        var (calls, edge) = (Calls(after: 0), Edge(settings: CoreSettings()))
+        var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
+        var cluster = Cluster(
+            own: Peer(id: NodeID("n"), generation: 1, address: "127.0.0.1:1"), name: "c", gatewaysCount: 1, joins: false,
+            settings: CoreSettings())
+        calls.perform(
+            call, caller: ann, origin: .caller, seesAll: false, originSession: .unknown, gateway: 0, token: 7, &edge, &owner, &cluster,
+            at: now)
+        for _ in 1..<attempts {
+            calls.onMisrouted([ann], from: 0, retryInterval: .milliseconds(100), at: now)
+            now.instant += .milliseconds(100)
+            calls.tick(&edge, &owner, &cluster, at: now)
+        }
+        let request = try #require(calls.waiting.requests { _ in true }.first).request
+        #expect(request.isRepeated == (attempts > 1))
+        calls.onAnswer(.refused(refusal), to: request.id, from: 0, &edge, &owner, &cluster, at: now)
+        guard case .answer(0, 7, let answer)? = cluster.outbox.effects.last else { return nil }
+        return answer
+    }
+
+    /// An earlier owner may have made the change before its link broke.
+    @Test(
+        "A change that was sent more than once and then refused may take effect",
+        arguments: [Call.setSelfStatus(customStatus: "busy", seconds: nil), .setVisibility(.init(mode: .nobody)), .kick(reason: "x")],
+        [Refusal.notReplicated, .notDurable, .unavailable])
+    func refusedAfterRepetition(call: Call, refusal: Refusal) throws {
+        #expect(try answer(to: call, attempts: 1, refused: refusal) == .refused(refusal))
+        for attempts in 2...3 {
+            #expect(try answer(to: call, attempts: attempts, refused: refusal) == .refused(.unavailable.afterPassingOn))
+        }
+    }
+
+    @Test("A refused question keeps its refusal, however often it was sent")
+    func refusedQuestion() throws {
+        for attempts in 1...2 {
+            #expect(try answer(to: .getVisibility, attempts: attempts, refused: .notDurable) == .refused(.notDurable))
+        }
+    }
 }
