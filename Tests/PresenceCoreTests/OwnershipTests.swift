@@ -243,6 +243,38 @@ import Testing
         #expect(outputs.count == 1 && ownership.ring.preparation == nil && ownership.awaits(ring(1).id))
     }
 
+    @Test("A change of the ring that is taken back leaves the node settled, once", arguments: [true, false])
+    func changeTakenBack(isComputed: Bool) {
+        var ownership = isComputed ? preparing() : settled()
+        _ = ownership.membersChanged(to: ring(3).id, clock: clock)
+        guard case .settled? = ownership.membersChanged(to: ring(2).id, clock: clock) else { return #expect(Bool(false)) }
+        #expect(ownership.isStable && ownership.ring.preparation == nil)
+        #expect(ownership.membersChanged(to: ring(2).id, clock: clock) == nil)
+    }
+
+    @Test("A node whose preparation of its own ring ends without a change is settled")
+    mutating func joinedPreparationEnds() {
+        var ownership = alone(joins: true)
+        change(&ownership, to: ring(2))
+        let id = ring(2).preparedID
+        ownership.withTransfer(.prepared) { $0.offered([], ring: id, offerSequence: 1, isFirst: true, isLast: true, by: 1) }
+        _ = ownership.joinPreparation(peers: 0..<2, at: now)
+        #expect(ownership.membersChanged(to: ring(2).id, clock: clock) == nil, "the preparation goes on")
+        now.instant += settings.preparationTimeout
+        let outputs = ownership.advancePreparation(alive: [1], at: now)
+        guard outputs.count == 2, case .announcePrepared = outputs[0], case .settled = outputs[1] else {
+            return #expect(Bool(false), "\(outputs)")
+        }
+        #expect(ownership.isStable && ownership.ring.preparation == nil)
+    }
+
+    @Test("A node that was declared dead starts again instead, where a change of the ring is taken back")
+    func declaredDeadMeanwhile() {
+        var ownership = preparing()
+        ownership.demote(.declaredDead)
+        guard case .change? = ownership.membersChanged(to: ring(2).id, clock: clock) else { return #expect(Bool(false)) }
+    }
+
     @Test("A node takes part where others prepare the ring that it uses already, and waits longer for them")
     mutating func joinedPreparation() {
         var ownership = alone(joins: true)
