@@ -51,6 +51,20 @@ import Testing
         #expect(link.counters.overflows == 1)
     }
 
+    /// The count of slots would be taken for that of slots whose rows have arrived.
+    @Test("No message leaves without those that were queued before it") mutating func dependentMessage() {
+        for _ in 0..<3 { link.append(.misrouted([])) }
+        link.append(.replicate(ticket: nil, []))
+        link.append(.sent(ring: 8, slotsCount: 1))
+        link.append(.delta(record("a", 1)))
+        #expect(!link.hasRoom)
+        #expect(messages() == [])
+        link.clearOverflow()
+        link.append(.requestSync)
+        let sent = messages()
+        #expect(sent == [.requestSync, .complete(upTo: .zero)])
+    }
+
     @Test("A beat leaves even if nothing waits") mutating func beat() {
         #expect(!link.isReady)
         link.beat()

@@ -90,10 +90,7 @@ public struct Cluster {
     mutating func send(_ message: Message, to peer: PeerIndex) {
         if peer == 0 { return links.appendLocal(message) }
         guard links.isUp(peer) else { return }
-        if !links[peer].append(message), let notice = membership.deathNotice(to: peers[peer].peer.id) {
-            // The queue was dropped. No message repeats the notice, and the peer must read it before any question.
-            links[peer].append(.membership(notice))
-        }
+        links[peer].append(message)
         transmit(to: peer)
     }
 

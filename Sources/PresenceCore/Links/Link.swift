@@ -34,7 +34,7 @@ struct Link {
     private var batchesInFlight = 0
     private var needsBeat = false
     private(set) var counters = Counters()
-    /// Whether the queue overflowed and was dropped. The peer then needs everything again.
+    /// Whether the queue overflowed and was dropped. It takes nothing until the peer receives everything again.
     private(set) var hasOverflowed = false
 
     init(messagesMax: Int) { self.messagesMax = messagesMax }
@@ -43,7 +43,7 @@ struct Link {
     var depth: Int { control.count + order.count }
 
     /// Whether a message that can wait elsewhere may be queued. Half of the queue is kept for the others.
-    var hasRoom: Bool { control.count < min(messagesMax / 2, Self.fillMessages) }
+    var hasRoom: Bool { !hasOverflowed && control.count < min(messagesMax / 2, Self.fillMessages) }
 
     /// Whether the peer has acknowledged everything.
     var isIdle: Bool { depth == 0 && batchesInFlight == 0 }
@@ -54,24 +54,24 @@ struct Link {
     /// Makes the next batch leave even if nothing waits: a sign of life with the clock.
     mutating func beat() { needsBeat = true }
 
-    /// Queues a message. A record replaces an older one of its user. Returns whether there was room; otherwise the queue is dropped.
-    @discardableResult mutating func append(_ message: Message) -> Bool {
-        if case .delta(let record) = message {
-            append(record)
-            return true
+    /// Queues a message. A record replaces an older one of its user. If there is no room, the queue is dropped.
+    ///
+    /// After an overflow messages are dropped until ``clearOverflow()``. Many rely on those before them: ``Message/sent(ring:slotsCount:)``
+    /// follows its rows.
+    mutating func append(_ message: Message) {
+        guard !hasOverflowed else { return }
+        switch message {
+        case .delta(let record): append(record)
+        case .relay(let record, let targets): append(record, targets)
+        default:
+            guard control.count < messagesMax else {
+                counters.overflows += 1
+                drop()
+                hasOverflowed = true
+                return
+            }
+            control.append(message)
         }
-        if case .relay(let record, let targets) = message {
-            append(record, targets)
-            return true
-        }
-        guard control.count < messagesMax else {
-            counters.overflows += 1
-            drop()
-            hasOverflowed = true
-            return false
-        }
-        control.append(message)
-        return true
     }
 
     private mutating func append(_ record: Record) {
@@ -121,7 +121,7 @@ struct Link {
         hasOverflowed = false
     }
 
-    /// Clears the overflow, because the peer receives everything again.
+    /// Takes messages again, because the peer receives everything again.
     mutating func clearOverflow() { hasOverflowed = false }
 
     private mutating func drop() {

@@ -65,12 +65,12 @@ extension Machines {
         calls.retry(to: peer, at: now)
     }
 
-    /// Repairs a link whose full queue was dropped. Both sides send everything again, once there is room.
+    /// Repairs a link whose full queue was dropped. Both sides send everything again.
     mutating func resyncOverflown(at now: Now) {
-        for peer in cluster.peers.others
-        where cluster.links.isUp(peer) && cluster.links[peer].hasOverflowed && cluster.links[peer].hasRoom {
+        for peer in cluster.peers.others where cluster.links.isUp(peer) && cluster.links[peer].hasOverflowed {
             cluster.links[peer].clearOverflow()
-            cluster.membership.compare(with: cluster.peers[peer].peer.id)
+            cluster.membership.resync(with: cluster.peers[peer].peer.id)
+            followMembership(at: now)
             cluster.send(.requestSync, to: peer)
             cluster.send(.requestOffer, to: peer)
             resync(peer, at: now)

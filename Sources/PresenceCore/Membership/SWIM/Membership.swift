@@ -156,16 +156,26 @@ public struct Membership: Sendable {
 
     /// The notice to a member that it was declared dead; nil if its present process never came back from that. The member counts each death
     /// once.
-    func deathNotice(to id: NodeID) -> MembershipMessage? {
+    private func deathNotice(to id: NodeID) -> MembershipMessage? {
         memberIndices[id].flatMap { table[$0].deathRefuted }.map { MembershipMessage(.gossip, updates: [$0]) }
     }
 
     /// Records that the member's address has answered. A refusal counts again from now on.
     mutating func reached(_ id: NodeID) {
         if let memberIndex = memberIndices[id] { table[memberIndex].refusedGeneration = 0 }
-        // A notice on an earlier link may be lost.
+        repeatNotices(to: id)
+    }
+
+    /// Records that messages to the member were lost, although the link is up.
+    mutating func resync(with id: NodeID) {
+        repeatNotices(to: id)
+        compare(with: id)
+    }
+
+    /// Repeats what a member must read before any question.
+    private mutating func repeatNotices(to id: NodeID) {
         if let notice = deathNotice(to: id) { effects.append(.send(notice, to: id)) }
-        // A node that has just started must not count on a node that drains. An update on an earlier link may be lost.
+        // A node that has just started must not count on a node that drains.
         if table[Self.ownIndex].incarnation > 0 { send(.gossip, to: id, first: [Self.ownIndex]) }
     }
 
