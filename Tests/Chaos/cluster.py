@@ -1,10 +1,12 @@
 """Real nodes for the chaos scripts: started on free ports, killed by their id, stopped at the end."""
-import base64, hashlib, hmac, json, os, random, select, shutil, socket, subprocess, sys, tempfile, time, urllib.error, urllib.request
+import base64, hashlib, hmac, http.client, json, os, random, select, shutil, socket, subprocess, sys, tempfile, time
+import urllib.error, urllib.request
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 ROLLCALL = os.environ.get("ROLLCALL", os.path.join(ROOT, ".build-release", "release", "rollcall"))
 
 
+SLOTS = 65_536  # Slots of the ring.
 given = set()  # Ports that were given out, and may not be listened on yet.
 
 
@@ -24,12 +26,12 @@ def free_ports(count):
     return ports
 
 
-def token(user, app="default", admin=False):
+def token(user, app="default", admin=False, secret="rollcall development key, never in earnest!"):
     """What `rollcall token` prints, for the development key; a process for each of many users takes too long."""
     claims = {"sub": user, "app": app, "exp": int(time.time()) + 86_400, **({"role": "admin"} if admin else {})}
     encoded = lambda part: base64.urlsafe_b64encode(part).rstrip(b"=")
     text = b".".join(encoded(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
-    return (text + b"." + encoded(hmac.digest(b"rollcall development key, never in earnest!", text, hashlib.sha256))).decode()
+    return (text + b"." + encoded(hmac.digest(secret.encode(), text, hashlib.sha256))).decode()
 
 
 def until(what, condition, seconds=60):
@@ -43,30 +45,47 @@ def until(what, condition, seconds=60):
 
 
 class Node:
+    host = "127.0.0.1"  # Of the ports for clients and operators.
+
     def __init__(self, cluster, name):
         self.cluster, self.name = cluster, name
         self.client, self.link, self.ops = free_ports(3)
         self.process = None
+        self.prefix = ()  # A command that ends by becoming the one that follows it.
 
-    def start(self, prefix=()):
-        """`prefix`: a command that ends by becoming the one that follows it."""
+    def start(self, prefix=None):
+        """`prefix`: in place of the node's own."""
         contacts = ",".join(f"127.0.0.1:{n.link}" for n in self.cluster.nodes if n is not self)
         log = open(f"{self.cluster.directory}/{self.name}.log", "a")
         self.process = subprocess.Popen(
-            [*prefix, ROLLCALL, "serve", "--dev", "--node-id", self.name, "--data-dir", f"{self.cluster.directory}/{self.name}",
-             "--listen", f"127.0.0.1:{self.client}", "--cluster-listen", f"127.0.0.1:{self.link}",
-             "--ops-listen", f"127.0.0.1:{self.ops}", "--loops", "1"] + (["--join", contacts] if contacts else []),
+            [*(self.prefix if prefix is None else prefix), ROLLCALL, "serve", "--dev", "--node-id", self.name,
+             "--data-dir", f"{self.cluster.directory}/{self.name}", "--listen", f"127.0.0.1:{self.client}",
+             "--cluster-listen", f"127.0.0.1:{self.link}", "--ops-listen", f"127.0.0.1:{self.ops}", "--loops", "1",
+             *(["--join", contacts] if contacts else [])],
             stdout=subprocess.DEVNULL, stderr=log, env=dict(os.environ, **self.cluster.environment))
         return self
 
+    def request(self, path, bearer, body, timeout=10):
+        """The status and the answer; 0 and no answer if the node does not answer. `admin/v1/` begins the paths of the ops port."""
+        port = self.ops if path.startswith("admin/") else self.client
+        request = urllib.request.Request(
+            f"http://{self.host}:{port}/{path}", json.dumps(body).encode(), {"authorization": f"Bearer {bearer}"})
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as response:
+                return response.status, json.load(response)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+        except (OSError, http.client.HTTPException):
+            return 0, {}
+
     def metrics(self):
-        text = urllib.request.urlopen(f"http://127.0.0.1:{self.ops}/metrics", timeout=5).read().decode()
+        text = urllib.request.urlopen(f"http://{self.host}:{self.ops}/metrics", timeout=5).read().decode()
         return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line and line[0] != "#"}
 
     def readiness(self):
         """The status and the text of /readyz; 0 and no text if nobody answers."""
         try:
-            return 200, urllib.request.urlopen(f"http://127.0.0.1:{self.ops}/readyz", timeout=2).read().decode()
+            return 200, urllib.request.urlopen(f"http://{self.host}:{self.ops}/readyz", timeout=2).read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
         except OSError:
@@ -122,6 +141,11 @@ class Cluster:
 
     def wait_for_members(self, count, nodes=None, seconds=20):
         return until(f"{count} members at every node", lambda: all(node.members() == count for node in nodes or self.nodes), seconds)
+
+    def own_all(self, nodes):
+        """Whether these nodes own all slots, and have the rows of each."""
+        seen = [node.metrics() for node in nodes]
+        return sum(one["rollcall_slots_owned"] - one["rollcall_slots_acquiring"] for one in seen) == SLOTS
 
     def wait_for_logins(self, users):
         until(f"{users} sessions", lambda: sum(node.metrics()["rollcall_sessions"] for node in self.nodes) >= users)

@@ -37,15 +37,15 @@ class Loop:
 
 
 class Connection:
-    def __init__(self, loop, port):
-        self.loop, self.port, self.socket = loop, port, None
+    def __init__(self, loop, port, host="127.0.0.1"):
+        self.loop, self.port, self.host, self.socket = loop, port, host, None
         self.connect()
 
     def connect(self):
         if self.socket:
             self.loop.selector.unregister(self.socket)
             self.socket.close()
-        self.buffer, self.socket = b"", socket.create_connection(("127.0.0.1", self.port))
+        self.buffer, self.socket = b"", socket.create_connection((self.host, self.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
         self.loop.selector.register(self.socket, selectors.EVENT_READ, self.read)
@@ -68,11 +68,11 @@ class Connection:
 class Stream(Connection):
     """The event stream of a user. `told` is called with each status, and the phase in which its event began."""
 
-    def __init__(self, loop, port, user, token, told):
-        super().__init__(loop, port)
+    def __init__(self, loop, port, user, token, told, host="127.0.0.1", options=""):
+        super().__init__(loop, port, host)
         self.user, self.told, self.is_synced, self.began, self.hints = user, told, False, 0, 0
         self.text, self.has_head = b"", False
-        self.request = f"GET /v1/events?platform=ios HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n".encode()
+        self.request = f"GET /v1/events?platform=ios{options} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n".encode()
         self.socket.sendall(self.request)
         loop.streams.append(self)
 
@@ -129,8 +129,8 @@ class Stream(Connection):
 class Caller(Connection):
     """Calls, one after the other, on one connection. `answered` is called with the code (0 for success), the JSON, and when it was sent."""
 
-    def __init__(self, loop, port, token, prefix="/v1/"):
-        super().__init__(loop, port)
+    def __init__(self, loop, port, token, prefix="/v1/", host="127.0.0.1"):
+        super().__init__(loop, port, host)
         self.token, self.prefix, self.waiting, self.sent = token, prefix, collections.deque(), None
 
     @property
