@@ -102,7 +102,7 @@ final class Shell: @unchecked Sendable {
         obey()
         schedule(every: TimeAmount(Self.tickInterval)) { shell in
             shell.nextTick = Clock.now().instant + Self.tickInterval
-            let systemAhead = Clock.follow()
+            let systemAhead = shell.followSystemClock()
             shell.node.tick(at: Clock.now(), systemAhead: systemAhead)
             shell.noteCondition()
             shell.scheduleReview()
@@ -126,6 +126,17 @@ final class Shell: @unchecked Sendable {
             self.obey()
             self.schedule(every: interval, body)
         }
+    }
+
+    /// Reads the system clock. Returns how far it is ahead (``SteadyClock/follow(_:)``).
+    ///
+    /// If every node that answers refuses this node because of its clock, a jump may correct that clock. This node follows it at once.
+    private func followSystemClock() -> Milliseconds {
+        let ahead = Clock.follow()
+        guard ahead != 0, links.refusal?.kind == .clockSkew else { return ahead }
+        logger.notice("clock: the other nodes refuse this node's time, so this node follows a jump of the system clock")
+        Clock.adopt()
+        return 0
     }
 
     /// Schedules a review of users whose grace ends before the next tick. Reviews that are due within a millisecond are done together.
