@@ -77,8 +77,8 @@ smoke: deps lint
 	timeout 600 swift test --skip-build --filter '$(COMPUTING)|^TidyTests\.'
 
 # Real nodes, killed, restarted, drained, joined, without room on a disk, without their files, told other policies, given another time, and
-# cut off from one another, under a verifying load; and clients behind bad and dead networks. Takes some thirty minutes; the partitions, the
-# dead network and the full disk need root.
+# cut off from one another, under a verifying load; and clients behind bad and dead networks. Takes some sixty minutes; the partitions, the
+# cuts, the dead network and the full disk need root.
 chaos: build
 	Tests/Chaos/rolling-restart
 	Tests/Chaos/drain-clients
@@ -95,15 +95,18 @@ chaos: build
 	Tests/Chaos/dead-network
 	swift build --build-tests
 	Tests/Chaos/clock
+	Tests/Chaos/clock-jump
+	Tests/Chaos/cut-off
 	Tests/Chaos/bad-network
 	for fault in split one-way loss delay; do Tests/Chaos/partition $$fault || exit; done
 
-# The same with the debug binary and few users, within two minutes: part of `make test`.
+# The same with the debug binary and few users, within three minutes: part of `make test`.
 chaos-short: export ROLLCALL := .build/debug/rollcall
 # The debug binary shares two cores with everything else here: what a death may take is shown by `make chaos`.
 chaos-short: export DEATH_SECONDS := 4
 chaos-short: export FOLLOW_SECONDS := 4
 chaos-short: export NOTICE_SECONDS := 4
+chaos-short: export SLACK := 4
 chaos-short:
 	Tests/Chaos/rolling-restart 3 200 2
 	Tests/Chaos/drain-clients
@@ -112,6 +115,9 @@ chaos-short:
 	Tests/Chaos/hidden 30 rollcall
 	Tests/Chaos/deleted-files 3
 	Tests/Chaos/twin 1 10
+	Tests/Chaos/clock-jump 1 60
+	Tests/Chaos/full-disk 1 60
+	Tests/Chaos/cut-off 1 3 3 1
 
 # Strangers who try to hurt a node, each for ten seconds at full speed, beside an honest client that must not notice. `Tests/Attacks/run NAME`
 # runs one.
@@ -147,4 +153,4 @@ deps:
 	@Benchmarks/install libnghttp2-dev libsqlite3-dev libjemalloc-dev pkg-config
 
 test-deps:
-	@Benchmarks/install curl nghttp2-client nghttp2-server openssl python3 python3-yaml prometheus valgrind binutils nodejs
+	@Benchmarks/install curl nghttp2-client nghttp2-server openssl python3 python3-yaml prometheus valgrind binutils nodejs iproute2
