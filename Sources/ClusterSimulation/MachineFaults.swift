@@ -19,16 +19,22 @@ enum MachineFaults {
     /// its clock's lease, 60 s ahead.
     private static let versionAheadMax: Milliseconds = 90_000
 
-    /// The phases of a fault, each with its time after the start.
-    static func phases(of fault: Fault, milliseconds: Int) -> [(phase: Phase, after: Duration)] {
-        [
-            (.noticed(fault), .milliseconds(1_000)), (.handedOver(fault), .milliseconds(2_000)),
-            (.over(fault), .milliseconds(milliseconds + 10_000)),
-        ]
+    /// The checks of a fault, each with its time after the start; none if something else can delay its effects.
+    static func checks(
+        of node: Int, _ fault: Fault, for milliseconds: Int, _ cluster: SimulatedCluster
+    ) -> [(SimulationEvent.What, after: Nanoseconds)] {
+        guard cluster.options.kind == .clockJump || cluster.options.kind == .fullDisk, cluster.nodes[node].isUp else { return [] }
+        let phases: [(Phase, Int)] = [(.noticed(fault), 1_000), (.handedOver(fault), 2_000), (.over(fault), milliseconds + 10_000)]
+        return phases.map { phase, after in
+            (.checkFault(node: node, run: cluster.nodes[node].run, phase), .milliseconds(after))
+        }
     }
 
-    /// What a node has not done by now; nil if all is right.
-    static func problem(of node: Int, in phase: Phase, _ cluster: SimulatedCluster) -> String? {
+    /// The effect of a fault that is missing by now; nil if all is right, or if something else delays it.
+    static func problem(of node: Int, _ run: Int, in phase: Phase, _ cluster: SimulatedCluster) -> String? {
+        guard cluster.isRunning(node, run), !cluster.nodes[node].isLeaving, cluster.nodes.allSatisfy(\.isUp),
+            cluster.time - cluster.disturbedAt > .milliseconds(5_000)
+        else { return nil }
         let faulty = cluster.nodes[node]
         let condition = faulty.node.condition
         let slots = faulty.look { $0.statistics.slotsOwned }
@@ -80,12 +86,10 @@ enum MachineFaults {
         }
     }
 
-    /// Whether no other node can receive a node's messages, or it has not met the others since then.
+    /// Whether no other node can receive a node's messages. Until it has met the others again, it goes on as the owner of all users.
     private static func isCutOff(_ node: Int, _ cluster: SimulatedCluster) -> Bool {
+        let alone = cluster.nodes[node]
         let isBlocked = cluster.nodes.indices.allSatisfy { $0 == node || cluster.links[cluster.link(node, $0)].isBlocked(at: cluster.time) }
-        return isBlocked || cluster.time - cluster.nodes[node].metAt < .milliseconds(1_000)
-            || cluster.nodes.indices.allSatisfy { other in
-                other == node || !cluster.nodes[node].look { $0.cluster.isMember(cluster.nodes[other].id) }
-            }
+        return isBlocked || alone.owners.allSatisfy { $0 == alone.id } || cluster.time - alone.metAt < .milliseconds(1_000)
     }
 }

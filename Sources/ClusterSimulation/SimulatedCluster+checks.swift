@@ -363,16 +363,12 @@ extension SimulatedCluster {
         }
     }
 
-    /// The faults that may keep a custom status beyond its end.
-    private static let faultsOfEnds: Set<SimulationOptions.Fault> = [.partitions, .pauses, .clocks]
-    private static let faultsOfLogouts = faultsOfEnds.union([.kills, .drains, .disks, .clients])
-
     /// Whether the owner has certainly received how a session ended.
-    var checksHowSessionsEnd: Bool { options.faults.isDisjoint(with: Self.faultsOfLogouts) }
+    var checksHowSessionsEnd: Bool { options.faults.isDisjoint(with: SimulationOptions.faultsOfLogouts) }
 
     /// Checks that a custom status ends at its time, and that a user who logged out is UNLOGINED (T7).
     private mutating func checkEnd(_ user: Int, _ record: Record) {
-        guard options.faults.isDisjoint(with: Self.faultsOfEnds) else { return }
+        guard options.faults.isDisjoint(with: SimulationOptions.faultsOfEnds) else { return }
         if let newest = truth.newestAcknowledged(user), let endsBy = newest.endsBy, endsBy < time, !newest.text.isEmpty,
             record.customStatus == newest.text,
             record.customStatusVersion == newest.version

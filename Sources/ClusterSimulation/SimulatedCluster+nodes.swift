@@ -39,7 +39,8 @@ extension SimulatedCluster {
             nodes[node].disk.isSlow = false
             beginCommit(node)
         case .correctClock(let node): nodes[node].jump = 0
-        case .checkFault(let node, let run, let phase): checkFault(of: node, run, phase)
+        case .checkFault(let node, let run, let phase):
+            if let problem = MachineFaults.problem(of: node, run, in: phase, self) { violate(.faultsStayLocal, problem) }
         case .connectClient(let client, let attempt): connectClient(client, attempt)
         case .read(let client, let attempt): read(client, attempt)
         case .streamEnded(let client, let attempt): streamEnded(client, attempt)
@@ -184,16 +185,11 @@ extension SimulatedCluster {
     /// is not durable. A node that met another one and lost it in the same turn was not cut off when it decided.
     private mutating func noteOffline(_ rows: [Row], by node: Int, in turn: [Node.Effect]) {
         lazy var hasMet = turn.contains { if case .membership(_, let isAlive) = $0 { isAlive } else { false } }
-        for row in rows where row.kind == .status && endsCustomStatus(row) {
+        for row in rows where row.kind == .status && row.endsCustomStatus(ifUnlogined: truth.policy.hasNeededSession) {
             if nodes.count > 1, !options.faults.contains(.drains), nodes[node].look({ $0.cluster.isAlone }), !hasMet { return }
             guard let user = userIndex(row.user.id) else { continue }
             truth.presences[user].offlineVersion = max(truth.presences[user].offlineVersion, row.version)
         }
-    }
-
-    private func endsCustomStatus(_ row: Row) -> Bool {
-        guard let value = row.value else { return false }
-        return value.starts(with: Self.offlineBegin) || (truth.policy.hasNeededSession && value.starts(with: Self.unloginedBegin))
     }
 
     /// Whether the only node has not written yet that a user is online whom its disk has as OFFLINE.
@@ -202,12 +198,8 @@ extension SimulatedCluster {
         // The slowest disk takes less.
         guard disk.isFull || time - stream.openedAt < .milliseconds(5_000) else { return false }
         let row = disk.rows[SimulatedDisk.Key(user: userID(user), kind: .status, key: "")]
-        return row?.value?.starts(with: Self.offlineBegin) == true
+        return row?.endsCustomStatus(ifUnlogined: false) == true
     }
-
-    /// The start of the row of an OFFLINE user. Parsing each row would take as long as the rest of the work with it.
-    private static let offlineBegin = Array("{\"statusType\":\"\(StatusType.offline.name)\"".utf8)
-    private static let unloginedBegin = Array("{\"statusType\":\"\(StatusType.unlogined.name)\"".utf8)
 
     /// Drops a link whose own process is gone.
     private mutating func dropOwnLink(_ index: Int) {
@@ -501,5 +493,17 @@ extension SimulatedCluster {
             if isAlive, let member = nodes.firstIndex(where: { $0.id == id }) { (nodes[node].metAt, nodes[member].metAt) = (time, time) }
             note(9, node, isAlive ? 1 : 0, "\(nodes[node].id): \(id) is \(isAlive ? "alive" : "gone")")
         }
+    }
+}
+
+extension Row {
+    /// The start of the row of an OFFLINE user. Parsing each row would take as long as the rest of the work with it.
+    private static let offlineBegin = Array("{\"statusType\":\"\(StatusType.offline.name)\"".utf8)
+    private static let unloginedBegin = Array("{\"statusType\":\"\(StatusType.unlogined.name)\"".utf8)
+
+    /// Whether the row keeps a record without a custom status, because its user is OFFLINE or, if that counts, UNLOGINED.
+    fileprivate func endsCustomStatus(ifUnlogined: Bool) -> Bool {
+        guard let value else { return false }
+        return value.starts(with: Self.offlineBegin) || (ifUnlogined && value.starts(with: Self.unloginedBegin))
     }
 }

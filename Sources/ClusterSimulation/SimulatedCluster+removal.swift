@@ -20,7 +20,7 @@ extension SimulatedCluster {
         for row in rows where row.kind == .status {
             counts.removals += 1
             note(50, node, Int(row.version.stamp & 0xFFFF), "\(nodes[node].id) forgets \(row.user.id), \(row.version.text)")
-            if !isBlank(row) {
+            if !row.isBlankStatus {
                 violate(
                     .nobodyIsRemovedEarly, "\(nodes[node].id) forgets \(row.user.id), \(String(decoding: row.value ?? [], as: UTF8.self))")
             }
@@ -29,22 +29,14 @@ extension SimulatedCluster {
 
     /// Checks the rows that a node writes. A blank record in place of another one removes its user.
     mutating func checkRemoval(in rows: [Row], by node: Int) {
-        for row in rows where row.kind == .status && isBlank(row) {
+        for row in rows where row.kind == .status && row.isBlankStatus {
             guard let user = userIndex(row.user.id), owner(of: user) == node,
-                let old = nodes[node].disk.rows[SimulatedDisk.Key(user: row.user, kind: .status, key: "")], !isBlank(old)
+                let old = nodes[node].disk.rows[SimulatedDisk.Key(user: row.user, kind: .status, key: "")], !old.isBlankStatus
             else { continue }
             note(51, node, Int(row.version.stamp & 0xFFFF), "\(nodes[node].id) removes \(row.user.id), \(row.version.text)")
             checkRemoval(of: user, by: node)
         }
     }
-
-    private func isBlank(_ row: Row) -> Bool {
-        guard let value = row.value, value.starts(with: Self.blankBegin) else { return false }
-        let text = String(decoding: value, as: UTF8.self)
-        return text.contains("\"lastUpdateTime\":0,") && text.hasSuffix("\"lastSeenTime\":0}")
-    }
-
-    private static let blankBegin = Array("{\"statusType\":\"\(StatusType.unlogined.name)\",\"customStatus\":\"\"".utf8)
 
     private mutating func checkRemoval(of user: Int, by node: Int) {
         let presence = truth.presences[user]
@@ -84,5 +76,16 @@ extension SimulatedCluster {
         if since + kept < wall {
             violate(.theUnusedAreRemoved, "user-\(user) last changed \(wall - since) ms ago, its record is \(record.words)")
         }
+    }
+}
+
+extension Row {
+    private static let blankBegin = Array("{\"statusType\":\"\(StatusType.unlogined.name)\",\"customStatus\":\"\"".utf8)
+
+    /// Whether the row keeps a blank record.
+    fileprivate var isBlankStatus: Bool {
+        guard let value, value.starts(with: Self.blankBegin) else { return false }
+        let text = String(decoding: value, as: UTF8.self)
+        return text.contains("\"lastUpdateTime\":0,") && text.hasSuffix("\"lastSeenTime\":0}")
     }
 }

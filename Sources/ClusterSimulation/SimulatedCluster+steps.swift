@@ -48,10 +48,10 @@ extension SimulatedCluster {
             for node in nodes {
                 self.nodes[node].jump = Milliseconds(milliseconds)
                 plan(.correctClock(node: node), after: .milliseconds(duration))
-                expectFault(of: node, .clock, for: duration)
+                for (check, after) in MachineFaults.checks(of: node, .clock, for: duration, self) { plan(check, after: after) }
             }
         case .fillDisk(let node, let milliseconds):
-            expectFault(of: node, .disk, for: milliseconds)
+            for (check, after) in MachineFaults.checks(of: node, .disk, for: milliseconds, self) { plan(check, after: after) }
             if !nodes[node].disk.isFull { nodes[node].filledAt = nodes[node].worked(at: time) }
             nodes[node].disk.isFull = true
             plan(.emptyDisk(node: node), after: .milliseconds(milliseconds))
@@ -266,22 +266,6 @@ extension SimulatedCluster {
             if listsMayBeIncomplete || time - manyKilledAt < .milliseconds(12_000) { return truth.subscriptions[call.user].doubt() }
             violate(.listsAreExact, "user-\(call.user) subscribes to \(targets): evicted are \(evicted), right would be \(expected)")
         }
-    }
-
-    /// Schedules the checks of a fault, if nothing else can delay its effects.
-    private mutating func expectFault(of node: Int, _ fault: MachineFaults.Fault, for milliseconds: Int) {
-        guard options.kind == .clockJump || options.kind == .fullDisk, nodes[node].isUp else { return }
-        for (phase, after) in MachineFaults.phases(of: fault, milliseconds: milliseconds) {
-            plan(.checkFault(node: node, run: nodes[node].run, phase), after: after.wholeNanoseconds)
-        }
-    }
-
-    /// Checks a phase of a fault, unless something else delays it.
-    mutating func checkFault(of node: Int, _ run: Int, _ phase: MachineFaults.Phase) {
-        guard isRunning(node, run), !nodes[node].isLeaving, nodes.allSatisfy(\.isUp), time - disturbedAt > .milliseconds(5_000),
-            let problem = MachineFaults.problem(of: node, in: phase, self)
-        else { return }
-        violate(.faultsStayLocal, problem)
     }
 }
 

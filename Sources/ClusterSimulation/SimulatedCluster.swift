@@ -276,22 +276,17 @@ public struct SimulatedCluster {
     func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, _ bytes: [UInt8]) {
         journal.trace.add(boundary.rawValue, first, second, at: time)
         journal.trace.add(bytes)
-        if journal.isOfTrace { logTrace("\(boundary) \(first) \(second) \(Self.readable(bytes))") }
+        if journal.isOfTrace { logTrace("\(boundary) \(first) \(second) \(Trace.readable(bytes))") }
     }
 
     /// Adds the output of the cluster's codec that crosses the boundary of a node to the trace.
     func note(_ boundary: Trace.Boundary, _ first: Int, _ second: Int, _ write: (inout WireWriter) -> Void) {
         journal.trace.add(boundary.rawValue, first, second, at: time)
         let bytes = journal.trace.add(write)
-        if journal.isOfTrace { logTrace("\(boundary) \(first) \(second) \(Self.readable(bytes))") }
+        if journal.isOfTrace { logTrace("\(boundary) \(first) \(second) \(Trace.readable(bytes))") }
     }
 
     private func logTrace(_ what: String) { journal.log?.append("\(time) ns  \(journal.trace.text)  \(what)") }
-
-    /// Bytes on one line: printable ASCII as it is, other bytes in hexadecimal.
-    private static func readable(_ bytes: [UInt8]) -> String {
-        bytes.map { (0x20..<0x7F).contains($0) && $0 != 0x5C ? String(UnicodeScalar($0)) : "\\" + String($0, radix: 16) + ";" }.joined()
-    }
 
     // MARK: Names
 

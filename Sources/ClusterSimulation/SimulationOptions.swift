@@ -265,6 +265,10 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
 }
 
 extension SimulationOptions {
+    /// The faults that may keep a custom status beyond its end.
+    static let faultsOfEnds: Set<Fault> = [.partitions, .pauses, .clocks]
+    static let faultsOfLogouts = faultsOfEnds.union([.kills, .drains, .disks, .clients])
+
     var isDeparture: Bool { kind == .departure }
     var isReturn: Bool { kind == .returning }
     var isSeeking: Bool { kind == .seeking }

@@ -5,6 +5,11 @@ import PresenceWire
 ///
 /// Only integers, wire bytes and JSON text are hashed, never the name of a type or of a case. Renaming those keeps the hash.
 struct Trace {
+    /// Bytes on one line: printable ASCII as it is, other bytes in hexadecimal.
+    static func readable(_ bytes: [UInt8]) -> String {
+        bytes.map { (0x20..<0x7F).contains($0) && $0 != 0x5C ? String(UnicodeScalar($0)) : "\\" + String($0, radix: 16) + ";" }.joined()
+    }
+
     /// A kind of bytes that cross the boundary of a node. The raw values go into the hash.
     enum Boundary: UInt64 {
         /// The first bytes of a connection, in either direction.

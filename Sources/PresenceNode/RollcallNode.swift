@@ -134,7 +134,7 @@ public final class RollcallNode: @unchecked Sendable {
                     on: opsLoop)
             },
             life: { [shell] in shell.eventLoop.submit {}.hop(to: opsLoop) },
-            notReady: { [shell] in state.notReady(beside: shell.clockProblem ?? store.problem) })
+            notReady: { [shell] in state.notReady(beside: shell.faults.clockProblem ?? store.problem) })
         opsHTTP = HTTPLoop(eventLoop: opsLoop, limits: OpsListener.limits, delegate: opsListener)
         shell.links.refusalNoticed = { refusal in
             guard state.refused(refusal, at: .now()) else { return }

@@ -51,9 +51,7 @@ final class Shell: @unchecked Sendable {
     private var isStopped = false
     /// Whether the loop still accepts work. NIO ends a process that schedules work on a loop that has ended.
     private let takesUp = NIOLockedValueBox(true)
-    private var isStoreSound = true
-    private var isClockWrong = false
-    private let problemOfClock = NIOLockedValueBox<String?>(nil)
+    let faults: MachineFaults
     /// The calls of operators that wait for an answer, by token.
     private var adminCalls: [UInt64: (CallAnswer) -> Void] = [:]
     private var nextAdminToken: UInt64 = 0
@@ -73,6 +71,7 @@ final class Shell: @unchecked Sendable {
         self.eventLoop = eventLoop
         self.store = store
         self.logger = logger
+        faults = MachineFaults(logger: logger)
         self.secret = secret
         self.tls = tls
         node = Node(selfPeer: peer, cluster: cluster, gatewaysCount: gatewaysCount, joins: joins, settings: settings)
@@ -96,15 +95,15 @@ final class Shell: @unchecked Sendable {
         }
         node.loaded(at: Clock.now()) { row in
             let result = store.persistAndWait([row])
-            log(result, isDurable: (try? result.get()) != nil)
-            return isStoreSound
+            faults.note(result, isDurable: (try? result.get()) != nil)
+            return faults.isStoreSound
         }
         obey()
         schedule(every: TimeAmount(Self.tickInterval)) { shell in
             shell.nextTick = Clock.now().instant + Self.tickInterval
             let systemAhead = shell.followSystemClock()
             shell.node.tick(at: Clock.now(), systemAhead: systemAhead)
-            shell.noteCondition()
+            shell.faults.note(shell.node.condition, othersStay: shell.node.cluster.othersStay)
             shell.scheduleReview()
         }
         schedule(every: .milliseconds(250)) { shell in
@@ -112,7 +111,7 @@ final class Shell: @unchecked Sendable {
             if shell.links.hasTriedAll { shell.node.joinedNobody(at: Clock.now()) }
             shell.links.watch()
             // An empty write fails now, so that the core learns of the problem before the next change, and the log has it.
-            if shell.store.problem != nil, shell.isStoreSound { shell.persist([], ticket: Self.unusedTicket, isUrgent: true) }
+            if shell.store.problem != nil, shell.faults.isStoreSound { shell.persist([], ticket: Self.unusedTicket, isUrgent: true) }
         }
         for gateway in gateways {
             gateway.eventLoop.execute { gateway.scheduleTicks() }
@@ -151,27 +150,6 @@ final class Shell: @unchecked Sendable {
             self.node.review(at: Clock.now())
             self.obey()
             self.scheduleReview()
-        }
-    }
-
-    /// The reason not to send users to this node, because its clock is wrong; nil for a right clock, and while no other node could serve
-    /// them. Any thread may read it.
-    var clockProblem: String? { problemOfClock.withLockedValue { $0 } }
-
-    /// Logs when the clock becomes wrong and when it is right again.
-    private func noteCondition() {
-        let condition = node.condition
-        guard condition.isClockWrong || isClockWrong else { return }
-        let seconds = Double(condition.clockError) / 1_000
-        let problem = "clock is wrong by \(seconds) s; synchronize it (NTP)"
-        let isServed = condition.isClockWrong && node.cluster.othersStay
-        problemOfClock.withLockedValue { $0 = isServed ? problem : nil }
-        guard condition.isClockWrong != isClockWrong else { return }
-        isClockWrong = condition.isClockWrong
-        if isClockWrong {
-            logger.error("\(problem); this node keeps its time, and gives its slots to the other nodes until the clocks agree")
-        } else {
-            logger.notice("clock is right again; this node takes slots")
         }
     }
 
@@ -350,18 +328,6 @@ final class Shell: @unchecked Sendable {
         }
     }
 
-    /// Logs the first failure and its end. A line for every failure would fill a disk that is full.
-    private func log(_ result: Result<Void, StoreError>, isDurable: Bool) {
-        // A closed store stores nothing. That is not a failure of the disk.
-        guard isDurable != isStoreSound, !isStopped else { return }
-        isStoreSound = isDurable
-        if case .failure(let error) = result {
-            logger.error("store: \(error); durable changes are refused with 50001 until a write succeeds")
-        } else {
-            logger.notice("store: writes succeed again, and all rows of failed writes are on disk")
-        }
-    }
-
     private func takeCompletions() {
         let taken = completions.withLockedValue { completions in
             defer { completions = [] }
@@ -370,7 +336,8 @@ final class Shell: @unchecked Sendable {
         let now = Clock.now()
         for (ticket, result) in taken {
             let isDurable = (try? result.get()) != nil
-            log(result, isDurable: isDurable)
+            // A closed store stores nothing. That is not a failure of the disk.
+            if !isStopped { faults.note(result, isDurable: isDurable) }
             node.stored(ticket, isDurable: isDurable, at: now)
         }
         obey()

@@ -118,7 +118,9 @@ extension MembershipTests {
         for isFull in [false, true] {
             let process = cluster.processes[0]
             let peer = try #require(process.node.cluster.peerIndex("node-1"))
-            while isFull, process.node.machines.cluster.links[peer].append(.requestSync) {}
+            while isFull, !process.node.machines.cluster.links[peer].hasOverflowed {
+                process.node.machines.cluster.links[peer].append(.requestSync)
+            }
             cluster.heard = []
             cluster.advance(.milliseconds(50))
             let compared = (cluster.heard ?? []).contains { from, _, message in

@@ -60,6 +60,11 @@ struct Machines: ~Copyable {
         edge.endSessions(of: cluster.outbox.kicked.takeAll())
     }
 
+    /// Completes what has waited for another node's disk.
+    mutating func onReplicated(_ ticket: UInt64, from peer: PeerIndex, at now: Now) {
+        if let outcome = replication.onReplicated(ticket, from: peer) { owner.carryOut(outcome, &cluster, at: now) }
+    }
+
     /// Completes what has waited for the disk.
     mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
         replication.stored(ticket, isDurable: isDurable, cluster.settings, at: now)

@@ -302,10 +302,7 @@ public struct Node: ~Copyable {
             machines.cluster.membership.receive(message, from: machines.cluster.peers[peer].peer.id, at: now)
             machines.followMembership(at: now)
         case .replicate(let ticket, let rows): machines.onReplicate(rows, ticket: ticket, from: peer, at: now)
-        case .replicated(let ticket):
-            if let outcome = machines.replication.onReplicated(ticket, from: peer) {
-                machines.owner.carryOut(outcome, &machines.cluster, at: now)
-            }
+        case .replicated(let ticket): machines.onReplicated(ticket, from: peer, at: now)
         case .askFollowed(let id, let ring, let users):
             machines.removal.onAskFollowed(users, id: id, ring: ring, from: peer, machines.owner, &machines.cluster)
         case .areFollowed(let id, let users):

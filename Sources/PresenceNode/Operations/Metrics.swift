@@ -222,6 +222,12 @@ struct MetricsSnapshot {
         metrics.counter("rollcall_misrouted_total", "Messages for users that this node does not own.", node.misrouted)
         metrics.counter(
             "rollcall_clocks_refused_total", "Versions refused because their time is too far in the future.", node.clocksRefused)
+        let condition = node.condition
+        metrics.gauge(
+            "rollcall_clock_wrong", "1 while this node gives its slots away because its clock is wrong.", condition.isClockWrong ? 1 : 0)
+        metrics.gauge(
+            "rollcall_clock_error_seconds", "How far the clock is ahead, if it is wrong; 0 for a right clock.",
+            Double(condition.clockError) / 1_000)
         let rejections = ClusterListener.Rejection.allCases.map { reason in
             (labels: [("reason", reason.rawValue)], value: Double(clusterRejections[reason] ?? 0))
         }

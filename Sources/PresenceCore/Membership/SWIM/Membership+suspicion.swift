@@ -50,20 +50,9 @@ extension Membership {
         queue.insert(memberIndex)
     }
 
-    /// The timeout: max(min, max − (max − min) · log(C + 1) / log(K + 1)) with C of K confirmations.
-    func suspicionTimeout(_ suspicion: Suspicion) -> Duration {
-        let decades = Self.log2(UInt64(liveCount)) / Self.log2(10)
-        let min = settings.suspicionMin + settings.suspicionPerDecade * decades
-        guard settings.additions.contains(.confirmations), suspicion.confirmationsMax > 0 else { return min }
-        let max = min * (1 + settings.suspicionMaxPerDecade * decades)
-        let confirmations = UInt64(Swift.max(0, suspicion.suspecters.count - 1))
-        let shortened = Self.log2(confirmations + 1) / Self.log2(UInt64(suspicion.confirmationsMax) + 1)
-        return max - (max - min) * shortened
-    }
-
-    /// The binary logarithm: the same bits on every platform, exact at powers of two.
-    static func log2(_ value: UInt64) -> Double {
-        32 - Double(FixedPoint.negativeLog2(value << 32)) / Double(FixedPoint.one)
+    private func suspicionTimeout(_ suspicion: Suspicion) -> Duration {
+        settings.suspicionTimeout(
+            liveCount: liveCount, confirmations: suspicion.suspecters.count - 1, confirmationsMax: suspicion.confirmationsMax)
     }
 
     /// ⌈log10(n + 1)⌉ for n live members.

@@ -103,6 +103,23 @@ extension Membership.Settings {
         public static let all: Additions = [.localHealth, .confirmations, .buddySystem, .pauses]
     }
 
+    /// The timeout of a suspicion: max(min, max − (max − min) · log(C + 1) / log(K + 1)) with C of K confirmations.
+    ///
+    /// - Parameter liveCount: the live members, this node included.
+    func suspicionTimeout(liveCount: Int, confirmations: Int, confirmationsMax: Int) -> Duration {
+        let decades = Self.log2(UInt64(liveCount)) / Self.log2(10)
+        let min = suspicionMin + suspicionPerDecade * decades
+        guard additions.contains(.confirmations), confirmationsMax > 0 else { return min }
+        let max = min * (1 + suspicionMaxPerDecade * decades)
+        let shortened = Self.log2(UInt64(Swift.max(0, confirmations)) + 1) / Self.log2(UInt64(confirmationsMax) + 1)
+        return max - (max - min) * shortened
+    }
+
+    /// The binary logarithm: the same bits on every platform, exact at powers of two.
+    private static func log2(_ value: UInt64) -> Double {
+        32 - Double(FixedPoint.negativeLog2(value << 32)) / Double(FixedPoint.one)
+    }
+
     /// The longest time in which SWIM declares a silent member dead, with the poorest local health.
     ///
     /// - Parameters:
@@ -111,7 +128,7 @@ extension Membership.Settings {
     func detectionMax(liveCount: Int, knownCount: Int) -> Duration {
         let patience = localHealthMax + 1
         let probing = probeInterval * (liveCount + 1) + probeTimeout + indirectTimeout
-        let decades = Membership.log2(UInt64(knownCount)) / Membership.log2(10)
+        let decades = Self.log2(UInt64(knownCount)) / Self.log2(10)
         let suspicion = (suspicionMin + suspicionPerDecade * decades) * (1 + suspicionMaxPerDecade * decades)
         return probing * patience + suspicion
     }
