@@ -64,7 +64,9 @@ extension ConformanceTests.CommsEaseTests {
         let (ann, received) = try await Self.login("ann", app, node: 0)
         try await app.cluster.until("the login tells of the first") { received.values(from: "bob").contains(10_001) }
         try await bob.publishEvent(NIMSubscribeEvent(value: 10_003))
-        try await app.cluster.until("the next is told") { received.values(from: "bob").contains(10_003) }
+        try await app.cluster.until("the next is told to both") {
+            received.values(from: "bob").contains(10_003) && online.values(from: "bob").contains(10_003)
+        }
         #expect(received.values(from: "bob") == [1, 10_001, 10_003])
         #expect(received.events(from: "bob").first { $0.value == 10_001 }?.eventId == forAll.eventId)
         // Each receives it once.
