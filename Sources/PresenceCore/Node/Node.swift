@@ -193,7 +193,12 @@ public struct Node: ~Copyable {
         else { return false }
         machines.cluster.membership.recordSignOfLife(from: id, at: now)
         let refusedBefore = machines.owner.counters.clocksRefused
-        while let message = incoming.popFirst() { handle(message, from: peer, at: now) }
+        while let message = incoming.popFirst() {
+            // This node has dropped all that a dead member held. Late messages of its links would restore parts of it. When the member is
+            // back, both sides send everything again.
+            if case .membership = message {} else if machines.cluster.peers[peer].state == .dead { continue }
+            handle(message, from: peer, at: now)
+        }
         // One of the two clocks is wrong. The sender asks the others which.
         if machines.owner.counters.clocksRefused > refusedBefore { machines.sendClocks(to: peer, wantsAnswer: true, at: now) }
         run(at: now)
