@@ -13,15 +13,13 @@ import Synchronization
 ///
 /// All its nodes share one ``SteadyClock``, because they run on one machine.
 enum Clock {
-    /// The wall clock minus the monotonic clock, in milliseconds.
+    /// The wall clock minus the monotonic clock, in nanoseconds.
     private static let offset = Atomic<Int64>(systemOffset())
 
     /// Both clocks, now.
     static func now() -> Now {
-        let monotonic = NIODeadline.now().uptimeNanoseconds
-        return Now(
-            instant: Instant(nanoseconds: Int64(monotonic)),
-            wall: Int64(monotonic) / 1_000_000 + offset.load(ordering: .relaxed))
+        let monotonic = Int64(NIODeadline.now().uptimeNanoseconds)
+        return Now(instant: Instant(nanoseconds: monotonic), wall: (monotonic + offset.load(ordering: .relaxed)) / 1_000_000)
     }
 
     /// Reads the system clock, and follows it unless it has jumped. Returns how far it is ahead: 0 unless it has jumped.
@@ -29,21 +27,23 @@ enum Clock {
     /// Call it at each tick of a node.
     static func follow() -> Milliseconds {
         let old = offset.load(ordering: .relaxed)
-        var clock = SteadyClock(offset: old)
-        let ahead = clock.follow(systemOffset())
+        // The clocks are read one after the other, so their difference trembles. Times that are exact to a millisecond must not.
+        let difference = (systemOffset() - old) / 1_000_000
+        guard difference != 0 else { return 0 }
+        var clock = SteadyClock(offset: 0)
+        let ahead = clock.follow(difference)
         // Another node of the process may have adopted the system clock meanwhile.
-        if clock.offset != old { _ = offset.compareExchange(expected: old, desired: clock.offset, ordering: .relaxed) }
+        if clock.offset != 0 { _ = offset.compareExchange(expected: old, desired: old + clock.offset * 1_000_000, ordering: .relaxed) }
         return ahead
     }
 
     /// Follows the system clock, though it has jumped.
     static func adopt() { offset.store(systemOffset(), ordering: .relaxed) }
 
-    /// The system clock minus the monotonic clock, in milliseconds.
-    private static func systemOffset() -> Milliseconds {
+    /// The system clock minus the monotonic clock, in nanoseconds.
+    private static func systemOffset() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
-        let wall = Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
-        return wall - Int64(NIODeadline.now().uptimeNanoseconds) / 1_000_000
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec) - Int64(NIODeadline.now().uptimeNanoseconds)
     }
 }
