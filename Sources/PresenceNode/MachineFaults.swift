@@ -32,7 +32,7 @@ final class MachineFaults: Sendable {
         }
         guard isChanged else { return }
         if case .failure(let error) = result {
-            logger.error("store: \(error); durable changes are refused with 50001 until a write succeeds, and other nodes take the slots")
+            logger.error("store: \(error); durable changes are refused with 50001 until a write succeeds or another node takes the slots")
         } else {
             logger.notice("store: writes succeed again, and all rows of failed writes are on disk")
         }

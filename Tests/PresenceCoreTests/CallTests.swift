@@ -27,15 +27,20 @@ import Testing
         }
     }
 
+    /// A cluster of one node.
+    private static func lone() -> Cluster {
+        Cluster(
+            own: Peer(id: NodeID("n"), generation: 1, address: "127.0.0.1:1"), name: "c", gatewaysCount: 1, joins: false,
+            settings: CoreSettings())
+    }
+
     /// Otherwise the call would wait for its deadline, and its answer would not say that the change may still take effect.
     @Test("A request stays open after an answer that belongs to another operation") func requestStaysOpen() throws {
         let now = Now(instant: Instant(nanoseconds: 0), wall: 1_790_000_000_000)
         let ann = UserID(app: "default", id: "ann")
         var (calls, edge) = (Calls(after: 0), Edge(settings: CoreSettings()))
         var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
-        var cluster = Cluster(
-            own: Peer(id: NodeID("n"), generation: 1, address: "127.0.0.1:1"), name: "c", gatewaysCount: 1, joins: false,
-            settings: CoreSettings())
+        var cluster = Self.lone()
         calls.perform(
             .setSelfStatus(customStatus: "busy", seconds: nil), caller: ann, origin: .caller, seesAll: false, originSession: .unknown,
             gateway: 0, token: 7, &edge, &owner, &cluster, at: now)
@@ -56,9 +61,7 @@ import Testing
         let ann = UserID(app: "default", id: "ann")
         var (calls, edge) = (Calls(after: 0), Edge(settings: CoreSettings()))
         var owner = Owner(clock: VersionClock(node: 1), settings: CoreSettings())
-        var cluster = Cluster(
-            own: Peer(id: NodeID("n"), generation: 1, address: "127.0.0.1:1"), name: "c", gatewaysCount: 1, joins: false,
-            settings: CoreSettings())
+        var cluster = Self.lone()
         calls.perform(
             call, caller: ann, origin: .caller, seesAll: false, originSession: .unknown, gateway: 0, token: 7, &edge, &owner, &cluster,
             at: now)
