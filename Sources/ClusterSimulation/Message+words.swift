@@ -49,6 +49,7 @@ extension Message {
     static func all(in batch: [UInt8]) -> [Message] {
         batch.withUnsafeBytes { bytes in
             var reader = WireReader(bytes)
+            reader.rules = ReceivedRules(withoutConnection: Privacy())
             var messages: [Message] = []
             while reader.remainingBytes > 0, let message = try? reader.message() { messages.append(message) }
             return messages

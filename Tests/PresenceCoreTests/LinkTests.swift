@@ -65,6 +65,22 @@ import Testing
         #expect(sent == [.requestSync, .complete(upTo: .zero)])
     }
 
+    @Test("A new connection carries a visibility again") mutating func ruleOfNewConnection() {
+        var hidden = record("a", 1)
+        let rule = Visibility().changed(by: .init(mode: .nobody))
+        hidden.privacy = Privacy().changed(to: rule, writtenAt: hidden.version, hiddenView: hidden, at: hidden.version)
+        for _ in 0..<3 {
+            link.append(.delta(hidden))
+            _ = link.nextBatch(clock: .zero)
+        }
+        #expect(link.rulesSent == 1)
+        link.reset()
+        link.append(.delta(hidden))
+        let sent = messages()
+        #expect(sent == [.delta(hidden), .complete(upTo: .zero)])
+        #expect(link.rulesSent == 2)
+    }
+
     @Test("A beat leaves even if nothing waits") mutating func beat() {
         #expect(!link.isReady)
         link.beat()

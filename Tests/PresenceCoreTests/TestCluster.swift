@@ -281,6 +281,7 @@ struct TestCluster {
         guard heard != nil else { return }
         batch.withUnsafeBytes { bytes in
             var reader = WireReader(bytes)
+            reader.rules = ReceivedRules(withoutConnection: Privacy())
             while reader.remainingBytes > 0, let message = try? reader.message() { heard?.append((from, to, message)) }
         }
     }

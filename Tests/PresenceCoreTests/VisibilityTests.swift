@@ -77,6 +77,32 @@ import Testing
         #expect(owners.record(of: user("ann")).shown(to: user("bob")).version > version(20))
     }
 
+    /// The case of the design: 3,000 friends, and a change of the status.
+    @Test("A change of a user whom 3,000 friends may see costs at most 1.1 times the bytes of one without a rule")
+    mutating func bytesOfFriends() {
+        cluster.login("ann", on: 0)
+        for node in 0..<3 { cluster.subscribe("friend-\(node)", to: ["ann"], on: node) }
+        for node in 0..<3 { cluster.login("friend-\(node)", on: node) }
+        let plain = bytes(ofChangesOf: "ann")
+        hide("ann", .init(mode: .friends, friends: (0..<3_000).map { user("friend-\($0)") }))
+        let ruled = bytes(ofChangesOf: "ann")
+        #expect(Double(ruled) <= 1.1 * Double(plain), "\(ruled) bytes instead of \(plain)")
+        for node in 0..<3 { #expect(status(of: "ann", to: "friend-\(node)", on: node)?.customStatus == "changed 20") }
+        #expect(status(of: "ann", to: "stranger", on: 1)?.statusType == .offline)
+    }
+
+    /// The bytes between nodes for twenty changes, without those of a quiet cluster in the same time.
+    private mutating func bytes(ofChangesOf user: String) -> Int {
+        let before = cluster.bytesSent
+        for _ in 1...20 { cluster.advance(.milliseconds(100)) }
+        let quiet = cluster.bytesSent - before
+        for change in 1...20 {
+            cluster.setStatus(user, "changed \(change)", on: 0)
+            cluster.advance(.milliseconds(100))
+        }
+        return cluster.bytesSent - before - 2 * quiet
+    }
+
     @Test("A list admits the listed viewers and the user itself, and nobody else") mutating func list() {
         let phone = cluster.login("ann", on: 0)
         let cid = cluster.login("cid", on: 1)

@@ -57,9 +57,8 @@ extension JSONWriter {
         member("lastCustomStatusUpdateTime", record.lastCustomStatusUpdateTime)
         member("lastSeenTime", record.lastSeenTime)
         guard let privacy = record.privacy else { return }
-        member("visibilityVersion", privacy.version.text)
         // This member is the last: see ``Row/namesRule``.
-        member("visibilityWrittenAt", privacy.writtenAt.text)
+        member("rule", RuleName(privacy).text)
     }
 
     private mutating func fact(_ name: StaticString, _ event: PublishedEvent) {
@@ -76,13 +75,53 @@ extension JSONWriter {
     }
 }
 
+/// The visibility that the writer of a record knew.
+///
+/// In a row it is one text of 32 characters. Each change of a record sends its row to the replicas, and the visibility seldom changes.
+struct RuleName: Comparable {
+    /// The length of ``text``.
+    static let textBytesCount = 32
+
+    /// When the visibility was written.
+    let writtenAt: Version
+    /// The version of its last change of hidden views.
+    let version: Version
+
+    /// The name of no visibility.
+    static let none = RuleName(writtenAt: .zero, version: .zero)
+
+    init(writtenAt: Version, version: Version) { (self.writtenAt, self.version) = (writtenAt, version) }
+
+    init(_ privacy: Privacy) { self.init(writtenAt: privacy.writtenAt, version: privacy.version) }
+
+    /// Reads ``text``; nil for any other text.
+    init?(text: String) {
+        guard let bytes = Base64.bytes(of: text), bytes.count == 24 else { return nil }
+        let number = { (range: Range<Int>) in bytes[range].reduce(UInt64(0)) { $0 << 8 | UInt64($1) } }
+        writtenAt = Version(stamp: number(0..<8), node: UInt32(number(8..<12)))
+        version = Version(stamp: number(12..<20), node: UInt32(number(20..<24)))
+    }
+
+    /// The bytes of both versions, the most significant first, in base 64.
+    var text: String {
+        var bytes: [UInt8] = []
+        for version in [writtenAt, version] {
+            withUnsafeBytes(of: version.stamp.bigEndian) { bytes += $0 }
+            withUnsafeBytes(of: version.node.bigEndian) { bytes += $0 }
+        }
+        return Base64.text(of: bytes)
+    }
+
+    static func < (left: RuleName, right: RuleName) -> Bool { (left.writtenAt, left.version) < (right.writtenAt, right.version) }
+}
+
 extension Row {
-    private static let ruleMember = Array("\"visibilityWrittenAt\":\"".utf8)
+    private static let ruleMember = Array("\"rule\":\"".utf8)
 
     /// Whether the writer of the record knew a visibility of the user. Reads only the end of the text.
     var namesRule: Bool {
         guard let value else { return false }
-        let start = value.count - Self.ruleMember.count - 24 - "\"}".utf8.count
+        let start = value.count - Self.ruleMember.count - RuleName.textBytesCount - "\"}".utf8.count
         return start >= 0 && value[start...].starts(with: Self.ruleMember)
     }
 }
@@ -144,8 +183,8 @@ struct RecordFacts {
     private var record: Record
     private var hasStatusType = false
     private var customStatusVersion: Version?
-    private var visibilityVersion: Version?
-    private var visibilityWrittenAt: Version?
+    /// The visibility that the record's writer knew.
+    private(set) var ruleNamed = RuleName.none
     private var event: PublishedEvent?
     private var loginEvent: PublishedEvent?
     private var newestEventID = Version.zero
@@ -172,13 +211,6 @@ struct RecordFacts {
         record.events = PublishedEvents(
             newest: event, forLogins: loginEvent, newestID: newestEventID, newestIDForLogins: newestLoginEventID)
         return record
-    }
-
-    /// When the visibility was written that the record's writer knew, and the version of its last change of hidden views.
-    ///
-    /// An older record that lacks the version counts as written with all hidden views before it.
-    var ruleNamed: (writtenAt: Version, version: Version) {
-        visibilityWrittenAt.map { ($0, visibilityVersion ?? record.version) } ?? (.zero, .zero)
     }
 
     /// Reads one member of the output of ``PresenceWire/JSONWriter/facts(of:)``. A member of another type or name is ignored.
@@ -209,10 +241,8 @@ struct RecordFacts {
             newestEventID = Version(text: text) ?? .zero
         } else if name.spells("newestLoginEventID") {
             newestLoginEventID = Version(text: text) ?? .zero
-        } else if name.spells("visibilityVersion") {
-            visibilityVersion = Version(text: text)
-        } else if name.spells("visibilityWrittenAt") {
-            visibilityWrittenAt = Version(text: text)
+        } else if name.spells("rule") {
+            ruleNamed = RuleName(text: text) ?? .none
         }
     }
 

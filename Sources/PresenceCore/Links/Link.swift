@@ -31,6 +31,10 @@ struct Link {
     private var shares: [UserID: [UInt32]] = [:]
     /// The users of `newest`, the longest waiting first.
     private var order: Deque<UserID> = []
+    /// The visibilities that the connection has carried.
+    private var rules: SentRules? = SentRules()
+    /// Visibilities sent as a whole on earlier connections.
+    private var rulesSentBefore: UInt64 = 0
     private var batchesInFlight = 0
     private var needsBeat = false
     private(set) var counters = Counters()
@@ -38,6 +42,9 @@ struct Link {
     private(set) var hasOverflowed = false
 
     init(messagesMax: Int) { self.messagesMax = messagesMax }
+
+    /// The number of visibilities that were sent as a whole, and not by their number on the connection.
+    var rulesSent: UInt64 { rulesSentBefore + (rules?.wholeCount ?? 0) }
 
     /// The number of waiting messages and records.
     var depth: Int { control.count + order.count }
@@ -95,6 +102,7 @@ struct Link {
     mutating func nextBatch(clock: @autoclosure () -> Version) -> [UInt8]? {
         guard isReady else { return nil }
         var writer = WireWriter(reserving: Self.batchBytesExpected)
+        swap(&writer.rules, &rules)
         while writer.bytes.count < Self.batchBytesTarget, let user = order.popFirst() {
             guard let record = newest.removeValue(forKey: user) else { continue }
             let share = shares.isEmpty ? nil : shares.removeValue(forKey: user)
@@ -104,6 +112,7 @@ struct Link {
         while writer.bytes.count < Self.batchBytesTarget, let message = control.popFirst() { writer.message(message) }
         // After an overflow the records are not complete.
         if depth == 0, !hasOverflowed { writer.message(.complete(upTo: clock())) }
+        swap(&writer.rules, &rules)
         needsBeat = false
         batchesInFlight += 1
         counters.batchesSent += 1
@@ -116,6 +125,8 @@ struct Link {
 
     /// Drops the queue, because the connection is new or gone: both sides send everything again.
     mutating func reset() {
+        rulesSentBefore = rulesSent
+        rules = SentRules()
         drop()
         batchesInFlight = 0
         hasOverflowed = false

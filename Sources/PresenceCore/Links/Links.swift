@@ -12,6 +12,8 @@ struct Links {
         var isTransmitting = false
         /// The newest connection that the peer has opened to this node. Batches of an earlier connection are void.
         var connection = ConnectionID(generation: 0, number: 0)
+        /// The visibilities that this connection has carried.
+        var rules: ReceivedRules? = ReceivedRules()
     }
 
     private let messagesMax: Int
@@ -54,7 +56,18 @@ struct Links {
     mutating func accept(_ connection: ConnectionID, from peer: PeerIndex) -> Bool {
         guard connection > states[peer].connection else { return false }
         states[peer].connection = connection
+        states[peer].rules = ReceivedRules()
         return true
+    }
+
+    /// Reads the messages of a batch on the newest connection that a peer has opened.
+    ///
+    /// After a batch that cannot be read the connection is void, and its sender opens another one.
+    mutating func read(_ batch: UnsafeRawBufferPointer, from peer: PeerIndex, into messages: inout Deque<Message>) throws(DecodeError) {
+        var reader = WireReader(batch)
+        swap(&reader.rules, &states[peer].rules)
+        while reader.remainingBytes > 0 { messages.append(try reader.message()) }
+        swap(&reader.rules, &states[peer].rules)
     }
 
     /// The link to a peer is up. The waiting messages are void: both sides send one another everything again.

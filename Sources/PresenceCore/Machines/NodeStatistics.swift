@@ -13,6 +13,8 @@ public struct NodeStatistics: Equatable, Sendable {
         public let batchesSent: UInt64
         public let bytesSent: UInt64
         public let overflows: UInt64
+        /// Visibilities sent with all their names. A connection carries an unchanged one once.
+        public let rulesSent: UInt64
         public let queueDepth: Int
     }
 
@@ -112,7 +114,7 @@ extension Machines {
                     id: cluster.peers[peer].peer.id, state: cluster.peers[peer].memberState, deltasSent: counters.deltasSent,
                     deltasReceived: edge.relays.deltasReceived(from: peer), deltasCoalesced: counters.deltasCoalesced,
                     batchesSent: counters.batchesSent, bytesSent: counters.bytesSent, overflows: counters.overflows,
-                    queueDepth: cluster.links[peer].depth)
+                    rulesSent: cluster.links[peer].rulesSent, queueDepth: cluster.links[peer].depth)
             })
     }
 }

@@ -186,11 +186,10 @@ public struct Node: ~Copyable {
         batch: UnsafeRawBufferPointer, from id: NodeID, on connection: ConnectionID, at now: Now
     ) throws(DecodeError) -> Bool {
         defer { incoming.removeAll(keepingCapacity: true) }
-        var reader = WireReader(batch)
-        while reader.remainingBytes > 0 { incoming.append(try reader.message()) }
         guard let peer = machines.cluster.peers.index(of: id), connection >= machines.cluster.links.connection(from: peer),
             connection.generation >= machines.cluster.peers[peer].peer.generation
         else { return false }
+        try machines.cluster.links.read(batch, from: peer, into: &incoming)
         machines.cluster.membership.recordSignOfLife(from: id, at: now)
         let refusedBefore = machines.owner.counters.clocksRefused
         while let message = incoming.popFirst() {

@@ -160,7 +160,7 @@ extension OwnedUser {
     func record(in row: Row, _ facts: RecordFacts, with rule: Privacy? = nil) throws(RowError) -> Record {
         var record = try facts.record(in: row)
         let known = facts.ruleNamed
-        if let rule, known == (rule.writtenAt, rule.version), rule.isNewer(than: self.record.privacy) {
+        if let rule, known == RuleName(rule), rule.isNewer(than: self.record.privacy) {
             record.privacy = rule
             return record
         }
@@ -174,6 +174,6 @@ extension OwnedUser {
     /// Whether the record's writer knew a newer visibility than this node.
     fileprivate func awaitsRule(_ facts: RecordFacts) -> Bool {
         let privacy = record.privacy ?? Privacy()
-        return facts.ruleNamed > (privacy.writtenAt, privacy.version)
+        return facts.ruleNamed > RuleName(privacy)
     }
 }

@@ -214,6 +214,10 @@ struct MetricsSnapshot {
         metrics.counter(
             "rollcall_link_overflows_total", "Times a link's queue was full and dropped; the peer then receives the full state again.",
             samples { Double($0.overflows) })
+        metrics.counter(
+            "rollcall_link_visibilities_total",
+            "Visibilities of users sent to another node with all their names; each connection carries an unchanged one once.",
+            samples { Double($0.rulesSent) })
         metrics.gauge(
             "rollcall_link_queue_depth", "Messages and records that wait to be sent to another node.", samples { Double($0.queueDepth) })
         metrics.gauge(

@@ -17,7 +17,7 @@ extension WireWriter {
     /// Writes a whole record.
     public mutating func record(_ value: Record) {
         hiddenView(value)
-        optional(value.privacy) { $0.privacy($1) }
+        if value.hasPrivacy, let rule = value.privacy { self.rule(rule, of: value.user) } else { tag(RuleTag.none) }
     }
 
     /// Writes a record without the visibility of its user.
@@ -121,7 +121,8 @@ extension WireReader {
     /// See ``WireWriter/record(_:)``.
     public mutating func record() throws(DecodeError) -> Record {
         var record = try hiddenView()
-        record.privacy = try optional { reader throws(DecodeError) in try reader.privacy() }
+        let tag = try tag(as: RuleTag.self)
+        if tag != .none { record.privacy = try rule(tag, of: record.user) }
         return record
     }
 

@@ -1,9 +1,39 @@
+/// How a record gives the visibility of its user.
+enum RuleTag: UInt8 {
+    /// The user never changed the visibility.
+    case none = 0
+    /// The visibility follows.
+    case whole = 1
+    /// The visibility follows, and both ends of the connection store it under their next number.
+    case stored = 2
+    /// The number of a stored visibility follows.
+    case named = 3
+}
+
 extension WireWriter {
     /// Writes a change of a user's visibility.
     mutating func visibility(_ change: Visibility.Change) {
         optional(change.mode) { $0.text($1.rawValue) }
         optional(change.isInvisible) { $0.tag($1 ? 1 : 0) }
         for list in [change.listed, change.friends, change.blocked] { optional(list) { $0.users($1) } }
+    }
+
+    /// Writes the visibility of a record's user: the number under which the connection has carried it, or the whole.
+    mutating func rule(_ rule: Privacy, of user: UserID) {
+        guard let table = rules else {
+            tag(RuleTag.whole)
+            return privacy(rule)
+        }
+        switch table.reference(to: rule, of: user) {
+        case .whole:
+            tag(RuleTag.stored)
+            let start = bytes.count
+            privacy(rule)
+            rules?.store(rule, of: user, bytesCount: bytes.count - start)
+        case .named(let number):
+            tag(RuleTag.named)
+            unsigned(number)
+        }
     }
 
     /// Writes a user's visibility and the hidden views.
@@ -28,8 +58,24 @@ extension WireReader {
     mutating func visibilityChange() throws(DecodeError) -> Visibility.Change {
         Visibility.Change(
             mode: try optional { reader throws(DecodeError) in try reader.mode() },
-            isInvisible: try optional { reader throws(DecodeError) in try reader.flag() }, listed: try names(), friends: try names(),
-            blocked: try names())
+            isInvisible: try optional { reader throws(DecodeError) in try reader.flag() },
+            listed: try optional { reader throws(DecodeError) in try reader.someNames() },
+            friends: try optional { reader throws(DecodeError) in try reader.chainNames() },
+            blocked: try optional { reader throws(DecodeError) in try reader.chainNames() })
+    }
+
+    /// See ``WireWriter/rule(_:of:)``. Throws if the connection has not carried the named visibility.
+    mutating func rule(_ tag: RuleTag, of user: UserID) throws(DecodeError) -> Privacy {
+        guard tag != .named else {
+            let number = try unsigned()
+            guard let rule = rules?.rule(number, of: user) else { throw .unknownRule(number) }
+            return rule
+        }
+        let start = remainingBytes
+        let rule = try privacy()
+        let bytesCount = start - remainingBytes
+        if tag == .stored { rules?.store(rule, of: user, bytesCount: bytesCount) }
+        return rule
     }
 
     /// See ``WireWriter/privacy(_:)``.
@@ -38,8 +84,8 @@ extension WireReader {
         visibility.mode = try mode()
         visibility.isInvisible = try flag()
         visibility.listed = try someNames()
-        visibility.friends = try someNames()
-        visibility.blocked = try someNames()
+        visibility.friends = try chainNames()
+        visibility.blocked = try chainNames()
         let writtenAt = try version()
         let version = try version()
         let hiddenViews = try list(countMax: Privacy.hiddenViewsMax) { reader throws(DecodeError) in try reader.hiddenView() }
@@ -63,7 +109,7 @@ extension WireReader {
         try list(countMax: Limits.visibilityUsersMax) { reader throws(DecodeError) in try reader.user() }
     }
 
-    private mutating func names() throws(DecodeError) -> [UserID]? {
-        try optional { reader throws(DecodeError) in try reader.someNames() }
+    private mutating func chainNames() throws(DecodeError) -> [UserID] {
+        try list(countMax: Limits.chainUsersMax) { reader throws(DecodeError) in try reader.user() }
     }
 }

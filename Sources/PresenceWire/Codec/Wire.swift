@@ -9,6 +9,8 @@ public enum DecodeError: Error, Equatable, Sendable {
     /// A time or a duration that no node sends.
     case outOfRange(Int64)
     case trailing(bytes: Int)
+    /// A record names a visibility that the connection has not carried, or that both ends have dropped.
+    case unknownRule(UInt64)
     /// A name that is not 1 to 64 bytes without control characters, or an address that is not HOST:PORT.
     case badName
 }
@@ -17,6 +19,8 @@ public enum DecodeError: Error, Equatable, Sendable {
 public struct WireWriter: Sendable {
     /// The bytes written until now.
     public var bytes: [UInt8]
+    /// The visibilities that the connection has carried. Without a table every record is followed by its whole visibility.
+    public var rules: SentRules?
 
     public init(reserving bytesCount: Int = 0) {
         bytes = []
@@ -67,6 +71,8 @@ public struct WireWriter: Sendable {
 public struct WireReader {
     private let bytes: UnsafeRawBufferPointer
     private var offset = 0
+    /// The visibilities that the connection has carried. Without a table a record that names one cannot be read.
+    public var rules: ReceivedRules?
 
     /// - Parameter bytes: must outlive the reader.
     public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
@@ -128,10 +134,11 @@ public struct WireReader {
     }
 
     /// The bytes of a text of at most `bytesMax` bytes, neither copied nor checked.
-    func textBytes(bytesMax: Int) throws(DecodeError) -> UnsafeRawBufferPointer {
-        var copy = self
-        let count = try copy.length(max: bytesMax)
-        return UnsafeRawBufferPointer(rebasing: bytes[copy.offset..<copy.offset + count])
+    mutating func textBytes(bytesMax: Int) throws(DecodeError) -> UnsafeRawBufferPointer {
+        let start = offset
+        let count = try length(max: bytesMax)
+        defer { offset = start }
+        return UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
     }
 
     /// Reads a list of at most `countMax` elements. Each element takes at least one byte.

@@ -26,8 +26,10 @@ public enum Limits {
     public static let eventSeconds: ClosedRange<Int64> = 60...604_800
     /// Most rows on one page of `getSubscribedUserStatus` (R10).
     public static let pageRowsMax = 200
-    /// Most users on each list of a visibility. The lists travel with every record of the user.
+    /// Most users on the list that a user chooses for a visibility.
     public static let visibilityUsersMax = 100
+    /// Most friends, and most blocked users, in a visibility between two nodes.
+    public static let chainUsersMax = 10_000
     /// Range of times on the wire and on disk, in milliseconds since 1970.
     ///
     /// JSON keeps integers of this range exactly (RFC 8259 §6), and sums of such times do not overflow.

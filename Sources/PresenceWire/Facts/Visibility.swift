@@ -151,7 +151,7 @@ public struct Privacy: Hashable, Sendable {
 
     private func hiddenViewIndex(for viewer: UserID) -> Int? {
         guard !visibility.lets(viewer) else { return nil }
-        let index = named.firstIndex { $0.user >= viewer } ?? named.count
+        let index = named.insertionIndex { $0.user < viewer }
         return index < named.count && named[index].user == viewer ? named[index].hiddenView : others
     }
 
@@ -297,7 +297,7 @@ extension [UserID] {
     }
 
     fileprivate func containsSorted(_ user: UserID) -> Bool {
-        let index = firstIndex { $0 >= user } ?? count
+        let index = insertionIndex { $0 < user }
         return index < count && self[index] == user
     }
 }
