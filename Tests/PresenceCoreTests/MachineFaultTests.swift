@@ -267,4 +267,57 @@ import Testing
         #expect(try clocks(after: [row(of: "ben", ahead: limit + 1), row(of: "cid", ahead: limit + 1)]) == [[1, 0, 1], [0, 1, 0]])
         #expect(cluster.processes[1].node.statistics.clocksRefused == 2)
     }
+
+    /// Lets two nodes exchange batches for a virtual second. Each batch takes a millisecond. Node 1's clock is 300 s ahead. Returns the
+    /// messages with clocks.
+    private mutating func clocksInOneSecond() throws -> Int {
+        var (clocksCount, batches) = (0, [(to: Int, bytes: [UInt8])]())
+        for millisecond in 0..<1_000 {
+            let now = (0...1).map { node in
+                Now(
+                    instant: cluster.now.instant + .milliseconds(millisecond),
+                    wall: cluster.now.wall + Milliseconds(millisecond + node * 300_000))
+            }
+            let arriving = batches
+            batches = []
+            for (to, bytes) in arriving {
+                for case .clocks in Message.all(in: bytes) { clocksCount += 1 }
+                let process = cluster.processes[to]
+                let sender = cluster.processes[1 - to].id
+                let connection = cluster.connection(from: sender, to: to)
+                try bytes.withUnsafeBytes { _ = try process.node.receive(batch: $0, from: sender, on: connection, at: now[to]) }
+                cluster.processes[1 - to].node.acknowledged(by: 1, at: now[1 - to])
+            }
+            for (index, process) in cluster.processes.enumerated() {
+                if millisecond % 50 == 0 { process.node.tick(at: now[index]) }
+                if millisecond % 250 == 0 { process.node.beat(at: now[index]) }
+                while process.turn(at: now[index], { _ in }) {}
+                while let bytes = process.node.nextBatch(for: 1, at: now[index]) { batches.append((1 - index, bytes)) }
+            }
+        }
+        return clocksCount
+    }
+
+    /// Both nodes doubt their clocks, so each also asks the other one four times a second.
+    @Test("Two nodes of which one refuses the other's versions exchange few messages about it") mutating func reports() throws {
+        cluster = TestCluster(nodes: 2)
+        let clocks = try clocksInOneSecond()
+        let questions = 1_000 / 250 * (2 + 2)
+        #expect((questions / 2...questions * 2).contains(clocks), "\(clocks) messages")
+    }
+
+    @Test("A node that follows its system clock exchanges everything with the others, as they may have refused each other's versions")
+    mutating func everythingIsSentAgain() {
+        for node in 0..<3 { cluster.systemAhead[node] = 300_000 }
+        cluster.advance(ClockCheck.commonJumpMin)
+        #expect(cluster.followed.isEmpty)
+        cluster.heard = []
+        while cluster.followed.isEmpty, cluster.heard!.count < 10_000 { cluster.advance(.milliseconds(50)) }
+        let node = cluster.followed[0]
+        let requests = cluster.heard!.filter { from, _, message in
+            guard from == node else { return false }
+            return if case .requestSync = message { true } else if case .requestOffer = message { true } else { false }
+        }
+        #expect(requests.map(\.to).sorted() == (0..<3).filter { $0 != node }.flatMap { [$0, $0] })
+    }
 }

@@ -39,7 +39,7 @@ struct ClockCheck {
     /// The time that the system clocks of all nodes must agree to be followed, though all have jumped. 30 s: a short fault of their common
     /// clock has ended by then.
     static let commonJumpMin = Duration.seconds(30)
-    /// The interval of questions. 250 ms.
+    /// The interval of questions, and of reports to one peer. 250 ms.
     private static let questionInterval = Duration.milliseconds(250)
     /// The age at which a reading no longer counts. 2 s.
     private static let readingAgeMax = Duration.seconds(2)
@@ -49,6 +49,8 @@ struct ClockCheck {
     private(set) var systemAhead: Milliseconds = 0
     private var readings: [PeerIndex: Reading] = [:]
     private var nextQuestionAt = Instant(nanoseconds: 0)
+    /// The time from which each peer may be told again that this node has refused its versions.
+    private var nextReportAt: [PeerIndex: Instant] = [:]
     /// The time since which the system clocks of all nodes agree with this one's, and how far that was ahead then.
     private var agreement: (since: Instant, systemAhead: Milliseconds)?
 
@@ -73,6 +75,15 @@ struct ClockCheck {
     /// Stores the clocks of another node.
     mutating func onClock(_ clock: Milliseconds, system: Milliseconds, from peer: PeerIndex, at now: Now) {
         readings[peer] = Reading(nodeAhead: clock - now.wall, systemAhead: system - now.wall, at: now.instant)
+    }
+
+    /// Whether to report to a peer that this node has refused its versions. It is at most once each 250 ms.
+    ///
+    /// Two nodes may refuse each other's versions, also those of their reports.
+    mutating func reportsRefusal(to peer: PeerIndex, at now: Now) -> Bool {
+        if let next = nextReportAt[peer], now.instant < next { return false }
+        nextReportAt[peer] = now.instant + Self.questionInterval
+        return true
     }
 
     /// Compares the clocks.
@@ -138,5 +149,5 @@ struct ClockCheck {
     }
 
     /// Drops the clocks of a peer that is gone.
-    mutating func lose(_ peer: PeerIndex) { readings[peer] = nil }
+    mutating func lose(_ peer: PeerIndex) { (readings[peer], nextReportAt[peer]) = (nil, nil) }
 }

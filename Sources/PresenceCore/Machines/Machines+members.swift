@@ -69,13 +69,18 @@ extension Machines {
     mutating func resyncOverflown(at now: Now) {
         for peer in cluster.peers.others where cluster.links.isUp(peer) && cluster.links[peer].hasOverflowed {
             cluster.links[peer].clearOverflow()
-            cluster.membership.resync(with: cluster.peers[peer].peer.id)
-            followMembership(at: now)
-            cluster.send(.requestSync, to: peer)
-            cluster.send(.requestOffer, to: peer)
-            resync(peer, at: now)
-            SlotTransfer.renewOffers(to: peer, owner, &cluster)
+            resyncBothWays(peer, at: now)
         }
+    }
+
+    /// Repairs what two nodes have missed of each other although their links have held. Both sides send everything again.
+    private mutating func resyncBothWays(_ peer: PeerIndex, at now: Now) {
+        cluster.membership.resync(with: cluster.peers[peer].peer.id)
+        followMembership(at: now)
+        cluster.send(.requestSync, to: peer)
+        cluster.send(.requestOffer, to: peer)
+        resync(peer, at: now)
+        SlotTransfer.renewOffers(to: peer, owner, &cluster)
     }
 
     // MARK: Operators
@@ -113,7 +118,10 @@ extension Machines {
             at: now)
         switch step {
         case .ask: for peer in cluster.peers.alive { sendClocks(to: peer, wantsAnswer: true, at: now) }
-        case .adopt: cluster.outbox.effects.append(.followSystemClock)
+        case .adopt:
+            cluster.outbox.effects.append(.followSystemClock)
+            // With the clock before, this node has refused versions of the others, or they have refused its own.
+            for peer in cluster.peers.alive where cluster.links.isUp(peer) { resyncBothWays(peer, at: now) }
         case nil: break
         }
         cluster.membership.setImpaired(cluster.clockCheck.givesSlotsAway || replication.disk.givesSlotsAway, at: now)
@@ -122,6 +130,11 @@ extension Machines {
     /// Sends a peer this node's clocks.
     mutating func sendClocks(to peer: PeerIndex, wantsAnswer: Bool, at now: Now) {
         cluster.send(.clocks(now.wall, system: now.wall + cluster.clockCheck.systemAhead, wantsAnswer: wantsAnswer), to: peer)
+    }
+
+    /// Reports to a peer that this node has refused its versions, and asks for its clocks.
+    mutating func reportRefusal(to peer: PeerIndex, at now: Now) {
+        if cluster.clockCheck.reportsRefusal(to: peer, at: now) { sendClocks(to: peer, wantsAnswer: true, at: now) }
     }
 
     /// Handles the clocks of another node.

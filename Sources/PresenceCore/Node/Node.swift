@@ -199,7 +199,7 @@ public struct Node: ~Copyable {
             handle(message, from: peer, at: now)
         }
         // One of the two clocks is wrong. The sender asks the others which.
-        if machines.owner.counters.clocksRefused > refusedBefore { machines.sendClocks(to: peer, wantsAnswer: true, at: now) }
+        if machines.owner.counters.clocksRefused > refusedBefore { machines.reportRefusal(to: peer, at: now) }
         run(at: now)
         changePrepared(at: now)
         return true
