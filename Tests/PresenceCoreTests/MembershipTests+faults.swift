@@ -189,6 +189,30 @@ extension MembershipTests {
         #expect(membership.cutOffMembersGoOnUntil() == nil, "an operator has removed it")
     }
 
+    @Test("A process that was replaced from another address may go on as one that is dead", arguments: [true, false])
+    mutating func replaced(isDeclaredDead: Bool) {
+        know("b", "c")
+        if isDeclaredDead { apply(Self.update("b", .dead)) }
+        let since = now.instant
+        if isDeclaredDead { now.instant += .seconds(1) }
+        let successor = Peer(id: "b", generation: 2, address: "elsewhere:7601")
+        apply(MembershipUpdate(member: successor, incarnation: 0, state: .alive, role: .serving, suspecter: nil))
+        #expect(states("b") == [.alive])
+        #expect(membership.cutOffMembersGoOnUntil() == since + settings.isolationMax)
+        apply(Self.update("c", .left))
+        #expect(membership.cutOffMembersGoOnUntil() == since + settings.isolationMax)
+    }
+
+    @Test("A process that was replaced at its address, or had left, does not go on", arguments: [true, false])
+    mutating func replacedInPlace(hasLeft: Bool) {
+        know("b", "c")
+        if hasLeft { apply(Self.update("b", .left)) }
+        let successor = Peer(id: "b", generation: 2, address: hasLeft ? "elsewhere:7601" : Self.peer("b").address)
+        apply(MembershipUpdate(member: successor, incarnation: 0, state: .alive, role: .serving, suspecter: nil))
+        #expect(states("b") == [.alive])
+        #expect(membership.cutOffMembersGoOnUntil() == nil)
+    }
+
     @Test("Several dead members may hear one another, and go on until each has probed the others in vain") mutating func severalDead() {
         know("b", "c", "d", "e")
         apply(Self.update("b", .dead))

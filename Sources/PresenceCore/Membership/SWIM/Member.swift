@@ -18,6 +18,8 @@ struct Member {
     /// Until the process learns of it, it goes on as the owner of slots that others have decided about since.
     var deathRefuted: MembershipUpdate?
     var changedAt: Instant
+    /// The time since which an earlier process of this node ID may go on, because it was cut off when one at another address replaced it.
+    var replacedAt: Instant?
     /// The time of the last message that the member itself sent.
     var lastSignOfLifeAt = Instant(nanoseconds: .min)
     /// The member's index in ``Membership/live``; -1 if it is not live.
@@ -26,6 +28,9 @@ struct Member {
     var fingerprint: UInt64 = 0
     /// Whether the entry is free for another member.
     var isVacant = false
+
+    /// The time since which a process of this node ID may go on without the others, if it is cut off; nil if none does.
+    var cutOffSince: Instant? { (state ?? .dead) == .dead && peer.generation > 0 ? changedAt : replacedAt }
 
     /// The update of a member whose state is known.
     var update: MembershipUpdate {

@@ -87,13 +87,14 @@ extension Membership {
         for memberIndex in live.sorted() { declareDead(memberIndex, at: now) }
     }
 
-    /// The time until which a member that was declared dead may go on with what it knew, if it is cut off; nil if there is none.
+    /// The time until which a member that was declared dead may go on with what it knew, if it is cut off; nil if there is none. A process
+    /// that was replaced by one at another address may go on as well.
     ///
     /// It hears from no live member. If it is the only dead one, it is alone after ``Settings/isolationMax``. Several may hear from one
     /// another, and each probes the others in vain, at worst with the poorest local health.
     func cutOffMembersGoOnUntil() -> Instant? {
-        let dead = table.filter { !$0.isVacant && ($0.state ?? .dead) == .dead && $0.peer.generation > 0 }
-        guard let lastDeath = dead.map(\.changedAt).max() else { return nil }
+        let dead = table.filter { !$0.isVacant }.compactMap(\.cutOffSince)
+        guard let lastDeath = dead.max() else { return nil }
         return lastDeath
             + (dead.count == 1
                 ? settings.isolationMax : settings.detectionMax(liveCount: liveCount, knownCount: table.count))
