@@ -30,6 +30,22 @@ public enum Limits {
     public static let visibilityUsersMax = 100
     /// Most friends, and most blocked users, in a visibility between two nodes.
     public static let chainUsersMax = 10_000
+    /// Longest remark of a friend (P12), in UTF-8 bytes.
+    public static let remarkBytesMax = 96
+    /// Longest wording of a friend request (P12), in UTF-8 bytes.
+    public static let wordingBytesMax = 120
+    /// Longest source of a friend request, in UTF-8 bytes: `AddSource_Type_` and 8 more (P13).
+    public static let addSourceBytesMax = 23
+    /// Longest name of a friend group, in UTF-8 bytes.
+    public static let friendGroupNameBytesMax = 30
+    /// Most friend groups of a user.
+    public static let friendGroupsMax = 32
+    /// Most custom fields of a profile, and of a friend.
+    public static let customFieldsMax = 20
+    /// Longest name of a custom field, without its prefix, in bytes.
+    public static let customNameBytesMax = 8
+    /// Longest value of a field of a profile, or of a custom field, in bytes.
+    public static let fieldBytesMax = 500
     /// Range of times on the wire and on disk, in milliseconds since 1970.
     ///
     /// JSON keeps integers of this range exactly (RFC 8259 §6), and sums of such times do not overflow.
