@@ -110,6 +110,38 @@ import Testing
         #expect(users.takeExpiry(at: 60_007) == eve)
     }
 
+    @Test("A list changes the hash of the slot, and its tombstones expire on owner and replica", arguments: [false, true])
+    mutating func listsAreDerived(isReplica: Bool) {
+        let ann = users.insert(user("ann")).index
+        users.modify(ann) { $0.isReplica = isReplica }
+        let old = Row(user: user("ann"), kind: .friend, key: "bob", version: version(4), value: nil)
+        let new = Row(user: user("ann"), kind: .friend, key: "carl", version: version(5), value: Array("{}".utf8))
+        users.modifyLists(ann) { for row in [new, old] { _ = $0.merge(row) } }
+        let hash = users.hash(of: users[ann].slot)
+        #expect(hash != 0 && users[ann].isBlank == false)
+        #expect(users.rows(of: users[ann].slot) == [old, new])
+        #expect(users.brokenInvariant() == nil)
+        var other = new
+        other.version = version(6)
+        users.modifyLists(ann) { _ = $0.merge(other) }
+        #expect(users.hash(of: users[ann].slot) != hash)
+        #expect(users.takeExpiry(at: 3 + CoreSettings.tombstoneHorizon) == nil)
+        #expect(users.takeExpiry(at: 4 + CoreSettings.tombstoneHorizon) == ann)
+        let expired = users.modifyLists(ann) { $0.expireTombstones(at: 4 + CoreSettings.tombstoneHorizon, of: user("ann")) }
+        #expect(expired == [old])
+        #expect(users.rows(of: users[ann].slot) == [other])
+        #expect(users.brokenInvariant() == nil)
+    }
+
+    @Test("Equal rows in lists of two kinds have different hashes") mutating func hashesOfKinds() {
+        let hashes = [Row.Kind.friend, .blocked].map { kind in
+            var lists = UserLists()
+            _ = lists.merge(Row(user: user("ann"), kind: kind, key: "bob", version: version(4), value: nil))
+            return lists.hash
+        }
+        #expect(hashes[0] != hashes[1])
+    }
+
     @Test("Nothing of a removed user is left")
     mutating func removalLeavesNothing() {
         let ann = insertAnn()
@@ -121,7 +153,7 @@ import Testing
         #expect(users.brokenInvariant() == nil)
     }
 
-    @Test("A derived value that was not brought in line is found", arguments: 0..<7)
+    @Test("A derived value that was not brought in line is found", arguments: 0..<8)
     mutating func aPlantedDifferenceIsFound(number: Int) {
         let ann = insertAnn()
         #expect(users.brokenInvariant() == nil)
@@ -135,6 +167,7 @@ import Testing
             case 3: user.isReplica = true
             case 4: user.confirmationDeadline = now.instant
             case 5: _ = user.subscriptions.merge(tombstone)
+            case 6: _ = user.lists.merge(Row(tombstone, of: user.record.user))
             default: user.sessions.append(second)
             }
         }

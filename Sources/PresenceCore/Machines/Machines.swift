@@ -37,7 +37,8 @@ struct Machines: ~Copyable {
         case .policy: try facts.load(policy: row, &owner)
         case .kick: try facts.load(kick: row, &cluster.outbox, at: now)
         case .clock: owner.clock.observe(row.version)
-        case .status, .subscription, .visibility:
+        case .status, .subscription, .visibility, .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead,
+            .chainOutbox, .profileSubscription:
             replication.noteWritten(row.user.slot)
             try owner.load(row, at: now)
         }

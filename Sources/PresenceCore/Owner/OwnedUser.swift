@@ -36,6 +36,8 @@ struct OwnedUser {
     ///
     /// It is a list, which takes no room when it is empty.
     var keptBeforeRule: [Record] = []
+    /// The durable lists of the user. Only ``UserStore/modifyLists(_:_:)`` changes them.
+    var lists = UserLists()
 
     init(record: Record) {
         self.record = record
@@ -48,6 +50,7 @@ struct OwnedUser {
     /// It changes nothing. It is `mutating` because a nonmutating method would be called on a copy of the user.
     mutating func currentFactsHash() -> UInt64 {
         var hash = subscriptions.isEmpty ? 0 : StableHash.mix(nameHash, subscriptions.hash)
+        if !lists.isEmpty { hash = StableHash.mix(nameHash ^ hash, lists.hash) }
         guard record.version > .zero || record.customStatusVersion > .zero else { return hash }
         for version in [record.version, record.customStatusVersion] {
             hash = StableHash.mix(StableHash.mix(nameHash ^ hash, version.stamp), UInt64(version.node))
@@ -63,7 +66,7 @@ struct OwnedUser {
         let id = record.user
         guard zip(sessions, sessions.dropFirst()).allSatisfy({ $0.id < $1.id }) else { return "\(id): unsorted sessions: \(sessions)" }
         guard zip(watchers, watchers.dropFirst()).allSatisfy({ $0 < $1 }) else { return "\(id): unsorted watchers: \(watchers)" }
-        if let broken = subscriptions.brokenInvariant() { return "\(id): \(broken)" }
+        if let broken = subscriptions.brokenInvariant() ?? lists.brokenInvariant() { return "\(id): \(broken)" }
         guard isReplica else { return keptBeforeRule.isEmpty ? nil : "\(id) is not a replica and waits for a rule" }
         let isIdle = sessions.isEmpty && watchers.isEmpty && confirmationDeadline == nil && repairDueAt == nil && unpublishedCount == 0
         return isIdle ? nil : "\(id) is a replica and has what only an owner has: \(self)"
@@ -72,6 +75,7 @@ struct OwnedUser {
     /// Whether the user can be removed without a loss.
     var isBlank: Bool {
         record.version == .zero && sessions.isEmpty && watchers.isEmpty && subscriptions.isEmpty && confirmationDeadline == nil
+            && lists.isEmpty
     }
 
     /// The hash ``listHash``; nil while a change of the list waits for a disk.

@@ -193,7 +193,7 @@ package struct Owner: ~Copyable {
     /// Most users with an expiry in one tick. After a long stop there may be very many.
     static let expiriesMax = 1_000
 
-    /// Removes expired tombstones, of subscriptions and of whole users.
+    /// Removes expired tombstones, of subscriptions, of other lists and of whole users.
     ///
     /// All replicas of a user do so at the same time, so that their hashes stay equal.
     mutating func expireTombstones(at now: Now, into outbox: inout Outbox) {
@@ -202,6 +202,7 @@ package struct Owner: ~Copyable {
             let expired = users.modify(user) { $0.subscriptions.expireTombstones(at: now.wall) }
             counters.tombstonesForgotten += UInt64(expired.count)
             outbox.deletedRows += expired.map { Row($0, of: users.user(at: user)) }
+            expireListTombstones(of: user, at: now, into: &outbox)
             expireBlank(user, at: now, into: &outbox)
         }
     }
@@ -218,7 +219,7 @@ package struct Owner: ~Copyable {
         }
         let id = users.user(at: user)
         outbox.deletedRows.append(Row(users[user].record))
-        outbox.deletedRows += users[user].subscriptions.entries.map { Row($0, of: id) }
+        outbox.deletedRows += users[user].subscriptions.entries.map { Row($0, of: id) } + users[user].lists.rows(of: id)
         counters.usersRemoved += 1
         users.remove(user)
     }

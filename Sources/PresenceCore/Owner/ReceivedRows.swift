@@ -20,6 +20,8 @@ struct ReceivedRows {
         case .subscription:
             let entry = try Subscription(row).observed(at: owner.clock.milliseconds(at: now.wall))
             owner.users.modify(user) { _ = $0.subscriptions.merge(entry) }
+        case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription:
+            try owner.load(listed: row, of: user)
         case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
         }
         owner.schedule(user, at: now)
@@ -41,6 +43,9 @@ struct ReceivedRows {
                 case .status: try merge(row, with: try rule(after: index), of: user, into: &owner, &outbox)
                 case .visibility: merge(try Privacy(row), of: user, into: &owner, &outbox)
                 case .subscription: merge(try Subscription(row), row, of: user, into: &owner, &outbox)
+                case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox,
+                    .profileSubscription:
+                    try owner.merge(listed: row, of: user, at: now, into: &outbox)
                 case .member, .clock, .policy, .kick: throw RowError(row, "is not a row of a user")
                 }
             if isAwaited, !isWritten { write(row, again: owner.users[user], &outbox) }
@@ -62,7 +67,10 @@ struct ReceivedRows {
         switch row.kind {
         case .status: if user.record.version > .zero { outbox.rows.append(Row(user.record)) }
         case .visibility: if let privacy = user.record.privacy { outbox.rows.append(Row(privacy, of: row.user)) }
-        default: outbox.rows.append(row)
+        case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox, .profileSubscription:
+            let held = user.list(row.kind).entry(for: row.key)
+            outbox.rows.append(held.map { Row($0, of: row.user, row.kind) } ?? row)
+        case .subscription, .member, .clock, .policy, .kick: outbox.rows.append(row)
         }
     }
 

@@ -45,28 +45,36 @@ struct UserRemoval {
 }
 
 extension OwnedUser {
-    /// The time, by the wall clock, at which the next part of the user expires: a tombstone of its list or, if it is blank, all of it.
-    func nextExpiry(blankHorizon: Milliseconds) -> Milliseconds { min(subscriptions.expiresNext, blankEnd(horizon: blankHorizon)) }
+    /// The time, by the wall clock, at which the next part of the user expires: a tombstone of a list or, if it is blank, all of it.
+    func nextExpiry(blankHorizon: Milliseconds) -> Milliseconds {
+        min(nextExpiryWithoutLists(blankHorizon: blankHorizon), lists.expiresNext)
+    }
+
+    /// The same without the tombstones of ``OwnedUser/lists``. Few changes of a user concern them.
+    func nextExpiryWithoutLists(blankHorizon: Milliseconds) -> Milliseconds {
+        min(subscriptions.expiresNext, blankEnd(horizon: blankHorizon))
+    }
 
     /// The time at which all facts of the user are removed, because its record is blank; `.max` for never.
     func blankEnd(horizon: Milliseconds) -> Milliseconds {
         guard record.lastUpdateTime == 0, record.isBlank, record.version > .zero, subscriptions.liveCount == 0 else { return .max }
-        return max(record.version, subscriptions.version).milliseconds + horizon
+        guard lists.liveCount == 0 else { return .max }
+        return max(record.version, subscriptions.version, lists.version).milliseconds + horizon
     }
 
     /// The time of the last change of any fact, or of the last sign of life. A version does not serve: a restart renews versions.
     fileprivate var lastChange: Milliseconds {
-        max(record.lastUpdateTime, record.lastSeenTime, lastSeenTime, subscriptions.version.milliseconds)
+        max(record.lastUpdateTime, record.lastSeenTime, lastSeenTime, max(subscriptions.version, lists.version).milliseconds)
     }
 
     /// Whether the user has no session and keeps nothing of value.
     ///
-    /// Of value are a custom status, an event in force, a subscription, a visibility, a device that push reaches and a registration. A user
-    /// that is already removed is not worthless.
+    /// Of value are a custom status, an event in force, a subscription, a row of another list, a visibility, a device that push reaches and a
+    /// registration. A user that is already removed is not worthless.
     fileprivate var isWorthless: Bool {
         guard sessions.isEmpty, record.statusType != .online, subscriptions.liveCount == 0 else { return false }
-        guard confirmationDeadline == nil, unpublishedCount == 0, keptBeforeRule.isEmpty else { return false }
-        let isRemoved = record.isBlank && (record.version > .zero || subscriptions.isEmpty)
+        guard confirmationDeadline == nil, unpublishedCount == 0, keptBeforeRule.isEmpty, lists.liveCount == 0 else { return false }
+        let isRemoved = record.isBlank && (record.version > .zero || (subscriptions.isEmpty && lists.isEmpty))
         return !isRemoved && record.customStatus.isEmpty && !record.hasEvents && !record.hasPrivacy && !record.isRegistered
     }
 }

@@ -10,6 +10,7 @@ extension UserStore {
             if self[index].record.version > .zero { rows.append(Row(self[index].record)) }
             if let privacy = self[index].record.privacy { rows.append(Row(privacy, of: user)) }
             rows += self[index].subscriptions.entries.map { Row($0, of: user) }
+            rows += self[index].lists.rows(of: user)
         }
         return rows
     }

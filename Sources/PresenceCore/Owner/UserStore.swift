@@ -2,7 +2,7 @@ import PresenceWire
 
 /// The users that this node owns or keeps for another owner, and all values derived from them.
 ///
-/// Only ``modify(_:_:)`` changes a user. It then updates the derived values:
+/// Only ``modify(_:_:)`` and, for durable lists, ``modifyLists(_:_:)`` change a user. They then update the derived values:
 /// - the hash of the user's slot, by which nodes compare their facts;
 /// - the number of users who are ONLINE, who are replicas, and who follow each target;
 /// - the deadlines of the user's review and of the expiry of a part of it.
@@ -58,6 +58,18 @@ struct UserStore {
     mutating func modify<Result>(_ index: Index, _ body: (inout OwnedUser) -> Result) -> Result {
         let (result, before, after) = Self.change(&table[index], blankHorizon, body)
         if after != before || after.isDue { derive(index, from: before, to: after) }
+        return result
+    }
+
+    /// Changes the durable lists of the user at a live index, and updates the values that derive from them.
+    ///
+    /// It is a function of its own because few changes of a user concern them, and ``modify(_:_:)`` would compare them at every change.
+    @discardableResult
+    mutating func modifyLists<Result>(_ index: Index, _ body: (inout UserLists) -> Result) -> Result {
+        let result = body(&table[index].lists)
+        deriveHash(index)
+        let expiry = table[index].nextExpiry(blankHorizon: blankHorizon)
+        if expiry < expiries.deadline(of: index) ?? .max { expiries.set(index, at: expiry) }
         return result
     }
 
@@ -176,7 +188,7 @@ struct UserStore {
             isReplica = user.isReplica
             hasChangedFollows = user.subscriptions.hasChangedFollows
             review = user.nextInstant()
-            expiry = user.nextExpiry(blankHorizon: blankHorizon)
+            expiry = user.nextExpiryWithoutLists(blankHorizon: blankHorizon)
         }
 
         /// Whether a part ends by itself. A deadline that was taken must be set again, even if nothing has changed.
@@ -190,14 +202,16 @@ struct UserStore {
 
     @inline(never)
     private mutating func derive(_ index: Index, from before: Inputs, to after: Inputs) {
-        if after.hasOtherFacts(than: before) {
-            let hash = table[index].currentFactsHash()
-            slots.replace(table[index].factsHash, by: hash, slot: table[index].slot)
-            table[index].factsHash = hash
-        }
+        if after.hasOtherFacts(than: before) { deriveHash(index) }
         deriveCounts(index, from: before, to: after)
         if !after.isReplica { review(index, notAfter: after.review) }
         if after.expiry < expiries.deadline(of: index) ?? .max { expiries.set(index, at: after.expiry) }
+    }
+
+    private mutating func deriveHash(_ index: Index) {
+        let hash = table[index].currentFactsHash()
+        slots.replace(table[index].factsHash, by: hash, slot: table[index].slot)
+        table[index].factsHash = hash
     }
 
     private mutating func deriveCounts(_ index: Index, from before: Inputs, to after: Inputs) {

@@ -159,11 +159,37 @@ public struct Row: Hashable, Sendable {
         case kick = 6
         /// A user's visibility and hidden views; the key is empty.
         case visibility = 7
+        /// A user's profile, each field with a version of its own; the key is empty.
+        case profile = 8
+        /// A friend of the user; the key is the friend's ID.
+        case friend = 9
+        /// A friend request that the user has sent; the key is the target's ID.
+        case pendencyOut = 10
+        /// A friend request that the user has received; the key is the requester's ID.
+        case pendencyIn = 11
+        /// A user whom the user blocks; the key is that user's ID.
+        case blocked = 12
+        /// A group of the user's friends; the key is the group's number.
+        case friendGroup = 13
+        /// The time up to which the user has read the received friend requests; the key is empty.
+        case pendencyRead = 14
+        /// A command to the owner of another user, until that owner has answered; the key is the other user's ID.
+        case chainOutbox = 15
+        /// A subscription to the profile of another user; the key is the target's ID.
+        case profileSubscription = 16
 
         /// The kinds of facts of a user, which replicas keep too.
         public static let ofUsers = allCases.filter(\.isOfUser)
         /// Whether the fact is about a user, so that replicas keep it too.
-        public var isOfUser: Bool { self == .status || self == .subscription || self == .visibility }
+        public var isOfUser: Bool {
+            switch self {
+            case .status, .subscription, .visibility: true
+            case .member, .clock, .policy, .kick: false
+            case .profile, .friend, .pendencyOut, .pendencyIn, .blocked, .friendGroup, .pendencyRead, .chainOutbox,
+                .profileSubscription:
+                true
+            }
+        }
         /// Whether every node keeps the fact, whichever node wrote it.
         public var isForAll: Bool { self == .policy || self == .kick }
     }

@@ -1,0 +1,59 @@
+import PresenceWire
+
+extension OwnedUser {
+    /// The durable list of one kind; empty if no row of the kind was ever written.
+    ///
+    /// All code outside ``UserStore`` reads lists through this function, because a later version keeps lists of users who are away on disk.
+    ///
+    /// - Parameter kind: a kind of rows that are kept in lists.
+    func list(_ kind: Row.Kind) -> RowList { lists[kind] }
+}
+
+extension Owner {
+    /// Loads a durable row of a list at the start.
+    mutating func load(listed row: Row, of user: Index) throws(RowError) {
+        try row.checkListed()
+        users.modifyLists(user) { _ = $0.merge(row) }
+    }
+
+    /// Stores and writes a row of a list if it is newer than the one here. Returns whether it was.
+    mutating func merge(listed row: Row, of user: Index, at now: Now, into outbox: inout Outbox) throws(RowError) -> Bool {
+        try row.checkListed()
+        let held = users[user].list(row.kind).entry(for: row.key)
+        if row.kind == .profile, let held, !held.isRemoved, row.value != nil {
+            return try merge(profile: row, into: Row(held, of: row.user, .profile), of: user, at: now, into: &outbox)
+        }
+        guard row.version > held?.version ?? .zero, accepts(row.version, at: now) else { return false }
+        users.modifyLists(user) { _ = $0.merge(row) }
+        outbox.rows.append(row)
+        return true
+    }
+
+    /// Removes the expired tombstones of a user's lists from memory and from disk.
+    mutating func expireListTombstones(of user: Index, at now: Now, into outbox: inout Outbox) {
+        guard !users[user].lists.isEmpty else { return }
+        let id = users.user(at: user)
+        let expired = users.modifyLists(user) { $0.expireTombstones(at: now.wall, of: id) }
+        counters.tombstonesForgotten += UInt64(expired.count)
+        outbox.deletedRows += expired
+    }
+
+    /// Takes the newer fields of another copy of the profile.
+    ///
+    /// Two sides of a split may each have changed some of them. The result is then a new fact with its own version, because one version has one
+    /// content.
+    private mutating func merge(profile row: Row, into held: Row, of user: Index, at now: Now, into outbox: inout Outbox) throws(RowError)
+        -> Bool
+    {
+        let (other, old) = (try Profile(row), try Profile(held))
+        var merged = old
+        merged.merge(other)
+        guard merged != old || row.version > held.version, accepts(row.version, at: now) else { return false }
+        let isNew = merged != other || row.version <= held.version
+        let kept = isNew ? Row(merged, of: row.user, key: "", version: clock.next(at: now.wall)) : row
+        users.modifyLists(user) { _ = $0.merge(kept) }
+        outbox.rows.append(kept)
+        if isNew, users[user].isReplica { outbox.rowsForOwners.append(kept) }
+        return true
+    }
+}

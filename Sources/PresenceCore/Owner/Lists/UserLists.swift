@@ -1,0 +1,75 @@
+import PresenceWire
+
+/// The durable lists of one user, by kind. It is one pointer, and takes no room for a user without lists.
+struct UserLists {
+    private struct Element {
+        let kind: Row.Kind
+        var list: RowList
+    }
+
+    /// The lists that have rows, by kind.
+    private var elements: [Element] = []
+
+    /// Whether no list has a row.
+    var isEmpty: Bool { elements.isEmpty }
+
+    /// The list of a kind; empty if no row of the kind was ever written.
+    subscript(kind: Row.Kind) -> RowList { elements.first { $0.kind == kind }?.list ?? RowList() }
+
+    /// The number of rows of all lists that are not tombstones.
+    var liveCount: Int { elements.reduce(0) { $0 + $1.list.liveCount } }
+
+    /// The version of the newest change of any list; ``PresenceWire/Version/zero`` for none.
+    var version: Version { elements.reduce(.zero) { max($0, $1.list.version) } }
+
+    /// A time, by the wall clock, before which ``expireTombstones(at:)`` has no work; `.max` for never.
+    var expiresNext: Milliseconds { elements.reduce(.max) { min($0, $1.list.expiresNext) } }
+
+    /// A hash of all rows of all lists, in whatever order they arrived; 0 for no rows.
+    var hash: UInt64 { elements.reduce(0) { $0 ^ StableHash.mix($1.list.hash, UInt64($1.kind.rawValue)) } }
+
+    /// The allocated bytes of all lists.
+    var allocatedCount: Int {
+        elements.capacity == 0
+            ? 0 : elements.reduce(elements.capacity * MemoryLayout<Element>.stride + 32) { $0 + $1.list.allocatedCount }
+    }
+
+    /// All rows, by kind and key, tombstones included.
+    func rows(of user: UserID) -> [Row] { elements.flatMap { element in element.list.entries.map { Row($0, of: user, element.kind) } } }
+
+    /// Stores a row if it is newer than the one with its kind and key. Returns whether it was.
+    mutating func merge(_ row: Row) -> Bool {
+        let entry = RowList.Entry(key: row.key, version: row.version, value: row.value, expiresAt: row.expiresAt)
+        let index = elements.insertionIndex { $0.kind.rawValue < row.kind.rawValue }
+        if index == elements.count || elements[index].kind != row.kind {
+            elements.reserveCapacity(elements.count + 1)
+            elements.insert(Element(kind: row.kind, list: RowList()), at: index)
+        }
+        return elements[index].list.merge(entry)
+    }
+
+    /// Removes expired tombstones from every list: see ``RowList/expireTombstones(at:)``. Returns their rows.
+    mutating func expireTombstones(at wall: Milliseconds, of user: UserID) -> [Row] {
+        var expired: [Row] = []
+        for index in elements.indices where elements[index].list.expiresNext <= wall {
+            expired += elements[index].list.expireTombstones(at: wall).map { Row($0, of: user, elements[index].kind) }
+        }
+        return expired
+    }
+
+    /// The first derived value of a list that does not match its rows, in words; nil for none. For simulations and tests.
+    func brokenInvariant() -> String? {
+        for element in elements {
+            if let broken = element.list.brokenInvariant() { return "\(element.kind): \(broken)" }
+            if element.list.isEmpty { return "\(element.kind): a list without rows is kept" }
+        }
+        return zip(elements, elements.dropFirst()).allSatisfy { $0.kind.rawValue < $1.kind.rawValue } ? nil : "unsorted lists: \(elements)"
+    }
+}
+
+extension Row {
+    /// The durable form of a row of a list.
+    init(_ entry: RowList.Entry, of user: UserID, _ kind: Kind) {
+        self.init(user: user, kind: kind, key: entry.key, version: entry.version, value: entry.value, expiresAt: entry.expiresAt)
+    }
+}
