@@ -22,6 +22,12 @@ import Testing
         #expect(FieldValue.bytes([0xFF]).text == nil && FieldValue.integer(1).text == nil && FieldValue.text("x").text == "x")
     }
 
+    @Test("In a row, a text with control characters is written as base 64") func compactTexts() {
+        var json = JSONWriter()
+        for text in ["a\nb", "a\"b"] { json.value(.text(text), isCompact: true) }
+        #expect(String(decoding: json.bytes, as: UTF8.self) == #"{"base64":"YQpi"},"a\"b""#)
+    }
+
     @Test(
         "Other JSON is not a value",
         arguments: [

@@ -26,7 +26,7 @@ extension Friend: RowFact {
         json.object { json in
             for field in customFields {
                 json.key(text: field.name)
-                json.value(field.value)
+                json.value(field.value, isCompact: true)
             }
         }
     }
@@ -180,7 +180,7 @@ extension Profile: RowFact {
         for field in fields {
             json.key(text: field.name)
             json.array { json in
-                json.value(field.value)
+                json.value(field.value, isCompact: true)
                 json.string(field.version.text)
             }
         }

@@ -29,11 +29,18 @@ public enum FieldValue: Hashable, Sendable {
 
 extension JSONWriter {
     /// Writes a number as a number, UTF-8 as a text, and other bytes as `{"base64": "…"}`.
-    public mutating func value(_ value: FieldValue) {
+    ///
+    /// - Parameter isCompact: whether a text with control characters is written as base 64 too. JSON has six bytes for each such character, and
+    ///   a row has a limit.
+    public mutating func value(_ value: FieldValue, isCompact: Bool = false) {
         switch value {
         case .integer(let number): integer(number)
         case .bytes(let bytes):
-            if let text = value.text { string(text) } else { object { $0.member("base64", Base64.text(of: bytes)) } }
+            if let text = value.text, !isCompact || bytes.allSatisfy({ $0 >= 0x20 }) {
+                string(text)
+            } else {
+                object { $0.member("base64", Base64.text(of: bytes)) }
+            }
         }
     }
 }

@@ -88,6 +88,24 @@ import Testing
         for command in commands { try check(OutboxCommand(command, version: Self.version, begunAt: 8), key: "bob") }
     }
 
+    @Test("The largest profile and the largest friend fit into a row", arguments: [0, 34, 255] as [UInt8])
+    func largestRows(byte: UInt8) throws {
+        let value = FieldValue.bytes(Array(repeating: byte, count: Limits.fieldBytesMax))
+        let names = (0..<Limits.customFieldsMax).map { "custom\($0 + 10)" }
+        let fields = ["Location", "SelfSignature"] + (byte == 255 ? [] : ["Nick", "FaceUrl"]) + names.map { "Custom_\($0)" }
+        var (profile, friend) = (Profile(), Self.friend)
+        for name in fields { profile.set(name, to: value, at: Self.version) }
+        friend.customFields = names.map { CustomField(name: $0, value: value) }
+        (friend.remark, friend.addWording) = (String(repeating: "\0", count: 96), String(repeating: "\"", count: 120))
+        let rows = [
+            Row(profile, of: user("ann"), key: "", version: Self.version), Row(friend, of: user("ann"), key: "bob", version: Self.version),
+        ]
+        for row in rows {
+            try row.checkListed()
+            #expect(row.value!.count <= Limits.rowBytesMax)
+        }
+    }
+
     @Test("The kinds of rows keep their numbers on disk") func numbers() {
         let kinds: [Row.Kind] = [
             .status, .subscription, .member, .clock, .policy, .kick, .visibility, .profile, .friend, .pendencyOut, .pendencyIn, .blocked,
