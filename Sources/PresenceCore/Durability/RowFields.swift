@@ -61,8 +61,8 @@ extension Row {
 
 /// The members of a row's value, read by name. Each error names the row and the member.
 ///
-/// A member that is missing is read as empty, unless it says otherwise. Members of other names are ignored, because a later version may write
-/// them.
+/// A member that is missing is read as empty, unless it says otherwise. Members of other names are ignored, because a later version may
+/// write them.
 struct RowFields {
     let row: Row
     let members: [JSONValue.Member]

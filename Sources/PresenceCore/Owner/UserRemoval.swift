@@ -69,8 +69,8 @@ extension OwnedUser {
 
     /// Whether the user has no session and keeps nothing of value.
     ///
-    /// Of value are a custom status, an event in force, a subscription, a row of another list, a visibility, a device that push reaches and a
-    /// registration. A user that is already removed is not worthless.
+    /// Of value are a custom status, an event in force, a subscription, a row of another list, a visibility, a device that push reaches and
+    /// a registration. A user that is already removed is not worthless.
     fileprivate var isWorthless: Bool {
         guard sessions.isEmpty, record.statusType != .online, subscriptions.liveCount == 0 else { return false }
         guard confirmationDeadline == nil, unpublishedCount == 0, keptBeforeRule.isEmpty, lists.liveCount == 0 else { return false }

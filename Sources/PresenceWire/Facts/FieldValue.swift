@@ -30,8 +30,8 @@ public enum FieldValue: Hashable, Sendable {
 extension JSONWriter {
     /// Writes a number as a number, UTF-8 as a text, and other bytes as `{"base64": "…"}`.
     ///
-    /// - Parameter isCompact: whether a text with control characters is written as base 64 too. JSON has six bytes for each such character, and
-    ///   a row has a limit.
+    /// - Parameter isCompact: whether a text with control characters is written as base 64 too. JSON has six bytes for each such character,
+    ///   and a row has a limit.
     public mutating func value(_ value: FieldValue, isCompact: Bool = false) {
         switch value {
         case .integer(let number): integer(number)

@@ -85,7 +85,7 @@ public struct ProfileSubscription: Hashable, Sendable {
     }
 }
 
-/// What a user's decision means for another user: one owner sends it to the other owner.
+/// A decision of one user that concerns another user. The one owner sends it to the other owner.
 public enum ChainCommand: Hashable, Sendable {
     /// Adds the other user to the own list, and the own user to the other list if it is two-way.
     case add(SentRequest, isTwoWay: Bool)

@@ -40,8 +40,8 @@ extension Owner {
 
     /// Takes the newer fields of another copy of the profile.
     ///
-    /// Two sides of a split may each have changed some of them. The result is then a new fact with its own version, because one version has one
-    /// content.
+    /// Two sides of a split may each have changed some of them. The result is then a new fact with its own version, because one version has
+    /// one content.
     private mutating func merge(profile row: Row, into held: Row, of user: Index, at now: Now, into outbox: inout Outbox) throws(RowError)
         -> Bool
     {

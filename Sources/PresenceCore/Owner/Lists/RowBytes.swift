@@ -2,9 +2,9 @@ import PresenceWire
 
 /// The rows of one list in one allocation, sorted by key, with an index of 8 bytes per row.
 ///
-/// A changed row is appended, and its old bytes become garbage. When the allocation is full, or a quarter of it is garbage, the rows are copied
-/// into a new one without the garbage. Each copy leaves room for an eighth of the rows, so a change costs the copy of about eight rows. No row
-/// is an object of its own.
+/// A changed row is appended, and its old bytes become garbage. When the allocation is full, or a quarter of it is garbage, the rows are
+/// copied into a new one without the garbage. Each copy leaves room for an eighth of the rows, so a change costs the copy of about eight
+/// rows. No row is an object of its own.
 struct RowBytes {
     /// The place of one row in ``bytes``.
     private struct Place {

@@ -119,11 +119,11 @@ struct RowList {
 
     /// The changes that a client with the list of `sequence` lacks.
     ///
-    /// ``Changes/full`` if `sequence` is not one that this list can have issued, or if a tombstone that is newer may have expired. The answer
-    /// needs only the rows and the time, so that each replica gives the same:
-    /// - a tombstone expires in time only at an age of ``CoreSettings/tombstoneHorizon``. The clocks of two nodes differ by a minute at most;
-    /// - a tombstone expires before its time only from a list with ``tombstonesMax`` others, which are newer. Until they expire the list has
-    ///   at least that many rows.
+    /// ``Changes/full`` if `sequence` is not one that this list can have issued, or if a tombstone that is newer may have expired. The
+    /// answer needs only the rows and the time, so that each replica gives the same:
+    /// - a tombstone expires in time only at an age of ``CoreSettings/tombstoneHorizon``. The clocks of nodes differ by at most a minute;
+    /// - a tombstone expires before its time only from a list with ``tombstonesMax`` others, which are newer. Until they expire the list
+    ///   has at least that many rows.
     func changes(since sequence: String, at wall: Milliseconds) -> Changes {
         guard let since = Version(text: sequence), since <= version, since > .zero else { return .full }
         guard since < version else { return .rows([]) }
