@@ -1,6 +1,7 @@
 import PresenceWire
 import Testing
 
+@testable import ClusterSimulation
 @testable import PresenceCore
 
 /// Nodes whose own machine has a fault: a clock that has jumped, or a full disk.
