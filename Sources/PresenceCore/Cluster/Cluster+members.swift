@@ -84,6 +84,8 @@ extension Cluster {
         case lose
         /// The member is alive. A new one, which was not alive before, is asked for everything.
         case greet(isNew: Bool)
+        /// The member is back. Its requests for offers were ignored while it was dead.
+        case offerAgain
         /// The change is written to disk. Suspicions are not, but a restarted node must know the dead members.
         case store
         /// The member is alive and was not before, or the other way round.
@@ -112,6 +114,7 @@ extension Cluster {
         if state.isLive, old.wasMember, !old.isAlive || wasRestarted { steps.append(.observeAll) }
         if old.isAlive, wasRestarted || !state.isLive { steps.append(.lose) }
         if state.isLive { steps.append(.greet(isNew: !old.isAlive)) }
+        if isMet { steps.append(.offerAgain) }
         if state != .suspect, wasRestarted || old.isAlive != state.isLive || state == .left { steps.append(.store) }
         if old.isAlive != state.isLive { steps.append(.announce) }
         return steps

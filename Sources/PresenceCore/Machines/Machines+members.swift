@@ -170,18 +170,12 @@ extension Machines {
             case .lose: lose(peer, at: now)
             case .greet(let isNew):
                 cluster.greet(peer, isNew: isNew)
-                if isNew { welcome(peer, at: now) }
+                if isNew, cluster.links.isUp(peer) { resync(peer, at: now) }
+            case .offerAgain: if cluster.links.isUp(peer) { SlotTransfer.renewOffers(to: peer, owner, &cluster) }
             case .store: cluster.store(peer, version: owner.clock.next(at: now.wall))
             case .announce: cluster.outbox.effects.append(.membership(card.id, isAlive: state.isLive))
             }
         }
-    }
-
-    /// Sends everything to a member that was not alive before, because its requests of that time were ignored.
-    private mutating func welcome(_ peer: PeerIndex, at now: Now) {
-        guard cluster.links.isUp(peer) else { return }
-        resync(peer, at: now)
-        SlotTransfer.renewOffers(to: peer, owner, &cluster)
     }
 
     private mutating func lose(_ peer: PeerIndex, at now: Now) {

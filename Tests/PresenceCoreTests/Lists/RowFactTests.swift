@@ -136,7 +136,7 @@ import Testing
         var key = "bob"
         var expiresAt: Milliseconds?
         let json: String
-        /// What the error must say.
+        /// The words that the error must have.
         let words: String
 
         var testDescription: String { "\(kind) \(key) \(json.prefix(60))" }

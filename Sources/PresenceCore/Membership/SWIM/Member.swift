@@ -32,6 +32,13 @@ struct Member {
     /// The time since which a process of this node ID may go on without the others, if it is cut off; nil if none does.
     var cutOffSince: Instant? { (state ?? .dead) == .dead && peer.generation > 0 ? changedAt : replacedAt }
 
+    /// Records that another process has the node ID. One port has one listener, so a process at another address may still run.
+    mutating func replaceProcess(by process: Peer, at now: Instant) {
+        let mayGoOn = state != .left && peer.generation > 0 && peer.address != process.address
+        if mayGoOn { replacedAt = cutOffSince ?? now }
+        (peer, deathRefuted) = (process, nil)
+    }
+
     /// The update of a member whose state is known.
     var update: MembershipUpdate {
         MembershipUpdate(member: peer, incarnation: incarnation, state: state ?? .alive, role: role, suspecter: suspecter)

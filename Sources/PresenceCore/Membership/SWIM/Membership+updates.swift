@@ -109,12 +109,7 @@ extension Membership {
             effects.append(.send(MembershipMessage(.gossip, updates: [old.update]), to: old.peer.id))
         }
         let isOtherProcess = old.state == nil || update.member.generation > old.peer.generation
-        if isOtherProcess {
-            // One port has one listener. A process at another address may still run.
-            let mayGoOn = old.state != .left && old.peer.generation > 0 && old.peer.address != update.member.address
-            if mayGoOn { table[memberIndex].replacedAt = old.cutOffSince ?? now.instant }
-            (table[memberIndex].peer, table[memberIndex].deathRefuted) = (update.member, nil)
-        }
+        if isOtherProcess { table[memberIndex].replaceProcess(by: update.member, at: now.instant) }
         table[memberIndex].state = update.state
         table[memberIndex].incarnation = update.incarnation
         table[memberIndex].role = update.role
