@@ -186,7 +186,7 @@ public struct Node: ~Copyable {
         batch: UnsafeRawBufferPointer, from id: NodeID, on connection: ConnectionID, at now: Now
     ) throws(DecodeError) -> Bool {
         defer { incoming.removeAll(keepingCapacity: true) }
-        guard let peer = machines.cluster.peers.index(of: id), connection >= machines.cluster.links.connection(from: peer),
+        guard let peer = machines.cluster.peers.index(of: id), connection == machines.cluster.links.connection(from: peer),
             connection.generation >= machines.cluster.peers[peer].peer.generation
         else { return false }
         try machines.cluster.links.read(batch, from: peer, into: &incoming)
