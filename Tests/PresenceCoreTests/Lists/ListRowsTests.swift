@@ -42,8 +42,7 @@ import Testing
     }
 
     private func inMemory(_ name: String, of node: Int) -> [Row] {
-        let users = cluster.processes[node].node.owner.users
-        return users.index(of: user(name)).map { users[$0].lists.rows(of: user(name)) } ?? []
+        cluster.processes[node].node.owner.listRows(of: user(name))
     }
 
     private func onDisk(_ name: String, of node: Int) -> [Row] {
@@ -54,7 +53,7 @@ import Testing
     private func expectRows(_ rows: [Row], of name: String, on node: Int, sourceLocation: SourceLocation = #_sourceLocation) {
         #expect(inMemory(name, of: node) == rows, "memory of node \(node)", sourceLocation: sourceLocation)
         #expect(onDisk(name, of: node) == rows, "disk of node \(node)", sourceLocation: sourceLocation)
-        let broken = cluster.processes[node].node.owner.users.brokenInvariant()
+        let broken = cluster.processes[node].node.owner.brokenInvariant()
         #expect(broken == nil, sourceLocation: sourceLocation)
     }
 
@@ -64,7 +63,7 @@ import Testing
         #expect(rows.map(\.kind.rawValue) == Array(8...16))
         write(rows, on: 0)
         for node in 0..<3 { expectRows(rows, of: ann, on: node) }
-        let replicas = (0..<3).map { cluster.processes[$0].node.owner.users.replicaCount }
+        let replicas = (0..<3).map { cluster.processes[$0].node.owner.replicaCount }
         #expect(replicas == [0, 1, 1])
     }
 
@@ -215,4 +214,13 @@ import Testing
             #expect(!cluster.processes[node].disk.rows.values.contains { $0.user == user(bob) && $0.kind.isOfUser })
         }
     }
+}
+
+// A debug build must not copy the user store out of the owner, so these read it in place.
+extension Owner {
+    fileprivate func listRows(of user: UserID) -> [Row] { users.index(of: user).map { users[$0].lists.rows(of: user) } ?? [] }
+
+    fileprivate func brokenInvariant() -> String? { users.brokenInvariant() }
+
+    fileprivate var replicaCount: Int { users.replicaCount }
 }
