@@ -10,6 +10,8 @@ package class ClusterProcess {
     struct Setup {
         /// The cluster's name.
         var cluster: String
+        /// The address of the cluster port; nil for that of the node ID.
+        var address: String?
         var gatewaysCount = 1
         /// Whether the node has contact points: see ``PresenceCore/Node``.
         var joins: Bool
@@ -52,7 +54,7 @@ package class ClusterProcess {
     }
 
     private static func node(_ id: NodeID, generation: UInt64, _ setup: Setup) -> Node {
-        let peer = Peer(id: id, generation: generation, address: "\(id):7601")
+        let peer = Peer(id: id, generation: generation, address: setup.address ?? "\(id):7601")
         return Node(
             selfPeer: peer, cluster: setup.cluster, gatewaysCount: setup.gatewaysCount, joins: setup.joins, settings: setup.settings)
     }

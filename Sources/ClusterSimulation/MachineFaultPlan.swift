@@ -9,6 +9,8 @@ enum MachineFaultPlan {
         case .clockJump: return Plan.audience(options, &random) + clockJump(options, &random)
         case .fullDisk: return Plan.audience(options, &random) + fullDisk(options, &random)
         case .cutOff: return Plan.audience(options, &random) + cutOff(options, &random)
+        case .wrongClocks: return Plan.audience(options, &random) + wrongClocks(options, &random)
+        case .twin: return Plan.audience(options, &random) + twin(options, &random)
         case .random: return faultsAmongOthers(options, &random)
         default: return []
         }
@@ -35,6 +37,42 @@ enum MachineFaultPlan {
             steps.append(Step(at: at + random.number(in: 0...4_000), action: kill))
         }
         return steps + changes(options, from: at, &random)
+    }
+
+    /// The clocks of one node or two are wrong for many seconds, or all clocks jump alike and stay so.
+    private static func wrongClocks(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let at = random.number(in: 3_000...5_000)
+        let changes = [0, 10_000, 33_000].flatMap { Self.changes(options, from: at + $0, &random) }
+        if options.faults.contains(.clocks) {
+            let ahead = random.isOnce(in: 2) ? 300_000 : random.number(in: 3_000...50_000)
+            let all = Array(0..<options.nodesCount)
+            return changes + [Step(at: at, action: .jumpClocks(nodes: all, milliseconds: ahead, duration: options.activeMilliseconds))]
+        }
+        let first = random.number(in: 0...options.nodesCount - 1)
+        let second = (first + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
+        let same = jump(&random)
+        let isSame = random.isOnce(in: 2)
+        let steps = (random.isOnce(in: 2) ? [first, second] : [first]).map { node in
+            let jump = Step.Action.jumpClocks(
+                nodes: [node], milliseconds: isSame ? same : jump(&random), duration: random.number(in: 5_000...30_000))
+            return Step(at: at + random.number(in: 0...1_000), action: jump)
+        }
+        guard random.isOnce(in: 4) else { return changes + steps }
+        let kill = Step.Action.kill(node: first, downMilliseconds: random.number(in: 10...2_000))
+        return changes + steps + [Step(at: at + random.number(in: 0...20_000), action: kill)]
+    }
+
+    /// A second process with a member's node ID starts: while the member is alive, while it is cut off, or while nobody answers.
+    private static func twin(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        guard let member = options.twinned else { return [] }
+        let at = random.number(in: 4_000...6_000)
+        let third = (member + random.number(in: 1...options.nodesCount - 1)) % options.nodesCount
+        let isAlone = random.isOnce(in: 3)
+        let start = Twins.Start(
+            contact: random.isOnce(in: 4) ? member : third, hasDisk: random.isOnce(in: 2),
+            cut: options.faults.contains(.partitions) ? .member : isAlone ? .newcomer : .none,
+            cutMilliseconds: random.number(in: 8_000...14_000), delayMilliseconds: random.number(in: 0...4_000))
+        return [0, 8_000, 16_000].flatMap { changes(options, from: at + $0, &random) } + [Step(at: at, action: .startTwin(start))]
     }
 
     /// A disk is full for some seconds, or two are at once.

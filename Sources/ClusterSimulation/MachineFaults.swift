@@ -19,12 +19,17 @@ enum MachineFaults {
     /// its clock's lease, 60 s ahead.
     private static let versionAheadMax: Milliseconds = 90_000
 
+    /// The time after which a jump of all clocks is followed, in milliseconds (`ClockCheck.commonJumpMin`).
+    private static let commonJumpMin = 30_000
+
     /// The checks of a fault, each with its time after the start; none if something else can delay its effects.
     static func checks(
         of node: Int, _ fault: Fault, for milliseconds: Int, _ cluster: SimulatedCluster
     ) -> [(SimulationEvent.What, after: Nanoseconds)] {
-        guard cluster.options.kind == .clockJump || cluster.options.kind == .fullDisk, cluster.nodes[node].isUp else { return [] }
-        let phases: [(Phase, Int)] = [(.noticed(fault), 1_000), (.handedOver(fault), 2_000), (.over(fault), milliseconds + 10_000)]
+        guard [.clockJump, .fullDisk, .wrongClocks].contains(cluster.options.kind), cluster.nodes[node].isUp else { return [] }
+        // A jump of all clocks is followed, and is over then.
+        let over = cluster.options.hasCommonJump ? commonJumpMin + 8_000 : milliseconds + 10_000
+        let phases: [(Phase, Int)] = [(.noticed(fault), 1_000), (.handedOver(fault), 2_000), (.over(fault), over)]
         return phases.map { phase, after in
             (.checkFault(node: node, run: cluster.nodes[node].run, phase), .milliseconds(after))
         }
@@ -59,10 +64,24 @@ enum MachineFaults {
 
     /// The row whose version is far ahead of the true time. The others would refuse it, and all later ones.
     static func problem(of rows: [Row], by node: Int, _ cluster: SimulatedCluster) -> String? {
-        rows.first { $0.kind != .clock && $0.version.milliseconds > cluster.trueWall + versionAheadMax }.map { row in
+        let most = cluster.trueWall + versionAheadMax + (cluster.options.hasCommonJump ? cluster.nodes.map(\.jump).max() ?? 0 : 0)
+        return rows.first { $0.kind != .clock && $0.version.milliseconds > most }.map { row in
             let ahead = row.version.milliseconds - cluster.trueWall
             return "\(cluster.nodes[node].id) writes a \(row.kind) of \(row.user.id) that is \(ahead) ms ahead"
         }
+    }
+
+    /// The most messages with clocks on one link in a second: four questions, four reports, and as many answers.
+    private static let clocksMax = 20
+
+    /// The link with too many messages about clocks, when one more batch arrives on it.
+    static func problem(with batch: [UInt8], on index: Int, _ cluster: inout SimulatedCluster) -> String? {
+        guard cluster.options.kind == .wrongClocks else { return nil }
+        if cluster.time - cluster.links[index].clocks.since > .milliseconds(1_000) { cluster.links[index].clocks = (cluster.time, 0) }
+        for case .clocks in Message.all(in: batch) { cluster.links[index].clocks.count += 1 }
+        guard cluster.links[index].clocks.count > clocksMax else { return nil }
+        let (from, to) = (cluster.links[index].from, cluster.links[index].to)
+        return "\(cluster.nodes[from].id) sends \(cluster.nodes[to].id) more than \(clocksMax) messages about clocks in a second"
     }
 
     /// The time from which no node may show hidden fields, by an answer that a node gives now.
@@ -89,7 +108,8 @@ enum MachineFaults {
     /// Whether no other node can receive a node's messages. Until it has met the others again, it goes on as the owner of all users.
     private static func isCutOff(_ node: Int, _ cluster: SimulatedCluster) -> Bool {
         let alone = cluster.nodes[node]
-        let isBlocked = cluster.nodes.indices.allSatisfy { $0 == node || cluster.links[cluster.link(node, $0)].isBlocked(at: cluster.time) }
+        let others = cluster.nodes.indices.filter { cluster.nodes[$0].id != alone.id }
+        let isBlocked = others.allSatisfy { cluster.links[cluster.link(node, $0)].isBlocked(at: cluster.time) }
         return isBlocked || alone.owners.allSatisfy { $0 == alone.id } || cluster.time - alone.metAt < .milliseconds(1_000)
     }
 }

@@ -35,6 +35,8 @@ public struct Step: Sendable, CustomStringConvertible {
         case jumpClock(node: Int, milliseconds: Int)
         /// The system clocks of some nodes jump, and come back after `duration` milliseconds.
         case jumpClocks(nodes: [Int], milliseconds: Int, duration: Int)
+        /// A process with the node ID of a member starts on another machine.
+        case startTwin(Twins.Start)
         /// A user publishes an event. Each event of a history has another value.
         case publish(user: Int, value: Int64, seconds: Int64, onlineOnly: Bool, synced: Bool)
         /// A login that reports that vendor push reaches the device.

@@ -7,6 +7,7 @@ extension SimulatedCluster {
 
     /// Checks a newer status that a client received.
     mutating func checkReceived(_ told: SimulatedClient.ReceivedStatus, of user: Int, _ client: Int) {
+        if let problem = Twins.flap(told, of: user, client, self) { return violate(.noFlap, problem) }
         guard options.isCalm, isSound, !isHealed, !mayHide(user, from: clients[client].user), told.statusType != "UNKNOWN" else { return }
         let presence = truth.presences[user]
         // A client that reads late reads an earlier state.
@@ -200,9 +201,9 @@ extension SimulatedCluster {
 
     /// The node that owns a user, by the ring of the first node that is up.
     func owner(of user: Int) -> Int? {
-        guard let first = nodes.first(where: \.isUp) else { return nil }
+        guard let first = nodes.first(where: { $0.isUp && $0.isInUse }) else { return nil }
         let id = first.look { $0.cluster.ownerID(of: userID(user)) }
-        return nodes.firstIndex { $0.id == id }
+        return nodes.firstIndex { $0.id == id && $0.isInUse }
     }
 
     /// The users that the nodes hold at rest. Each node is read once.
@@ -217,10 +218,10 @@ extension SimulatedCluster {
 
         init(_ nodes: [SimulatedNode], _ users: [Int], _ ids: [UserID]) {
             self.users = users
-            let names = nodes.map(\.id)
-            let ownerIDs = nodes.first(where: \.isUp)?.look { $0.cluster.ownerIDs(of: ids) }
-            owners = ids.indices.map { index in ownerIDs.flatMap { names.firstIndex(of: $0[index]) } }
-            replicaSet = nodes[0].look { ids.map($0.cluster.replicaIDs) }
+            let first = nodes.first { $0.isUp && $0.isInUse } ?? nodes[0]
+            let ownerIDs = first.look { $0.cluster.ownerIDs(of: ids) }
+            owners = ids.indices.map { index in nodes.firstIndex { $0.id == ownerIDs[index] && $0.isInUse } }
+            replicaSet = first.look { ids.map($0.cluster.replicaIDs) }
             kept = nodes.map { node in node.look { node in ids.map { node.owner.kept($0) } } }
         }
     }
@@ -252,17 +253,17 @@ extension SimulatedCluster {
     }
 
     private mutating func checkMembers() {
-        let everybody = nodes.map(\.id).sorted()
+        let everybody = hosts.map { nodes[$0].id }.sorted()
         let users = truth.concerned
         let ids = users.map(userID)
-        let first = nodes[0].look { $0.cluster.ownerIDs(of: ids) }
-        for node in nodes.indices {
+        let first = nodes[hosts[0]].look { $0.cluster.ownerIDs(of: ids) }
+        for node in hosts {
             let members = nodes[node].look { $0.cluster.memberIDs }.sorted()
             if members != everybody {
                 violate(.membersAgree, "to \(nodes[node].id) the members are \(members), right would be \(everybody)")
             }
             for (index, (own, others)) in zip(nodes[node].look { $0.cluster.ownerIDs(of: ids) }, first).enumerated() where own != others {
-                violate(.membersAgree, "user-\(users[index]) is owned by \(own) to \(nodes[node].id), by \(others) to \(nodes[0].id)")
+                violate(.membersAgree, "user-\(users[index]) is owned by \(own) to \(nodes[node].id), by \(others) to the first")
             }
         }
     }
@@ -424,13 +425,13 @@ extension SimulatedCluster {
         let user = rest.users[index]
         let id = userID(user)
         let right = rest.kept[owner][index]
-        for node in nodes.indices where !nodes[node].isLeaving && !rest.replicaSet[index].contains(nodes[node].id) {
+        for node in hosts where !nodes[node].isLeaving && !rest.replicaSet[index].contains(nodes[node].id) {
             if let row = nodes[node].disk.rows[SimulatedDisk.Key(user: id, kind: .status, key: "")] {
                 violate(
                     .nothingIsLeftOver, "the disk of \(nodes[node].id), which does not keep user-\(user), has \(row.version.text) of it")
             }
         }
-        for node in nodes.indices where rest.replicaSet[index].contains(nodes[node].id) {
+        for node in hosts where rest.replicaSet[index].contains(nodes[node].id) {
             let kept = rest.kept[node][index]
             if !kept.record.says(right.record) || kept.subscriptions != right.subscriptions || kept.record.privacy != right.record.privacy {
                 violate(
@@ -467,7 +468,7 @@ extension SimulatedCluster {
     }
 
     private mutating func checkLeftovers(_ rest: Rest) {
-        for node in nodes.indices {
+        for node in hosts {
             let statistics = nodes[node].look { $0.statistics }
             if let call = nodes[node].openCalls.first {
                 violate(.everyCallIsAnswered, "user-\(call.user) waits for \(call.call) since \(call.at.milliseconds) ms")

@@ -12,7 +12,7 @@ extension SimulatedCluster {
         case .linked(let link, let attempt, let hello): linked(link, attempt, hello)
         case .retry(let link, let attempt):
             if links[link].attempt == attempt, nodes[links[link].from].isUp { self.attempt(link) }
-        case .refused(let link, let attempt): failed(link, attempt, .refused(generation: links[link].tried?.generation ?? 0))
+        case .refused(let link, let attempt): failed(link, attempt, Twins.loss(links[link]))
         case .broken(let link, let attempt): failed(link, attempt, .reset)
         case .silent(let link, let attempt): silent(link, attempt)
         case .arrive(let link, let attempt, let run, let connection, let batch): arrive(link, attempt, run, connection, batch)
@@ -41,6 +41,7 @@ extension SimulatedCluster {
         case .correctClock(let node): nodes[node].jump = 0
         case .checkFault(let node, let run, let phase):
             if let problem = MachineFaults.problem(of: node, run, in: phase, self) { violate(.faultsStayLocal, problem) }
+        case .twin(let event): Twins.handle(event, &self)
         case .connectClient(let client, let attempt): connectClient(client, attempt)
         case .read(let client, let attempt): read(client, attempt)
         case .streamEnded(let client, let attempt): streamEnded(client, attempt)
@@ -63,8 +64,8 @@ extension SimulatedCluster {
             .acknowledge(let link, _):
             links[link].from
         case .missed(let client, _): clients[client].stream?.node
-        case .step, .connect, .start, .resume, .emptyDisk, .correctClock, .checkFault, .connectClient, .read, .streamEnded, .expectEvent,
-            .expectKick:
+        case .step, .connect, .start, .resume, .emptyDisk, .correctClock, .checkFault, .twin, .connectClient, .read, .streamEnded,
+            .expectEvent, .expectKick:
             nil
         }
     }
@@ -96,10 +97,10 @@ extension SimulatedCluster {
         do {
             try nodes[node].start(at: nodes[node].nowAtStart(time)) { row in note(.firstRow, node, 0) { $0.row(row) } }
         } catch { return violate(.messagesAreReadable, "\(error)") }
-        if nodes.count(where: \.isUp) < nodes.count { cripple() }
+        if nodes.count(where: \.isUp) < options.nodesCount { cripple() }
         (disturbedAt, nodes[node].startedAt) = (time, time)
         note(1, node, 0, "\(nodes[node].id) starts")
-        for other in nodes.indices where other != node { attempt(link(node, other)) }
+        for other in Twins.contacts(of: node, self) { attempt(link(node, other)) }
         plan(.tick(node: node, run: nodes[node].run), after: Self.tickInterval)
         recordFirstNode(of: node)
         obey(node)
@@ -107,7 +108,7 @@ extension SimulatedCluster {
 
     /// Records that a node has tried all its contact points in vain, and is the first node.
     private mutating func recordFirstNode(of node: Int) {
-        guard nodes.indices.allSatisfy({ $0 == node || links[link(node, $0)].failuresCount > 0 }) else { return }
+        guard Twins.contacts(of: node, self).allSatisfy({ links[link(node, $0)].failuresCount > 0 }) else { return }
         nodes[node].node.joinedNobody(at: nodes[node].now(time))
         obey(node)
     }
@@ -129,6 +130,7 @@ extension SimulatedCluster {
             nodes[node].owners = owners
             ownersChanged(of: owners.indices.filter { before.isEmpty || before[$0] != owners[$0] })
         }
+        Twins.follow(node, &self)
         obey(node)
         plan(.tick(node: node, run: run), after: Self.tickInterval)
     }
@@ -139,7 +141,7 @@ extension SimulatedCluster {
         counts.kills += 1
         disturbedAt = time
         truth.killsAt.append(time)
-        if nodes.count(where: \.isUp) < nodes.count {
+        if nodes.count(where: \.isUp) < options.nodesCount {
             manyKilledAt = time
             cripple()
         }
@@ -202,7 +204,7 @@ extension SimulatedCluster {
     }
 
     /// Drops a link whose own process is gone.
-    private mutating func dropOwnLink(_ index: Int) {
+    mutating func dropOwnLink(_ index: Int) {
         links[index].attempt += 1
         links[index].state = .idle
         links[index].isPeer = false
@@ -225,14 +227,13 @@ extension SimulatedCluster {
             }
         }
         obey(node)
-        nodes[node].leaveDeadline = time + .milliseconds(6_000)
-        nodes[node].downMilliseconds = downMilliseconds
+        nodes[node].leaving = (time + .milliseconds(6_000), downMilliseconds)
         plan(.leave(node: node, run: nodes[node].run), after: .milliseconds(1_500))
     }
 
     private mutating func leave(_ node: Int, _ run: Int) {
         guard isRunning(node, run) else { return }
-        if isFullAndAlone(node) || (!nodes[node].look({ $0.cluster.isHandedOver }) && time < nodes[node].leaveDeadline) {
+        if isFullAndAlone(node) || (!nodes[node].look({ $0.cluster.isHandedOver }) && time < nodes[node].leaving.deadline) {
             return plan(.leave(node: node, run: run), after: .milliseconds(50))
         }
         note(4, node, 0, "\(nodes[node].id) leaves")
@@ -249,7 +250,7 @@ extension SimulatedCluster {
         nodes[node].hasLeft = options.isShrinking
         // The first node to start may not know what the others have taken with them, and waits for nobody. Its "all" then covers less.
         if !nodes.contains(where: \.isUp) { for user in truth.subscriptions.indices { truth.subscriptions[user].doubt() } }
-        plan(.start(node: node), after: .milliseconds(isHealed ? 100 : nodes[node].downMilliseconds))
+        plan(.start(node: node), after: .milliseconds(isHealed ? 100 : nodes[node].leaving.downMilliseconds))
     }
 
     // MARK: Links
@@ -279,13 +280,16 @@ extension SimulatedCluster {
     private mutating func connect(_ index: Int, _ attempt: Int) {
         let (from, to) = (links[index].from, links[index].to)
         guard links[index].attempt == attempt, nodes[from].isUp, isReachable(index) else { return }  // Silence: it times out.
+        links[index].refusal = nil
         guard nodes[to].isUp else { return plan(.refused(link: index, attempt: attempt), after: links[index].latency(at: time)) }
         let (here, there) = (nodes[from].now(time), nodes[to].now(time))
         let hello = nodes[from].look { $0.greeting(at: here) }
         let answer = nodes[to].look { $0.cluster.hello(at: there) }
         note(.hello, from, to) { $0.hello(hello) }
         note(.hello, to, from) { $0.hello(answer) }
-        if nodes[to].look({ $0.refusal(of: hello, at: there) }) != nil || nodes[from].look({ $0.refusal(of: answer, at: here) }) != nil {
+        links[index].refusal =
+            nodes[to].look { $0.refusal(of: hello, at: there) } ?? nodes[from].look { $0.refusal(of: answer, at: here) }
+        if links[index].refusal != nil {
             return plan(.refused(link: index, attempt: attempt), after: links[index].latency(at: time))
         }
         links[index].lastArrival = time
@@ -300,11 +304,8 @@ extension SimulatedCluster {
     private mutating func linked(_ index: Int, _ attempt: Int, _ hello: Hello) {
         let from = links[index].from
         guard links[index].attempt == attempt, links[index].state == .connecting, nodes[from].isUp else { return }
-        links[index].state = .live
-        links[index].isPeer = true
-        links[index].expect(hello.sender)
-        links[index].failuresCount = 0
-        links[index].inFlightCount = 0
+        links[index].open(to: hello.sender)
+        Twins.accepted(from, &self)
         note(6, from, links[index].to, "\(nodes[from].id) is linked to \(nodes[links[index].to].id)")
         nodes[from].node.linked(to: hello, at: nodes[from].now(time))
         obey(from)
@@ -360,6 +361,7 @@ extension SimulatedCluster {
         // A message that was on its way when a connection broke is lost, or arrives after the next connection's hello.
         guard isCurrent || StableHash.mix(UInt64(attempt), options.seed) % 2 == 0 else { return }
         counts.batches += 1
+        if let problem = MachineFaults.problem(with: batch, on: index, &self) { violate(.boundsHold, problem) }
         var isTaken = true
         do {
             isTaken = try batch.withUnsafeBytes { bytes in
@@ -370,7 +372,7 @@ extension SimulatedCluster {
             8, index, batch.count,
             "\(nodes[to].id) takes \(batch.count) bytes from \(nodes[from].id)\(isCurrent ? "" : isTaken ? ", late" : ", void")\(Message.words(of: batch))"
         )
-        if isCurrent {
+        if isCurrent, Twins.isTaken(isTaken, index, &self) {
             recordLogouts(in: batch, to: to)
             let answerAt = links[index].answer(at: time, blockedUntil: links[link(to, from)].blockedUntil)
             plan(.acknowledge(link: index, attempt: attempt), at: answerAt)
@@ -390,7 +392,7 @@ extension SimulatedCluster {
 
     private mutating func transmit(from: Int, to peer: PeerIndex) {
         let id = nodes[from].peerID(peer)
-        guard let target = nodes.firstIndex(where: { $0.id == id }) else { return }
+        guard let target = Twins.host(of: id, linkedFrom: from, self) else { return }
         let index = link(from, target)
         guard links[index].state == .live else { return }
         let now = nodes[from].now(time)
@@ -483,14 +485,16 @@ extension SimulatedCluster {
         case .deleteRows(let rows):
             for row in rows { note(.deletedRow, node, 0) { $0.row(row) } }
             countForgotten(rows, by: node)
-        case .connect(let peer): if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
+        case .connect(let peer):
+            Twins.giveUpLinks(of: node, to: peer, &self)
+            if let target = nodeIndex(peer.address), target != node { connect(link(node, target), to: peer) }
         case .transmit(let peer): transmit(from: node, to: peer)
         case .computeRing(let members):
             plan(.ringComputed(node: node, run: nodes[node].run, members), after: random.microseconds(500...40_000))
         case .followSystemClock: nodes[node].adoptSystemClock()
-        case .superseded(let card): violate(.membersAgree, "\(nodes[node].id) is superseded by \(card)")
+        case .superseded(let card): Twins.end(node, .superseded(by: card), &self)
         case .membership(let id, let isAlive):
-            if isAlive, let member = nodes.firstIndex(where: { $0.id == id }) { (nodes[node].metAt, nodes[member].metAt) = (time, time) }
+            if isAlive { for member in nodes where member.id == id { (nodes[node].metAt, member.metAt) = (time, time) } }
             note(9, node, isAlive ? 1 : 0, "\(nodes[node].id): \(id) is \(isAlive ? "alive" : "gone")")
         }
     }

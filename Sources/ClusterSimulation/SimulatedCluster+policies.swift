@@ -60,7 +60,7 @@ extension SimulatedCluster {
     /// Checks that every live node refuses tokens from before a kick, and has no session that was opened with one.
     private mutating func checkKickHolds(_ kick: Kick) {
         let id = userID(kick.user)
-        for node in nodes where node.isUp {
+        for node in nodes where node.isUp && node.isInUse {
             for gateway in node.gateways.indices where !node.gateways[gateway].value.isVoid(id, issuedAt: kick.voidBefore - 1) {
                 violate(
                     .kicksHold,
@@ -123,20 +123,20 @@ extension SimulatedCluster {
     }
 
     /// The policy that all nodes follow at the end.
-    var policyAtRest: Policy { nodes[0].look { $0.owner.policy(of: userIDs[0]) } }
+    var policyAtRest: Policy { nodes[hosts[0]].look { $0.owner.policy(of: userIDs[0]) } }
 
     /// Checks that every node, its gateways and its disk have every kick and the acknowledged policy.
     mutating func checkWhatAllKeep() {
         for kick in truth.kicks { checkKickHolds(kick) }
         guard truth.policy.policies.count > 1 || truth.policy.acknowledgedAt > 0 else { return }
         let key = SimulatedDisk.Key(user: UserID(app: "default", id: "policy"), kind: .policy, key: "")
-        let right = nodes[0].look { $0.owner.appPolicy("default") }
-        for node in nodes {
+        let right = nodes[hosts[0]].look { $0.owner.appPolicy("default") }
+        for node in hosts.map({ nodes[$0] }) {
             let known = node.look { $0.owner.appPolicy("default") }
             if known?.version != right?.version || known?.policy != right?.policy || node.disk.rows[key]?.version != right?.version {
                 violate(
                     .policiesHold,
-                    "\(node.id) has policy \(known?.version.text ?? "none"), \(nodes[0].id) \(right?.version.text ?? "none")")
+                    "\(node.id) has policy \(known?.version.text ?? "none"), \(nodes[hosts[0]].id) \(right?.version.text ?? "none")")
             }
             for gateway in node.gateways where gateway.value.policy(of: userIDs[0]) != node.look({ $0.owner.policy(of: userIDs[0]) }) {
                 violate(.policiesHold, "a gateway of \(node.id) follows another policy than its node")

@@ -39,10 +39,9 @@ extension SimulatedCluster {
             links[link(from, to)].delayedUntil = time + .milliseconds(duration)
         case .isolate(let node, let duration):
             for other in nodes.indices where other != node {
-                block(link(node, other), for: duration)
-                block(link(other, node), for: duration)
+                for link in [link(node, other), link(other, node)] { links[link].block(until: time + .milliseconds(duration)) }
             }
-        case .blind(let from, let to, let duration): if from != to { block(link(from, to), for: duration) }
+        case .blind(let from, let to, let duration): if from != to { links[link(from, to)].block(until: time + .milliseconds(duration)) }
         case .pause(let node, let milliseconds): pause(node, for: milliseconds)
         case .jumpClocks(let nodes, let milliseconds, let duration):
             for node in nodes {
@@ -61,12 +60,9 @@ extension SimulatedCluster {
         case .jumpClock(let node, let milliseconds):
             if nodes.count == 1, nodes[node].disk.isFull { return }
             nodes[node].systemOffset = Milliseconds(milliseconds)
+        case .startTwin(let start): Twins.start(start, &self)
         case .publish, .loginReachable, .setPolicy, .kick: performApart(action)
         }
-    }
-
-    private mutating func block(_ index: Int, for milliseconds: Int) {
-        links[index].blockedUntil = max(links[index].blockedUntil, time + .milliseconds(milliseconds))
     }
 
     private mutating func pause(_ node: Int, for milliseconds: Int) {
@@ -82,19 +78,14 @@ extension SimulatedCluster {
         isHealed = true
         disturbedAt = time
         note(21, 0, 0, "healed")
-        for link in links.indices {
-            links[link].blockedUntil = time
-            links[link].delayedUntil = time
-            links[link].lastArrival = time
-            links[link].lastAnswer = time
-        }
+        for link in links.indices { links[link].heal(at: time) }
         hasten()
         for node in nodes.indices {
             nodes[node].pausedUntil = min(nodes[node].pausedUntil, time)
             nodes[node].confirmClock()
             plan(.resume(node: node), after: 0)
             plan(.emptyDisk(node: node), after: 0)
-            if !nodes[node].isUp { plan(.start(node: node), after: random.microseconds(0...100_000)) }
+            if !nodes[node].isUp, nodes[node].isInUse { plan(.start(node: node), after: random.microseconds(0...100_000)) }
         }
         for client in clients.indices { clients[client].stalledUntil = time }
     }
@@ -165,7 +156,7 @@ extension SimulatedCluster {
 
     /// A node that is up and not paused.
     mutating func randomNode() -> Int? {
-        let open = nodes.indices.filter { nodes[$0].isUp && time >= nodes[$0].pausedUntil && !nodes[$0].isLeaving }
+        let open = hosts.filter { nodes[$0].isUp && time >= nodes[$0].pausedUntil && !nodes[$0].isLeaving }
         return open.isEmpty ? nil : open[random.number(in: 0...open.count - 1)]
     }
 

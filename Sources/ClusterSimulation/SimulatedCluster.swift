@@ -146,10 +146,11 @@ public struct SimulatedCluster {
         self.rings = rings
         self.plan = plan ?? Plan(options)
         random = SplitMix64(seed: options.seed).split(3)
-        nodes = (0..<options.nodesCount).map { SimulatedNode(index: $0, options: options) }
+        let hostsCount = options.hostsCount
+        nodes = (0..<hostsCount).map { SimulatedNode(index: $0, options: options) }
         let seeds = SplitMix64(seed: options.seed).split(4)
-        links = (0..<options.nodesCount * options.nodesCount).map { index in
-            SimulatedLink(from: index / options.nodesCount, to: index % options.nodesCount, random: seeds.split(UInt64(index)))
+        links = (0..<hostsCount * hostsCount).map { index in
+            SimulatedLink(from: index / hostsCount, to: index % hostsCount, random: seeds.split(UInt64(index)))
         }
         clients = (0..<options.usersCount * SimulatedClient.devicesPerUser).map { index in
             SimulatedClient(user: index / SimulatedClient.devicesPerUser, device: index % SimulatedClient.devicesPerUser)
@@ -204,7 +205,7 @@ public struct SimulatedCluster {
 
     /// Starts the nodes and schedules the steps.
     mutating func begin() {
-        for node in nodes.indices {
+        for node in hosts {
             nodes[node].systemOffset = Milliseconds(random.number(in: -30...30))
             plan(.start(node: node), after: random.microseconds(0...50_000))
         }
@@ -296,6 +297,9 @@ public struct SimulatedCluster {
     func userIndex(_ id: some StringProtocol) -> Int? { Int(id.dropFirst("user-".count)) }
 
     func link(_ from: Int, _ to: Int) -> Int { from * nodes.count + to }
+
+    /// The machines of the members.
+    var hosts: [Int] { nodes.indices.filter { nodes[$0].isInUse } }
 
     /// The node of a cluster address.
     func nodeIndex(_ address: String) -> Int? { Int(address.dropFirst("node-".count).dropLast(":7601".count)) }

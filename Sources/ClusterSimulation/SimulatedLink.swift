@@ -20,7 +20,11 @@ struct SimulatedLink {
     private(set) var expected: Peer?
     var tried: Peer?
     var failuresCount = 0
+    /// Why the other node refuses this one, by its last answer.
+    var refusal: HelloRefusal?
     var inFlightCount = 0
+    /// The messages about clocks that have arrived in the current second.
+    var clocks: (since: Nanoseconds, count: Int) = (0, 0)
     var lastSignOfLifeAt: Nanoseconds = 0
     /// The attempt for which ``SimulationEvent/What/silent(link:attempt:)`` is scheduled.
     var watched: Int?
@@ -37,6 +41,17 @@ struct SimulatedLink {
     static let connectTimeout: Nanoseconds = .milliseconds(1_000)
 
     mutating func expect(_ peer: Peer) { if peer.generation >= expected?.generation ?? 0 { expected = peer } }
+
+    /// Goes live: the other process has accepted this one.
+    mutating func open(to peer: Peer) {
+        (state, isPeer, failuresCount, inFlightCount, refusal) = (.live, true, 0, 0, nil)
+        expect(peer)
+    }
+
+    /// Ends the faults of the link.
+    mutating func heal(at now: Nanoseconds) { (blockedUntil, delayedUntil, lastArrival, lastAnswer) = (now, now, now, now) }
+
+    mutating func block(until end: Nanoseconds) { blockedUntil = max(blockedUntil, end) }
 
     /// The arrival time of what is sent now, after everything that was sent before.
     mutating func arrival(at now: Nanoseconds) -> Nanoseconds {

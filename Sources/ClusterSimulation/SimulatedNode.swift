@@ -35,9 +35,10 @@ final class SimulatedNode: ClusterProcess {
     var isLeaving = false
     /// Whether its last messages reached the others before it ended.
     var hasLeft = false
-    /// The time at which a draining node ends, whether or not its slots have moved.
-    var leaveDeadline: Nanoseconds = 0
-    var downMilliseconds = 0
+    /// The time at which a draining node ends, whether or not its slots have moved, and how long it stays down then.
+    var leaving: (deadline: Nanoseconds, downMilliseconds: Int) = (0, 0)
+    /// Its part in the contest of two processes for one node ID; nil in other histories.
+    var twin: Twins.State?
     /// The calls that clients wait for, by token.
     var calls: [UInt64: SimulatedCall] = [:]
 
@@ -46,10 +47,16 @@ final class SimulatedNode: ClusterProcess {
     /// The node's working time. Its work just before a pause may be the last that it does.
     func worked(at time: Nanoseconds) -> Nanoseconds { max(time, pausedUntil) - stoodStill }
 
+    /// Whether it is a member's machine, or is about to be.
+    var isInUse: Bool { twin?.isSpare != true }
+
     init(index: Int, options: SimulationOptions) {
-        super.init(
-            NodeID("node-\(index)"),
-            Setup(cluster: Self.cluster, gatewaysCount: options.gatewaysCount, joins: true, settings: options.settings))
+        var setup = Setup(cluster: Self.cluster, gatewaysCount: options.gatewaysCount, joins: true, settings: options.settings)
+        let isSpare = index == options.nodesCount
+        let id = isSpare ? options.twinned ?? index : index
+        setup.address = "node-\(index):7601"
+        if id == options.twinned { twin = Twins.State(isSpare: isSpare) }
+        super.init(NodeID("node-\(id)"), setup)
     }
 
     /// Starts the node with its disk. `noteWrite` receives the rows that it writes at once.

@@ -46,6 +46,7 @@ struct SimulationEvent {
         case correctClock(node: Int)
         /// The fault of a machine should have shown its effect by now: see ``MachineFaults``.
         case checkFault(node: Int, run: Int, MachineFaults.Phase)
+        case twin(Twins.Event)
         case connectClient(client: Int, attempt: Int)
         /// Pushes arrive at a client.
         case read(client: Int, attempt: Int)

@@ -69,6 +69,10 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         case fullDisk
         /// A node is cut off for half a minute, while users hide from its clients.
         case cutOff
+        /// Clocks are wrong for many seconds: of one node, of two, or of all alike.
+        case wrongClocks
+        /// A second process with a member's node ID starts. In some histories the member is cut off meanwhile.
+        case twin
     }
 
     public let seed: UInt64
@@ -191,7 +195,9 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
     /// The kinds in which one machine has a fault: one harder history of eight, and one other of sixteen.
     private static func machineFault(isHarder: Bool, _ random: inout SplitMix64) -> Kind? {
         guard random.isOnce(in: isHarder ? 8 : 16) else { return nil }
-        return [.clockJump, .fullDisk, .cutOff][random.number(in: 0...2)]
+        let kind: Kind = [.clockJump, .fullDisk, .cutOff][random.number(in: 0...2)]
+        var later = random.split(353)
+        return later.isOnce(in: 3) ? (later.isOnce(in: 2) ? .wrongClocks : .twin) : kind
     }
 
     /// Sets up a history in which one machine has a fault, or two have, and nothing else fails. The checks are as strict as without it.
@@ -199,6 +205,10 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         switch kind {
         case .clockJump, .fullDisk: (activeMilliseconds, stepsCount, faults) = (20_000, random.number(in: 20...80), [])
         case .cutOff: (activeMilliseconds, stepsCount, faults) = (42_000, 0, [.partitions])
+        // A common jump is followed, so the nodes have another time than the clients.
+        case .wrongClocks: (activeMilliseconds, stepsCount, faults) = (45_000, 30, random.isOnce(in: 3) ? [.clocks] : [])
+        // A member that is cut off is on its own side of a split.
+        case .twin: (activeMilliseconds, stepsCount, faults) = (30_000, 30, random.isOnce(in: 2) ? [.partitions] : [])
         default: return
         }
         (nodesCount, usersCount) = (random.number(in: 3...5), random.number(in: 6...12))
@@ -247,6 +257,15 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         default: true
         }
     }
+
+    /// The member whose node ID a second process has; nil in other histories.
+    var twinned: Int? { kind == .twin ? Int(seed % UInt64(nodesCount)) : nil }
+    /// Whether the clocks of all nodes jump alike, and stay so.
+    var hasCommonJump: Bool { kind == .wrongClocks && faults.contains(.clocks) }
+    /// Whether one node is cut off, and nothing else fails.
+    var hasCutOffNode: Bool { kind == .cutOff || (kind == .twin && faults.contains(.partitions)) }
+    /// The machines: one for each node, and one for the second process with a node ID.
+    var hostsCount: Int { kind == .twin ? nodesCount + 1 : nodesCount }
 
     /// Whether a single node is cut off, so that the age of answers is known for calls made while all nodes know each other again.
     var asksKnownMembers: Bool { isSplit || isRejoining }

@@ -58,6 +58,8 @@ public struct Violation: Sendable, Equatable, CustomStringConvertible {
         case faultsStayLocal
         /// No node writes a version that is far ahead of the true time.
         case versionsAreInTime
+        /// Of two processes with one node ID one serves, and the other one ends in time and says why.
+        case oneProcessServes
     }
 
     public let guarantee: Guarantee

@@ -77,7 +77,7 @@ struct VisibilityOracle {
 /// Checks that hidden viewers see nothing of a user.
 extension SimulatedCluster {
     /// Whether every live node is reached in time, and no acknowledged change is lost.
-    private var isVisibilityCertain: Bool { options.faults.isDisjoint(with: [.partitions, .pauses]) || options.kind == .cutOff }
+    private var isVisibilityCertain: Bool { options.faults.isDisjoint(with: [.partitions, .pauses]) || options.hasCutOffNode }
 
     /// Checks bytes that a gateway sends to a client's stream now.
     mutating func checkVisibility(of payload: [UInt8], for client: Int) {
@@ -98,7 +98,7 @@ extension SimulatedCluster {
         guard let user = status["userID"]?.text.flatMap({ userIndex($0) }), user != viewer, let rule = truth.oracles[user].rule,
             askedAt >= truth.oracles[user].since, !rule.lets(userID(viewer))
         else { return }
-        if options.kind == .cutOff {
+        if options.hasCutOffNode {
             guard status["statusType"]?.text == "ONLINE", !MachineFaults.isOnCutOffNode(user, self) else { return }
             return violate(
                 .hiddenUsersStayHidden,
