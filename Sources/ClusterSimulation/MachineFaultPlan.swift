@@ -72,7 +72,13 @@ enum MachineFaultPlan {
             contact: random.isOnce(in: 4) ? member : third, hasDisk: random.isOnce(in: 2),
             cut: options.faults.contains(.partitions) ? .member : isAlone ? .newcomer : .none,
             cutMilliseconds: random.number(in: 8_000...14_000), delayMilliseconds: random.number(in: 0...4_000))
-        return [0, 8_000, 16_000].flatMap { changes(options, from: at + $0, &random) } + [Step(at: at, action: .startTwin(start))]
+        var steps = [0, 8_000, 16_000].flatMap { changes(options, from: at + $0, &random) } + [Step(at: at, action: .startTwin(start))]
+        // A member that is cut off may show what it knew. Its clients ask for it all the time.
+        for moment in stride(from: at, to: at + 12_000, by: 250) where start.cut == .member {
+            let targets = (0...3).map { _ in random.number(in: 0...options.usersCount - 1) }
+            steps.append(Step(at: moment, action: .query(user: random.number(in: 0...options.usersCount - 1), targets: targets)))
+        }
+        return steps
     }
 
     /// A disk is full for some seconds, or two are at once.
