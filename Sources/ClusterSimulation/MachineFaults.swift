@@ -64,7 +64,7 @@ enum MachineFaults {
 
     /// The row whose version is far ahead of the true time. The others would refuse it, and all later ones.
     static func problem(of rows: [Row], by node: Int, _ cluster: SimulatedCluster) -> String? {
-        let most = cluster.trueWall + versionAheadMax + (cluster.options.hasCommonJump ? cluster.nodes.map(\.jump).max() ?? 0 : 0)
+        let most = cluster.trueWall + versionAheadMax + (cluster.options.hasCommonJump ? cluster.nodes.map(\.clockOffset).max() ?? 0 : 0)
         return rows.first { $0.kind != .clock && $0.version.milliseconds > most }.map { row in
             let ahead = row.version.milliseconds - cluster.trueWall
             return "\(cluster.nodes[node].id) writes a \(row.kind) of \(row.user.id) that is \(ahead) ms ahead"
