@@ -203,6 +203,25 @@ extension MembershipTests {
         #expect(membership.cutOffMembersGoOnUntil() == since + settings.isolationMax)
     }
 
+    @Test("The process that replaces another one is told of it, and then counts with it for as long", arguments: [true, false])
+    mutating func replacing(isDeclaredDead: Bool) {
+        know("b", "c")
+        if isDeclaredDead { apply(Self.update("b", .dead)) }
+        _ = membership.takeEffects()
+        let successor = Peer(id: "b", generation: 2, address: "elsewhere:7601")
+        apply(MembershipUpdate(member: successor, incarnation: 0, state: .alive, role: .serving, suspecter: nil))
+        let notices = Self.sent(membership.takeEffects()).filter { $0.to == "b" }.map(\.message)
+        #expect(notices.map { $0.updates.map(\.member.generation) } == [[1]])
+
+        var other = Membership(own: successor, settings: settings, seed: 2)
+        other.receive(notices[0], from: "a", at: now)
+        #expect(other.cutOffMembersGoOnUntil() == now.instant + settings.isolationMax)
+        let first = now.instant
+        now.instant += .seconds(1)
+        other.receive(notices[0], from: "c", at: now)
+        #expect(other.cutOffMembersGoOnUntil() == first + settings.isolationMax, "another member says so, too")
+    }
+
     @Test("A process that was replaced at its address, or had left, does not go on", arguments: [true, false])
     mutating func replacedInPlace(hasLeft: Bool) {
         know("b", "c")

@@ -13,10 +13,11 @@ struct Member {
     /// If it is alive after all, another program refuses in its place. Then a refusal does not count again before a link to the member
     /// was up.
     var refusedGeneration: UInt64 = 0
-    /// The last update that this process is dead, if a newer one says that it is alive.
+    /// The earlier update that the present process needs to know: that it was dead, or which process it has replaced.
     ///
-    /// Until the process learns of it, it goes on as the owner of slots that others have decided about since.
-    var deathRefuted: MembershipUpdate?
+    /// Until a process learns that it was declared dead, it goes on as the owner of slots that others have decided about since. One that
+    /// does not know of its predecessor answers that nobody can see what a user has hidden, while the predecessor is only cut off.
+    var earlier: MembershipUpdate?
     var changedAt: Instant
     /// The time since which an earlier process of this node ID may go on, because it was cut off when one at another address replaced it.
     var replacedAt: Instant?
@@ -35,8 +36,18 @@ struct Member {
     /// Records that another process has the node ID. One port has one listener, so a process at another address may still run.
     mutating func replaceProcess(by process: Peer, at now: Instant) {
         let mayGoOn = state != .left && peer.generation > 0 && peer.address != process.address
+        earlier = mayGoOn ? update : nil
         if mayGoOn { replacedAt = cutOffSince ?? now }
-        (peer, deathRefuted) = (process, nil)
+        peer = process
+    }
+
+    /// Records an earlier process that this one has replaced, as if it had been alive until now.
+    ///
+    /// Each counts once, however many members name it.
+    mutating func recordPredecessor(_ update: MembershipUpdate, at now: Instant) {
+        let isEarlier = update.member.generation < peer.generation && update.member.generation > earlier?.member.generation ?? 0
+        guard isEarlier, update.state != .left, update.member.address != peer.address else { return }
+        (earlier, replacedAt) = (update, now)
     }
 
     /// The update of a member whose state is known.

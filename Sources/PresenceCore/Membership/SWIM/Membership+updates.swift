@@ -62,6 +62,7 @@ extension Membership {
             effects.append(.superseded(by: update.member))
             return .nothing
         }
+        table[Self.ownIndex].recordPredecessor(update, at: now.instant)
         guard update.isNewer(than: known) else {
             // The refutation of a suspicion may have passed the news of the death on the way. The death is then refuted before it arrives.
             if update.state == .dead, update.incarnation < known.incarnation, update.member.generation == own.generation {
@@ -104,12 +105,10 @@ extension Membership {
         let old = table[memberIndex]
         // A live member that was declared dead may never have received that update, nor any later one. It needs to know them.
         let isBack = old.state == .dead && update.state.isLive && update.member.generation == old.peer.generation
-        if isBack {
-            table[memberIndex].deathRefuted = old.update
-            effects.append(.send(MembershipMessage(.gossip, updates: [old.update]), to: old.peer.id))
-        }
+        if isBack { table[memberIndex].earlier = old.update }
         let isOtherProcess = old.state == nil || update.member.generation > old.peer.generation
         if isOtherProcess { table[memberIndex].replaceProcess(by: update.member, at: now.instant) }
+        if isBack || isOtherProcess, let notice = notice(to: old.peer.id) { effects.append(.send(notice, to: old.peer.id)) }
         table[memberIndex].state = update.state
         table[memberIndex].incarnation = update.incarnation
         table[memberIndex].role = update.role

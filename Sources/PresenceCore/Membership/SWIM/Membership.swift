@@ -154,10 +154,9 @@ public struct Membership: Sendable {
         if let memberIndex = memberIndices[id] { table[memberIndex].lastSignOfLifeAt = now.instant }
     }
 
-    /// The notice to a member that it was declared dead; nil if its present process never came back from that. The member counts each death
-    /// once.
-    private func deathNotice(to id: NodeID) -> MembershipMessage? {
-        memberIndices[id].flatMap { table[$0].deathRefuted }.map { MembershipMessage(.gossip, updates: [$0]) }
+    /// The notice to a member that it was declared dead, or has replaced another process. The member counts each of them once.
+    func notice(to id: NodeID) -> MembershipMessage? {
+        memberIndices[id].flatMap { table[$0].earlier }.map { MembershipMessage(.gossip, updates: [$0]) }
     }
 
     /// Records that the member's address has answered. A refusal counts again from now on.
@@ -174,7 +173,7 @@ public struct Membership: Sendable {
 
     /// Repeats what a member must read before any question.
     private mutating func repeatNotices(to id: NodeID) {
-        if let notice = deathNotice(to: id) { effects.append(.send(notice, to: id)) }
+        if let notice = notice(to: id) { effects.append(.send(notice, to: id)) }
         // A node that has just started must not count on a node that drains.
         if table[Self.ownIndex].incarnation > 0 { send(.gossip, to: id, first: [Self.ownIndex]) }
     }
