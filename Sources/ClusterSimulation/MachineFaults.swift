@@ -22,6 +22,9 @@ enum MachineFaults {
     /// The time after which a jump of all clocks is followed, in milliseconds (`ClockCheck.commonJumpMin`).
     private static let commonJumpMin = 30_000
 
+    /// The largest jump that is followed at once, in milliseconds: the other nodes' clocks agree with it (`ClockCheck.mayAdopt`).
+    private static let followedJumpMax = 30_000
+
     /// The checks of a fault, each with its time after the start; none if something else can delay its effects.
     static func checks(
         of node: Int, _ fault: Fault, for milliseconds: Int, _ cluster: SimulatedCluster
@@ -45,7 +48,8 @@ enum MachineFaults {
         let slots = faulty.look { $0.statistics.slotsOwned }
         let faultyCount = cluster.nodes.count { $0.jump != 0 || $0.disk.isFull }
         switch phase {
-        case .noticed(.clock) where !condition.isClockWrong: return "the clock of \(faulty.id) has jumped, and it does not know"
+        case .noticed(.clock) where !condition.isClockWrong && abs(faulty.jump) > followedJumpMax:
+            return "the clock of \(faulty.id) has jumped, and it does not know"
         case .handedOver where slots > 0 && faultyCount < cluster.nodes.count:
             return "\(faulty.id) has a fault and still owns \(slots) slots"
         case .over where condition.isDraining || slots == 0: return "the fault of \(faulty.id) is over, and it owns \(slots) slots"

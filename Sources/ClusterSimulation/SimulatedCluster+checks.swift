@@ -187,7 +187,8 @@ extension SimulatedCluster {
             + (isOwn && truth.policy.hasHiddenOwnStatus ? ["statusType", "lastUpdateTime"] : [])
     }
 
-    /// Whether a client holds the last message of a node that ended, or whose disk was full or slow, before any other node received it.
+    /// Whether a client holds the last message of a node that ended, or whose disk was full or slow, before any other node received it. All
+    /// that a process says while it is cut off is its last message, if another one has replaced it and its disk is gone.
     ///
     /// The next change is newer. A cluster of one is not excused, because it gives new versions to all records that it finds. It is excused
     /// if its clock went back while it was down, and its disk did not have the bound of the clock.
@@ -196,7 +197,7 @@ extension SimulatedCluster {
             let death = nodes[source.node].deaths[source.run]
         else { return false }
         let lasts = Self.lastMessageMilliseconds * (source.hasSlowDisk ? 2 : 1)
-        return death - source.at < .milliseconds(lasts) || source.hasFullDisk
+        return death - source.at < .milliseconds(lasts) + Twins.cutOffTime(of: source.node, self) || source.hasFullDisk
     }
 
     /// The node that owns a user, by the ring of the first node that is up.

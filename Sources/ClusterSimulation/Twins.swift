@@ -59,6 +59,9 @@ public enum Twins {
     /// The time that a link takes to connect again.
     private static let reconnectMax: Nanoseconds = .milliseconds(2_000)
 
+    /// The longest time from the beginning of a cut to the end of the member's process.
+    private static let cutToEndMax: Nanoseconds = .milliseconds(14_000) + reconnectMax + endTimeout
+
     private static func newcomer(_ cluster: SimulatedCluster) -> Int { cluster.options.nodesCount }
 
     // MARK: Start
@@ -226,6 +229,11 @@ public enum Twins {
         guard !ended.isUp else { return "\(words): the process on machine \(wrong) has not ended" }
         let isRight = isReplaced ? ended.twin?.reason?.isFinal : ended.twin?.reason?.isOfUse
         return isRight == true ? nil : "\(words): machine \(wrong) ended: \(ended.twin?.reason.map { "\($0)" } ?? "no reason")"
+    }
+
+    /// The time for which a process of a machine may have gone on without the others before its end, because it was cut off and replaced.
+    static func cutOffTime(of node: Int, _ cluster: SimulatedCluster) -> Nanoseconds {
+        cluster.nodes[node].twin?.reason?.isFinal == true ? cutToEndMax : 0
     }
 
     /// Why a client may not be told that a user has gone: the user has been online for long, and neither the user nor the client is on a
