@@ -46,6 +46,17 @@ extension Machines {
         }
     }
 
+    /// Handles an offer of slots, which also tells the ring that the peer uses.
+    mutating func onOffer(
+        _ slots: [SlotHash], ring: UInt64, offerSequence: UInt64, isFirst: Bool, isLast: Bool, from peer: PeerIndex, at now: Now
+    ) {
+        let isOtherRing = isFirst && !cluster.ownership.transfer.isOffered(ring, by: peer)
+        if isOtherRing, Ownership.transfer(of: ring) == .present { reports.rejectAll(from: peer, &cluster) }
+        let outputs = SlotTransfer.onOffer(
+            slots, ring: ring, offerSequence: offerSequence, isFirst: isFirst, isLast: isLast, from: peer, owner, &cluster, at: now)
+        perform(outputs, at: now)
+    }
+
     /// Moves pending writes to the replicas of the new ring, and registers users whose owner has changed.
     private mutating func placementChanged(from old: Placement, to new: Placement, at now: Now) {
         for outcome in replication.replan(&cluster) { owner.carryOut(outcome, &cluster, at: now) }

@@ -290,10 +290,7 @@ public struct Node: ~Copyable {
             if machines.cluster.owner(of: list.user) == peer { machines.calls.onListUpdate(list, &machines.edge, &machines.cluster) }
         case .end(let session, let user, let reason): machines.edge.onEnd(session, of: user, reason, &machines.cluster)
         case .offer(let ring, let offerSequence, let slots, let isFirst, let isLast):
-            let outputs = SlotTransfer.onOffer(
-                slots, ring: ring, offerSequence: offerSequence, isFirst: isFirst, isLast: isLast, from: peer, machines.owner,
-                &machines.cluster, at: now)
-            machines.perform(outputs, at: now)
+            machines.onOffer(slots, ring: ring, offerSequence: offerSequence, isFirst: isFirst, isLast: isLast, from: peer, at: now)
         case .fetch(let ring, let slots): SlotTransfer.onFetch(slots, ring: ring, from: peer, machines.owner, &machines.cluster)
         case .sent(let ring, let slotsCount):
             machines.perform(

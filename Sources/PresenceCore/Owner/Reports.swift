@@ -30,16 +30,28 @@ struct Reports {
     }
 
     private mutating func postpone(_ message: Message, from peer: PeerIndex, _ cluster: inout Cluster) {
-        if postponed.count >= Self.postponedMax {
-            for (peer, message) in postponed.takeAll() {
-                switch message {
-                case .attach(let attach): cluster.send(.misrouted([attach.user]), to: peer)
-                case .watch(let watches): cluster.send(.misrouted(watches.map(\.user)), to: peer)
-                default: break
-                }
+        if postponed.count >= Self.postponedMax { reject(postponed.takeAll(), &cluster) }
+        postponed.append((peer, message))
+    }
+
+    /// Rejects the waiting reports of a peer that uses another ring than before. By that ring another node may decide about a user, and is
+    /// told when a session ends.
+    mutating func rejectAll(from peer: PeerIndex, _ cluster: inout Cluster) {
+        guard postponed.contains(where: { $0.peer == peer }) else { return }
+        let waiting = postponed.takeAll()
+        postponed = waiting.filter { $0.peer != peer }
+        reject(waiting.filter { $0.peer == peer }, &cluster)
+    }
+
+    /// The senders report what still holds to those who decide by then.
+    private func reject(_ reports: [(peer: PeerIndex, message: Message)], _ cluster: inout Cluster) {
+        for (peer, message) in reports {
+            switch message {
+            case .attach(let attach): cluster.send(.misrouted([attach.user]), to: peer)
+            case .watch(let watches): cluster.send(.misrouted(watches.map(\.user)), to: peer)
+            default: break
             }
         }
-        postponed.append((peer, message))
     }
 
     /// Handles the waiting messages, because the ring or the active slots have changed. Some of them wait again or are rejected.
