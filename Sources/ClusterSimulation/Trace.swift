@@ -110,6 +110,12 @@ extension WireWriter {
         case .rateLimited(let retryAfter):
             tag(10)
             signed(Int64(retryAfter))
+        case .chained(let outcomes):
+            tag(11)
+            message(.answer(id: 0, .chained(outcomes)))
+        case .listed(let json):
+            tag(12)
+            text(String(decoding: json, as: UTF8.self))
         }
     }
 

@@ -166,6 +166,7 @@ extension JSONValue {
     /// Values at the edges of a schema, and one past them.
     fileprivate var probes: [(value: JSONValue, isAllowed: Bool)] {
         var probes: [(JSONValue, Bool)] = []
+        if self["$ref"]?.string == "#/components/schemas/UserID" { probes += [(.string("u"), true), (.string(""), false)] }
         if let min = self["minimum"]?.integer { probes += [(.integer(min), true), (.integer(min - 1), false)] }
         if let max = self["maximum"]?.integer { probes += [(.integer(max), true), (.integer(max + 1), false)] }
         if let max = self["x-utf8BytesMax"]?.integer {

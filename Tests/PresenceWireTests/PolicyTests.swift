@@ -32,7 +32,7 @@ import Testing
         #expect(presets { $0.planScope == .all } == [.rongcloud, .zim])  // R1, Z1
         #expect(presets { $0.mustBeRegistered } == [.zim])  // Z9
         #expect(presets { $0.customStatusNeedsSession } == [.tencent])  // T11
-        #expect(presets { !$0.autoNotifiesFriends } == [.rongcloud, .commsease])  // R3, N23
+        #expect(presets { !$0.chain.autoNotifiesFriends } == [.rongcloud, .commsease])  // R3, N23
         #expect(presets { $0.multiClient == .all } == Policy.Preset.allCases)  // T34
         var basic = Policy(.zim)
         basic.plan = .basic

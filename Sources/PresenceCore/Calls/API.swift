@@ -21,6 +21,8 @@ package enum API {
         case events
         /// The operation is about other users (T16, T36).
         case others
+        /// The operation is part of the relationship chain.
+        case chain
     }
 
     /// Parses the body of a call by the rules of the app's policy.
@@ -121,9 +123,15 @@ extension Policy {
     ///
     /// A user may set its own status if the plan only excludes calls about others (T13).
     fileprivate func allow(_ scope: API.Scope) throws(Problem) {
+        if scope == .chain {
+            guard chain.isEnabled else {
+                throw .notAllowed(72001, "the relationship chain is switched off for this app (chain.enabled)", by: .off)
+            }
+            return
+        }
         guard !publishesOthers else { return }
         switch scope {
-        case .always: return
+        case .always, .chain: return
         case .ownStatus, .events: guard coversOwnStatus else { throw .ownStatusNotInPlan }
         case .others:
             if plan == .basic {

@@ -4,7 +4,7 @@ import PresenceWire
 extension Calls {
     /// Performs a request, or returns why it is refused.
     mutating func onRequest(
-        _ request: Request, from peer: PeerIndex, _ facts: inout SharedFacts, _ edge: inout Edge, _ owner: inout Owner,
+        _ request: Request, from peer: PeerIndex, _ facts: inout SharedFacts, _ chain: inout Chain, _ edge: inout Edge, _ owner: inout Owner,
         _ replication: inout Replication, _ cluster: inout Cluster, at now: Now
     ) {
         if let answer = answerWithoutUser(request, &edge, &owner, &cluster, at: now) {
@@ -27,6 +27,7 @@ extension Calls {
         case .explain(let other, let part):
             cluster.send(
                 .answer(id: request.id, Self.explanation(of: request, about: other, part, edge, owner, cluster, at: now)), to: peer)
+        case .chain(let call): chain.perform(call, request, from: peer, &owner, &cluster, at: now)
         case .kick(let reason): facts.kick(reason: reason, request, from: peer, &owner, &cluster, at: now)
         default:
             OwnerRequest(request: request, peer: peer, now: now).perform(on: &owner, into: &cluster.outbox)

@@ -126,6 +126,8 @@ struct Calls {
         case .done:
             if case .countQuery = sent.request.operation { return advance(sent.call, &edge, &owner, &cluster, at: now) }
             finish(sent.call, .done, &edge, &cluster)
+        case .chained(let outcomes): finish(sent.call, .chained(outcomes), &edge, &cluster)
+        case .listed(let json): finish(sent.call, .listed(json), &edge, &cluster)
         case .visibility(let privacy, let remnant):
             finish(sent.call, .visibility(privacy.visibility, remnant: remnant), &edge, &cluster)
         }
@@ -165,7 +167,9 @@ struct Calls {
         case .importUsers: finish(index, .imported(failed: pending.excluded), &edge, &cluster)
         case .explain: finish(index, .explained(pending.explanations), &edge, &cluster)
         // The answer of one owner is the whole answer.
-        case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setVisibility, .getVisibility, .kick, .setAppPolicy: break
+        case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setVisibility, .getVisibility, .kick, .setAppPolicy, .chain,
+            .getFriendList:
+            break
         }
     }
 

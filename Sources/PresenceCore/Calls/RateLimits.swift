@@ -9,7 +9,7 @@ import PresenceWire
 /// costs nothing.
 struct RateLimits {
     /// The operations that have separate counts.
-    enum Kind: UInt8 { case setStatus, publish, setVisibility, query, list, subscribe, unsubscribe }
+    enum Kind: UInt8 { case setStatus, publish, setVisibility, query, list, subscribe, unsubscribe, chain }
 
     private struct Key: Hashable {
         let user: UserID
@@ -163,6 +163,7 @@ extension Policy {
         case .setStatus, .publish, .setVisibility: setStatusRate
         case .query, .list: queryRate
         case .subscribe, .unsubscribe: subscribeRate
+        case .chain: chain.rate
         }
     }
 }

@@ -17,6 +17,8 @@ struct PendingWrites {
         var answers: [HeldAnswer]
         /// Changes of subscription lists, to be sent before the answers.
         var listUpdates: [(peer: PeerIndex, listUpdate: ListUpdate)] = []
+        /// The steps of the relationship chain to take after the answers.
+        var chainSteps: [ChainStep] = []
         /// Acknowledgements to owners, to be sent when the rows that this node keeps for them are on disk.
         var acknowledgements: [(peer: PeerIndex, ticket: UInt64)]
         /// The rows of users that this node owns. They are sent again when the replicas change.
@@ -29,13 +31,22 @@ struct PendingWrites {
         let deadline: Instant
 
         var isComplete: Bool { isStored && needs.isEmpty && barrierPeers.isEmpty }
-        var isOver: Bool { answers.isEmpty && acknowledgements.isEmpty && isStored }
+        /// Whether somebody waits for the disks.
+        var isAwaited: Bool { !answers.isEmpty || !acknowledgements.isEmpty || !chainSteps.isEmpty }
+        var isOver: Bool { !isAwaited && isStored }
     }
 
     /// The messages that a finished write releases.
     enum Outcome {
         case done(Write)
         case failed(Write, Refusal)
+
+        var chainSteps: (steps: [ChainStep], areDurable: Bool) {
+            switch self {
+            case .done(let write): (write.chainSteps, true)
+            case .failed(let write, _): (write.chainSteps, false)
+            }
+        }
     }
 
     private var writes: Deque<Write> = []
@@ -45,7 +56,7 @@ struct PendingWrites {
     private var tickedAt = Instant(nanoseconds: 0)
 
     /// The number of changes that a caller waits for.
-    var count: Int { writes.count { !$0.answers.isEmpty || !$0.acknowledgements.isEmpty } }
+    var count: Int { writes.count { $0.isAwaited } }
 
     /// How long, up to the last tick, the oldest change has waited for a replica; zero if none waits.
     ///
@@ -104,7 +115,7 @@ struct PendingWrites {
         tickedAt = now
         var outcomes: [Outcome] = []
         let count = writes.insertionIndex { $0.deadline <= now }
-        for index in (0..<count).reversed() where !writes[index].answers.isEmpty {
+        for index in (0..<count).reversed() where !writes[index].answers.isEmpty || !writes[index].chainSteps.isEmpty {
             if let outcome = end(index, { .failed($0, .unavailable.afterPassingOn) }) { outcomes.append(outcome) }
         }
         return outcomes.reversed()
@@ -126,12 +137,13 @@ struct PendingWrites {
         let write = writes[index]
         writes[index].answers = []
         writes[index].listUpdates = []
+        writes[index].chainSteps = []
         writes[index].acknowledgements = []
         writes[index].needs = []
         writes[index].barrierPeers = []
         if !tickets.isEmpty { tickets = tickets.filter { $0.value != write.ticket } }
         while let first = writes.first, first.isOver { writes.removeFirst() }
-        return write.answers.isEmpty && write.acknowledgements.isEmpty ? nil : outcome(write)
+        return write.isAwaited ? outcome(write) : nil
     }
 
     /// The index of a ticket, found by binary search: tickets increase.

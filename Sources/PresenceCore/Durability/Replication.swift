@@ -34,11 +34,10 @@ struct Replication {
     @discardableResult mutating func persist(_ cluster: inout Cluster, at now: Now) -> UInt64? {
         persistBulk(&cluster)
         guard
-            !cluster.outbox.rows.isEmpty || !cluster.outbox.answersWhenStored.isEmpty
-                || !cluster.outbox.acknowledgementsWhenStored.isEmpty
+            !cluster.outbox.rows.isEmpty || cluster.outbox.waitsForReplicas || !cluster.outbox.acknowledgementsWhenStored.isEmpty
         else { return nil }
         let ticket = cluster.nextTicket()
-        let hasAnswers = !cluster.outbox.answersWhenStored.isEmpty
+        let hasAnswers = cluster.outbox.waitsForReplicas
         let owned = cluster.outbox.rows.filter {
             ($0.kind.isOfUser || ($0.kind.isForAll && hasAnswers)) && cluster.owner(of: $0.user) == 0
         }
@@ -46,6 +45,7 @@ struct Replication {
             ticket: ticket, replicaTicket: ticket, answers: cluster.outbox.answersWhenStored,
             listUpdates: cluster.outbox.listUpdatesWhenStored, acknowledgements: cluster.outbox.acknowledgementsWhenStored,
             rows: hasAnswers ? owned : [], deadline: now.instant + cluster.settings.replicationTimeout)
+        write.chainSteps = cluster.outbox.chainSteps.takeAll()
         if hasAnswers, cluster.peers.isReplicated { write.needs = PendingWrites.needs(of: owned) { cluster.keepers(of: $0) } }
         replicate(owned, ticket: hasAnswers ? ticket : nil, &cluster)
         // On a link deltas and rows go before messages. A node that answers this message knows what they say.

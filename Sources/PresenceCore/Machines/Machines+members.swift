@@ -145,6 +145,12 @@ extension Machines {
 
     // MARK: Members
 
+    /// Handles a message about members.
+    mutating func onMembership(_ message: MembershipMessage, from peer: PeerIndex, at now: Now) {
+        cluster.membership.receive(message, from: cluster.peers[peer].peer.id, at: now)
+        followMembership(at: now)
+    }
+
     /// Carries out the effects of the membership.
     mutating func followMembership(at now: Now) {
         for effect in cluster.membership.takeEffects() {

@@ -59,7 +59,7 @@ extension Machines {
 
     /// Moves pending writes to the replicas of the new ring, and registers users whose owner has changed.
     private mutating func placementChanged(from old: Placement, to new: Placement, at now: Now) {
-        for outcome in replication.replan(&cluster) { owner.carryOut(outcome, &cluster, at: now) }
+        for outcome in replication.replan(&cluster) { carryOut(outcome, at: now) }
         reports.resumePostponed(owner: &owner, &cluster, at: now)
         let isMoved = { (user: UserID) in new.owner(of: user) != old.owner(of: user) }
         edge.dropMisrouted(where: isMoved)
@@ -71,6 +71,7 @@ extension Machines {
         // A dead member may have gone on after all others had left.
         if isFirst, cluster.peers.missedCount > 0 { owner.distrustPositions(at: now) }
         owner.reassign(SlotTransfer.roles(cluster), at: now, into: &cluster.outbox)
+        chain.reopen(owner, at: now)
         if isFirst { owner.renewAlone(in: cluster, at: now) }
         reports.resumePostponed(owner: &owner, &cluster, at: now)
         // Peers whose users were rejected repeat them at once.

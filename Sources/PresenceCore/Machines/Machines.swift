@@ -17,6 +17,7 @@ struct Machines: ~Copyable {
     var reports = Reports()
     var facts = SharedFacts()
     var removal = FollowedQuestions()
+    var chain = Chain()
     private var nextBeatPeer = 1
     private var nextExpiryAt = Instant(nanoseconds: 0)
 
@@ -63,14 +64,26 @@ struct Machines: ~Copyable {
 
     /// Completes what has waited for another node's disk.
     mutating func onReplicated(_ ticket: UInt64, from peer: PeerIndex, at now: Now) {
-        if let outcome = replication.onReplicated(ticket, from: peer) { owner.carryOut(outcome, &cluster, at: now) }
+        if let outcome = replication.onReplicated(ticket, from: peer) { carryOut(outcome, at: now) }
     }
 
     /// Completes what has waited for the disk.
     mutating func stored(_ ticket: UInt64, isDurable: Bool, at now: Now) {
         replication.stored(ticket, isDurable: isDurable, cluster.settings, at: now)
         SlotTransfer.written(ticket, isDurable: isDurable, &owner, &replication, &cluster)
-        if let outcome = replication.complete(ticket, isDurable: isDurable) { owner.carryOut(outcome, &cluster, at: now) }
+        if let outcome = replication.complete(ticket, isDurable: isDurable) { carryOut(outcome, at: now) }
+    }
+
+    /// Applies another user's decision to a user whom this node owns.
+    mutating func onChainApply(_ apply: ChainApply, at now: Now) {
+        chain.onApply(apply, &owner, replication, &cluster, at: now)
+    }
+
+    /// Sends the answers of a write, and goes on with what waited for it.
+    mutating func carryOut(_ outcome: PendingWrites.Outcome, at now: Now) {
+        owner.carryOut(outcome, &cluster, at: now)
+        let (steps, areDurable) = outcome.chainSteps
+        if !steps.isEmpty { chain.carryOut(steps, isDurable: areDurable, &owner, &cluster, at: now) }
     }
 
     // MARK: Outputs
@@ -143,8 +156,10 @@ struct Machines: ~Copyable {
         SlotTransfer.fetchPrepared(owner, &cluster)
         SlotTransfer.offerMisplacedRows(owner, &cluster)
         calls.tick(&edge, &owner, &cluster, at: now)
+        for pair in cluster.outbox.chainsToReopen.takeAll() { chain.reopen(pair, owner, at: now) }
+        chain.tick(&owner, &cluster, at: now)
         resyncOverflown(at: now)
-        for outcome in replication.overdue(at: now) { owner.carryOut(outcome, &cluster, at: now) }
+        for outcome in replication.overdue(at: now) { carryOut(outcome, at: now) }
         replication.retryDisk(&cluster, at: now)
         repair.compare(owner, &cluster, at: now)
         if edge.sessions.count > 0 { replication.renewLease(clock: owner.clock.milliseconds(at: 0), &cluster, at: now) }

@@ -261,7 +261,8 @@ public struct Node: ~Copyable {
         case .unwatch(let users): machines.reports.onUnwatch(users, from: peer, owner: &machines.owner, &machines.cluster)
         case .request(let request):
             machines.calls.onRequest(
-                request, from: peer, &machines.facts, &machines.edge, &machines.owner, &machines.replication, &machines.cluster, at: now)
+                request, from: peer, &machines.facts, &machines.chain, &machines.edge, &machines.owner, &machines.replication,
+                &machines.cluster, at: now)
             machines.edge.endSessions(of: machines.cluster.outbox.kicked.takeAll())
         case .answer(let id, let answer):
             machines.calls.onAnswer(answer, to: id, from: peer, &machines.edge, &machines.owner, &machines.cluster, at: now)
@@ -299,9 +300,7 @@ public struct Node: ~Copyable {
             SlotTransfer.onTransferComplete(
                 ring: ring, offerSequence: offerSequence, from: peer, &machines.owner, &machines.replication, &machines.cluster)
         case .requestOffer: SlotTransfer.onRequestOffer(from: peer, machines.owner, &machines.cluster)
-        case .membership(let message):
-            machines.cluster.membership.receive(message, from: machines.cluster.peers[peer].peer.id, at: now)
-            machines.followMembership(at: now)
+        case .membership(let message): machines.onMembership(message, from: peer, at: now)
         case .replicate(let ticket, let rows): machines.onReplicate(rows, ticket: ticket, from: peer, at: now)
         case .replicated(let ticket): machines.onReplicated(ticket, from: peer, at: now)
         case .askFollowed(let id, let ring, let users):
@@ -310,6 +309,8 @@ public struct Node: ~Copyable {
             machines.removal.onAreFollowed(users, id: id, from: peer, &machines.owner, &machines.cluster, at: now)
         case .digest(let hashes, let wantsAnswer):
             machines.repair.onDigest(hashes, wantsAnswer: wantsAnswer, from: peer, machines.owner, &machines.cluster)
+        case .chainApply(let apply): machines.onChainApply(apply, at: now)
+        case .chainApplied(let applied): machines.chain.onApplied(applied, &machines.owner, &machines.cluster, at: now)
         // Even if nothing can be sent yet: the peer's earlier claims do not hold before it has sent everything again.
         case .requestSync: machines.resync(peer, at: now)
         case .clocks(let clock, let system, let wantsAnswer):

@@ -7,7 +7,7 @@ import PresenceWire
 extension Owner {
     /// Friends whose status the user is sent without a subscription, sorted.
     func friends(toldTo user: Index) -> [UserID] {
-        guard users[user].record.hasPrivacy, policies.policy(of: users.user(at: user)).autoNotifiesFriends else { return [] }
+        guard users[user].record.hasPrivacy, policies.policy(of: users.user(at: user)).chain.autoNotifiesFriends else { return [] }
         return users[user].friends
     }
 

@@ -8,7 +8,7 @@ extension Owner {
     /// Applies a new policy. A smaller quota applies to existing lists, and a shorter time to users who are already away.
     mutating func policyChanged(of app: String, from old: Policy, at now: Now, into outbox: inout Outbox) {
         let new = policies.policy(of: .policyUser(of: app))
-        let tellsOthers = new.autoNotifiesFriends != old.autoNotifiesFriends
+        let tellsOthers = new.chain.autoNotifiesFriends != old.chain.autoNotifiesFriends
         for index in users.allIndices where users.isLive(index) && !users[index].isReplica && users.user(at: index).app == app {
             let devices = users[index].pushDevices(without: [], by: new, at: now)
             let isBeyondQuota = users[index].subscriptions.liveCount > subscriptionsMax(of: index)

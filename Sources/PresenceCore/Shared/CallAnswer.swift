@@ -25,6 +25,10 @@ public enum CallAnswer: Equatable, Sendable {
     case refused(Refusal)
     /// Answers `setVisibility` and `getVisibility`.
     case visibility(Visibility, remnant: Remnant = .none)
+    /// Answers the calls of the relationship chain, with the result for each user.
+    case chained([ChainOutcome])
+    /// Answers `getFriendList` with a JSON object.
+    case listed([UInt8])
     /// Answers `explain` with the parts that have arrived, each a JSON object.
     case explained([Explanation])
     /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.

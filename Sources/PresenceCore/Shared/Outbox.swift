@@ -25,6 +25,14 @@ struct Outbox {
     /// The answers to send once ``rows`` are on disk.
     var answersWhenStored: [(peer: PeerIndex, id: UInt64, answer: Answer)] = []
 
+    /// The steps of the relationship chain to take once ``rows`` are on two disks.
+    var chainSteps: [ChainStep] = []
+    /// Open decisions of users of this node whose rows another node has written.
+    var chainsToReopen: [ChainPair] = []
+
+    /// Whether answers or steps wait until ``rows`` are on two disks.
+    var waitsForReplicas: Bool { !answersWhenStored.isEmpty || !chainSteps.isEmpty }
+
     /// Whether these answers also wait for a barrier: every live node has received ``changes``.
     var needsBarrier = false
 
@@ -38,7 +46,7 @@ struct Outbox {
 
     /// Something is to be written, or waits for what is written.
     var hasWrites: Bool {
-        !rows.isEmpty || !rowsInBulk.isEmpty || !answersWhenStored.isEmpty || !acknowledgementsWhenStored.isEmpty
+        !rows.isEmpty || !rowsInBulk.isEmpty || waitsForReplicas || !acknowledgementsWhenStored.isEmpty
     }
 
     mutating func send(_ message: Message, to peer: PeerIndex) { messages.append((peer, message)) }

@@ -32,6 +32,8 @@ private enum MessageTag: UInt8 {
     case registered = 30
     case askFollowed = 31
     case areFollowed = 32
+    case chainApply = 35
+    case chainApplied = 36
 }
 
 extension WireWriter {
@@ -95,6 +97,12 @@ extension WireWriter {
             signed(system)
             tag(wantsAnswer ? 1 : 0)
         case .requestSync: tag(MessageTag.requestSync)
+        case .chainApply(let apply):
+            tag(MessageTag.chainApply)
+            chainApply(apply)
+        case .chainApplied(let applied):
+            tag(MessageTag.chainApplied)
+            chainApplied(applied)
         case .replicate, .replicated, .digest, .askFollowed, .areFollowed: keeping(message)
         }
     }
@@ -319,6 +327,8 @@ extension WireReader {
         case .digest:
             return .digest(try list { reader throws(DecodeError) in try reader.unsigned() }, wantsAnswer: try flag())
         case .askFollowed: return .askFollowed(id: try unsigned(), ring: try unsigned(), try users())
+        case .chainApply: return .chainApply(try chainApply())
+        case .chainApplied: return .chainApplied(try chainApplied())
         case .areFollowed: return .areFollowed(id: try unsigned(), try users())
         }
     }

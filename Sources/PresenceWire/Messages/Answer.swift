@@ -29,6 +29,10 @@ public enum Answer: Hashable, Sendable {
     case visibility(Privacy, remnant: Remnant = .none)
     /// Answers `explain` with a JSON object.
     case explained(OwnerOperation.Explained, [UInt8])
+    /// Answers `chain` with the result for each of its users.
+    case chained([ChainOutcome])
+    /// Answers `friends` with a JSON object.
+    case listed([UInt8])
     /// Refuses the operation. Nothing was changed.
     case refused(Refusal)
     /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
@@ -48,6 +52,8 @@ private enum AnswerTag: UInt8 {
     case followerLimitReached = 9
     case followers = 10
     case rateLimited = 11
+    case chained = 12
+    case listed = 13
 }
 
 extension WireWriter {
@@ -82,6 +88,12 @@ extension WireWriter {
             tag(AnswerTag.visibility)
             self.privacy(privacy)
             self.remnant(remnant)
+        case .chained(let outcomes):
+            tag(AnswerTag.chained)
+            list(outcomes) { $0.chainOutcome($1) }
+        case .listed(let json):
+            tag(AnswerTag.listed)
+            text(String(decoding: json, as: UTF8.self))
         case .refused(let refusal):
             tag(AnswerTag.refused)
             unsigned(UInt64(refusal.code))
@@ -130,6 +142,8 @@ extension WireReader {
         case .records: return .records(try list { reader throws(DecodeError) in try reader.record() })
         case .explained: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         case .visibility: return .visibility(try privacy(), remnant: try remnant())
+        case .listed: return .listed(Array(try text(bytesMax: Limits.batchBytesMax).utf8))
+        case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
         case .refused:
             let code = Int(clamping: try unsigned())
             var refusal = Refusal(code: code, detail: try text(bytesMax: 1024))

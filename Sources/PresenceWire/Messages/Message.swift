@@ -70,6 +70,14 @@ public enum Message: Hashable, Sendable {
     /// Answers ``askFollowed(id:ring:_:)`` with the users that are followed.
     case areFollowed(id: UInt64, [UserID])
 
+    // Between the owners of two users.
+    /// Asks the owner of a user to apply another user's decision.
+    ///
+    /// The sender repeats it until ``chainApplied(_:)`` arrives. A receiver that does not own the user ignores it.
+    case chainApply(ChainApply)
+    /// Answers ``chainApply(_:)`` once the rows of the receiver's decision are on two disks.
+    case chainApplied(ChainApplied)
+
     // The handoff of slots after a change of the members.
     /// Offers the rows of slots that the receiver keeps by this ring, in pages of ``offerSlotsMax``.
     ///

@@ -36,12 +36,16 @@ public enum OwnerOperation: Hashable, Sendable {
     case register
     /// Changes the policy of the user's app. The bytes are JSON: see ``AppPolicy/changed(by:)``.
     case setPolicy([UInt8])
+    /// Decides about other users in the relationship chain.
+    case chain(ChainCall)
+    /// Reads the user's friend list.
+    case friends(FriendQuery)
 
     /// Whether the change must survive the loss of a node. Such a call is refused if only one disk can be reached.
     public var isDurable: Bool {
         switch self {
-        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility: true
-        case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery: false
+        case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain: true
+        case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery, .friends: false
         }
     }
 
@@ -63,6 +67,8 @@ public enum OwnerOperation: Hashable, Sendable {
         case .followers: if case .followers = answer { true } else { false }
         case .subscriptions: if case .subscriptions = answer { true } else { false }
         case .records: if case .records = answer { true } else { false }
+        case .friends: if case .listed = answer { true } else { false }
+        case .chain: if case .chained = answer { true } else { false }
         case .explain: if case .explained = answer { true } else { false }
         }
     }
@@ -107,6 +113,8 @@ private enum OperationTag: UInt8 {
     case register = 13
     case followers = 14
     case countQuery = 15
+    case chain = 16
+    case friends = 17
 }
 
 extension WireWriter {
@@ -167,6 +175,12 @@ extension WireWriter {
             user(other)
             tag(part.rawValue)
         case .register: tag(OperationTag.register)
+        case .chain(let call):
+            tag(OperationTag.chain)
+            chainCall(call)
+        case .friends(let query):
+            tag(OperationTag.friends)
+            friendQuery(query)
         case .kick(let reason):
             tag(OperationTag.kick)
             text(reason)
@@ -212,6 +226,8 @@ extension WireReader {
                 session: try optional { reader throws(DecodeError) in try reader.session() })
         case .explain: return .explain(try user(), try explained())
         case .register: return .register
+        case .chain: return .chain(try chainCall())
+        case .friends: return .friends(try friendQuery())
         case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         }

@@ -165,6 +165,7 @@ extension Policy {
         Setting(
             "rate.subscribe", \.subscribeRate,
             "The limit of `subscribeUserStatus` and `unsubscribeUserStatus`, for each user and operation."),
+        Setting("rate.chain", \.chain.rate, "The limit of the calls of the relationship chain, for each user, all of them together."),
         Setting("device.exposePlatforms", \.exposesPlatforms, "Whether viewers see on which platforms a user is online."),
         Setting(
             "self.reportStatus", \.selfReport,
@@ -177,7 +178,20 @@ extension Policy {
             "Whether a user stays ONLINE without a session while vendor push reaches one of its devices."),
         Setting("liveness.timeout", \.livenessTimeout, PlatformTimeout.secondsRange, "Seconds of silence after which a session is lost."),
         Setting("liveness.timeoutByPlatform", \.platformTimeouts, "The same for single platforms, for example `{\"web\": 60}`."),
-        Setting("friends.autoNotify", \.autoNotifiesFriends, "Whether users receive changes of their friends without a subscription."),
+        Setting("friends.autoNotify", \.chain.autoNotifiesFriends, "Whether users receive changes of their friends without a subscription."),
+        Setting("friends.max", \.chain.friendsMax, 1...Int64(10_000), "Friends of one user."),
+        Setting(
+            "friends.mutualRequestAccepts", \.chain.mutualRequestsAccept,
+            "Whether a friend request to a user who has sent one makes both users friends at once."),
+        Setting(
+            "pendency.max", \.chain.pendencyMax, 1...10_000, "Received friend requests of one user. A further request is refused with 30012."),
+        Setting(
+            "profile.defaultAllowType", \.chain.defaultAllowType,
+            """
+            The users who may add a user as a friend, unless the user's profile says it: `any`, `confirm` (the user approves each request) \
+            or `deny`.
+            """),
+        Setting("chain.enabled", \.chain.isEnabled, "Whether the relationship chain can be used. `false` refuses its calls with 72001."),
         Setting(
             "errors.shape", \.errorShape,
             """

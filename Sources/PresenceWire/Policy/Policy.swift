@@ -181,8 +181,8 @@ public struct Policy: Equatable, Sendable {
     public var livenessTimeout = Duration.seconds(400)
     /// Platforms with their own time (X3), sorted by name, at most ``platformTimeoutsMax``. Setting `liveness.timeoutByPlatform`.
     public var platformTimeouts: [PlatformTimeout] = []
-    /// Whether users receive their friends' changes without a subscription (T28, N23). Setting `friends.autoNotify`.
-    public var autoNotifiesFriends = true
+    /// The settings for profiles and the relationship chain.
+    public var chain = ChainPolicy()
     /// See ``ErrorShape``. Setting `errors.shape`.
     public var errorShape = ErrorShape.perUser
 
@@ -210,7 +210,7 @@ public struct Policy: Equatable, Sendable {
             subscriptionsMax = 1_000
             overflow = .reject
             (queryRate, subscribeRate) = (nil, nil)
-            autoNotifiesFriends = false
+            chain.autoNotifiesFriends = false
         case .commsease:
             (subscribeUsersMax, unsubscribeUsersMax, queryUsersMax) = (100, 100, 100)
             (queryRate, subscribeRate) = (nil, nil)
@@ -218,7 +218,7 @@ public struct Policy: Equatable, Sendable {
             (snapshot, replay) = (.onRequest, .online)
             canListSubscriptions = false
             pushReachableStaysOnline = true
-            autoNotifiesFriends = false
+            chain.autoNotifiesFriends = false
         case .zim: setZIM()
         }
     }

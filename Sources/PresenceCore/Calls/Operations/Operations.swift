@@ -8,7 +8,7 @@ extension API {
     /// An operation of clients. Its name is the same in the path, in the SDKs, and in the label of the metrics.
     package enum Operation: Int, CaseIterable, Sendable {
         case setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout,
-            setVisibility, getVisibility
+            setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList
 
         package var name: String { "\(self)" }
 
@@ -24,6 +24,10 @@ extension API {
             case .logout: Logout.self
             case .setVisibility: SetVisibility.self
             case .getVisibility: GetVisibility.self
+            case .addFriend: AddFriend.self
+            case .doResponse: DoResponse.self
+            case .deleteFriends: DeleteFriends.self
+            case .getFriendList: GetFriendList.self
             }
         }
     }
@@ -70,6 +74,10 @@ public enum Call: Equatable, Sendable {
     case importUsers([UserID])
     /// Changes the policy of the caller's app: see ``PresenceWire/AppPolicy/changed(by:)``.
     case setAppPolicy([UInt8])
+    /// Decides about other users in the relationship chain.
+    case chain(ChainCall)
+    /// Reads the caller's friend list.
+    case getFriendList(FriendQuery)
 
     /// The token that makes a call (<doc:HTTPAPI#Callers-and-tokens>).
     public enum Origin: Sendable {
@@ -87,7 +95,7 @@ extension Call {
     var needsUser: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout, .setVisibility,
-            .getVisibility:
+            .getVisibility, .chain, .getFriendList:
             true
         case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy: false
         }
@@ -118,6 +126,8 @@ extension Calls {
         case .logout(let session): ask(.logout(session), of: caller, for: index, &cluster)
         case .setVisibility(let change): ask(.setVisibility(change), of: caller, for: index, &cluster)
         case .getVisibility: ask(.visibility, of: caller, for: index, &cluster)
+        case .chain(let call): ask(.chain(call), of: caller, for: index, &cluster)
+        case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)
         case .importUsers(let users): importUsers(users, for: index, &edge, &cluster)
         case .explain(let target): explain(target, to: caller, for: index, &cluster)
         case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index, &cluster)
@@ -148,8 +158,9 @@ extension OwnerRequest {
         case .setVisibility(let change): setVisibility(change, on: &owner, into: &outbox)
         case .visibility: answer(.visibility(visibility(of: owner)), into: &outbox)
         case .register: register(on: &owner, into: &outbox)
+        case .friends(let query): answer(.listed(friends(query, of: owner)), into: &outbox)
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
-        case .setPolicy, .kick, .explain, .followers, .countQuery:
+        case .setPolicy, .kick, .explain, .followers, .countQuery, .chain:
             preconditionFailure("\(request.operation) is handled by Calls, not by an owner")
         }
     }
@@ -167,6 +178,7 @@ extension RateLimits.Kind {
             if isCounted { return nil }
             self = .subscribe
         case .unsubscribe: self = .unsubscribe
+        case .chain, .friends: self = .chain
         case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy: return nil
         }
     }

@@ -26,6 +26,9 @@ extension Owner {
         guard row.version > held?.version ?? .zero, accepts(row.version, at: now) else { return false }
         users.modifyLists(user) { _ = $0.merge(row) }
         outbox.rows.append(row)
+        if row.kind == .chainOutbox, row.value != nil, !users[user].isReplica {
+            outbox.chainsToReopen.append(ChainPair(user: row.user, other: UserID(app: String(row.user.app), id: row.key)))
+        }
         return true
     }
 

@@ -1,0 +1,148 @@
+import PresenceWire
+
+/// `addFriend`: adds a friend, or asks the user for approval (P12–P14).
+enum AddFriend: ClientOperation {
+    static let description = OpenAPI.Operation(
+        name: "addFriend", summary: "Adds a friend, or sends a friend request if the user must approve it.",
+        request: Schema.object([
+            Schema.required("userID", Schema.reference("UserID")),
+            Schema.optional("remark", Schema.text(bytesMax: Limits.remarkBytesMax)),
+            Schema.optional("addWording", Schema.text(bytesMax: Limits.wordingBytesMax)),
+            Schema.optional(
+                "addSource",
+                Schema.described(["type": "string", "pattern": "^(\(sourcePrefix).{0,8})?$"], "The prefix and at most 8 bytes; or empty.")),
+            Schema.optional("addType", ["type": "string", "enum": ["both", "single"]]),
+            Schema.asUser,
+        ]), isBodyRequired: true, answer: Schema.chainOutcome, refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    /// The beginning of every source (P13).
+    static let sourcePrefix = "AddSource_Type_"
+
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        let other = try fields.otherUser("userID", than: subject)
+        var request = SentRequest(addTime: 0)
+        request.remark = try fields.text("remark", bytesMax: Limits.remarkBytesMax) ?? ""
+        request.addWording = try fields.text("addWording", bytesMax: Limits.wordingBytesMax) ?? ""
+        request.addSource = try fields.text("addSource", bytesMax: Limits.addSourceBytesMax) ?? ""
+        guard request.addSource.isEmpty || request.addSource.hasPrefix(sourcePrefix) else {
+            throw .parameter("addSource: must begin with \(sourcePrefix)")
+        }
+        let type = try fields.text("addType", bytesMax: Limits.platformBytesMax) ?? "both"
+        guard type == "both" || type == "single" else { throw .parameter("addType: must be \"both\" or \"single\"") }
+        let call = Call.chain(.add(other, request, isTwoWay: type == "both"))
+        return API.Parsed(call: call, subject: subject, errors: [])
+    }
+
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        try json.chainOutcome(in: answer)
+    }
+}
+
+/// `doResponse`: accepts or rejects a friend request (P16, P17).
+enum DoResponse: ClientOperation {
+    static let description = OpenAPI.Operation(
+        name: "doResponse", summary: "Accepts or rejects a friend request.",
+        request: Schema.object([
+            Schema.required("userID", Schema.reference("UserID")),
+            Schema.required(
+                "responseType",
+                Schema.integer(0...2, "0: accept, so that the user has the caller as a friend. 1: accept and add the user. 2: reject.")),
+            Schema.optional("remark", Schema.text(bytesMax: Limits.remarkBytesMax)),
+            Schema.asUser,
+        ]), isBodyRequired: true, answer: Schema.chainOutcome, refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        let other = try fields.otherUser("userID", than: subject)
+        let remark = try fields.text("remark", bytesMax: Limits.remarkBytesMax) ?? ""
+        guard let type = try fields.integer("responseType", in: 0...2) else {
+            throw .parameter("responseType: is missing; it must be 0 (accept), 1 (accept and add) or 2 (reject)")
+        }
+        let command = type == 2 ? ChainCommand.reject : .accept(remark: remark, isTwoWay: type == 1)
+        return API.Parsed(call: .chain(.respond(other, command)), subject: subject, errors: [])
+    }
+
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        try json.chainOutcome(in: answer)
+    }
+}
+
+/// `deleteFriends`: removes friends from the caller's list, and with `delType` 2 the caller from theirs (P15).
+enum DeleteFriends: ClientOperation {
+    /// Most users of one call.
+    static let usersMax = 100
+
+    static let description = OpenAPI.Operation(
+        name: "deleteFriends", summary: "Removes friends, from the caller's list alone or from both lists.",
+        request: Schema.object([
+            Schema.required("userIDs", Schema.users(max: usersMax)),
+            Schema.required("delType", Schema.integer(1...2, "1: from the caller's list. 2: also the caller from the lists of the users.")),
+            Schema.asUser,
+        ]), isBodyRequired: true,
+        answer: Schema.object([
+            Schema.required("resultList", Schema.list(of: Schema.chainOutcome)), Schema.required("errorUserList", Schema.errors),
+        ]), refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        let found = try fields.requiredUsers("userIDs", besides: subject, countMax: usersMax)
+        guard let type = try fields.integer("delType", in: 1...2) else {
+            throw .parameter("delType: is missing; it must be 1 (from the caller's list) or 2 (from both lists)")
+        }
+        guard !found.users.contains(subject) else { throw .parameter("userIDs: names the caller") }
+        let call = Call.chain(.delete(found.users, isTwoWay: type == 2))
+        return API.Parsed(call: call, subject: subject, errors: found.errors)
+    }
+
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        guard case .chained(let outcomes) = answer else { preconditionFailure("deleteFriends is answered with \(answer)") }
+        json.object { json in
+            json.key("resultList")
+            json.array { json in for outcome in outcomes { json.object { $0.members(of: outcome) } } }
+            json.member("errorUserList", errors)
+        }
+    }
+}
+
+extension Fields {
+    /// Another user than the caller.
+    fileprivate func otherUser(_ name: String, than caller: UserID) throws(Problem) -> UserID {
+        let other = try user(name, besides: caller)
+        guard other != caller else { throw .parameter("\(name): names the caller") }
+        return other
+    }
+}
+
+extension Schema {
+    fileprivate static let chainOutcome = object([
+        required("userID", reference("UserID")), required("resultCode", described(integer, "0, or a code of the relationship chain.")),
+        required("resultInfo", described(string, "The result in words; empty for 0.")),
+    ])
+}
+
+extension JSONWriter {
+    /// Writes the result of a call about one user. A decision whose result is unknown is an error of the call.
+    fileprivate mutating func chainOutcome(in answer: CallAnswer) throws(Problem) {
+        guard case .chained(let outcomes) = answer, let outcome = outcomes.first else {
+            preconditionFailure("a call about one user is answered with \(answer)")
+        }
+        if outcome.code == .unavailable { throw Problem(Refusal.unavailable.afterPassingOn) }
+        object { $0.members(of: outcome) }
+    }
+
+    fileprivate mutating func members(of outcome: ChainOutcome) {
+        member("userID", outcome.user.id)
+        member("resultCode", Int64(outcome.code.rawValue))
+        member("resultInfo", outcome.code.text)
+    }
+}

@@ -1,0 +1,343 @@
+import PresenceWire
+
+/// The decisions about other users that users of this node have made, and that have not ended (<doc:Architecture#Relationship-chain>).
+///
+/// A decision is a row of the user's outbox. It is on two disks before the other user's owner hears of it, and stays until that owner has
+/// answered and the user's own rows are on two disks. At most one decision about each other user is open. The next owner of the user finds
+/// the row, and goes on.
+struct Chain {
+    /// Most decisions and calls of one node that are open. One more call is answered 50002.
+    static let openMax = 100_000
+    /// The time after which a command without an answer is sent again.
+    static let repeatInterval = Duration.milliseconds(500)
+    /// The time before the end of a call at which the owner answers what it has.
+    private static let answerMargin = Duration.milliseconds(500)
+
+    private enum Phase {
+        /// The row of the outbox is on its way to two disks.
+        case storing
+        /// The other user's owner has been asked.
+        case sent
+        /// The rows of the end are on their way to two disks.
+        case ending
+    }
+
+    private struct Open {
+        let command: OutboxCommand
+        var phase = Phase.storing
+        var repeatAt: Instant
+        var waiters: [Waiter]
+    }
+
+    /// A call that waits for a decision: one of its users.
+    private struct Waiter {
+        let call: UInt64
+        let position: Int
+    }
+
+    private struct Item {
+        let waiter: Waiter
+        let decision: ChainCall.Decision
+        let isRetry: Bool
+    }
+
+    private struct WaitingCall {
+        let request: UInt64
+        let peer: PeerIndex
+        let users: [UserID]
+        var codes: [ChainCode?]
+        let deadline: Instant
+    }
+
+    private var open: [ChainPair: Open] = [:]
+    /// Decisions that wait for the end of an open one.
+    private var queued: [ChainPair: [Item]] = [:]
+    private var calls: [UInt64: WaitingCall] = [:]
+    private var lastCall: UInt64 = 0
+
+    /// The number of open decisions.
+    var openCount: Int { open.count }
+
+    // MARK: Calls
+
+    /// Begins the decisions of a call of a user whom this node owns.
+    mutating func perform(
+        _ call: ChainCall, _ request: Request, from peer: PeerIndex, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        guard open.count + calls.count < Self.openMax else {
+            return cluster.send(.answer(id: request.id, .refused(.overloaded)), to: peer)
+        }
+        lastCall += 1
+        let decisions = call.decisions
+        calls[lastCall] = WaitingCall(
+            request: request.id, peer: peer, users: decisions.map(\.user), codes: decisions.map { _ in nil },
+            deadline: now.instant + (cluster.settings.callTimeout - Self.answerMargin))
+        _ = owner.accepts(request.begunAt, at: now)
+        for (position, (other, decision)) in decisions.enumerated() {
+            let item = Item(waiter: Waiter(call: lastCall, position: position), decision: decision, isRetry: request.isRepeated)
+            begin(item, of: ChainPair(user: request.user, other: other), &owner, &cluster, at: now)
+        }
+        owner.removeBlank(request.user)
+    }
+
+    private mutating func begin(_ item: Item, of pair: ChainPair, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        if let known = open[pair] {
+            guard item.isRetry, case .command(let command) = item.decision, command.isAttempt(of: known.command.command) else {
+                return queued[pair, default: []].append(item)
+            }
+            open[pair]?.waiters.append(item.waiter)
+            return
+        }
+        let user = owner.index(of: pair.user)
+        let version = owner.clock.next(at: now.wall)
+        switch rules(of: user, owner).begin(
+            item.decision, about: String(pair.other.id), isRetry: item.isRetry, at: version.milliseconds) {
+        case .ended(let code): note(code, for: item.waiter, &cluster)
+        case .local(let changes, let code):
+            owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
+            cluster.outbox.chainSteps.append(.decided(call: item.waiter.call, position: item.waiter.position, code))
+        case .command(let command, let changes):
+            let outgoing = OutboxCommand(command, version: version, begunAt: now.wall)
+            owner.write(changes + [.set(outgoing, String(pair.other.id))], of: user, decidedAt: version, at: now, into: &cluster.outbox)
+            open[pair] = Open(command: outgoing, repeatAt: .farFuture, waiters: [item.waiter])
+            cluster.outbox.chainSteps.append(.begun(pair, version: version))
+        }
+    }
+
+    private func rules(of user: Owner.Index, _ owner: borrowing Owner) -> ChainRules {
+        ChainRules(user: owner.users[user], policy: owner.policies.policy(of: owner.users.user(at: user)))
+    }
+
+    private mutating func note(_ code: ChainCode, for waiter: Waiter, _ cluster: inout Cluster) {
+        calls[waiter.call]?.codes[waiter.position] = code
+        guard let call = calls[waiter.call], call.codes.allSatisfy({ $0 != nil }) else { return }
+        answer(waiter.call, &cluster)
+    }
+
+    private mutating func answer(_ id: UInt64, _ cluster: inout Cluster) {
+        guard let call = calls.removeValue(forKey: id) else { return }
+        let codes = call.codes.map { $0 ?? .unavailable }
+        cluster.send(.answer(id: call.request, .chained(zip(call.users, codes).map { ChainOutcome(user: $0, code: $1) })), to: call.peer)
+    }
+
+    // MARK: Between owners
+
+    /// Applies a command to a user whom this node owns. Without an answer the sender repeats it.
+    mutating func onApply(
+        _ apply: ChainApply, _ owner: inout Owner, _ replication: borrowing Replication, _ cluster: inout Cluster, at now: Now
+    ) {
+        let pair = apply.pair
+        guard cluster.decides(pair.other), replication.refusalOfChange(of: pair.other, cluster) == nil else { return }
+        guard owner.accepts(apply.command.version, at: now) else { return }
+        let user = owner.index(of: pair.other)
+        let other = String(pair.user.id)
+        let (result, changes) = rules(of: user, owner).apply(
+            apply.command.command, of: other, at: apply.command.version.milliseconds)
+        if case .refused = result {
+            owner.removeBlank(pair.other)
+            return send(result, of: pair, apply.command.version, owner, &cluster, at: now)
+        }
+        owner.write(changes, of: user, decidedAt: apply.command.version, at: now, into: &cluster.outbox)
+        // An earlier attempt may have written them to this disk alone.
+        owner.writeAgain([.friend, .pendencyIn, .pendencyOut], about: other, of: user, into: &cluster.outbox)
+        cluster.outbox.chainSteps.append(.applied(pair, version: apply.command.version, result))
+        owner.removeBlank(pair.other)
+    }
+
+    private func send(
+        _ result: ChainResult, of pair: ChainPair, _ version: Version, _ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        let applied = ChainApplied(pair: pair, version: version, result: result, clock: owner.clock.current(at: now.wall))
+        cluster.send(.chainApplied(applied), to: cluster.owner(of: pair.user))
+    }
+
+    /// Ends a decision of a user whom this node owns, after the other user's owner has answered.
+    mutating func onApplied(_ applied: ChainApplied, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        let pair = applied.pair
+        guard let known = open[pair], known.command.version == applied.version, known.phase == .sent else { return }
+        // Later decisions of the user are newer than the rows of this one on both sides.
+        guard cluster.decides(pair.user), owner.accepts(applied.clock, at: now) else { return }
+        end(pair, with: applied.result, &owner, &cluster, at: now)
+    }
+
+    private mutating func end(
+        _ pair: ChainPair, with result: ChainResult, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        guard let known = open[pair] else { return }
+        let user = owner.index(of: pair.user)
+        let other = String(pair.other.id)
+        let (code, changes) = rules(of: user, owner).end(
+            known.command.command, about: other, with: result, at: known.command.version.milliseconds)
+        owner.write(changes, of: user, decidedAt: known.command.version, at: now, into: &cluster.outbox)
+        owner.write([.remove(.chainOutbox, other)], of: user, decidedAt: owner.clock.next(at: now.wall), at: now, into: &cluster.outbox)
+        open[pair]?.phase = .ending
+        cluster.outbox.chainSteps.append(.ended(pair, version: known.command.version, code))
+    }
+
+    // MARK: Disks
+
+    /// Goes on after the rows of a write are on two disks, or cannot be.
+    mutating func carryOut(_ steps: [ChainStep], isDurable: Bool, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        for step in steps {
+            switch step {
+            case .begun(let pair, let version): began(pair, version, isDurable: isDurable, &cluster, at: now)
+            // Without an answer the sender asks again.
+            case .applied(let pair, let version, let result):
+                if isDurable { send(result, of: pair, version, owner, &cluster, at: now) }
+            case .ended(let pair, let version, let code):
+                ended(pair, version, isDurable ? code : .unavailable, &owner, &cluster, at: now)
+            case .decided(let call, let position, let code):
+                note(isDurable ? code : .unavailable, for: Waiter(call: call, position: position), &cluster)
+            }
+        }
+    }
+
+    private mutating func began(_ pair: ChainPair, _ version: Version, isDurable: Bool, _ cluster: inout Cluster, at now: Now) {
+        guard open[pair]?.command.version == version, open[pair]?.phase == .storing else { return }
+        open[pair]?.repeatAt = now.instant + Self.repeatInterval
+        guard isDurable else { return }
+        open[pair]?.phase = .sent
+        send(pair, &cluster)
+    }
+
+    private func send(_ pair: ChainPair, _ cluster: inout Cluster) {
+        guard let command = open[pair]?.command else { return }
+        cluster.send(.chainApply(ChainApply(pair: pair, command: command)), to: cluster.owner(of: pair.other))
+    }
+
+    private mutating func ended(
+        _ pair: ChainPair, _ version: Version, _ code: ChainCode, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now
+    ) {
+        guard let known = open[pair], known.command.version == version else { return }
+        open[pair] = nil
+        for waiter in known.waiters { note(code, for: waiter, &cluster) }
+        for item in queued.removeValue(forKey: pair) ?? [] { begin(item, of: pair, &owner, &cluster, at: now) }
+    }
+
+    // MARK: Owners
+
+    /// Goes on with the decisions in the outboxes of all users whom this node owns, because it owns other users than before.
+    mutating func reopen(_ owner: borrowing Owner, at now: Now) {
+        for user in owner.users.allIndices where owner.users.isLive(user) && !owner.users[user].isReplica {
+            let list = owner.users[user].list(.chainOutbox)
+            guard list.liveCount > 0 else { continue }
+            for entry in list.entries where !entry.isRemoved {
+                let id = owner.users.user(at: user)
+                reopen(ChainPair(user: id, other: UserID(app: String(id.app), id: entry.key)), owner, at: now)
+            }
+        }
+    }
+
+    /// Goes on with a decision whose row was written by another node.
+    mutating func reopen(_ pair: ChainPair, _ owner: borrowing Owner, at now: Now) {
+        guard let command = owner.outboxCommand(of: pair), open[pair]?.command.version != command.version else { return }
+        open[pair] = Open(command: command, repeatAt: now.instant, waiters: open[pair]?.waiters ?? [])
+    }
+
+    // MARK: Time
+
+    /// Repeats what has had no answer, and answers calls whose time is over. Called at every tick.
+    mutating func tick(_ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        // order does not matter: both are sorted.
+        for pair in open.filter({ $0.value.repeatAt <= now.instant }).keys.sorted() { goOn(pair, &owner, &cluster, at: now) }
+        for id in calls.filter({ $0.value.deadline <= now.instant }).keys.sorted() { giveUp(id, &cluster) }
+    }
+
+    private mutating func goOn(_ pair: ChainPair, _ owner: inout Owner, _ cluster: inout Cluster, at now: Now) {
+        // Another node owns the user, or has ended the decision.
+        guard let known = open[pair], cluster.decides(pair.user), owner.outboxCommand(of: pair) == known.command else {
+            guard open[pair]?.phase != .ending else { return }
+            open[pair] = nil
+            return
+        }
+        open[pair]?.repeatAt = now.instant + Self.repeatInterval
+        switch known.phase {
+        case .storing:
+            let user = owner.index(of: pair.user)
+            owner.writeAgain([.chainOutbox], about: String(pair.other.id), of: user, into: &cluster.outbox)
+            cluster.outbox.chainSteps.append(.begun(pair, version: known.command.version))
+        case .sent: send(pair, &cluster)
+        case .ending: break
+        }
+    }
+
+    /// Answers a call with what has been decided. A decision that waited for another one has not begun (30008).
+    private mutating func giveUp(_ id: UInt64, _ cluster: inout Cluster) {
+        for pair in queued.keys.sorted() {
+            guard let items = queued[pair] else { continue }
+            for item in items where item.waiter.call == id { calls[id]?.codes[item.waiter.position] = .conflict }
+            let kept = items.filter { $0.waiter.call != id }
+            queued[pair] = kept.isEmpty ? nil : kept
+        }
+        answer(id, &cluster)
+    }
+}
+
+extension ChainCall {
+    /// The kinds of decisions of a call about one user.
+    enum Decision {
+        case command(ChainCommand)
+        /// Removes a friend from the caller's list alone.
+        case deleteOneWay
+    }
+
+    /// The decisions of the call, in its order.
+    fileprivate var decisions: [(user: UserID, decision: Decision)] {
+        switch self {
+        case .add(let user, let request, let isTwoWay): [(user, .command(.add(request, isTwoWay: isTwoWay)))]
+        case .respond(let user, let command): [(user, .command(command))]
+        case .delete(let users, let isTwoWay): users.map { ($0, isTwoWay ? .command(.delete) : .deleteOneWay) }
+        }
+    }
+}
+
+extension ChainCommand {
+    /// Whether both are attempts of the same kind of decision.
+    fileprivate func isAttempt(of other: ChainCommand) -> Bool {
+        switch (self, other) {
+        case (.add, .add), (.accept, .accept), (.reject, .reject), (.delete, .delete), (.block, .block): true
+        default: false
+        }
+    }
+}
+
+extension Owner {
+    /// The open decision of a user about another; nil for none.
+    func outboxCommand(of pair: ChainPair) -> OutboxCommand? {
+        guard let user = index(ofKnown: pair.user),
+            let entry = users[user].list(.chainOutbox).entry(for: String(pair.other.id)), !entry.isRemoved
+        else { return nil }
+        return try? OutboxCommand(Row(entry, of: pair.user, .chainOutbox))
+    }
+
+    /// Writes the changes of a decision to the lists of one of its users, unless a newer decision has changed it.
+    ///
+    /// A row has the time and the counter of the decision. If the list has a newer change, clients may have passed that version, and the row
+    /// has the next one of this node instead.
+    mutating func write(
+        _ changes: [ChainRules.Change], of user: Index, decidedAt version: Version, at now: Now, into outbox: inout Outbox
+    ) {
+        let id = users.user(at: user)
+        for change in changes {
+            let list = users[user].list(change.kind)
+            if let held = list.entry(for: change.key), held.version.stamp >= version.stamp {
+                outbox.rows.append(Row(held, of: id, change.kind))
+                continue
+            }
+            var own = Version(stamp: version.stamp, node: clock.node)
+            if list.mayBePassed(own) { own = clock.next(at: now.wall) }
+            let row = change.row(of: id, version: own)
+            users.modifyLists(user) { _ = $0.merge(row) }
+            outbox.rows.append(row)
+        }
+    }
+
+    /// Writes the rows about another user again.
+    func writeAgain(_ kinds: [Row.Kind], about other: String, of user: Index, into outbox: inout Outbox) {
+        for kind in kinds {
+            guard let held = users[user].list(kind).entry(for: other) else { continue }
+            let row = Row(held, of: users.user(at: user), kind)
+            if !outbox.rows.contains(row) { outbox.rows.append(row) }
+        }
+    }
+}

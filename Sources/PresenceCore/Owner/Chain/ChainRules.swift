@@ -1,0 +1,208 @@
+import PresenceWire
+
+/// The rules of the relationship chain: what a decision of a user changes in the lists on either side (P14–P20, P29).
+///
+/// They read the lists of one user, and change nothing. The owner of that user writes what they return.
+struct ChainRules {
+    /// A row to write at the version of the decision; without a fact it is a tombstone.
+    struct Change {
+        let kind: Row.Kind
+        let key: String
+        let fact: (any RowFact)?
+
+        static func set(_ fact: some RowFact, _ key: String) -> Change { Change(kind: type(of: fact).kind, key: key, fact: fact) }
+
+        /// A removal that finds nothing is written as well. It is newer than an addition that arrives late.
+        static func remove(_ kind: Row.Kind, _ key: String) -> Change { Change(kind: kind, key: key, fact: nil) }
+
+        func row(of user: UserID, version: Version) -> Row {
+            fact.map { Row($0, of: user, key: key, version: version) } ?? Row(user: user, kind: kind, key: key, version: version, value: nil)
+        }
+    }
+
+    /// How a decision begins at the owner of the user who made it.
+    enum Beginning {
+        /// The rules of this side refuse the decision, or nothing is left to do.
+        case ended(ChainCode)
+        /// The other user's owner does not hear of it.
+        case local([Change], ChainCode)
+        /// The command goes to the other user's owner.
+        case command(ChainCommand, [Change])
+    }
+
+    /// The user whose lists these rules read.
+    let user: OwnedUser
+    let policy: Policy
+
+    // MARK: Lists
+
+    private func fact<Fact: RowFact>(_ key: String) -> Fact? {
+        guard let entry = user.list(Fact.kind).entry(for: key), !entry.isRemoved else { return nil }
+        return try? Fact(Row(entry, of: user.record.user, Fact.kind))
+    }
+
+    func isFriend(_ other: String) -> Bool { user.list(.friend).contains(other) }
+
+    private func blocks(_ other: String) -> Bool { user.list(.blocked).contains(other) }
+
+    private func openCommand(to other: String) -> ChainCommand? { (fact(other) as OutboxCommand?)?.command }
+
+    /// The friends that open commands may still add, without the one to `other`.
+    private func reservedCount(besides other: String) -> Int {
+        user.list(.chainOutbox).entries.count { entry in
+            guard entry.key != other, !entry.isRemoved, !isFriend(entry.key) else { return false }
+            return (try? OutboxCommand(Row(entry, of: user.record.user, .chainOutbox)))?.command.addsFriend ?? false
+        }
+    }
+
+    /// Whether `other` is a friend or may become one. An open command reserves a place.
+    private func hasRoom(for other: String) -> Bool {
+        isFriend(other) || user.list(.friend).liveCount + reservedCount(besides: other) < policy.chain.friendsMax
+    }
+
+    /// The users who may add this one.
+    private var allowType: ChainPolicy.AllowType {
+        let own = (fact("") as Profile?)?[Profile.Standard.allowType.rawValue]?.text
+        return own.flatMap { ChainPolicy.AllowType(rawValue: $0.lowercased()) } ?? policy.chain.defaultAllowType
+    }
+
+    // MARK: The side of the user who decides
+
+    /// Begins a decision of the user about `other`.
+    ///
+    /// - Parameters:
+    ///   - isRetry: whether an earlier attempt of the call may have been decided already.
+    ///   - time: the time of the decision.
+    func begin(_ decision: ChainCall.Decision, about other: String, isRetry: Bool, at time: Milliseconds) -> Beginning {
+        switch decision {
+        case .deleteOneWay:
+            return isFriend(other) ? .local([.remove(.friend, other)], .done) : .ended(isRetry ? .done : .noFriend)
+        case .command(.add(var request, let isTwoWay)):
+            if isFriend(other) { return .ended(isRetry ? .done : .alreadyFriend) }
+            if blocks(other) { return .ended(.blockedBySelf) }
+            guard hasRoom(for: other) else { return .ended(.selfFull) }
+            request.addTime = time
+            return .command(.add(request, isTwoWay: isTwoWay), [])
+        case .command(let command): return begin(command, about: other, isRetry: isRetry)
+        }
+    }
+
+    private func begin(_ command: ChainCommand, about other: String, isRetry: Bool) -> Beginning {
+        switch command {
+        case .accept(_, let isTwoWay):
+            guard user.list(.pendencyIn).contains(other) else {
+                return .ended(isRetry && (!isTwoWay || isFriend(other)) ? .done : .noRequest)
+            }
+            return !isTwoWay || hasRoom(for: other) ? .command(command, []) : .ended(.selfFull)
+        case .reject:
+            return user.list(.pendencyIn).contains(other) ? .command(command, []) : .ended(isRetry ? .done : .noRequest)
+        case .delete:
+            return isFriend(other) ? .command(command, [.remove(.friend, other)]) : .ended(isRetry ? .done : .noFriend)
+        case .add, .block: preconditionFailure("\(command) does not begin here")
+        }
+    }
+
+    /// Ends a decision of the user about `other` after the other user's owner has answered.
+    ///
+    /// - Parameter time: the time of the decision.
+    func end(
+        _ command: ChainCommand, about other: String, with result: ChainResult, at time: Milliseconds
+    ) -> (code: ChainCode, changes: [Change]) {
+        switch (command, result) {
+        case (_, .refused(let code)): return (code, [])
+        case (.add(let request, _), .pending): return (.pending, isFriend(other) ? [] : [.set(request, other)])
+        case (.add(let request, _), .done):
+            let added: [Change] = isFriend(other) ? [] : [.set(Friend(request, at: time), other)]
+            return (.done, added + removals([.pendencyOut, .pendencyIn], of: other))
+        case (.accept(let remark, let isTwoWay), _):
+            let received: ReceivedRequest? = fact(other)
+            var friend = Friend(addTime: time)
+            (friend.remark, friend.addWording, friend.addSource) = (remark, received?.addWording ?? "", received?.addSource ?? "")
+            return (.done, (isTwoWay && !isFriend(other) ? [.set(friend, other)] : []) + [.remove(.pendencyIn, other)])
+        case (.reject, _): return (.done, [.remove(.pendencyIn, other)])
+        case (.delete, _), (.block, _): return (.done, [])
+        }
+    }
+
+    /// Tombstones of rows that exist.
+    private func removals(_ kinds: [Row.Kind], of other: String) -> [Change] {
+        kinds.filter { user.list($0).contains(other) }.map { .remove($0, other) }
+    }
+
+    // MARK: The other side
+
+    /// Applies a command of `other` to the user's lists.
+    ///
+    /// A command that was applied before has the same result. A refusal is decided again.
+    ///
+    /// - Parameter time: the time of the decision.
+    func apply(_ command: ChainCommand, of other: String, at time: Milliseconds) -> (result: ChainResult, changes: [Change]) {
+        switch command {
+        case .add(let request, let isTwoWay): add(request, isTwoWay: isTwoWay, by: other, at: time)
+        case .accept: accept(by: other, at: time)
+        case .reject: (.done, [.remove(.pendencyOut, other)])
+        case .delete: (.done, [.remove(.friend, other)])
+        case .block: (.done, [.remove(.friend, other), .remove(.pendencyOut, other), .remove(.pendencyIn, other)])
+        }
+    }
+
+    private func add(_ request: SentRequest, isTwoWay: Bool, by other: String, at time: Milliseconds) -> (ChainResult, [Change]) {
+        if blocks(other) { return (.refused(.blockedByOther), []) }
+        if isFriend(other) { return (.done, removals([.pendencyIn, .pendencyOut], of: other)) }
+        if let own = ownRequest(to: other), policy.chain.mutualRequestsAccept {
+            guard hasRoom(for: other) else { return (.refused(.otherFull), []) }
+            return (.done, [.set(Friend(own, at: time), other)] + removals([.pendencyIn, .pendencyOut], of: other))
+        }
+        switch allowType {
+        case .deny: return (.refused(.forbidden), [])
+        case .any: break
+        case .confirm:
+            guard user.list(.pendencyIn).contains(other) || user.list(.pendencyIn).liveCount < policy.chain.pendencyMax else {
+                return (.refused(.requestsFull), [])
+            }
+            var received = ReceivedRequest(addTime: request.addTime)
+            (received.addWording, received.addSource) = (request.addWording, request.addSource)
+            return (.pending, [.set(received, other)])
+        }
+        guard isTwoWay else { return (.done, []) }
+        guard hasRoom(for: other) else { return (.refused(.otherFull), []) }
+        var friend = Friend(addTime: time)
+        (friend.addWording, friend.addSource) = (request.addWording, request.addSource)
+        return (.done, [.set(friend, other)])
+    }
+
+    /// The user's own request to `other`: one that waits for an approval, or one whose command is under way.
+    private func ownRequest(to other: String) -> SentRequest? {
+        if let sent = fact(other) as SentRequest? { return sent }
+        guard case .add(let request, _) = openCommand(to: other) else { return nil }
+        return request
+    }
+
+    private func accept(by other: String, at time: Milliseconds) -> (ChainResult, [Change]) {
+        if blocks(other) { return (.refused(.blockedByOther), []) }
+        if isFriend(other) { return (.done, removals([.pendencyOut], of: other)) }
+        guard hasRoom(for: other) else { return (.refused(.otherFull), []) }
+        // Without a request the remark is empty: the user has deleted the own record of it, and the other user has accepted.
+        let request = ownRequest(to: other) ?? SentRequest(addTime: time)
+        return (.done, [.set(Friend(request, at: time), other), .remove(.pendencyOut, other)])
+    }
+}
+
+extension Friend {
+    /// The friend that a sent request becomes.
+    fileprivate init(_ request: SentRequest, at time: Milliseconds) {
+        self.init(addTime: time)
+        (remark, addWording, addSource) = (request.remark, request.addWording, request.addSource)
+        groupIDs = request.groupID.map { [$0] } ?? []
+    }
+}
+
+extension ChainCommand {
+    /// Whether the user who decides may gain a friend.
+    var addsFriend: Bool {
+        switch self {
+        case .add, .accept(_, isTwoWay: true): true
+        case .accept(_, isTwoWay: false), .reject, .delete, .block: false
+        }
+    }
+}

@@ -1,0 +1,121 @@
+/// The result of a decision about another user, as clients receive it (P14, P15, P17).
+public struct ChainCode: RawRepresentable, Hashable, Sendable {
+    public let rawValue: UInt32
+
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    public static let done = ChainCode(rawValue: 0)
+    /// The other user is a friend already.
+    public static let alreadyFriend = ChainCode(rawValue: 30_001)
+    /// Another call about the same user has not ended.
+    public static let conflict = ChainCode(rawValue: 30_008)
+    public static let selfFull = ChainCode(rawValue: 30_010)
+    public static let requestsFull = ChainCode(rawValue: 30_012)
+    public static let otherFull = ChainCode(rawValue: 30_014)
+    public static let blockedBySelf = ChainCode(rawValue: 30_515)
+    public static let forbidden = ChainCode(rawValue: 30_516)
+    public static let blockedByOther = ChainCode(rawValue: 30_525)
+    /// The other user must approve the request.
+    public static let pending = ChainCode(rawValue: 30_539)
+    public static let noRequest = ChainCode(rawValue: 30_614)
+    public static let noFriend = ChainCode(rawValue: 31_704)
+    /// The other user's owner has not answered in time. The decision may still take effect.
+    public static let unavailable = ChainCode(rawValue: 50_001)
+
+    /// The result in words.
+    public var text: String {
+        switch self {
+        case .done: ""
+        case .alreadyFriend: "the user is a friend already"
+        case .conflict: "an earlier call about this user has not ended; safe to retry"
+        case .selfFull: "the friend list is full (friends.max)"
+        case .requestsFull: "the user has too many friend requests (pendency.max)"
+        case .otherFull: "the user's friend list is full (friends.max)"
+        case .blockedBySelf: "the user is on the caller's blocklist"
+        case .forbidden: "the user forbids friend requests"
+        case .blockedByOther: "the user has blocked the caller"
+        case .pending: "the user must approve the request"
+        case .noRequest: "the user has sent no friend request"
+        case .noFriend: "the user is not a friend"
+        case .unavailable: "the shard that owns this user cannot be reached now; the decision may still take effect"
+        default: "code \(rawValue)"
+        }
+    }
+}
+
+/// The answer of the other user's owner to a command of the relationship chain.
+public enum ChainResult: Hashable, Sendable {
+    /// The command has taken effect.
+    case done
+    /// The other user has a request to approve.
+    case pending
+    /// Nothing was changed.
+    case refused(ChainCode)
+}
+
+/// Two users, in the direction of a decision: `user` has decided something about `other`.
+public struct ChainPair: Hashable, Comparable, Sendable {
+    public let user: UserID
+    public let other: UserID
+
+    public init(user: UserID, other: UserID) { (self.user, self.other) = (user, other) }
+
+    public static func < (left: ChainPair, right: ChainPair) -> Bool { (left.user, left.other) < (right.user, right.other) }
+}
+
+/// A client's call about the relationship chain, for the caller's owner.
+public enum ChainCall: Hashable, Sendable {
+    /// Adds a friend; two-way, the caller also becomes a friend of that user.
+    case add(UserID, SentRequest, isTwoWay: Bool)
+    case respond(UserID, ChainCommand)
+    case delete([UserID], isTwoWay: Bool)
+}
+
+/// The result of a call for one of its users.
+public struct ChainOutcome: Hashable, Sendable {
+    public let user: UserID
+    public let code: ChainCode
+
+    public init(user: UserID, code: ChainCode) { (self.user, self.code) = (user, code) }
+}
+
+/// A command on its way to the owner of `pair.other`.
+public struct ChainApply: Hashable, Sendable {
+    public let pair: ChainPair
+    public let command: OutboxCommand
+
+    public init(pair: ChainPair, command: OutboxCommand) { (self.pair, self.command) = (pair, command) }
+}
+
+/// The answer to a command, on its way to the owner of `pair.user`.
+public struct ChainApplied: Hashable, Sendable {
+    public let pair: ChainPair
+    /// The version of the decision.
+    public let version: Version
+    public let result: ChainResult
+    /// The clock of the other user's owner. Later decisions of the user are newer than what the command has written there.
+    public let clock: Version
+
+    public init(pair: ChainPair, version: Version, result: ChainResult, clock: Version) {
+        (self.pair, self.version, self.result, self.clock) = (pair, version, result, clock)
+    }
+}
+
+/// A query of the caller's friend list.
+public struct FriendQuery: Hashable, Sendable {
+    /// Most friends of one answer.
+    public static let limitMax = 100
+    /// Most changes of one answer. A client that lacks more reads the whole list.
+    public static let changesMax = 500
+
+    /// The sequence of the list that the client holds. The answer has the changes since; without it, pages of the whole list.
+    public var since: String?
+    /// The last friend of the page before.
+    public var cursor: String?
+    /// 1 to ``limitMax``.
+    public var limit: Int
+
+    public init(since: String? = nil, cursor: String? = nil, limit: Int = FriendQuery.limitMax) {
+        (self.since, self.cursor, self.limit) = (since, cursor, limit)
+    }
+}

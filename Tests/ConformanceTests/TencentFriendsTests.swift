@@ -1,0 +1,95 @@
+import NodeFixture
+import PresenceWire
+import Testing
+
+extension ConformanceTests {
+    /// Tencent's relationship chain over HTTP on three nodes. The users of each test have different owners.
+    @Suite struct TencentFriendsTests {
+        private let others = ["ben", "cid", "dan", "eve", "fay"]
+
+        private func code(_ answer: Answer) -> Int64? { answer.json["resultCode"]?.number }
+
+        private func friends(of user: String, in app: App, node: Int) async throws -> [String] {
+            let answer = try await app.call("getFriendList", "{}", as: user, node: node)
+            return (answer.json["friendList"]?.elements ?? []).compactMap { $0["userID"]?.text }
+        }
+
+        @Test("P9 P12 P14 A friend without approval is in both lists, with remark, wording and source, whichever node is asked")
+        func adding() async throws {
+            let app = try await App("tencent")
+            for (number, other) in others.enumerated() {
+                let body = #"{"userID":"\#(other)","remark":"No. \#(number)","addWording":"hello","addSource":"AddSource_Type_iOS"}"#
+                #expect(code(try await app.call("addFriend", body, node: number % 3)) == 0)
+            }
+            for node in 0..<3 {
+                #expect(try await friends(of: "ann", in: app, node: node) == others)
+                for other in others { #expect(try await friends(of: other, in: app, node: node) == ["ann"]) }
+            }
+            let list = try await app.call("getFriendList", #"{"limit":1}"#, node: 1).json
+            let friend = list["friendList"]?.elements.first
+            #expect(friend?["remark"]?.text == "No. 0" && friend?["addSource"]?.text == "AddSource_Type_iOS")
+            #expect(list["total"]?.number == 5 && list["cursor"]?.text == "ben")
+            #expect(code(try await app.call("addFriend", #"{"userID":"ben"}"#, node: 2)) == 30_001)
+        }
+
+        @Test("P14 P16 P17 P20 A request waits for its approval, is answered once, and may be rejected")
+        func approving() async throws {
+            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm"}"#)
+            for (other, type, mine, theirs) in [("ben", 1, ["ben"], ["ann"]), ("cid", 0, ["ben", "cid"], []), ("dan", 2, ["ben", "cid"], [])] {
+                #expect(code(try await app.call("addFriend", #"{"userID":"\#(other)"}"#)) == 30_539)
+                let body = #"{"userID":"ann","responseType":\#(type)}"#
+                #expect(code(try await app.call("doResponse", body, as: other, node: 1)) == 0)
+                #expect(try await friends(of: "ann", in: app, node: 2) == mine)
+                #expect(try await friends(of: other, in: app, node: 2) == theirs)
+                #expect(code(try await app.call("doResponse", body, as: other, node: 2)) == 30_614)
+            }
+        }
+
+        @Test("P15 Friends are deleted from one list or from both, each with a result of its own")
+        func deleting() async throws {
+            let app = try await App("tencent")
+            for other in others { _ = try await app.call("addFriend", #"{"userID":"\#(other)"}"#) }
+            let one = try await app.call("deleteFriends", #"{"userIDs":["ben","zoe"],"delType":1}"#, node: 1)
+            #expect(one.json["resultList"]?.elements.map { $0["resultCode"]?.number } == [0, 31_704])
+            let both = try await app.call("deleteFriends", #"{"userIDs":["cid","dan"],"delType":2}"#, node: 2)
+            #expect(both.json["resultList"]?.elements.map { $0["resultCode"]?.number } == [0, 0])
+            #expect(try await friends(of: "ann", in: app, node: 0) == ["eve", "fay"])
+            #expect(try await friends(of: "ben", in: app, node: 0) == ["ann"])
+            for other in ["cid", "dan"] { #expect(try await friends(of: other, in: app, node: 0) == []) }
+        }
+
+        @Test("P14 A user who forbids requests, and a full list, refuse a friend")
+        func refusing() async throws {
+            let app = try await App("tencent", #"{"friends.max":1}"#)
+            #expect(code(try await app.call("addFriend", #"{"userID":"ben"}"#)) == 0)
+            #expect(code(try await app.call("addFriend", #"{"userID":"cid"}"#, node: 1)) == 30_010)
+            #expect(code(try await app.call("addFriend", #"{"userID":"ann"}"#, as: "cid", node: 2)) == 30_014)
+            try await app.set(#"{"profile.defaultAllowType":"deny"}"#)
+            #expect(code(try await app.call("addFriend", #"{"userID":"eve"}"#, as: "dan")) == 30_516)
+        }
+
+        @Test(
+            "P12 P13 A field that breaks a rule is named, and nothing changes",
+            arguments: [
+                (#"{"userID":"ann"}"#, "userID"), (#"{}"#, "userID"), (#"{"userID":"ben","addSource":"iOS"}"#, "addSource"),
+                (#"{"userID":"ben","addSource":"AddSource_Type_123456789"}"#, "addSource"),
+                (#"{"userID":"ben","remark":"\#(String(repeating: "x", count: 97))"}"#, "remark"),
+                (#"{"userID":"ben","addWording":"\#(String(repeating: "x", count: 121))"}"#, "addWording"),
+                (#"{"userID":"ben","addType":"triple"}"#, "addType"), (#"{"userID":7}"#, "userID"),
+            ])
+        func badFields(body: String, field: String) async throws {
+            let app = try await App("tencent")
+            let answer = try await app.call("addFriend", body)
+            #expect(answer.status == 400 && answer.json["detail"]?.text?.hasPrefix(field) == true, "\(answer.json)")
+            #expect(try await friends(of: "ann", in: app, node: 0) == [])
+        }
+
+        @Test("A switched-off relationship chain answers 72001") func switchedOff() async throws {
+            let app = try await App("tencent", #"{"chain.enabled":false}"#)
+            for (operation, body) in [("addFriend", #"{"userID":"ben"}"#), ("getFriendList", "{}")] {
+                let answer = try await app.call(operation, body)
+                #expect(answer.status == 403 && answer.json["code"]?.number == 72_001)
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import PresenceWire
+import Testing
+
+@testable import PresenceCore
+
+/// The relationship chain on three nodes (P12–P17). Ann and ben have different owners.
+@Suite struct ChainTests {
+    var cluster = TestCluster(nodes: 3)
+    let ann: String
+    let ben: String
+    /// The owner of ben.
+    let other = 1
+
+    init() {
+        ann = cluster.user(ownedBy: 0)
+        ben = cluster.user(ownedBy: 1)
+    }
+
+    private mutating func set(_ settings: String) {
+        let change = Array(#"{"settings":\#(settings)}"#.utf8)
+        cluster.call(.setAppPolicy(change), by: ann, on: 0)
+        cluster.advance(.milliseconds(100))
+    }
+
+    private func code(_ answer: CallAnswer?) -> UInt32? {
+        guard case .chained(let outcomes) = answer else { return nil }
+        return outcomes.first?.code.rawValue
+    }
+
+    private mutating func decide(_ call: ChainCall, by name: String, on node: Int = 2) -> UInt32? {
+        cluster.call(.chain(call), by: name, on: node)
+        cluster.advance(.milliseconds(50))
+        return code(cluster.lastAnswer(on: node))
+    }
+
+    @discardableResult
+    private mutating func add(_ target: String, by name: String, remark: String = "", isTwoWay: Bool = true, on node: Int = 2) -> UInt32? {
+        var request = SentRequest(addTime: 0)
+        request.remark = remark
+        return decide(.add(user(target), request, isTwoWay: isTwoWay), by: name, on: node)
+    }
+
+    /// The live keys of a list, at the user's owner.
+    private func list(_ kind: Row.Kind, of name: String) -> [String] { list(kind, of: name, on: cluster.ownerIndex(of: name)) }
+
+    private func list(_ kind: Row.Kind, of name: String, on node: Int) -> [String] {
+        cluster.processes[node].node.machines.owner.live(kind, of: user(name))
+    }
+
+    @Test("Without approval both users are friends at once, at their owners and at all replicas") mutating func anyone() {
+        #expect(add(ben, by: ann, remark: "Benny") == 0)
+        for node in 0..<3 {
+            #expect(list(.friend, of: ann, on: node) == [ben])
+            #expect(list(.friend, of: ben, on: node) == [ann])
+            #expect(list(.chainOutbox, of: ann, on: node) == [])
+        }
+    }
+
+    @Test("A one-way friendship is in one list") mutating func oneWay() {
+        #expect(add(ben, by: ann, isTwoWay: false) == 0)
+        #expect(list(.friend, of: ann) == [ben])
+        #expect(list(.friend, of: ben) == [])
+    }
+
+    @Test("A friend cannot be added twice, and only a friend can be deleted (P14, P15)") mutating func twice() {
+        add(ben, by: ann)
+        #expect(add(ben, by: ann) == 30_001)
+        #expect(decide(.delete([user(ben)], isTwoWay: true), by: ann) == 0)
+        #expect(list(.friend, of: ann) == [])
+        #expect(list(.friend, of: ben) == [])
+        #expect(decide(.delete([user(ben)], isTwoWay: true), by: ann) == 31_704)
+    }
+
+    @Test("A one-way deletion leaves the other list as it is") mutating func deleteOneWay() {
+        add(ben, by: ann)
+        #expect(decide(.delete([user(ben)], isTwoWay: false), by: ann) == 0)
+        #expect(list(.friend, of: ann) == [])
+        #expect(list(.friend, of: ben) == [ann])
+    }
+
+    @Test(
+        "A request waits for its approval on both sides (P20), and ends with the answer",
+        arguments: [(ChainCommand.accept(remark: "Annie", isTwoWay: true), 1, 1), (.accept(remark: "", isTwoWay: false), 1, 0), (.reject, 0, 0)])
+    mutating func approval(answer: ChainCommand, friendsOfAnn: Int, friendsOfBen: Int) {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        #expect(decide(.respond(user(ann), answer), by: ben) == 30_614)
+        #expect(add(ben, by: ann) == 30_539)
+        #expect(list(.pendencyOut, of: ann) == [ben])
+        #expect(list(.pendencyIn, of: ben) == [ann])
+        #expect(list(.friend, of: ann) == [])
+        #expect(decide(.respond(user(ann), answer), by: ben) == 0)
+        #expect(list(.friend, of: ann).count == friendsOfAnn)
+        #expect(list(.friend, of: ben).count == friendsOfBen)
+        for (name, kind) in [(ann, Row.Kind.pendencyOut), (ben, .pendencyIn)] { #expect(list(kind, of: name) == []) }
+        #expect(decide(.respond(user(ann), answer), by: ben) == 30_614)
+    }
+
+    @Test("Two users who ask each other are friends without an approval") mutating func mutual() {
+        set(#"{"profile.defaultAllowType":"confirm"}"#)
+        add(ben, by: ann, remark: "Benny")
+        #expect(add(ann, by: ben, remark: "Annie") == 0)
+        for (name, friend) in [(ann, ben), (ben, ann)] {
+            #expect(list(.friend, of: name) == [friend])
+            for kind in [Row.Kind.pendencyIn, .pendencyOut] { #expect(list(kind, of: name) == []) }
+        }
+    }
+
+    @Test("Nobody can add a user who forbids it (30516)") mutating func forbidden() {
+        set(#"{"profile.defaultAllowType":"deny"}"#)
+        #expect(add(ben, by: ann) == 30_516)
+        for name in [ann, ben] { for kind in [Row.Kind.friend, .pendencyIn, .pendencyOut, .chainOutbox] { #expect(list(kind, of: name) == []) } }
+    }
+
+    @Test("A full list refuses a friend, on the own side with 30010 and on the other with 30014") mutating func full() {
+        set(#"{"friends.max":2}"#)
+        let others = (0..<4).map { cluster.user(ownedBy: 2, number: $0) }
+        for name in others[..<2] { #expect(add(name, by: ann) == 0) }
+        #expect(add(others[2], by: ann) == 30_010)
+        #expect(add(ann, by: others[3]) == 30_014)
+        #expect(list(.friend, of: others[3]) == [])
+        #expect(decide(.delete([user(others[0])], isTwoWay: false), by: ann) == 0)
+        #expect(add(others[2], by: ann) == 0)
+    }
+
+    @Test("The decision goes on with the next owner, and a repeated call is answered 0", arguments: [0, 1]) mutating func owners(dies: Int) throws {
+        // The other user's owner does not answer, so the decision stays open.
+        cluster.losing = dies == 0 ? [(0, 1)] : [(1, 0)]
+        cluster.call(.chain(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true)), by: ann, on: 2)
+        cluster.advance(.milliseconds(200))
+        cluster.kill(dies)
+        cluster.losing = []
+        cluster.advance(.seconds(8))
+        let (a, b) = (cluster.ownerIndex(of: ann), cluster.ownerIndex(of: ben))
+        #expect(list(.friend, of: ann, on: a) == [ben])
+        #expect(list(.friend, of: ben, on: b) == [ann])
+        #expect(list(.chainOutbox, of: ann, on: a) == [])
+    }
+
+    @Test("A second decision about the same user waits for the first, and is refused with 30008 at its deadline") mutating func conflict() {
+        cluster.losing = [(0, 1), (1, 0)]
+        cluster.call(.chain(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true)), by: ann, on: 0)
+        cluster.advance(.milliseconds(100))
+        cluster.call(.chain(.delete([user(ben)], isTwoWay: true)), by: ann, on: 0)
+        cluster.advance(.milliseconds(4_600), step: .milliseconds(20))
+        #expect(code(cluster.lastAnswer(on: 0)) == 30_008)
+    }
+
+    @Test("The friend list is read by pages, and by its changes since a sequence (P9)") mutating func reading() throws {
+        let friends = (0..<5).map { cluster.user(ownedBy: 2, number: $0) }.sorted()
+        for name in friends { #expect(add(name, by: ann) == 0) }
+        let first = try read(FriendQuery(limit: 3))
+        #expect(first["friendList"]?.elements.map { $0["userID"]!.textValue } == Array(friends[..<3]))
+        #expect(first["total"]?.number == 5 && first["isFull"] == .bool(true))
+        let second = try read(FriendQuery(cursor: first["cursor"]?.textValue, limit: 3))
+        #expect(second["friendList"]?.elements.map { $0["userID"]!.textValue } == Array(friends[3...]))
+        #expect(second["cursor"] == nil)
+        let sequence = first["seq"]!.textValue
+        #expect(try read(FriendQuery(since: sequence))["friendList"]?.elements == [])
+        #expect(decide(.delete([user(friends[1])], isTwoWay: false), by: ann) == 0)
+        let changes = try read(FriendQuery(since: sequence))
+        #expect(changes["deleted"]?.elements == [.string(friends[1])] && changes["isFull"] == .bool(false))
+        #expect(try read(FriendQuery(since: "unknown"))["isFull"] == .bool(true))
+    }
+
+    private mutating func read(_ query: FriendQuery) throws -> JSONValue {
+        guard case .listed(let json) = cluster.call(.getFriendList(query), by: ann, on: 2) else { return .null }
+        return try JSONReader.read(json)
+    }
+}
+
+extension Owner {
+    /// The live keys of a user's list here, as owner or replica.
+    fileprivate func live(_ kind: Row.Kind, of user: UserID) -> [String] {
+        index(ofKnown: user).map { users[$0].list(kind).entries.filter { !$0.isRemoved }.map(\.key) } ?? []
+    }
+}
