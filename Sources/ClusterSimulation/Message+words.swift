@@ -36,6 +36,7 @@ extension Message {
         case .fetch(_, let slots): "fetch \(slots.count) slots"
         case .sent(_, let count): "sent \(count) slots"
         case .digest: "digest"
+        case .bucketDigest(_, let buckets): "bucketDigest of \(buckets.count) buckets"
         default: "\(self)"
         }
     }

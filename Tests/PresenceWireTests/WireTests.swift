@@ -118,8 +118,15 @@ import Testing
                 Row(user: ann, kind: .status, key: "", version: version, value: Array("{}".utf8), expiresAt: 3),
                 Row(user: ann, kind: .subscription, key: "bob", version: version, value: nil),
             ]),
-        .replicated(ticket: 3), .digest([0, .max, 7], wantsAnswer: true), .askFollowed(id: 9, ring: .max, [ann]),
+        .replicated(ticket: 3), .digest([0, .max, 7]), .askFollowed(id: 9, ring: .max, [ann]),
         .areFollowed(id: 9, []),
+        .bucketDigest(
+            salt: .max,
+            [
+                HashBucket(HashBucket.place(ofRange: 1_023), .parts([0, 1, .max, 3, 4, 5, 6, 7])),
+                HashBucket(.init(number: 0, bits: 13), .entries([.init(key: 1, hash: .max, newest: .max)])),
+                HashBucket(.init(number: .max, bits: 64), .wanted([0, .max])),
+            ]),
     ]
 
     private func decode(_ bytes: [UInt8]) throws(DecodeError) -> Message {
@@ -156,6 +163,35 @@ import Testing
             bytes[index] ^= 0xFF
             if let other = try? decode(bytes) { #expect(other != message) }
         }
+    }
+
+    /// A bucket of a wider place would take a walk over all users. Larger lists would take memory that no peer needs.
+    @Test("A bucket of an impossible place, or with too many entries, is refused") func badBuckets() throws {
+        func message(_ bits: Int, number: UInt64, _ content: HashBucket.Content, count: Int = 1) -> [UInt8] {
+            var writer = WireWriter()
+            let bucket = HashBucket(.init(number: number, bits: bits), content)
+            writer.message(.bucketDigest(salt: 0, Array(repeating: bucket, count: count)))
+            return writer.bytes
+        }
+        let parts = HashBucket.Content.parts(Array(repeating: 1, count: HashBucket.partsCount))
+        let entries = Array(repeating: HashBucket.Entry(key: 1, hash: 2, newest: 3), count: HashBucket.keysMax)
+        #expect(try decode(message(10, number: 1_023, parts, count: Message.bucketsMax)) != .requestOffer)
+        #expect(try decode(message(64, number: .max, .entries(entries))) != .requestOffer)
+        #expect(throws: DecodeError.outOfRange(7)) { try decode(message(7, number: 0, parts)) }
+        #expect(throws: DecodeError.outOfRange(11)) { try decode(message(11, number: 0, parts)) }
+        #expect(throws: DecodeError.outOfRange(64)) { try decode(message(64, number: 0, parts)) }
+        #expect(throws: DecodeError.tooLong(count: 2_049, limit: 2_048)) {
+            try decode(message(10, number: 0, parts, count: Message.bucketsMax + 1))
+        }
+        #expect(throws: DecodeError.tooLong(count: 65, limit: 64)) { try decode(message(10, number: 0, .entries(entries + [entries[0]]))) }
+        #expect(throws: DecodeError.tooLong(count: 65, limit: 64)) {
+            try decode(message(10, number: 0, .wanted(Array(repeating: 1, count: HashBucket.keysMax + 1))))
+        }
+        var writer = WireWriter()
+        writer.message(.bucketDigest(salt: 0, [HashBucket(.init(number: 1, bits: 10), .wanted([]))]))
+        // The tag, the salt, the count and the bits come before the number.
+        writer.bytes[4...4] = [0x80, 0x08]
+        #expect(throws: DecodeError.tooLong(count: 11, limit: 10)) { try decode(writer.bytes) }
     }
 
     /// Sums of these would end the process.

@@ -22,7 +22,7 @@ import Testing
         "ClusterSimulation.SimulatedCluster": 22,
         "HTTP2.HTTP1ServerConnection": 25, "HTTP2.HTTP2Session": 34, "HTTP2.HTTP2Stream": 27,
         "LoadSimulator.SimulationReport": 29, "PresenceClient.PresenceClient": 25, "PresenceCore.Membership": 26,
-        "PresenceCore.Membership.Settings": 24, "PresenceCore.NodeStatistics": 35,
+        "PresenceCore.Membership.Settings": 24, "PresenceCore.NodeStatistics": 34,
         "PresenceNode.NodeConfiguration": 27, "PresenceNode.OutgoingLink": 24, "PresenceNode.Shell": 24, "PresenceWire.Policy": 37,
     ]
     static let booleansExceptions = [

@@ -69,10 +69,24 @@ struct Replication {
         guard !cluster.outbox.rowsInBulk.isEmpty || cluster.ownership.transfer.progress == .received else { return }
         let ticket = cluster.nextTicket()
         if cluster.ownership.transfer.progress == .received { cluster.ownership.withTransfer(.present) { $0.write(with: ticket) } }
-        replicate(cluster.outbox.rowsInBulk.filter { $0.kind.isOfUser && cluster.owner(of: $0.user) == 0 }, ticket: nil, &cluster)
+        replicateBulk(&cluster)
         noteWritten(cluster.outbox.rowsInBulk)
         cluster.outbox.effects.append(.persist(cluster.outbox.rowsInBulk, ticket: ticket, isUrgent: false))
         cluster.outbox.rowsInBulk.removeAll(keepingCapacity: true)
+    }
+
+    /// Sends the bulk rows that this node owns to the replicas of their users, except to the one that has sent the same row.
+    private func replicateBulk(_ cluster: inout Cluster) {
+        let received = cluster.outbox.receivedInBulk
+        cluster.outbox.receivedInBulk = []
+        let rows = cluster.outbox.rowsInBulk.filter { $0.kind.isOfUser && cluster.owner(of: $0.user) == 0 }
+        guard cluster.peers.count > 1, !rows.isEmpty else { return }
+        var groups: [[Row]] = Array(repeating: [], count: cluster.peers.count)
+        for row in rows {
+            for peer in cluster.keepers(of: row) where !received.contains(ReceivedRow(row: row, sender: peer)) { groups[peer].append(row) }
+        }
+        for (peer, rows) in groups.enumerated() where !rows.isEmpty { cluster.send(.replicate(ticket: nil, rows), to: peer) }
+        replicateAhead(rows, &cluster)
     }
 
     /// Sends rows to the replicas of their users, also by the prepared ring. When that ring holds, no such row is left to fetch.

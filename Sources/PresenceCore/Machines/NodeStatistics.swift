@@ -28,6 +28,16 @@ public struct NodeStatistics: Equatable, Sendable {
         public let clockError: Milliseconds
     }
 
+    /// The comparison with other replicas.
+    public struct Repair: Equatable, Sendable {
+        /// Digests of another node that differed from this node's.
+        public let differences: UInt64
+        /// Rows sent to other nodes because they differed.
+        public let rowsSent: UInt64
+        /// Batches of rows of other nodes that could not be read.
+        public let rowsRefused: UInt64
+    }
+
     public let logins: UInt64
     public let logouts: UInt64
     public let sessionsDisconnected: UInt64
@@ -40,8 +50,7 @@ public struct NodeStatistics: Equatable, Sendable {
     public let usersReplicated: Int
     /// Changes whose answers wait for disks.
     public let writesWaiting: Int
-    public let digestDifferences: UInt64
-    public let rowsRefused: UInt64
+    public let repair: Repair
     public let condition: Condition
     public let evictions: UInt64
     /// Expired tombstones of subscriptions, of users owned here or kept for others.
@@ -84,6 +93,12 @@ public struct NodeStatistics: Equatable, Sendable {
     public let peers: [PeerStatistics]
 }
 
+extension ReplicaRepair {
+    fileprivate var statistics: NodeStatistics.Repair {
+        NodeStatistics.Repair(differences: differences, rowsSent: rowsSent, rowsRefused: rowsRefusedCount)
+    }
+}
+
 extension Machines {
     var condition: NodeStatistics.Condition {
         let check = cluster.clockCheck
@@ -97,7 +112,7 @@ extension Machines {
             logins: edge.loginsCount, logouts: counters.logouts, sessionsDisconnected: counters.sessionsDisconnected,
             sessionsKicked: counters.sessionsKicked, sessionsEvicted: counters.sessionsEvicted, usersOnline: owner.users.onlineCount,
             usersOwned: owner.users.count - kept, usersReplicated: kept, writesWaiting: replication.writes.count,
-            digestDifferences: repair.differences, rowsRefused: repair.rowsRefusedCount, condition: condition,
+            repair: repair.statistics, condition: condition,
             evictions: counters.evictions, tombstonesForgotten: counters.tombstonesForgotten, usersRemoved: counters.usersRemoved,
             clocksRefused: counters.clocksRefused, usersWatched: edge.fanOut.count, slotsOwned: cluster.placement.slotsOwned,
             slotsAcquiring: cluster.ownership.acquiringCount, handoffDuration: transfer.duration, handoffBytes: transfer.bytesReceived,

@@ -35,6 +35,9 @@ public struct Node: ~Copyable {
     /// Counts since the start.
     public var statistics: NodeStatistics { machines.statistics }
 
+    /// Loses facts of a user that this node keeps for another owner, which no node does by itself. For simulations.
+    package mutating func lose(_ facts: LostFacts, ofReplica user: UserID) { machines.owner.lose(facts, ofReplica: user) }
+
     /// The condition of this machine.
     public var condition: NodeStatistics.Condition { machines.condition }
 
@@ -307,8 +310,9 @@ public struct Node: ~Copyable {
             machines.removal.onAskFollowed(users, id: id, ring: ring, from: peer, machines.owner, &machines.cluster)
         case .areFollowed(let id, let users):
             machines.removal.onAreFollowed(users, id: id, from: peer, &machines.owner, &machines.cluster, at: now)
-        case .digest(let hashes, let wantsAnswer):
-            machines.repair.onDigest(hashes, wantsAnswer: wantsAnswer, from: peer, machines.owner, &machines.cluster)
+        case .digest(let hashes): machines.repair.onDigest(hashes, from: peer, machines.owner, &machines.cluster, at: now)
+        case .bucketDigest(let salt, let buckets):
+            machines.repair.onBuckets(buckets, salt: salt, from: peer, machines.owner, &machines.cluster, at: now)
         case .chainApply(let apply): machines.onChainApply(apply, at: now)
         case .chainApplied(let applied): machines.chain.onApplied(applied, &machines.owner, &machines.cluster, at: now)
         // Even if nothing can be sent yet: the peer's earlier claims do not hold before it has sent everything again.

@@ -1,5 +1,10 @@
 import PresenceWire
 
+/// The facts that a replica loses in a simulation.
+public enum LostFacts: CaseIterable, Sendable {
+    case allRows, record, subscriptions
+}
+
 /// Users that a node keeps as a replica, and versions that change because a node was away.
 extension Owner {
     /// Takes rows from another node that keeps these users: see ``ReceivedRows``.
@@ -19,6 +24,17 @@ extension Owner {
         for index in users.allIndices where users.isLive(index) && users[index].isReplica && isMoved(users[index].slot) {
             users.remove(index)
         }
+    }
+
+    /// Loses facts of a user that this node keeps for another owner: see ``Node/lose(_:ofReplica:)``.
+    mutating func lose(_ facts: LostFacts, ofReplica user: UserID) {
+        guard let index = users.index(of: user), users[index].isReplica else { return }
+        let (record, subscriptions) = (users[index].record, users[index].subscriptions)
+        users.remove(index)
+        guard facts != .allRows else { return }
+        let inserted = users.insert(user).index
+        users.modify(inserted) { $0.isReplica = true }
+        users.modify(inserted) { if facts == .record { $0.subscriptions = subscriptions } else { $0.record = record } }
     }
 
     /// Records that every list became known at `now`, because a client of another side of a split may not have received all of it.

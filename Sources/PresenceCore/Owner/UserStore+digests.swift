@@ -5,13 +5,18 @@ extension UserStore {
     /// All rows of a slot's users, in a fixed order.
     func rows(of slot: Slot) -> [Row] {
         var rows: [Row] = []
-        for index in users(of: slot) {
-            let user = user(at: index)
-            if self[index].record.version > .zero { rows.append(Row(self[index].record)) }
-            if let privacy = self[index].record.privacy { rows.append(Row(privacy, of: user)) }
-            rows += self[index].subscriptions.entries.map { Row($0, of: user) }
-            rows += self[index].lists.rows(of: user)
-        }
+        for user in users(of: slot) { rows += self.rows(of: user) }
+        return rows
+    }
+
+    /// All rows of a user, in a fixed order.
+    func rows(of index: Index) -> [Row] {
+        let user = user(at: index)
+        var rows: [Row] = []
+        if self[index].record.version > .zero { rows.append(Row(self[index].record)) }
+        if let privacy = self[index].record.privacy { rows.append(Row(privacy, of: user)) }
+        rows += self[index].subscriptions.entries.map { Row($0, of: user) }
+        rows += self[index].lists.rows(of: user)
         return rows
     }
 

@@ -1,5 +1,11 @@
 import PresenceWire
 
+/// A row and the node that has sent it. The node need not receive it again.
+struct ReceivedRow: Hashable {
+    let row: Row
+    let sender: PeerIndex
+}
+
 /// The outputs of a node's machines, in order. The node carries them to other machines, links, the disk and gateways.
 struct Outbox {
     /// The effects for the shell, which takes them after each input.
@@ -18,6 +24,8 @@ struct Outbox {
     var rows: [Row] = []
     /// The rows to write that other nodes have too and that no call waits for. ``rows`` overtake them.
     var rowsInBulk: [Row] = []
+    /// The rows that other nodes have sent and that no call waits for, each with its sender.
+    var receivedInBulk: Set<ReceivedRow> = []
     /// The slots whose rows the disk deletes, after it has received ``rows`` and ``rowsInBulk``.
     var deletedSlots: [Slot] = []
     /// The expired rows that the disk deletes.

@@ -183,7 +183,10 @@ struct MetricsSnapshot {
         metrics.gauge("rollcall_writes_waiting", "Changes whose answers wait for a disk.", Double(node.writesWaiting))
         metrics.counter(
             "rollcall_replica_digest_differences_total", "Range digests of another replica that differed from this node's.",
-            node.digestDifferences)
+            node.repair.differences)
+        metrics.counter(
+            "rollcall_replica_repair_rows_total", "Rows sent to another replica because they were missing or older there.",
+            node.repair.rowsSent)
         metrics.counter(
             "rollcall_view_digests_sent_total", "Digests of the users that other nodes watch and host, sent to those nodes.",
             node.viewDigestsSent)
@@ -196,7 +199,8 @@ struct MetricsSnapshot {
         metrics.counter("rollcall_relays_dropped_total", "Nodes that a record could not be relayed to.", node.relaysDropped)
         metrics.counter(
             "rollcall_relays_fetched_total", "Records fetched from their owner because no relay delivered them.", node.relaysFetched)
-        metrics.counter("rollcall_rows_refused_total", "Batches of rows from another node that could not be decoded.", node.rowsRefused)
+        metrics.counter(
+            "rollcall_rows_refused_total", "Batches of rows from another node that could not be decoded.", node.repair.rowsRefused)
     }
 
     private func describeLinks(_ metrics: inout MetricsText) {

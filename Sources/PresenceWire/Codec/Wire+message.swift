@@ -32,6 +32,7 @@ private enum MessageTag: UInt8 {
     case registered = 30
     case askFollowed = 31
     case areFollowed = 32
+    case bucketDigest = 34
     case chainApply = 35
     case chainApplied = 36
 }
@@ -103,7 +104,7 @@ extension WireWriter {
         case .chainApplied(let applied):
             tag(MessageTag.chainApplied)
             chainApplied(applied)
-        case .replicate, .replicated, .digest, .askFollowed, .areFollowed: keeping(message)
+        case .replicate, .replicated, .digest, .bucketDigest, .askFollowed, .areFollowed: keeping(message)
         }
     }
 
@@ -117,10 +118,13 @@ extension WireWriter {
         case .replicated(let ticket):
             tag(MessageTag.replicated)
             unsigned(ticket)
-        case .digest(let hashes, let wantsAnswer):
+        case .digest(let hashes):
             tag(MessageTag.digest)
             list(hashes) { $0.unsigned($1) }
-            tag(wantsAnswer ? 1 : 0)
+        case .bucketDigest(let salt, let buckets):
+            tag(MessageTag.bucketDigest)
+            unsigned(salt)
+            list(buckets) { $0.bucket($1) }
         case .askFollowed(let id, let ring, let users):
             tag(MessageTag.askFollowed)
             unsigned(id)
@@ -324,8 +328,11 @@ extension WireReader {
             let ticket = try unsigned()
             return .replicate(ticket: ticket == 0 ? nil : ticket, try list { reader throws(DecodeError) in try reader.row() })
         case .replicated: return .replicated(ticket: try unsigned())
-        case .digest:
-            return .digest(try list { reader throws(DecodeError) in try reader.unsigned() }, wantsAnswer: try flag())
+        case .digest: return .digest(try list { reader throws(DecodeError) in try reader.unsigned() })
+        case .bucketDigest:
+            let salt = try unsigned()
+            return .bucketDigest(
+                salt: salt, try list(countMax: Message.bucketsMax) { reader throws(DecodeError) in try reader.bucket() })
         case .askFollowed: return .askFollowed(id: try unsigned(), ring: try unsigned(), try users())
         case .chainApply: return .chainApply(try chainApply())
         case .chainApplied: return .chainApplied(try chainApplied())

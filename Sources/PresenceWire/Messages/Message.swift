@@ -60,8 +60,13 @@ public enum Message: Hashable, Sendable {
     case replicated(ticket: UInt64)
     /// Sends one hash for each of ``digestRangesCount`` ranges of slots, over the rows of the slots that both nodes keep.
     ///
-    /// The receiver sends its rows of the ranges that differ, and with `wantsAnswer` its own hashes.
-    case digest([UInt64], wantsAnswer: Bool)
+    /// The receiver answers with the ranges that differ, as ``bucketDigest(salt:_:)``.
+    case digest([UInt64])
+    /// Describes parts of the users that both nodes keep, at most ``bucketsMax``. Their hashes are salted.
+    ///
+    /// The receiver answers with the smaller parts that differ, with rows, and with requests for rows. No node keeps the state of
+    /// the exchange: the next digest finds what a lost message has left.
+    case bucketDigest(salt: UInt64, [HashBucket])
     /// Asks which of these users are followed by users that the receiver owns by this ring. The others may be removed
     /// (`users.forgetAfter`).
     ///
@@ -108,8 +113,10 @@ public enum Message: Hashable, Sendable {
 }
 
 extension Message {
-    /// The number of ranges of 64 slots. A difference costs the rows of one range, and a digest 8 KiB.
+    /// The number of ranges of 64 slots. A digest takes 10 KiB.
     public static let digestRangesCount = 1_024
+    /// Most buckets of one ``bucketDigest(salt:_:)``: 100 KiB, for as many differing users as one page has rows.
+    public static let bucketsMax = 2_048
     /// The number of ranges of 1,024 slots by which gateways and owners compare. A set of them is one integer.
     public static let viewRangesCount = 64
     /// Most slots of one ``offer(ring:offerSequence:_:isFirst:isLast:)``: a page of 45 KiB.

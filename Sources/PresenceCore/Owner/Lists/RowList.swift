@@ -50,6 +50,9 @@ struct RowList {
     /// The allocated bytes of the rows and their index.
     var allocatedCount: Int { rows.allocatedCount }
 
+    /// The newest version of a row that the list holds; ``PresenceWire/Version/zero`` for none. An expired tombstone may have been newer.
+    var newestHeld: Version { (0..<rows.count).reduce(.zero) { max($0, rows.version(at: $1)) } }
+
     // MARK: Reading
 
     /// The rows by key, tombstones included. Each is made when it is read.

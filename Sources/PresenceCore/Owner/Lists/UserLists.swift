@@ -22,6 +22,9 @@ struct UserLists {
     /// The version of the newest change of any list; ``PresenceWire/Version/zero`` for none.
     var version: Version { elements.reduce(.zero) { max($0, $1.list.version) } }
 
+    /// The newest version of a row that a list holds; ``PresenceWire/Version/zero`` for none.
+    var newestHeld: Version { elements.reduce(.zero) { max($0, $1.list.newestHeld) } }
+
     /// A time, by the wall clock, before which ``expireTombstones(at:)`` has no work; `.max` for never.
     var expiresNext: Milliseconds { elements.reduce(.max) { min($0, $1.list.expiresNext) } }
 
