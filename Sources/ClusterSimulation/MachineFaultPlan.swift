@@ -11,6 +11,7 @@ enum MachineFaultPlan {
         case .cutOff: return Plan.audience(options, &random) + cutOff(options, &random)
         case .wrongClocks: return Plan.audience(options, &random) + wrongClocks(options, &random)
         case .twin: return Plan.audience(options, &random) + twin(options, &random)
+        case .lostRows: return Plan.audience(options, &random) + lostRows(options, &random)
         case .random: return faultsAmongOthers(options, &random)
         default: return []
         }
@@ -118,6 +119,32 @@ enum MachineFaultPlan {
             steps.append(Step(at: moment, action: .query(user: random.number(in: 0...options.usersCount - 1), targets: targets)))
         }
         return steps
+    }
+
+    /// Nodes lose facts of one user, of some or of all, until shortly before the end.
+    private static func lostRows(_ options: SimulationOptions, _ random: inout SplitMix64) -> [Step] {
+        let last = options.activeMilliseconds
+        return (0...9).map { number in
+            let user = random.number(in: 0...options.usersCount - 1)
+            let users = [[user], Array(0...user), Array(0..<options.usersCount)][random.number(in: 0...2)]
+            let facts = LostFacts.allCases[random.number(in: 0...LostFacts.allCases.count - 1)]
+            let at = number < 4 ? last - random.number(in: 0...500) : random.number(in: 2_000...last)
+            return Step(at: at, action: .loseRows(node: random.number(in: 0...options.nodesCount - 1), users: users, facts))
+        } + changes(options, from: 2_000, &random)
+    }
+
+    /// The users of a history, by number. If replicas lose rows, all users are in one range of slots, or in one slot.
+    ///
+    /// A few users in 65,536 slots would differ in ranges of their own, and no comparison would go further.
+    static func userIDs(_ options: SimulationOptions) -> [UserID] {
+        let plain = (0..<options.usersCount).map { UserID(app: "default", id: "user-\($0)") }
+        guard options.kind == .lostRows else { return plain }
+        var random = SplitMix64(seed: options.seed).split(361)
+        let bits = [10, 13, 13, 16][random.number(in: 0...3)]
+        let place = HashBucket.Place(number: UInt64(plain[0].slot) >> UInt64(16 - bits), bits: bits)
+        return plain.map { user in
+            (0...).lazy.map { UserID("\(user.id).\($0)", besides: user) }.first { place.slots.contains($0.slot) }!
+        }
     }
 
     /// Each user sets a status and hides during a fault and after it.

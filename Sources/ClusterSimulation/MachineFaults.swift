@@ -98,6 +98,12 @@ enum MachineFaults {
         }
     }
 
+    /// Makes a replica lose facts of users, though nothing else fails. The owners of the users have them.
+    static func lose(_ facts: LostFacts, of users: [Int], on node: Int, _ cluster: SimulatedCluster) {
+        guard cluster.nodes[node].isUp else { return }
+        for user in users { cluster.nodes[node].node.lose(facts, ofReplica: cluster.userID(user)) }
+    }
+
     /// Whether a user has a session on a node that is cut off, or had one until a moment ago. That node serves what it can reach. It also
     /// goes on to believe that vendor push reaches a device.
     static func isOnCutOffNode(_ user: Int, _ cluster: SimulatedCluster) -> Bool {

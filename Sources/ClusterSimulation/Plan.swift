@@ -45,6 +45,8 @@ public struct Step: Sendable, CustomStringConvertible {
         case setPolicy(String)
         /// The app ends all sessions of a user. Earlier tokens are void.
         case kick(user: Int)
+        /// A node loses facts of users that it keeps for another owner.
+        case loseRows(node: Int, users: [Int], LostFacts)
     }
 
     /// The time of the step, in virtual milliseconds after the start.

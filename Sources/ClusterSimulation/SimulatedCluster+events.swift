@@ -20,6 +20,7 @@ extension SimulatedCluster {
         case .kick(let user):
             excuseAbsence(of: user)
             call(.kick(reason: "kicked"), by: user)
+        case .loseRows(let node, let users, let part): MachineFaults.lose(part, of: users, on: node, self)
         default: break
         }
     }

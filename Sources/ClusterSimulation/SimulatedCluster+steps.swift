@@ -58,10 +58,9 @@ extension SimulatedCluster {
             nodes[node].disk.isSlow = true
             plan(.emptyDisk(node: node), after: .milliseconds(milliseconds))
         case .jumpClock(let node, let milliseconds):
-            if nodes.count == 1, nodes[node].disk.isFull { return }
-            nodes[node].systemOffset = Milliseconds(milliseconds)
+            if nodes.count > 1 || !nodes[node].disk.isFull { nodes[node].systemOffset = Milliseconds(milliseconds) }
         case .startTwin(let start): Twins.start(start, &self)
-        case .publish, .loginReachable, .setPolicy, .kick: performApart(action)
+        case .publish, .loginReachable, .setPolicy, .kick, .loseRows: performApart(action)
         }
     }
 

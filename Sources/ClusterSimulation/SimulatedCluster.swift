@@ -155,7 +155,7 @@ public struct SimulatedCluster {
         clients = (0..<options.usersCount * SimulatedClient.devicesPerUser).map { index in
             SimulatedClient(user: index / SimulatedClient.devicesPerUser, device: index % SimulatedClient.devicesPerUser)
         }
-        userIDs = (0..<options.usersCount).map { UserID(app: "default", id: "user-\($0)") }
+        userIDs = MachineFaultPlan.userIDs(options)
         hidesUsers = self.plan.steps.contains(where: \.hidesUser)
         publishesEvents = self.plan.steps.contains(where: \.publishesEvent)
         truth = Truth(usersCount: options.usersCount, settings: options.settings)
@@ -293,8 +293,8 @@ public struct SimulatedCluster {
 
     func userID(_ user: Int) -> UserID { userIDs[user] }
 
-    /// The number of a user of the simulation.
-    func userIndex(_ id: some StringProtocol) -> Int? { Int(id.dropFirst("user-".count)) }
+    /// The number of a user of the simulation: see ``MachineFaultPlan/userIDs(_:)``.
+    func userIndex(_ id: some StringProtocol) -> Int? { Int(id.dropFirst("user-".count).prefix { $0 != "." }) }
 
     func link(_ from: Int, _ to: Int) -> Int { from * nodes.count + to }
 

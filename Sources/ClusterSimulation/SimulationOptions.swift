@@ -73,6 +73,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         case wrongClocks
         /// A second process with a member's node ID starts. In some histories the member is cut off meanwhile.
         case twin
+        /// Replicas lose rows of users whose slots are neighbors. Nothing but the repair brings them back.
+        case lostRows
     }
 
     public let seed: UInt64
@@ -117,7 +119,8 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         if faults.isDisjoint(with: [.partitions, .pauses]), random.isOnce(in: 2) { settings.digestInterval = .seconds(30) }
         // These kinds come first. The other kinds have the remaining histories, unchanged.
         var fault = SplitMix64(seed: seed).split(350)
-        let machineFault = Self.machineFault(isHarder: isHarder, &fault)
+        var lost = SplitMix64(seed: seed).split(360)
+        let machineFault = Self.machineFault(isHarder: isHarder, &fault) ?? (lost.isOnce(in: 24) ? .lostRows : nil)
         let isHarder = isHarder && machineFault == nil
         var latest = SplitMix64(seed: seed).split(40)
         let isInheritance = isHarder && latest.isOnce(in: 24)
@@ -209,6 +212,9 @@ public struct SimulationOptions: Sendable, CustomStringConvertible {
         case .wrongClocks: (activeMilliseconds, stepsCount, faults) = (45_000, 30, random.isOnce(in: 3) ? [.clocks] : [])
         // A member that is cut off is on its own side of a split.
         case .twin: (activeMilliseconds, stepsCount, faults) = (30_000, 30, random.isOnce(in: 2) ? [.partitions] : [])
+        case .lostRows:
+            (activeMilliseconds, stepsCount, faults) = (12_000, random.number(in: 20...80), [])
+            settings.digestInterval = .seconds(3)
         default: return
         }
         (nodesCount, usersCount) = (random.number(in: 3...5), random.number(in: 6...12))

@@ -174,7 +174,7 @@ import Testing
             return writer.bytes
         }
         let parts = HashBucket.Content.parts(Array(repeating: 1, count: HashBucket.partsCount))
-        let entries = Array(repeating: HashBucket.Entry(key: 1, hash: 2, newest: 3), count: HashBucket.keysMax)
+        let entries = Array(repeating: HashBucket.Entry(key: 1, hash: 2, newest: 3), count: HashBucket.wantedMax)
         #expect(try decode(message(10, number: 1_023, parts, count: Message.bucketsMax)) != .requestOffer)
         #expect(try decode(message(64, number: .max, .entries(entries))) != .requestOffer)
         #expect(throws: DecodeError.outOfRange(7)) { try decode(message(7, number: 0, parts)) }
@@ -185,7 +185,7 @@ import Testing
         }
         #expect(throws: DecodeError.tooLong(count: 65, limit: 64)) { try decode(message(10, number: 0, .entries(entries + [entries[0]]))) }
         #expect(throws: DecodeError.tooLong(count: 65, limit: 64)) {
-            try decode(message(10, number: 0, .wanted(Array(repeating: 1, count: HashBucket.keysMax + 1))))
+            try decode(message(10, number: 0, .wanted(Array(repeating: 1, count: HashBucket.wantedMax + 1))))
         }
         var writer = WireWriter()
         writer.message(.bucketDigest(salt: 0, [HashBucket(.init(number: 1, bits: 10), .wanted([]))]))

@@ -20,7 +20,7 @@ struct RepairAnswer {
     /// Describes a place in which the peer has other rows: its few users, or the hashes of its parts.
     mutating func describe(_ place: HashBucket.Place, _ owner: borrowing Owner) {
         guard hasRoomForBucket else { return }
-        let countMax = place.isDivisible ? HashBucket.entriesMax : HashBucket.keysMax
+        let countMax = place.isDivisible ? HashBucket.entriesMax : HashBucket.wantedMax
         if let users = owner.users.usersWithRows(in: place, countMax: countMax, where: isShared) {
             return buckets.append(HashBucket(place, .entries(users.map { owner.users.entry(of: $0, salt: salt) })))
         }

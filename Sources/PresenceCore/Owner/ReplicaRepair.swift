@@ -71,7 +71,8 @@ struct ReplicaRepair {
     ///
     /// The time is spread, because nodes that compare at the same time would send the same rows.
     mutating func compare(_ owner: borrowing Owner, _ cluster: inout Cluster, at now: Now) {
-        guard now.instant >= nextDigestAt else { return }
+        // During a repair this node would not read the answer of another peer.
+        guard now.instant >= max(nextDigestAt, partner.until) else { return }
         let spread = StableHash.mix(UInt64(cluster.own.versionNode), UInt64(bitPattern: now.instant.nanoseconds)) % 256
         let interval: Duration = cluster.settings.digestInterval / 1_024 * (1_024 - Int(spread))
         nextDigestAt = now.instant + interval

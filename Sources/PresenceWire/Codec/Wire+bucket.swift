@@ -51,12 +51,12 @@ extension WireReader {
             for _ in 0..<HashBucket.partsCount { hashes.append(try fixed()) }
             return HashBucket(place, .parts(hashes))
         case .entries:
-            let entries = try list(countMax: HashBucket.keysMax) { reader throws(DecodeError) in
+            let entries = try list(countMax: HashBucket.wantedMax) { reader throws(DecodeError) in
                 HashBucket.Entry(key: try reader.fixed(), hash: try reader.fixed(), newest: try reader.unsigned())
             }
             return HashBucket(place, .entries(entries))
         case .wanted:
-            return HashBucket(place, .wanted(try list(countMax: HashBucket.keysMax) { reader throws(DecodeError) in try reader.fixed() }))
+            return HashBucket(place, .wanted(try list(countMax: HashBucket.wantedMax) { reader throws(DecodeError) in try reader.fixed() }))
         }
     }
 

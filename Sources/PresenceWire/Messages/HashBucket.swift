@@ -86,7 +86,7 @@ extension HashBucket {
     /// Most entries of a bucket that has parts. Four entries have the size of two lists of hashes.
     public static let entriesMax = 4
     /// Most entries or keys that a receiver accepts of a bucket. A bucket without parts may have more than ``entriesMax``.
-    public static let keysMax = 64
+    public static let wantedMax = 64
 
     /// The widest bucket of a range of slots.
     public static func place(ofRange range: Int) -> Place { Place(number: UInt64(range), bits: bitsMin) }
