@@ -35,7 +35,9 @@ extension ConformanceTests {
         @Test("P14 P16 P17 P20 A request waits for its approval, is answered once, and may be rejected")
         func approving() async throws {
             let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm"}"#)
-            for (other, type, mine, theirs) in [("ben", 1, ["ben"], ["ann"]), ("cid", 0, ["ben", "cid"], []), ("dan", 2, ["ben", "cid"], [])] {
+            for (other, type, mine, theirs) in [
+                ("ben", 1, ["ben"], ["ann"]), ("cid", 0, ["ben", "cid"], []), ("dan", 2, ["ben", "cid"], []),
+            ] {
                 #expect(code(try await app.call("addFriend", #"{"userID":"\#(other)"}"#)) == 30_539)
                 let body = #"{"userID":"ann","responseType":\#(type)}"#
                 #expect(code(try await app.call("doResponse", body, as: other, node: 1)) == 0)

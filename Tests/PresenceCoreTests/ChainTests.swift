@@ -80,7 +80,9 @@ import Testing
 
     @Test(
         "A request waits for its approval on both sides (P20), and ends with the answer",
-        arguments: [(ChainCommand.accept(remark: "Annie", isTwoWay: true), 1, 1), (.accept(remark: "", isTwoWay: false), 1, 0), (.reject, 0, 0)])
+        arguments: [
+            (ChainCommand.accept(remark: "Annie", isTwoWay: true), 1, 1), (.accept(remark: "", isTwoWay: false), 1, 0), (.reject, 0, 0),
+        ])
     mutating func approval(answer: ChainCommand, friendsOfAnn: Int, friendsOfBen: Int) {
         set(#"{"profile.defaultAllowType":"confirm"}"#)
         #expect(decide(.respond(user(ann), answer), by: ben) == 30_614)
@@ -108,7 +110,9 @@ import Testing
     @Test("Nobody can add a user who forbids it (30516)") mutating func forbidden() {
         set(#"{"profile.defaultAllowType":"deny"}"#)
         #expect(add(ben, by: ann) == 30_516)
-        for name in [ann, ben] { for kind in [Row.Kind.friend, .pendencyIn, .pendencyOut, .chainOutbox] { #expect(list(kind, of: name) == []) } }
+        for name in [ann, ben] {
+            for kind in [Row.Kind.friend, .pendencyIn, .pendencyOut, .chainOutbox] { #expect(list(kind, of: name) == []) }
+        }
     }
 
     @Test("A full list refuses a friend, on the own side with 30010 and on the other with 30014") mutating func full() {
@@ -122,7 +126,9 @@ import Testing
         #expect(add(others[2], by: ann) == 0)
     }
 
-    @Test("The decision goes on with the next owner, and a repeated call is answered 0", arguments: [0, 1]) mutating func owners(dies: Int) throws {
+    @Test("The decision goes on with the next owner, and a repeated call is answered 0", arguments: [0, 1]) mutating func owners(dies: Int)
+        throws
+    {
         // The other user's owner does not answer, so the decision stays open.
         cluster.losing = dies == 0 ? [(0, 1)] : [(1, 0)]
         cluster.call(.chain(.add(user(ben), SentRequest(addTime: 0), isTwoWay: true)), by: ann, on: 2)

@@ -4,7 +4,8 @@ import PresenceWire
 extension Calls {
     /// Performs a request, or returns why it is refused.
     mutating func onRequest(
-        _ request: Request, from peer: PeerIndex, _ facts: inout SharedFacts, _ chain: inout Chain, _ edge: inout Edge, _ owner: inout Owner,
+        _ request: Request, from peer: PeerIndex, _ facts: inout SharedFacts, _ chain: inout Chain, _ edge: inout Edge,
+        _ owner: inout Owner,
         _ replication: inout Replication, _ cluster: inout Cluster, at now: Now
     ) {
         if let answer = answerWithoutUser(request, &edge, &owner, &cluster, at: now) {

@@ -21,83 +21,97 @@ private enum ChainResultTag: UInt8 {
     case refused = 3
 }
 
-extension WireWriter {
-    mutating func chainCall(_ call: ChainCall) {
-        switch call {
+extension ChainCall {
+    func write(into wire: inout WireWriter) {
+        switch self {
         case .add(let user, let request, let isTwoWay):
-            tag(ChainCallTag.add)
-            self.user(user)
-            sentRequest(request)
-            tag(isTwoWay ? 1 : 0)
+            wire.tag(ChainCallTag.add)
+            wire.user(user)
+            request.write(into: &wire)
+            wire.tag(isTwoWay ? 1 : 0)
         case .respond(let user, let command):
-            tag(ChainCallTag.respond)
-            self.user(user)
-            chainCommand(command)
+            wire.tag(ChainCallTag.respond)
+            wire.user(user)
+            command.write(into: &wire)
         case .delete(let users, let isTwoWay):
-            tag(ChainCallTag.delete)
-            self.users(users)
-            tag(isTwoWay ? 1 : 0)
+            wire.tag(ChainCallTag.delete)
+            wire.users(users)
+            wire.tag(isTwoWay ? 1 : 0)
         }
     }
+}
 
-    mutating func chainCommand(_ command: ChainCommand) {
-        switch command {
+extension ChainCommand {
+    fileprivate func write(into wire: inout WireWriter) {
+        switch self {
         case .add(let request, let isTwoWay):
-            tag(ChainCommandTag.add)
-            sentRequest(request)
-            tag(isTwoWay ? 1 : 0)
+            wire.tag(ChainCommandTag.add)
+            request.write(into: &wire)
+            wire.tag(isTwoWay ? 1 : 0)
         case .accept(let remark, let isTwoWay):
-            tag(ChainCommandTag.accept)
-            text(remark)
-            tag(isTwoWay ? 1 : 0)
-        case .reject: tag(ChainCommandTag.reject)
-        case .delete: tag(ChainCommandTag.delete)
-        case .block: tag(ChainCommandTag.block)
+            wire.tag(ChainCommandTag.accept)
+            wire.text(remark)
+            wire.tag(isTwoWay ? 1 : 0)
+        case .reject: wire.tag(ChainCommandTag.reject)
+        case .delete: wire.tag(ChainCommandTag.delete)
+        case .block: wire.tag(ChainCommandTag.block)
         }
     }
+}
 
-    private mutating func sentRequest(_ request: SentRequest) {
-        text(request.remark)
-        optional(request.groupID) { $0.unsigned(UInt64($1)) }
-        text(request.addWording)
-        text(request.addSource)
-        signed(request.addTime)
+extension SentRequest {
+    fileprivate func write(into wire: inout WireWriter) {
+        wire.text(remark)
+        wire.optional(groupID) { $0.unsigned(UInt64($1)) }
+        wire.text(addWording)
+        wire.text(addSource)
+        wire.signed(addTime)
     }
+}
 
-    mutating func chainApply(_ apply: ChainApply) {
-        chainPair(apply.pair)
-        chainCommand(apply.command.command)
-        version(apply.command.version)
-        signed(apply.command.begunAt)
+extension ChainApply {
+    func write(into wire: inout WireWriter) {
+        pair.write(into: &wire)
+        command.command.write(into: &wire)
+        wire.version(command.version)
+        wire.signed(command.begunAt)
     }
+}
 
-    mutating func chainApplied(_ applied: ChainApplied) {
-        chainPair(applied.pair)
-        version(applied.version)
-        switch applied.result {
-        case .done: tag(ChainResultTag.done)
-        case .pending: tag(ChainResultTag.pending)
+extension ChainApplied {
+    func write(into wire: inout WireWriter) {
+        pair.write(into: &wire)
+        wire.version(version)
+        switch result {
+        case .done: wire.tag(ChainResultTag.done)
+        case .pending: wire.tag(ChainResultTag.pending)
         case .refused(let code):
-            tag(ChainResultTag.refused)
-            unsigned(UInt64(code.rawValue))
+            wire.tag(ChainResultTag.refused)
+            wire.unsigned(UInt64(code.rawValue))
         }
-        version(applied.clock)
+        wire.version(clock)
     }
+}
 
-    private mutating func chainPair(_ pair: ChainPair) {
-        user(pair.user)
-        user(pair.other)
+extension ChainPair {
+    fileprivate func write(into wire: inout WireWriter) {
+        wire.user(user)
+        wire.user(other)
     }
+}
 
-    mutating func friendQuery(_ query: FriendQuery) {
-        optional(query.since) { $0.text($1) }
-        optional(query.cursor) { $0.text($1) }
-        unsigned(UInt64(query.limit))
+extension ChainOutcome {
+    func write(into wire: inout WireWriter) {
+        wire.user(user)
+        wire.unsigned(UInt64(code.rawValue))
     }
+}
 
-    mutating func chainOutcome(_ outcome: ChainOutcome) {
-        user(outcome.user)
-        unsigned(UInt64(outcome.code.rawValue))
+extension FriendQuery {
+    func write(into wire: inout WireWriter) {
+        wire.optional(since) { $0.text($1) }
+        wire.optional(cursor) { $0.text($1) }
+        wire.unsigned(UInt64(limit))
     }
 }
 

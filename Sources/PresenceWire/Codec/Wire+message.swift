@@ -100,10 +100,10 @@ extension WireWriter {
         case .requestSync: tag(MessageTag.requestSync)
         case .chainApply(let apply):
             tag(MessageTag.chainApply)
-            chainApply(apply)
+            apply.write(into: &self)
         case .chainApplied(let applied):
             tag(MessageTag.chainApplied)
-            chainApplied(applied)
+            applied.write(into: &self)
         case .replicate, .replicated, .digest, .bucketDigest, .askFollowed, .areFollowed: keeping(message)
         }
     }

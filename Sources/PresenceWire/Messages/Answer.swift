@@ -90,7 +90,7 @@ extension WireWriter {
             self.remnant(remnant)
         case .chained(let outcomes):
             tag(AnswerTag.chained)
-            list(outcomes) { $0.chainOutcome($1) }
+            list(outcomes) { $1.write(into: &$0) }
         case .listed(let json):
             tag(AnswerTag.listed)
             text(String(decoding: json, as: UTF8.self))

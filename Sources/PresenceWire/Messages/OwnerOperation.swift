@@ -177,10 +177,10 @@ extension WireWriter {
         case .register: tag(OperationTag.register)
         case .chain(let call):
             tag(OperationTag.chain)
-            chainCall(call)
+            call.write(into: &self)
         case .friends(let query):
             tag(OperationTag.friends)
-            friendQuery(query)
+            query.write(into: &self)
         case .kick(let reason):
             tag(OperationTag.kick)
             text(reason)

@@ -1,4 +1,7 @@
 /// The settings of an app for profiles and the relationship chain.
+///
+/// The wide properties come last, so that the size is a multiple of their alignment. In debug builds Swift 6.3 sets a property with the
+/// padding behind it, and changed the property that followed this value in ``Policy``.
 public struct ChainPolicy: Equatable, Sendable {
     /// The users who may add a user as a friend, if that user's profile does not say it (P2).
     public enum AllowType: String, CaseIterable, Sendable {
@@ -11,16 +14,16 @@ public struct ChainPolicy: Equatable, Sendable {
 
     /// Whether the relationship chain can be used. Off answers 72001. Setting `chain.enabled`.
     public var isEnabled = true
-    /// The limit of all calls of the relationship chain together; nil for none. Setting `rate.chain`.
-    public var rate: Policy.Rate? = Policy.Rate(calls: 20, seconds: 5)
-    /// Most friends of one user, 1–10,000 (P14). Setting `friends.max`.
-    public var friendsMax: Int64 = 3_000
     /// Whether users receive their friends' changes without a subscription (T28, N23). Setting `friends.autoNotify`.
     public var autoNotifiesFriends = true
     /// Whether a request to a user who has sent one makes both friends at once. Setting `friends.mutualRequestAccepts`.
     public var mutualRequestsAccept = true
-    /// Most received friend requests of one user, 1–10,000. Setting `pendency.max`.
-    public var pendencyMax: Int64 = 1_000
     /// See ``AllowType``. Setting `profile.defaultAllowType`.
     public var defaultAllowType = AllowType.any
+    /// The limit of all calls of the relationship chain together; nil for none. Setting `rate.chain`.
+    public var rate: Policy.Rate? = Policy.Rate(calls: 20, seconds: 5)
+    /// Most friends of one user, 1–10,000 (P14). Setting `friends.max`.
+    public var friendsMax: Int64 = 3_000
+    /// Most received friend requests of one user, 1–10,000. Setting `pendency.max`.
+    public var pendencyMax: Int64 = 1_000
 }

@@ -178,13 +178,15 @@ extension Policy {
             "Whether a user stays ONLINE without a session while vendor push reaches one of its devices."),
         Setting("liveness.timeout", \.livenessTimeout, PlatformTimeout.secondsRange, "Seconds of silence after which a session is lost."),
         Setting("liveness.timeoutByPlatform", \.platformTimeouts, "The same for single platforms, for example `{\"web\": 60}`."),
-        Setting("friends.autoNotify", \.chain.autoNotifiesFriends, "Whether users receive changes of their friends without a subscription."),
+        Setting(
+            "friends.autoNotify", \.chain.autoNotifiesFriends, "Whether users receive changes of their friends without a subscription."),
         Setting("friends.max", \.chain.friendsMax, 1...Int64(10_000), "Friends of one user."),
         Setting(
             "friends.mutualRequestAccepts", \.chain.mutualRequestsAccept,
             "Whether a friend request to a user who has sent one makes both users friends at once."),
         Setting(
-            "pendency.max", \.chain.pendencyMax, 1...10_000, "Received friend requests of one user. A further request is refused with 30012."),
+            "pendency.max", \.chain.pendencyMax, 1...10_000,
+            "Received friend requests of one user. A further request is refused with 30012."),
         Setting(
             "profile.defaultAllowType", \.chain.defaultAllowType,
             """

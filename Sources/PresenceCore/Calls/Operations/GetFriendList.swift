@@ -21,7 +21,8 @@ enum GetFriendList: ClientOperation {
                     ]))),
             Schema.required("deleted", Schema.described(Schema.list(of: Schema.string), "Friends removed since seq.")),
             Schema.required(
-                "isFull", Schema.described(Schema.bool, "True: the answer is a page of the whole list. False: it has the changes since seq.")),
+                "isFull",
+                Schema.described(Schema.bool, "True: the answer is a page of the whole list. False: it has the changes since seq.")),
             Schema.required("seq", Schema.described(Schema.string, "The list's sequence. Clients compare it for equality.")),
             Schema.sometimes("cursor", Schema.described(Schema.string, "Present if more pages follow.")),
             Schema.required("total", ["type": "integer", "minimum": 0]),

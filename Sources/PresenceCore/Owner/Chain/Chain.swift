@@ -91,7 +91,8 @@ struct Chain {
         let user = owner.index(of: pair.user)
         let version = owner.clock.next(at: now.wall)
         switch rules(of: user, owner).begin(
-            item.decision, about: String(pair.other.id), isRetry: item.isRetry, at: version.milliseconds) {
+            item.decision, about: String(pair.other.id), isRetry: item.isRetry, at: version.milliseconds)
+        {
         case .ended(let code): note(code, for: item.waiter, &cluster)
         case .local(let changes, let code):
             owner.write(changes, of: user, decidedAt: version, at: now, into: &cluster.outbox)
@@ -312,8 +313,8 @@ extension Owner {
 
     /// Writes the changes of a decision to the lists of one of its users, unless a newer decision has changed it.
     ///
-    /// A row has the time and the counter of the decision. If the list has a newer change, clients may have passed that version, and the row
-    /// has the next one of this node instead.
+    /// A row has the time and the counter of the decision. If the list has a newer change, clients may have passed that version. Then the
+    /// row has the next version of this node.
     mutating func write(
         _ changes: [ChainRules.Change], of user: Index, decidedAt version: Version, at now: Now, into outbox: inout Outbox
     ) {

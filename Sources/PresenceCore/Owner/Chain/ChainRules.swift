@@ -16,7 +16,8 @@ struct ChainRules {
         static func remove(_ kind: Row.Kind, _ key: String) -> Change { Change(kind: kind, key: key, fact: nil) }
 
         func row(of user: UserID, version: Version) -> Row {
-            fact.map { Row($0, of: user, key: key, version: version) } ?? Row(user: user, kind: kind, key: key, version: version, value: nil)
+            fact.map { Row($0, of: user, key: key, version: version) }
+                ?? Row(user: user, kind: kind, key: key, version: version, value: nil)
         }
     }
 
