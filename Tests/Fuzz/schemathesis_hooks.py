@@ -37,6 +37,11 @@ def is_for_this_caller(operation, body):
         return True
     if CALLER == "user" and isinstance(body.get("asUser"), str):
         return False
+    # Nobody is a friend of itself (6017).
+    if operation in ("addFriend", "doResponse", "deleteFriends") and isinstance(body.get("asUser"), str):
+        users = body["userIDs"] if isinstance(body.get("userIDs"), list) else []
+        if body["asUser"] in [body.get("userID"), *users]:
+            return False
     if CALLER != "operator":
         return True
     if isinstance(body.get("app"), str) and body["app"] != "operated":
