@@ -271,10 +271,10 @@ extension SimulatedCluster {
 
     /// Checks that no user is ONLINE who has had no session for two seconds longer than a new owner waits.
     mutating func checkGhosts() {
-        let grace = max(options.settings.offlineGrace, options.settings.reconnectGrace)
-        let tolerance = Nanoseconds(grace.wholeNanoseconds) + .milliseconds(2_000)
-        for user in 0..<options.usersCount where truth.presences[user].openCount == 0 && truth.presences[user].lastEndAt < time - tolerance
-        {
+        let grace = Nanoseconds(max(options.settings.offlineGrace, options.settings.reconnectGrace).wholeNanoseconds)
+        for user in 0..<options.usersCount where truth.presences[user].openCount == 0 {
+            let goneAt = max(truth.presences[user].lastEndAt + grace, truth.presences[user].doubtedUntil)
+            guard goneAt < time - .milliseconds(2_000) else { continue }
             guard let owner = owner(of: user) else { continue }
             let record = nodes[owner].kept(userID(user)).record
             if record.statusType == .online, !mayBeReached(user) {
