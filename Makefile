@@ -108,6 +108,7 @@ chaos-short: export DEATH_SECONDS := 4
 chaos-short: export FOLLOW_SECONDS := 4
 chaos-short: export NOTICE_SECONDS := 4
 chaos-short: export SLACK := 4
+chaos-short: export SLOW_MILLISECONDS := 4
 chaos-short:
 	Tests/Chaos/rolling-restart 3 200 2
 	Tests/Chaos/drain-clients
