@@ -116,6 +116,9 @@ extension WireWriter {
         case .listed(let json):
             tag(12)
             text(String(decoding: json, as: UTF8.self))
+        case .friendCalled(let result):
+            tag(16)
+            message(.answer(id: 0, .friendCalled(result)))
         }
     }
 

@@ -128,6 +128,7 @@ struct Calls {
             finish(sent.call, .done, &edge, &cluster)
         case .chained(let outcomes): finish(sent.call, .chained(outcomes), &edge, &cluster)
         case .listed(let json): finish(sent.call, .listed(json), &edge, &cluster)
+        case .friendCalled(let result): finish(sent.call, .friendCalled(result), &edge, &cluster)
         case .visibility(let privacy, let remnant):
             finish(sent.call, .visibility(privacy.visibility, remnant: remnant), &edge, &cluster)
         }
@@ -168,7 +169,7 @@ struct Calls {
         case .explain: finish(index, .explained(pending.explanations), &edge, &cluster)
         // The answer of one owner is the whole answer.
         case .setSelfStatus, .publishEvent, .unsubscribeUserStatus, .logout, .setVisibility, .getVisibility, .kick, .setAppPolicy, .chain,
-            .getFriendList:
+            .getFriendList, .friendCall:
             break
         }
     }

@@ -29,6 +29,8 @@ public enum CallAnswer: Equatable, Sendable {
     case chained([ChainOutcome])
     /// Answers `getFriendList` with a JSON object.
     case listed([UInt8])
+    /// The result of a call about the caller's own lists of the relationship chain.
+    case friendCalled(FriendCallResult)
     /// Answers `explain` with the parts that have arrived, each a JSON object.
     case explained([Explanation])
     /// Refuses a call beyond the rate limit (7008). A call after so many seconds succeeds.

@@ -181,7 +181,7 @@ extension WireReader {
         ChainOutcome(user: try user(), code: ChainCode(rawValue: try code()))
     }
 
-    private mutating func code() throws(DecodeError) -> UInt32 {
+    mutating func code() throws(DecodeError) -> UInt32 {
         let value = try unsigned()
         guard let code = UInt32(exactly: value) else { throw .tooLong(count: Int(clamping: value), limit: Int(UInt32.max)) }
         return code

@@ -33,6 +33,8 @@ public enum Answer: Hashable, Sendable {
     case chained([ChainOutcome])
     /// Answers `friends` with a JSON object.
     case listed([UInt8])
+    /// Answers `friendCall`.
+    case friendCalled(FriendCallResult)
     /// Refuses the operation. Nothing was changed.
     case refused(Refusal)
     /// Refuses the call, because the user has reached the rate limit; the next call succeeds after so many seconds (7008).
@@ -54,6 +56,7 @@ private enum AnswerTag: UInt8 {
     case rateLimited = 11
     case chained = 12
     case listed = 13
+    case friendCalled = 16
 }
 
 extension WireWriter {
@@ -94,6 +97,9 @@ extension WireWriter {
         case .listed(let json):
             tag(AnswerTag.listed)
             text(String(decoding: json, as: UTF8.self))
+        case .friendCalled(let result):
+            tag(AnswerTag.friendCalled)
+            result.write(into: &self)
         case .refused(let refusal):
             tag(AnswerTag.refused)
             unsigned(UInt64(refusal.code))
@@ -143,6 +149,7 @@ extension WireReader {
         case .explained: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         case .visibility: return .visibility(try privacy(), remnant: try remnant())
         case .listed: return .listed(Array(try text(bytesMax: Limits.batchBytesMax).utf8))
+        case .friendCalled: return .friendCalled(try friendCallResult())
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
         case .refused:
             let code = Int(clamping: try unsigned())

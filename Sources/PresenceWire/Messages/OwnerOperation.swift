@@ -40,12 +40,15 @@ public enum OwnerOperation: Hashable, Sendable {
     case chain(ChainCall)
     /// Reads the user's friend list.
     case friends(FriendQuery)
+    /// Reads or changes the user's own lists of the relationship chain.
+    case friendCall(FriendCall)
 
     /// Whether the change must survive the loss of a node. Such a call is refused if only one disk can be reached.
     public var isDurable: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribe, .unsubscribe, .setPolicy, .kick, .register, .setVisibility, .chain: true
         case .subscriptions, .records, .visibility, .logout, .explain, .followers, .countQuery, .friends: false
+        case .friendCall(let call): call.isChange
         }
     }
 
@@ -69,6 +72,7 @@ public enum OwnerOperation: Hashable, Sendable {
         case .records: if case .records = answer { true } else { false }
         case .friends: if case .listed = answer { true } else { false }
         case .chain: if case .chained = answer { true } else { false }
+        case .friendCall: if case .friendCalled = answer { true } else { false }
         case .explain: if case .explained = answer { true } else { false }
         }
     }
@@ -115,6 +119,7 @@ private enum OperationTag: UInt8 {
     case countQuery = 15
     case chain = 16
     case friends = 17
+    case friendCall = 24
 }
 
 extension WireWriter {
@@ -181,6 +186,9 @@ extension WireWriter {
         case .friends(let query):
             tag(OperationTag.friends)
             query.write(into: &self)
+        case .friendCall(let call):
+            tag(OperationTag.friendCall)
+            call.write(into: &self)
         case .kick(let reason):
             tag(OperationTag.kick)
             text(reason)
@@ -228,6 +236,7 @@ extension WireReader {
         case .register: return .register
         case .chain: return .chain(try chainCall())
         case .friends: return .friends(try friendQuery())
+        case .friendCall: return .friendCall(try self.friendCall())
         case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         }

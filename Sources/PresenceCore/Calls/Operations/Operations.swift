@@ -8,7 +8,8 @@ extension API {
     /// An operation of clients. Its name is the same in the path, in the SDKs, and in the label of the metrics.
     package enum Operation: Int, CaseIterable, Sendable {
         case setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout,
-            setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList
+            setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList, getPendencyList, deletePendency,
+            pendencyReport
 
         package var name: String { "\(self)" }
 
@@ -28,6 +29,9 @@ extension API {
             case .doResponse: DoResponse.self
             case .deleteFriends: DeleteFriends.self
             case .getFriendList: GetFriendList.self
+            case .getPendencyList: GetPendencyList.self
+            case .deletePendency: DeletePendency.self
+            case .pendencyReport: PendencyReport.self
             }
         }
     }
@@ -78,6 +82,8 @@ public enum Call: Equatable, Sendable {
     case chain(ChainCall)
     /// Reads the caller's friend list.
     case getFriendList(FriendQuery)
+    /// Reads or changes the caller's own lists of the relationship chain.
+    case friendCall(FriendCall)
 
     /// The token that makes a call (<doc:HTTPAPI#Callers-and-tokens>).
     public enum Origin: Sendable {
@@ -95,7 +101,7 @@ extension Call {
     var needsUser: Bool {
         switch self {
         case .setSelfStatus, .publishEvent, .subscribeUserStatus, .unsubscribeUserStatus, .getSubscribedUserStatus, .logout, .setVisibility,
-            .getVisibility, .chain, .getFriendList:
+            .getVisibility, .chain, .getFriendList, .friendCall:
             true
         case .getUserStatus, .explain, .kick, .importUsers, .setAppPolicy: false
         }
@@ -128,6 +134,7 @@ extension Calls {
         case .getVisibility: ask(.visibility, of: caller, for: index, &cluster)
         case .chain(let call): ask(.chain(call), of: caller, for: index, &cluster)
         case .getFriendList(let query): ask(.friends(query), of: caller, for: index, &cluster)
+        case .friendCall(let call): ask(.friendCall(call), of: caller, for: index, &cluster)
         case .importUsers(let users): importUsers(users, for: index, &edge, &cluster)
         case .explain(let target): explain(target, to: caller, for: index, &cluster)
         case .kick(let reason): ask(.kick(reason: reason), of: caller, for: index, &cluster)
@@ -159,6 +166,7 @@ extension OwnerRequest {
         case .visibility: answer(.visibility(visibility(of: owner)), into: &outbox)
         case .register: register(on: &owner, into: &outbox)
         case .friends(let query): answer(.listed(friends(query, of: owner)), into: &outbox)
+        case .friendCall(let call): perform(call, on: &owner, into: &outbox)
         case .records(let users, let viewer): answer(.records(users.map { owner.record(of: $0).shown(to: viewer) }), into: &outbox)
         case .setPolicy, .kick, .explain, .followers, .countQuery, .chain:
             preconditionFailure("\(request.operation) is handled by Calls, not by an owner")
@@ -178,7 +186,7 @@ extension RateLimits.Kind {
             if isCounted { return nil }
             self = .subscribe
         case .unsubscribe: self = .unsubscribe
-        case .chain, .friends: self = .chain
+        case .chain, .friends, .friendCall: self = .chain
         case .followers, .records, .countQuery, .visibility, .logout, .explain, .kick, .register, .setPolicy: return nil
         }
     }

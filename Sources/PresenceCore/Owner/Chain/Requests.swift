@@ -1,0 +1,120 @@
+import PresenceWire
+
+/// The friend requests of a user: read by pages, removed and marked as read (P20–P28).
+extension OwnerRequest {
+    /// The JSON of one page of friend requests.
+    ///
+    /// The sequence covers both kinds of requests. Requests are in the order of their last change. A page ends between two milliseconds, so
+    /// that `timestamp` continues; 0 ends.
+    func requests(_ query: RequestQuery, of owner: borrowing Owner) -> [UInt8] {
+        let (received, sent) = (list(.pendencyIn, of: owner), list(.pendencyOut, of: owner))
+        let sequence = received.sequence + sent.sequence
+        var items: [FriendRequestItem] = []
+        if query.since != sequence {
+            // A page of each list has all changes that the common page may have.
+            let start = Version(lastOf: query.after)
+            for (kind, list) in [(FriendRequestKind.received, received), (.sent, sent)] where query.kind == nil || query.kind == kind {
+                // One more row says whether another page follows.
+                let page = list.page(changedAfter: start, limit: query.limit + 1, withTombstones: false)
+                items += page.map { FriendRequestItem(kind: kind, entry: $0) }
+            }
+            items.sort { ($0.entry.version, $0.kind.rawValue) < ($1.entry.version, $1.kind.rawValue) }
+        }
+        let count = Self.pageCount(of: items, limit: query.limit)
+        var json = JSONWriter(reserving: 256 + 160 * count)
+        json.object { json in
+            json.member("seq", sequence)
+            json.member("timestamp", count < items.count ? items[count - 1].changedAt : 0)
+            json.member("unreadCnt", unreadCount(received, of: owner))
+            json.key("pendencyList")
+            json.array { json in for item in items[..<count] { json.request(item, of: id) } }
+        }
+        return json.bytes
+    }
+
+    /// The number of items on a page. The page has all changes of its last millisecond.
+    private static func pageCount(of items: [FriendRequestItem], limit: Int) -> Int {
+        guard items.count > limit else { return items.count }
+        return limit + items[limit...].prefix { $0.changedAt == items[limit - 1].changedAt }.count
+    }
+
+    /// The number of received requests that were made after the time up to which the user has read them (P28).
+    private func unreadCount(_ received: RowList, of owner: borrowing Owner) -> Int64 {
+        let read = readTime(of: owner)
+        let unread = received.entries.count { entry in (entry.fact(of: id) as ReceivedRequest?).map { $0.addTime > read } ?? false }
+        return Int64(unread)
+    }
+
+    private func readTime(of owner: borrowing Owner) -> Milliseconds {
+        (list(.pendencyRead, of: owner).fact("", of: id) as ReadRequests?)?.timestamp ?? 0
+    }
+
+    /// Removes friend requests from the user's list. The list of the other user stays as it is.
+    func deleteRequests(of users: [UserID], _ kind: FriendRequestKind, on owner: inout Owner, into outbox: inout Outbox)
+        -> FriendCallResult
+    {
+        let rowKind: Row.Kind = kind == .received ? .pendencyIn : .pendencyOut
+        var changes: [ChainRules.Change] = []
+        var outcomes: [ChainOutcome] = []
+        for other in users {
+            let key = String(other.id)
+            let entry = list(rowKind, of: owner).entry(for: key)
+            let isThere = entry.map { !$0.isRemoved } ?? false
+            if isThere { changes.append(.remove(rowKind, key)) } else { writeAgain(rowKind, key, on: &owner, into: &outbox) }
+            outcomes.append(ChainOutcome(user: other, code: isThere || mayHaveWritten(entry) ? .done : .noRequest))
+        }
+        write(changes, on: &owner, into: &outbox)
+        return FriendCallResult(users: outcomes)
+    }
+
+    /// Marks the received requests up to a time as read.
+    ///
+    /// The time never goes back, because two devices may report in any order. A time in the future counts as now, so that later requests
+    /// are unread.
+    func readRequests(upTo time: Milliseconds, on owner: inout Owner, into outbox: inout Outbox) -> FriendCallResult {
+        let time = min(time, owner.clock.milliseconds(at: now.wall))
+        if time > readTime(of: owner) {
+            write([.set(ReadRequests(timestamp: time), "")], on: &owner, into: &outbox)
+        } else {
+            writeAgain(.pendencyRead, "", on: &owner, into: &outbox)
+        }
+        var json = JSONWriter(reserving: 32)
+        json.object { $0.member("unreadCnt", unreadCount(list(.pendencyIn, of: owner), of: owner)) }
+        return FriendCallResult(json: json.bytes)
+    }
+}
+
+/// One row of a page of friend requests.
+private struct FriendRequestItem {
+    let kind: FriendRequestKind
+    let entry: RowList.Entry
+
+    /// The time of the last change.
+    var changedAt: Milliseconds { entry.version.milliseconds }
+}
+
+extension Version {
+    /// The last version of a millisecond. All changes of later milliseconds are newer.
+    fileprivate init(lastOf time: Milliseconds) {
+        // A stamp has 48 bits of milliseconds.
+        self.init(milliseconds: min(time, 1 << 48 - 1), counter: .max, node: .max)
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func request(_ item: FriendRequestItem, of user: UserID) {
+        let request: (addTime: Milliseconds, addSource: String, addWording: String)? =
+            switch item.kind {
+            case .received: (item.entry.fact(of: user) as ReceivedRequest?).map { ($0.addTime, $0.addSource, $0.addWording) }
+            case .sent: (item.entry.fact(of: user) as SentRequest?).map { ($0.addTime, $0.addSource, $0.addWording) }
+            }
+        guard let request else { return }
+        object { json in
+            json.member("userID", item.entry.key)
+            json.member("addTime", request.addTime)
+            json.member("addSource", request.addSource)
+            json.member("addWording", request.addWording)
+            json.member("type", Int64(item.kind.rawValue))
+        }
+    }
+}

@@ -1,0 +1,64 @@
+/// A client's call about the caller's own lists of the relationship chain (P11, P21–P28, P32–P37).
+///
+/// The caller's owner decides it alone: no other user's owner hears of it. A call that arrives twice has the same result.
+public enum FriendCall: Hashable, Sendable {
+    /// Reads one page of friend requests (P21).
+    case requests(RequestQuery)
+    /// Removes friend requests of these users from the caller's list (P27).
+    case deleteRequests([UserID], FriendRequestKind)
+    /// Marks the requests up to a time as read (P28).
+    case readRequests(upTo: Milliseconds)
+}
+
+extension FriendCall {
+    /// Whether the call changes lists. Its answer then waits for two disks.
+    public var isChange: Bool {
+        switch self {
+        case .requests: false
+        case .deleteRequests, .readRequests: true
+        }
+    }
+}
+
+/// The direction of a friend request, as one user's list has it (P26).
+public enum FriendRequestKind: UInt8, CaseIterable, Hashable, Sendable {
+    /// The user has received the request.
+    case received = 1
+    /// The user has sent the request.
+    case sent = 2
+}
+
+/// A query of the caller's friend requests (P21).
+public struct RequestQuery: Hashable, Sendable {
+    /// Most requests of one page, unless more of them changed in one millisecond.
+    public static let limitMax = 100
+
+    /// The kinds of requests to read: nil for both.
+    public var kind: FriendRequestKind?
+    /// The sequence of the requests that the client holds. If it is the newest, the page is empty (P23).
+    public var since: String?
+    /// The time of the last change of the page before; 0 for the first page (P24).
+    public var after: Milliseconds
+    /// 1 to ``limitMax``.
+    public var limit: Int
+
+    public init(
+        kind: FriendRequestKind? = nil, since: String? = nil, after: Milliseconds = 0, limit: Int = RequestQuery.limitMax
+    ) {
+        (self.kind, self.since, self.after, self.limit) = (kind, since, after, limit)
+    }
+}
+
+/// The result of a ``FriendCall``.
+public struct FriendCallResult: Hashable, Sendable {
+    /// ``ChainCode/done``, or the reason why nothing was changed.
+    public var code: ChainCode
+    /// The result for each user that the call names; empty if the call changed nothing.
+    public var users: [ChainOutcome]
+    /// What the call has read, as JSON; empty for nothing.
+    public var json: [UInt8]
+
+    public init(code: ChainCode = .done, users: [ChainOutcome] = [], json: [UInt8] = []) {
+        (self.code, self.users, self.json) = (code, users, json)
+    }
+}
