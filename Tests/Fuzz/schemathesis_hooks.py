@@ -38,10 +38,13 @@ def is_for_this_caller(operation, body):
     if CALLER == "user" and isinstance(body.get("asUser"), str):
         return False
     # Nobody is a friend of itself (6017).
-    if operation in ("addFriend", "doResponse", "deleteFriends") and isinstance(body.get("asUser"), str):
+    if operation in ("addFriend", "doResponse", "deleteFriends", "modifyFriend") and isinstance(body.get("asUser"), str):
         users = body["userIDs"] if isinstance(body.get("userIDs"), list) else []
         if body["asUser"] in [body.get("userID"), *users]:
             return False
+    # The app declares no custom fields of friends (6017).
+    if operation == "modifyFriend" and isinstance(body.get("values"), dict) and any(name.startswith("Custom_") for name in body["values"]):
+        return False
     if CALLER != "operator":
         return True
     if isinstance(body.get("app"), str) and body["app"] != "operated":

@@ -90,6 +90,9 @@ struct ConfigurationPage {
             "`false`, or `calls` \(Policy.Rate.callsRange.lowerBound) to \(grouped(Policy.Rate.callsRange.upperBound)) and `seconds` "
                 + "\(Policy.Rate.secondsRange.lowerBound) to \(grouped(Policy.Rate.secondsRange.upperBound))"
         case .word(let words): words.map { "`\($0)`" }.joined(separator: ", ")
+        case .customFields:
+            "names of 1 to \(Limits.customNameBytesMax) letters or digits, at most \(Limits.customFieldsMax), each with "
+                + CustomFieldDeclaration.ValueType.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")
         case .platforms:
             "platforms, at most \(Policy.platformTimeoutsMax), each with \(Policy.PlatformTimeout.secondsRange.lowerBound) to "
                 + grouped(Policy.PlatformTimeout.secondsRange.upperBound)

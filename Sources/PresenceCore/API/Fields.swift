@@ -29,6 +29,31 @@ package struct Fields {
         }
     }
 
+    /// The value of a field; nil if it is absent or null.
+    func value(_ name: String) -> JSONValue? { has(name) ? object[name] : nil }
+
+    /// Texts, each of a number of bytes in `bytes`; nil if they are absent or null.
+    func texts(_ name: String, bytes: ClosedRange<Int>, count: ClosedRange<Int>) throws(Problem) -> [String]? {
+        guard let value = value(name) else { return nil }
+        return try Self.texts(value, name, bytes: bytes, count: count)
+    }
+
+    /// Reads the texts of a value; `name` is for the error.
+    static func texts(_ value: JSONValue, _ name: String, bytes: ClosedRange<Int>, count: ClosedRange<Int>) throws(Problem) -> [String] {
+        guard case .array(let elements) = value else { throw .parameter("\(name): must be an array of strings") }
+        guard count.contains(elements.count) else {
+            throw .parameter("\(name): has \(elements.count) elements; \(count.lowerBound) to \(count.upperBound) are allowed")
+        }
+        var texts: [String] = []
+        for (index, element) in elements.enumerated() {
+            guard case .string(let text) = element, bytes.contains(text.utf8.count) else {
+                throw .parameter("\(name)[\(index)]: must be a string of \(bytes.lowerBound) to \(bytes.upperBound) bytes")
+            }
+            texts.append(text)
+        }
+        return texts
+    }
+
     /// A whole number in `range`; nil if it is absent or null. `60.0` and `6e1` are whole too, because a JSON encoder may write them.
     func integer(_ name: String, in range: ClosedRange<Int64>, by rule: PolicyRule? = nil) throws(Problem) -> Int64? {
         switch object[name]?.withWholeNumber {

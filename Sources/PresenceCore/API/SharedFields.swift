@@ -39,6 +39,8 @@ extension OpenAPI {
     static let standard = Policy()
     /// The names of platforms.
     package static let platformPattern = "^[A-Za-z0-9._-]+$"
+    /// The names of custom fields, without their prefix.
+    package static let customNamePattern = "^[A-Za-z0-9]{1,\(Limits.customNameBytesMax)}$"
 }
 
 extension Schema {

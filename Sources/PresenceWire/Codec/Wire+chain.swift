@@ -24,11 +24,12 @@ private enum ChainResultTag: UInt8 {
 extension ChainCall {
     func write(into wire: inout WireWriter) {
         switch self {
-        case .add(let user, let request, let isTwoWay):
+        case .add(let user, let request, let isTwoWay, let group):
             wire.tag(ChainCallTag.add)
             wire.user(user)
             request.write(into: &wire)
             wire.tag(isTwoWay ? 1 : 0)
+            wire.optional(group) { $0.text($1) }
         case .respond(let user, let command):
             wire.tag(ChainCallTag.respond)
             wire.user(user)
@@ -118,7 +119,10 @@ extension FriendQuery {
 extension WireReader {
     mutating func chainCall() throws(DecodeError) -> ChainCall {
         switch try tag(as: ChainCallTag.self) {
-        case .add: .add(try user(), try sentRequest(), isTwoWay: try flag())
+        case .add:
+            .add(
+                try user(), try sentRequest(), isTwoWay: try flag(),
+                group: try optional { reader throws(DecodeError) in try FriendGroup(from: &reader).name })
         case .respond: .respond(try user(), try chainCommand())
         case .delete: .delete(try users(), isTwoWay: try flag())
         }

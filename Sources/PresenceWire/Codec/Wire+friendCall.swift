@@ -3,6 +3,13 @@ private enum FriendCallTag: UInt8 {
     case requests = 1
     case deleteRequests = 2
     case readRequests = 3
+    case modifyFriend = 4
+    case createGroups = 5
+    case deleteGroups = 6
+    case renameGroup = 7
+    case groups = 8
+    case addToGroup = 9
+    case removeFromGroup = 10
 }
 
 extension FriendCall {
@@ -18,6 +25,31 @@ extension FriendCall {
         case .readRequests(let time):
             wire.tag(FriendCallTag.readRequests)
             wire.signed(time)
+        case .modifyFriend(let other, let change):
+            wire.tag(FriendCallTag.modifyFriend)
+            wire.user(other)
+            change.write(into: &wire)
+        case .createGroups(let names, let users):
+            wire.tag(FriendCallTag.createGroups)
+            wire.list(names) { $0.text($1) }
+            wire.users(users)
+        case .deleteGroups(let names):
+            wire.tag(FriendCallTag.deleteGroups)
+            wire.list(names) { $0.text($1) }
+        case .renameGroup(let old, let new):
+            wire.tag(FriendCallTag.renameGroup)
+            for name in [old, new] { wire.text(name) }
+        case .groups(let names):
+            wire.tag(FriendCallTag.groups)
+            wire.optional(names) { writer, names in writer.list(names) { $0.text($1) } }
+        case .addToGroup(let name, let users):
+            wire.tag(FriendCallTag.addToGroup)
+            wire.text(name)
+            wire.users(users)
+        case .removeFromGroup(let name, let users):
+            wire.tag(FriendCallTag.removeFromGroup)
+            wire.text(name)
+            wire.users(users)
         }
     }
 }
@@ -31,6 +63,34 @@ extension RequestQuery {
     }
 }
 
+extension FriendChange {
+    fileprivate func write(into wire: inout WireWriter) {
+        wire.optional(remark) { $0.text($1) }
+        wire.optional(groups) { writer, names in writer.list(names) { $0.text($1) } }
+        wire.list(fields) { $1.write(into: &$0) }
+    }
+}
+
+/// The byte that names the type of a custom field's value.
+private enum FieldValueTag: UInt8 {
+    case integer = 1
+    case bytes = 2
+}
+
+extension CustomField {
+    fileprivate func write(into wire: inout WireWriter) {
+        wire.text(name)
+        switch value {
+        case .integer(let number):
+            wire.tag(FieldValueTag.integer)
+            wire.signed(number)
+        case .bytes(let bytes):
+            wire.tag(FieldValueTag.bytes)
+            wire.list(bytes) { $0.tag($1) }
+        }
+    }
+}
+
 extension FriendCallResult {
     func write(into wire: inout WireWriter) {
         wire.unsigned(UInt64(code.rawValue))
@@ -39,27 +99,73 @@ extension FriendCallResult {
     }
 }
 
-extension WireReader {
-    mutating func friendCall() throws(DecodeError) -> FriendCall {
-        switch try tag(as: FriendCallTag.self) {
-        case .requests: .requests(try requestQuery())
-        case .deleteRequests: .deleteRequests(try users(), try tag(as: FriendRequestKind.self))
-        case .readRequests: .readRequests(upTo: try time())
-        }
+extension FriendCall {
+    init(from wire: inout WireReader) throws(DecodeError) {
+        self =
+            switch try wire.tag(as: FriendCallTag.self) {
+            case .requests: .requests(try RequestQuery(from: &wire))
+            case .deleteRequests: .deleteRequests(try wire.users(), try wire.tag(as: FriendRequestKind.self))
+            case .readRequests: .readRequests(upTo: try wire.time())
+            case .modifyFriend: .modifyFriend(try wire.user(), try FriendChange(from: &wire))
+            case .createGroups: .createGroups(try Self.groupNames(from: &wire), users: try wire.users())
+            case .deleteGroups: .deleteGroups(try Self.groupNames(from: &wire))
+            case .renameGroup: .renameGroup(try FriendGroup(from: &wire).name, to: try FriendGroup(from: &wire).name)
+            case .groups: .groups(try wire.optional { reader throws(DecodeError) in try Self.groupNames(from: &reader) })
+            case .addToGroup: .addToGroup(try FriendGroup(from: &wire).name, try wire.users())
+            case .removeFromGroup: .removeFromGroup(try FriendGroup(from: &wire).name, try wire.users())
+            }
     }
 
-    private mutating func requestQuery() throws(DecodeError) -> RequestQuery {
-        let kind = try optional { reader throws(DecodeError) in try reader.tag(as: FriendRequestKind.self) }
-        let since = try optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.nameBytesMax) }
-        let after = try time()
-        let limit = try unsigned()
-        guard (1...UInt64(RequestQuery.limitMax)).contains(limit) else { throw .outOfRange(Int64(clamping: limit)) }
-        return RequestQuery(kind: kind, since: since, after: after, limit: Int(limit))
+    fileprivate static func groupNames(from wire: inout WireReader) throws(DecodeError) -> [String] {
+        try wire.list(countMax: Limits.friendGroupsMax) { reader throws(DecodeError) in try FriendGroup(from: &reader).name }
     }
+}
 
-    mutating func friendCallResult() throws(DecodeError) -> FriendCallResult {
-        let code = ChainCode(rawValue: try code())
-        let users = try list { reader throws(DecodeError) in try reader.chainOutcome() }
-        return FriendCallResult(code: code, users: users, json: Array(try text(bytesMax: Limits.batchBytesMax).utf8))
+extension FriendGroup {
+    /// Reads the name of a group.
+    init(from wire: inout WireReader) throws(DecodeError) {
+        self.init(name: try wire.text(bytesMax: Limits.friendGroupNameBytesMax))
+        guard !name.isEmpty else { throw .badName }
+    }
+}
+
+extension FriendChange {
+    fileprivate init(from wire: inout WireReader) throws(DecodeError) {
+        self.init()
+        remark = try wire.optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.remarkBytesMax) }
+        groups = try wire.optional { reader throws(DecodeError) in try FriendCall.groupNames(from: &reader) }
+        fields = try wire.list(countMax: Limits.customFieldsMax) { reader throws(DecodeError) in try CustomField(from: &reader) }
+    }
+}
+
+extension CustomField {
+    fileprivate init(from wire: inout WireReader) throws(DecodeError) {
+        let name = try wire.text(bytesMax: Limits.customNameBytesMax)
+        guard Self.isValidName(name) else { throw .badName }
+        let value: FieldValue =
+            switch try wire.tag(as: FieldValueTag.self) {
+            case .integer: .integer(try wire.signed())
+            case .bytes: .bytes(try wire.list(countMax: Limits.fieldBytesMax) { reader throws(DecodeError) in try reader.tag() })
+            }
+        self.init(name: name, value: value)
+    }
+}
+
+extension RequestQuery {
+    fileprivate init(from wire: inout WireReader) throws(DecodeError) {
+        let kind = try wire.optional { reader throws(DecodeError) in try reader.tag(as: FriendRequestKind.self) }
+        let since = try wire.optional { reader throws(DecodeError) in try reader.text(bytesMax: Limits.nameBytesMax) }
+        let after = try wire.time()
+        let limit = try wire.unsigned()
+        guard (1...UInt64(Self.limitMax)).contains(limit) else { throw .outOfRange(Int64(clamping: limit)) }
+        self.init(kind: kind, since: since, after: after, limit: Int(limit))
+    }
+}
+
+extension FriendCallResult {
+    init(from wire: inout WireReader) throws(DecodeError) {
+        let code = ChainCode(rawValue: try wire.code())
+        let users = try wire.list { reader throws(DecodeError) in try reader.chainOutcome() }
+        self.init(code: code, users: users, json: Array(try wire.text(bytesMax: Limits.batchBytesMax).utf8))
     }
 }

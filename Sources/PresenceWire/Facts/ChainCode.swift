@@ -7,9 +7,13 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
     public static let done = ChainCode(rawValue: 0)
     /// The other user is a friend already.
     public static let alreadyFriend = ChainCode(rawValue: 30_001)
+    /// A call names a group that the caller does not have, or a new group by the name of another one.
+    public static let wrongGroup = ChainCode(rawValue: 30_001)
     /// Another call about the same user has not ended.
     public static let conflict = ChainCode(rawValue: 30_008)
     public static let selfFull = ChainCode(rawValue: 30_010)
+    /// The caller has as many groups as the app allows.
+    public static let groupsFull = ChainCode(rawValue: 30_011)
     public static let requestsFull = ChainCode(rawValue: 30_012)
     public static let otherFull = ChainCode(rawValue: 30_014)
     public static let blockedBySelf = ChainCode(rawValue: 30_515)
@@ -18,6 +22,12 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
     /// The other user must approve the request.
     public static let pending = ChainCode(rawValue: 30_539)
     public static let noRequest = ChainCode(rawValue: 30_614)
+    /// A user who is to be in a new group is not a friend (P32).
+    public static let noFriendOfNewGroup = ChainCode(rawValue: 32_216)
+    /// A user who is to join or to leave a group is not a friend (P34, P35).
+    public static let noFriendOfGroup = ChainCode(rawValue: 32_518)
+    public static let alreadyInGroup = ChainCode(rawValue: 32_519)
+    public static let notInGroup = ChainCode(rawValue: 32_520)
     public static let noFriend = ChainCode(rawValue: 31_704)
     /// The other user's owner has not answered in time. The decision may still take effect.
     public static let unavailable = ChainCode(rawValue: 50_001)
@@ -26,7 +36,8 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
     public var text: String {
         switch self {
         case .done: ""
-        case .alreadyFriend: "the user is a friend already"
+        case .alreadyFriend: "the user is a friend already, or the caller has no group of this name"
+        case .groupsFull: "the caller has too many groups (friends.groupsMax)"
         case .conflict: "an earlier call about this user has not ended; safe to retry"
         case .selfFull: "the friend list is full (friends.max)"
         case .requestsFull: "the user has too many friend requests (pendency.max)"
@@ -36,7 +47,9 @@ public struct ChainCode: RawRepresentable, Hashable, Sendable {
         case .blockedByOther: "the user has blocked the caller"
         case .pending: "the user must approve the request"
         case .noRequest: "the user has sent no friend request"
-        case .noFriend: "the user is not a friend"
+        case .noFriend, .noFriendOfNewGroup, .noFriendOfGroup: "the user is not a friend"
+        case .alreadyInGroup: "the user is in the group already"
+        case .notInGroup: "the user is not in the group"
         case .unavailable: "the shard that owns this user cannot be reached now; the decision may still take effect"
         default: "code \(rawValue)"
         }
@@ -65,8 +78,8 @@ public struct ChainPair: Hashable, Comparable, Sendable {
 
 /// A client's call about the relationship chain, for the caller's owner.
 public enum ChainCall: Hashable, Sendable {
-    /// Adds a friend; two-way, the caller also becomes a friend of that user.
-    case add(UserID, SentRequest, isTwoWay: Bool)
+    /// Adds a friend; two-way, the caller also becomes a friend of that user. The owner replaces the name of the group by its number.
+    case add(UserID, SentRequest, isTwoWay: Bool, group: String? = nil)
     case respond(UserID, ChainCommand)
     case delete([UserID], isTwoWay: Bool)
 }

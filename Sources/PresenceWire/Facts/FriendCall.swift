@@ -8,14 +8,28 @@ public enum FriendCall: Hashable, Sendable {
     case deleteRequests([UserID], FriendRequestKind)
     /// Marks the requests up to a time as read (P28).
     case readRequests(upTo: Milliseconds)
+    /// Changes what the caller's list says about a friend (P11).
+    case modifyFriend(UserID, FriendChange)
+    /// Creates groups, and adds friends to each of them (P32).
+    case createGroups([String], users: [UserID])
+    /// Deletes groups. The friends stay in the list (P33).
+    case deleteGroups([String])
+    /// Gives a group another name (P36).
+    case renameGroup(String, to: String)
+    /// Reads groups with their friends; nil for all (P37).
+    case groups([String]?)
+    /// Adds friends to a group (P34).
+    case addToGroup(String, [UserID])
+    /// Removes friends from a group (P35).
+    case removeFromGroup(String, [UserID])
 }
 
 extension FriendCall {
     /// Whether the call changes lists. Its answer then waits for two disks.
     public var isChange: Bool {
         switch self {
-        case .requests: false
-        case .deleteRequests, .readRequests: true
+        case .requests, .groups: false
+        case .deleteRequests, .readRequests, .modifyFriend, .createGroups, .deleteGroups, .renameGroup, .addToGroup, .removeFromGroup: true
         }
     }
 }
@@ -49,13 +63,28 @@ public struct RequestQuery: Hashable, Sendable {
     }
 }
 
+/// A change of a friend in the caller's list (P11). A property that is nil stays as it is.
+public struct FriendChange: Hashable, Sendable {
+    /// At most ``Limits/remarkBytesMax`` bytes; empty removes the remark.
+    public var remark: String?
+    /// The names of all groups of the friend from now on, at most ``Limits/friendGroupsMax``.
+    public var groups: [String]?
+    /// The custom fields to set, at most ``Limits/customFieldsMax``. An empty text removes a field.
+    public var fields: [CustomField] = []
+
+    public init() {}
+}
+
 /// The result of a ``FriendCall``.
 public struct FriendCallResult: Hashable, Sendable {
+    /// Longest ``json`` that an owner sends, in bytes. The answer shares a batch between two nodes with other messages.
+    public static let jsonBytesMax = Limits.batchBytesMax * 3 / 4
+
     /// ``ChainCode/done``, or the reason why nothing was changed.
     public var code: ChainCode
     /// The result for each user that the call names; empty if the call changed nothing.
     public var users: [ChainOutcome]
-    /// What the call has read, as JSON; empty for nothing.
+    /// The JSON that the call has read; empty for nothing.
     public var json: [UInt8]
 
     public init(code: ChainCode = .done, users: [ChainOutcome] = [], json: [UInt8] = []) {

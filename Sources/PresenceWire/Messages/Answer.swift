@@ -149,7 +149,7 @@ extension WireReader {
         case .explained: return .explained(try explained(), Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         case .visibility: return .visibility(try privacy(), remnant: try remnant())
         case .listed: return .listed(Array(try text(bytesMax: Limits.batchBytesMax).utf8))
-        case .friendCalled: return .friendCalled(try friendCallResult())
+        case .friendCalled: return .friendCalled(try FriendCallResult(from: &self))
         case .chained: return .chained(try list { reader throws(DecodeError) in try reader.chainOutcome() })
         case .refused:
             let code = Int(clamping: try unsigned())

@@ -180,15 +180,9 @@ extension WireWriter {
             user(other)
             tag(part.rawValue)
         case .register: tag(OperationTag.register)
-        case .chain(let call):
-            tag(OperationTag.chain)
-            call.write(into: &self)
-        case .friends(let query):
-            tag(OperationTag.friends)
-            query.write(into: &self)
-        case .friendCall(let call):
-            tag(OperationTag.friendCall)
-            call.write(into: &self)
+        case .chain(let call): tagged(.chain) { call.write(into: &$0) }
+        case .friends(let query): tagged(.friends) { query.write(into: &$0) }
+        case .friendCall(let call): tagged(.friendCall) { call.write(into: &$0) }
         case .kick(let reason):
             tag(OperationTag.kick)
             text(reason)
@@ -196,6 +190,11 @@ extension WireWriter {
             tag(OperationTag.setPolicy)
             text(String(decoding: change, as: UTF8.self))
         }
+    }
+
+    private mutating func tagged(_ name: OperationTag, _ write: (inout WireWriter) -> Void) {
+        tag(name)
+        write(&self)
     }
 }
 
@@ -236,7 +235,7 @@ extension WireReader {
         case .register: return .register
         case .chain: return .chain(try chainCall())
         case .friends: return .friends(try friendQuery())
-        case .friendCall: return .friendCall(try self.friendCall())
+        case .friendCall: return .friendCall(try FriendCall(from: &self))
         case .kick: return .kick(reason: try text(bytesMax: Limits.nameBytesMax))
         case .setPolicy: return .setPolicy(Array(try text(bytesMax: Limits.rowBytesMax).utf8))
         }

@@ -26,4 +26,14 @@ public struct ChainPolicy: Equatable, Sendable {
     public var friendsMax: Int64 = 3_000
     /// Most received friend requests of one user, 1–10,000. Setting `pendency.max`.
     public var pendencyMax: Int64 = 1_000
+    /// Most groups of friends of one user, 1–32 (P32). Setting `friends.groupsMax`.
+    public var friendGroupsMax = Int64(Limits.friendGroupsMax)
+    /// Longest name of a group of friends in UTF-8 bytes, 1–30. Setting `friends.groupNameBytes`.
+    public var friendGroupNameBytesMax = Int64(Limits.friendGroupNameBytesMax)
+    /// Longest remark of a friend in UTF-8 bytes, 0–96 (P12). Setting `friends.remarkBytes`.
+    public var remarkBytesMax = Int64(Limits.remarkBytesMax)
+    /// Longest wording of a friend request in UTF-8 bytes, 0–120 (P12). Setting `friends.wordingBytes`.
+    public var wordingBytesMax = Int64(Limits.wordingBytesMax)
+    /// The custom fields of friends (P11), sorted by name, at most ``Limits/customFieldsMax``. Setting `friends.customFields`.
+    public var friendFields: [CustomFieldDeclaration] = []
 }

@@ -27,6 +27,7 @@ extension Policy {
             case seconds(any WritableKeyPath<Policy, Duration> & Sendable, ClosedRange<Int64>)
             case rate(any WritableKeyPath<Policy, Rate?> & Sendable)
             case platforms(any WritableKeyPath<Policy, [PlatformTimeout]> & Sendable)
+            case customFields(any WritableKeyPath<Policy, [CustomFieldDeclaration]> & Sendable)
             case word([String], @Sendable (Policy) -> String, @Sendable (inout Policy, String) -> Void)
         }
 
@@ -61,6 +62,10 @@ extension Policy {
 
         init(_ name: String, _ path: any WritableKeyPath<Policy, [PlatformTimeout]> & Sendable, _ effect: String) {
             self.init(name, .platforms(path), effect)
+        }
+
+        init(_ name: String, _ path: any WritableKeyPath<Policy, [CustomFieldDeclaration]> & Sendable, _ effect: String) {
+            self.init(name, .customFields(path), effect)
         }
 
         init<Word: RawRepresentable<String> & CaseIterable & SendableMetatype>(
@@ -181,6 +186,22 @@ extension Policy {
         Setting(
             "friends.autoNotify", \.chain.autoNotifiesFriends, "Whether users receive changes of their friends without a subscription."),
         Setting("friends.max", \.chain.friendsMax, 1...Int64(10_000), "Friends of one user."),
+        Setting("friends.groupsMax", \.chain.friendGroupsMax, 1...Int64(Limits.friendGroupsMax), "Groups of friends of one user."),
+        Setting(
+            "friends.groupNameBytes", \.chain.friendGroupNameBytesMax, 1...Int64(Limits.friendGroupNameBytesMax),
+            "The longest name of a group of friends, in bytes of UTF-8."),
+        Setting(
+            "friends.remarkBytes", \.chain.remarkBytesMax, 0...Int64(Limits.remarkBytesMax),
+            "The longest remark of a friend, in bytes of UTF-8."),
+        Setting(
+            "friends.wordingBytes", \.chain.wordingBytesMax, 0...Int64(Limits.wordingBytesMax),
+            "The longest wording of a friend request, in bytes of UTF-8."),
+        Setting(
+            "friends.customFields", \.chain.friendFields,
+            """
+            The custom fields of friends: each name with `integer`, `string` or `bytes`, for example `{"Blood": "integer"}`. \
+            `modifyFriend` sets such a field as `Custom_Blood`.
+            """),
         Setting(
             "friends.mutualRequestAccepts", \.chain.mutualRequestsAccept,
             "Whether a friend request to a user who has sent one makes both users friends at once."),
@@ -223,6 +244,7 @@ extension Policy {
         case (.word(let words, _, let write), .string(let word)) where words.contains(word): write(&self, word)
         case (.word(let words, _, _), _): throw PolicyError(setting: name, problem: "must be one of \(words.joined(separator: ", "))")
         case (.platforms(let path), _): self[keyPath: path] = try PlatformTimeout.read(value, of: name)
+        case (.customFields(let path), _): self[keyPath: path] = try CustomFieldDeclaration.read(value, of: name)
         case (.rate(let path), _): self[keyPath: path] = try Rate(value, of: name)
         }
     }
@@ -249,6 +271,13 @@ extension Policy {
                 for exception in self[keyPath: path] {
                     json.key(text: exception.platform)
                     json.integer(exception.timeout.components.seconds)
+                }
+            }
+        case .customFields(let path):
+            json.object { json in
+                for field in self[keyPath: path] {
+                    json.key(text: field.name)
+                    json.string(field.type.rawValue)
                 }
             }
         case .rate(let path):

@@ -10,6 +10,8 @@ extension Policy {
         case word([String])
         /// Seconds for each platform.
         case platforms
+        /// A type for each name of a custom field.
+        case customFields
     }
 
     /// A setting, for documents.
@@ -35,6 +37,7 @@ extension Policy.SettingShape {
             case .integerOrZero(_, let range): .integerOrZero(range)
             case .rate: .rate
             case .platforms: .platforms
+            case .customFields: .customFields
             case .word(let words, _, _): .word(words)
             }
     }

@@ -11,6 +11,7 @@ enum AddFriend: ClientOperation {
             Schema.optional(
                 "addSource",
                 Schema.described(["type": "string", "pattern": "^(\(sourcePrefix).{0,8})?$"], "The prefix and at most 8 bytes; or empty.")),
+            Schema.optional("group", Schema.text(bytesMax: Limits.friendGroupNameBytesMax, "A group of the caller, for the new friend.")),
             Schema.optional("addType", ["type": "string", "enum": ["both", "single"]]),
             Schema.asUser,
         ]), isBodyRequired: true, answer: Schema.chainOutcome, refusals: [.notAllowed, .noSuchUser, .rateLimited])
@@ -21,15 +22,16 @@ enum AddFriend: ClientOperation {
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let other = try fields.otherUser("userID", than: subject)
         var request = SentRequest(addTime: 0)
-        request.remark = try fields.text("remark", bytesMax: Limits.remarkBytesMax) ?? ""
-        request.addWording = try fields.text("addWording", bytesMax: Limits.wordingBytesMax) ?? ""
+        request.remark = try fields.text("remark", bytesMax: Int(policy.chain.remarkBytesMax)) ?? ""
+        request.addWording = try fields.text("addWording", bytesMax: Int(policy.chain.wordingBytesMax)) ?? ""
         request.addSource = try fields.text("addSource", bytesMax: Limits.addSourceBytesMax) ?? ""
         guard request.addSource.isEmpty || request.addSource.hasPrefix(sourcePrefix) else {
             throw .parameter("addSource: must begin with \(sourcePrefix)")
         }
         let type = try fields.text("addType", bytesMax: Limits.platformBytesMax) ?? "both"
         guard type == "both" || type == "single" else { throw .parameter("addType: must be \"both\" or \"single\"") }
-        let call = Call.chain(.add(other, request, isTwoWay: type == "both"))
+        let group = try fields.text("group", bytesMax: Limits.friendGroupNameBytesMax).flatMap { $0.isEmpty ? nil : $0 }
+        let call = Call.chain(.add(other, request, isTwoWay: type == "both", group: group))
         return API.Parsed(call: call, subject: subject, errors: [])
     }
 
@@ -57,7 +59,7 @@ enum DoResponse: ClientOperation {
 
     static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
         let other = try fields.otherUser("userID", than: subject)
-        let remark = try fields.text("remark", bytesMax: Limits.remarkBytesMax) ?? ""
+        let remark = try fields.text("remark", bytesMax: Int(policy.chain.remarkBytesMax)) ?? ""
         guard let type = try fields.integer("responseType", in: 0...2) else {
             throw .parameter("responseType: is missing; it must be 0 (accept), 1 (accept and add) or 2 (reject)")
         }
@@ -116,7 +118,7 @@ enum DeleteFriends: ClientOperation {
 
 extension Fields {
     /// Another user than the caller.
-    fileprivate func otherUser(_ name: String, than caller: UserID) throws(Problem) -> UserID {
+    func otherUser(_ name: String, than caller: UserID) throws(Problem) -> UserID {
         let other = try user(name, besides: caller)
         guard other != caller else { throw .parameter("\(name): names the caller") }
         return other
@@ -124,7 +126,7 @@ extension Fields {
 }
 
 extension Schema {
-    fileprivate static let chainOutcome = object([
+    static let chainOutcome = object([
         required("userID", reference("UserID")), required("resultCode", described(integer, "0, or a code of the relationship chain.")),
         required("resultInfo", described(string, "The result in words; empty for 0.")),
     ])
@@ -140,7 +142,7 @@ extension JSONWriter {
         object { $0.members(of: outcome) }
     }
 
-    fileprivate mutating func members(of outcome: ChainOutcome) {
+    mutating func members(of outcome: ChainOutcome) {
         member("userID", outcome.user.id)
         member("resultCode", Int64(outcome.code.rawValue))
         member("resultInfo", outcome.code.text)

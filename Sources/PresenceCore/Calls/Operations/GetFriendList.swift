@@ -11,14 +11,7 @@ enum GetFriendList: ClientOperation {
             Schema.asUser,
         ]),
         answer: Schema.object([
-            Schema.required(
-                "friendList",
-                Schema.list(
-                    of: Schema.object([
-                        Schema.required("userID", Schema.reference("UserID")), Schema.required("remark", Schema.string),
-                        Schema.required("addWording", Schema.string), Schema.required("addSource", Schema.string),
-                        Schema.required("addTime", Schema.time),
-                    ]))),
+            Schema.required("friendList", Schema.list(of: Schema.friend)),
             Schema.required("deleted", Schema.described(Schema.list(of: Schema.string), "Friends removed since seq.")),
             Schema.required(
                 "isFull",
@@ -49,42 +42,76 @@ enum GetFriendList: ClientOperation {
 extension OwnerRequest {
     /// The JSON of the friend list.
     func friends(_ query: FriendQuery, of owner: borrowing Owner) -> [UInt8] {
-        let list = owner.index(ofKnown: id).map { owner.users[$0].list(.friend) } ?? RowList()
-        var (entries, isFull, hasMore): ([RowList.Entry], Bool, Bool)
+        let list = list(.friend, of: owner)
+        let groups = friendGroups(of: owner)
         if let since = query.since, query.cursor == nil, case .rows(let changed) = list.changes(since: since, at: now.wall),
             changed.count <= FriendQuery.changesMax
         {
-            (entries, isFull, hasMore) = (changed, false, false)
-        } else {
-            (entries, isFull) = (list.page(after: query.cursor, limit: query.limit + 1), true)
-            hasMore = entries.count > query.limit
-            if hasMore { entries.removeLast() }
+            let answer = FriendListAnswer(list: list, user: id, groups: groups, entries: changed, isFull: false, hasMore: false)
+            // A client that lacks more than one answer can carry reads the whole list.
+            if let json = answer.json(cutsOff: false) { return json }
         }
-        var json = JSONWriter(reserving: 256 + 160 * entries.count)
+        var page = list.page(after: query.cursor, limit: query.limit + 1)
+        let hasMore = page.count > query.limit
+        if hasMore { page.removeLast() }
+        let answer = FriendListAnswer(list: list, user: id, groups: groups, entries: page, isFull: true, hasMore: hasMore)
+        return answer.json(cutsOff: true) ?? []
+    }
+}
+
+/// An answer of `getFriendList`.
+private struct FriendListAnswer {
+    let list: RowList
+    let user: UserID
+    let groups: FriendGroups
+    /// The rows of the page, or the changes, tombstones included.
+    let entries: [RowList.Entry]
+    let isFull: Bool
+    /// Whether rows follow the page.
+    let hasMore: Bool
+
+    /// The bytes after which a page ends. The last friend, the deletions and the end fit into the rest of an answer.
+    private static let pageBytesMax = FriendCallResult.jsonBytesMax * 3 / 4
+
+    /// The JSON of the answer; nil if it would be too long.
+    ///
+    /// - Parameter cutsOff: whether a long page ends early, instead.
+    func json(cutsOff: Bool) -> [UInt8]? {
+        var json = JSONWriter(reserving: 256 + 192 * entries.count)
+        var count = 0
         json.object { json in
             json.key("friendList")
-            json.array { json in for entry in entries where !entry.isRemoved { json.friend(entry, of: id) } }
+            json.array { json in
+                while count < entries.count, json.bytes.count <= Self.pageBytesMax {
+                    if let friend: Friend = entries[count].fact(of: user) { json.friend(friend, entries[count].key, in: groups) }
+                    count += 1
+                }
+            }
             json.key("deleted")
             json.array { json in for entry in entries where entry.isRemoved { json.string(entry.key) } }
             json.member("isFull", isFull)
             json.member("seq", list.sequence)
-            if hasMore, let last = entries.last { json.member("cursor", last.key) }
+            if hasMore || count < entries.count, count > 0 { json.member("cursor", entries[count - 1].key) }
             json.member("total", Int64(list.liveCount))
         }
-        return json.bytes
+        return cutsOff || count == entries.count ? json.bytes : nil
     }
 }
 
-extension JSONWriter {
-    fileprivate mutating func friend(_ entry: RowList.Entry, of user: UserID) {
-        // A row of a list was checked when it was stored.
-        guard let friend = try? Friend(Row(entry, of: user, .friend)) else { return }
-        object { json in
-            json.member("userID", entry.key)
-            json.member("remark", friend.remark)
-            json.member("addWording", friend.addWording)
-            json.member("addSource", friend.addSource)
-            json.member("addTime", friend.addTime)
-        }
-    }
+extension Schema {
+    /// A friend, as clients receive it (P10).
+    static let friend = object([
+        required("userID", reference("UserID")), required("remark", string),
+        required("groups", described(list(of: string), "The names of the friend's groups.")),
+        required("addWording", string), required("addSource", string), required("addTime", time),
+        required(
+            "custom",
+            described(
+                [
+                    "type": "object",
+                    "additionalProperties": [
+                        "anyOf": [integer, string, object([required("base64", string)])]
+                    ],
+                ], "The custom fields, by their names without \"Custom_\".")),
+    ])
 }

@@ -9,7 +9,8 @@ extension API {
     package enum Operation: Int, CaseIterable, Sendable {
         case setSelfStatus, publishEvent, getUserStatus, subscribeUserStatus, unsubscribeUserStatus, getSubscribedUserStatus, logout,
             setVisibility, getVisibility, addFriend, doResponse, deleteFriends, getFriendList, getPendencyList, deletePendency,
-            pendencyReport
+            pendencyReport, modifyFriend, createFriendGroup, deleteFriendGroup, renameFriendGroup, getFriendGroups, addFriendsToFriendGroup,
+            delFriendsFromFriendGroup
 
         package var name: String { "\(self)" }
 
@@ -32,6 +33,13 @@ extension API {
             case .getPendencyList: GetPendencyList.self
             case .deletePendency: DeletePendency.self
             case .pendencyReport: PendencyReport.self
+            case .modifyFriend: ModifyFriend.self
+            case .createFriendGroup: CreateFriendGroup.self
+            case .deleteFriendGroup: DeleteFriendGroup.self
+            case .renameFriendGroup: RenameFriendGroup.self
+            case .getFriendGroups: GetFriendGroups.self
+            case .addFriendsToFriendGroup: AddFriendsToFriendGroup.self
+            case .delFriendsFromFriendGroup: DelFriendsFromFriendGroup.self
             }
         }
     }

@@ -119,6 +119,15 @@ extension Schema {
                 "additionalProperties": integer(Policy.PlatformTimeout.secondsRange),
                 "description": "Seconds without a sign of life after which a session of the platform is disconnected.",
             ]
+        case .customFields:
+            [
+                "type": "object", "maxProperties": .integer(Int64(Limits.customFieldsMax)),
+                "propertyNames": ["pattern": .string(OpenAPI.customNamePattern)],
+                "additionalProperties": [
+                    "type": "string", "enum": .array(CustomFieldDeclaration.ValueType.allCases.map { .string($0.rawValue) }),
+                ],
+                "description": "The type of each custom field.",
+            ]
         case .word(let words): ["type": "string", "enum": .array(words.map { .string($0) })]
         }
     }

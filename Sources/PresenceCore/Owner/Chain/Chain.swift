@@ -67,6 +67,9 @@ struct Chain {
         guard open.count + calls.count < Self.openMax else {
             return cluster.send(.answer(id: request.id, .refused(.overloaded)), to: peer)
         }
+        guard let call = call.withGroupID(isRetry: request.isRepeated, of: request.user, owner) else {
+            return cluster.send(.answer(id: request.id, .chained(call.users.map { ChainOutcome(user: $0, code: .wrongGroup) })), to: peer)
+        }
         lastCall += 1
         let decisions = call.decisions
         calls[lastCall] = WaitingCall(
@@ -282,10 +285,13 @@ extension ChainCall {
         case deleteOneWay
     }
 
+    /// The users of the call, in its order.
+    fileprivate var users: [UserID] { decisions.map(\.user) }
+
     /// The decisions of the call, in its order.
     fileprivate var decisions: [(user: UserID, decision: Decision)] {
         switch self {
-        case .add(let user, let request, let isTwoWay): [(user, .command(.add(request, isTwoWay: isTwoWay)))]
+        case .add(let user, let request, let isTwoWay, _): [(user, .command(.add(request, isTwoWay: isTwoWay)))]
         case .respond(let user, let command): [(user, .command(command))]
         case .delete(let users, let isTwoWay): users.map { ($0, isTwoWay ? .command(.delete) : .deleteOneWay) }
         }

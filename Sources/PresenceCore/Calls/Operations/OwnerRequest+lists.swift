@@ -7,10 +7,22 @@ extension OwnerRequest {
         switch call {
         case .requests(let query): answer(.friendCalled(FriendCallResult(json: requests(query, of: owner))), into: &outbox)
         case .deleteRequests(let users, let kind):
-            answerWhenStored(.friendCalled(deleteRequests(of: users, kind, on: &owner, into: &outbox)), into: &outbox)
-        case .readRequests(let time): answerWhenStored(.friendCalled(readRequests(upTo: time, on: &owner, into: &outbox)), into: &outbox)
+            finish(deleteRequests(of: users, kind, on: &owner, into: &outbox), into: &outbox)
+        case .readRequests(let time): finish(readRequests(upTo: time, on: &owner, into: &outbox), into: &outbox)
+        case .modifyFriend(let other, let change):
+            finish(modify(other, change, on: &owner, into: &outbox), into: &outbox)
+        case .createGroups(let names, let users): finish(createGroups(names, with: users, on: &owner, into: &outbox), into: &outbox)
+        case .deleteGroups(let names): finish(deleteGroups(names, on: &owner, into: &outbox), into: &outbox)
+        case .renameGroup(let old, let new): finish(renameGroup(old, to: new, on: &owner, into: &outbox), into: &outbox)
+        case .groups(let names): answer(groups(names, of: owner), into: &outbox)
+        case .addToGroup(let name, let users): finish(addToGroup(name, users, on: &owner, into: &outbox), into: &outbox)
+        case .removeFromGroup(let name, let users):
+            finish(removeFromGroup(name, users, on: &owner, into: &outbox), into: &outbox)
         }
     }
+
+    /// Answers a change when two disks have it. A result that changed nothing may rest on rows of an earlier attempt, so it waits as well.
+    private func finish(_ result: FriendCallResult, into outbox: inout Outbox) { answerWhenStored(.friendCalled(result), into: &outbox) }
 
     /// The user's list of a kind; empty if the user is not known here.
     func list(_ kind: Row.Kind, of owner: borrowing Owner) -> RowList {
@@ -34,19 +46,5 @@ extension OwnerRequest {
     func mayHaveWritten(_ entry: RowList.Entry?) -> Bool {
         guard request.isRepeated, let entry else { return false }
         return entry.version > request.begunAt
-    }
-}
-
-extension RowList {
-    /// The fact of a row; nil if there is none, or if it was removed.
-    func fact<Fact: RowFact>(_ key: String, of user: UserID) -> Fact? {
-        entry(for: key).flatMap { $0.fact(of: user) }
-    }
-}
-
-extension RowList.Entry {
-    /// The fact of the row; nil for a tombstone. A row of a list was checked when it was stored.
-    func fact<Fact: RowFact>(of user: UserID) -> Fact? {
-        isRemoved ? nil : try? Fact(Row(self, of: user, Fact.kind))
     }
 }

@@ -1,0 +1,98 @@
+import PresenceWire
+
+/// `modifyFriend`: changes the remark, the groups and the custom fields of a friend (P11).
+enum ModifyFriend: ClientOperation {
+    static let description = OpenAPI.Operation(
+        name: "modifyFriend", summary: "Changes the remark, the groups and the custom fields of a friend.",
+        request: Schema.object([
+            Schema.required("userID", Schema.reference("UserID")), Schema.required("values", values), Schema.asUser,
+        ]), isBodyRequired: true,
+        answer: Schema.object([
+            Schema.required("userID", Schema.reference("UserID")), Schema.required("resultCode", Schema.integer),
+            Schema.required("resultInfo", Schema.string),
+            Schema.sometimes("friend", Schema.described(Schema.friend, "The friend after the change; only with resultCode 0.")),
+        ]), refusals: [.notAllowed, .noSuchUser, .rateLimited])
+
+    private static let values = Schema.object(
+        [
+            Schema.optional("Remark", Schema.text(bytesMax: Limits.remarkBytesMax)),
+            Schema.optional(
+                "Group",
+                Schema.described(
+                    [
+                        "type": "array", "items": Schema.groupName, "maxItems": .integer(Int64(Limits.friendGroupsMax)),
+                    ], "The names of all groups of the friend from now on.")),
+        ],
+        besides: [
+            .init(
+                name: "patternProperties",
+                value: .object([
+                    .init(
+                        name: "^\(Profile.customPrefix)[A-Za-z0-9]{1,\(Limits.customNameBytesMax)}$",
+                        value: ["anyOf": [Schema.integer, Schema.string, Schema.object([Schema.required("base64", Schema.string)])]])
+                ])), .init(name: "additionalProperties", value: false),
+        ])
+
+    static func parse(_ fields: Fields, _ subject: UserID, _ policy: Policy) throws(Problem) -> API.Parsed {
+        let other = try fields.otherUser("userID", than: subject)
+        guard case .object(let members) = fields.value("values") else {
+            throw .parameter("values: must be an object with Remark, Group and custom fields")
+        }
+        var change = FriendChange()
+        for member in members {
+            switch member.name {
+            case _ where member.value == .null: try checkKey(member.name, policy)
+            case "Remark": change.remark = try remark(member.value, policy)
+            case "Group":
+                change.groups = try Fields.texts(
+                    member.value, "values.Group", bytes: 1...Int(policy.chain.friendGroupNameBytesMax), count: 0...Limits.friendGroupsMax)
+            default: change.fields.append(try field(member, policy))
+            }
+        }
+        return API.Parsed(call: .friendCall(.modifyFriend(other, change)), subject: subject, errors: [])
+    }
+
+    private static func remark(_ value: JSONValue, _ policy: Policy) throws(Problem) -> String {
+        guard case .string(let text) = value, text.utf8.count <= policy.chain.remarkBytesMax else {
+            throw .parameter("values.Remark: must be a string of at most \(policy.chain.remarkBytesMax) bytes")
+        }
+        return text
+    }
+
+    /// Throws unless a key names a field of a friend. A field that is null stays as it is.
+    private static func checkKey(_ key: String, _ policy: Policy) throws(Problem) {
+        if key != "Remark", key != "Group" { _ = try declaration(of: key, policy) }
+    }
+
+    private static func declaration(of key: String, _ policy: Policy) throws(Problem) -> CustomFieldDeclaration {
+        let name = key.hasPrefix(Profile.customPrefix) ? key.dropFirst(Profile.customPrefix.count) : ""
+        guard let declared = policy.chain.friendFields.first(where: { $0.name == name }) else {
+            throw .parameter("values.\(key): is neither Remark, Group nor a custom field that the app declares (friends.customFields)")
+        }
+        return declared
+    }
+
+    private static func field(_ member: JSONValue.Member, _ policy: Policy) throws(Problem) -> CustomField {
+        let declared = try declaration(of: member.name, policy)
+        guard let value = declared.value(member.value) else {
+            throw .parameter("values.\(member.name): must be of type \(declared.type.rawValue) (friends.customFields)")
+        }
+        if let problem = value.tooLong { throw .parameter("values.\(member.name): \(problem)") }
+        return CustomField(name: declared.name, value: value)
+    }
+
+    static func scope(of call: Call, by subject: UserID) -> API.Scope { .chain }
+
+    static func write(_ answer: CallAnswer, to caller: UserID, _ errors: [UserError], _ policy: Policy, into json: inout JSONWriter)
+        throws(Problem)
+    {
+        let result = answer.friendCallResult
+        guard let outcome = result.users.first else { preconditionFailure("modifyFriend is answered without its user") }
+        json.object { json in
+            json.member("userID", outcome.user.id)
+            json.member("resultCode", Int64(result.code.rawValue))
+            json.member("resultInfo", result.code == .wrongGroup ? "the caller has no group of one of these names" : result.code.text)
+            if result.code == .done { json.member("friend", json: result.json) }
+        }
+    }
+}

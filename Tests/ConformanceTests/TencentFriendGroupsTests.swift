@@ -1,0 +1,173 @@
+import NodeFixture
+import PresenceWire
+import Testing
+
+extension ConformanceTests {
+    /// Tencent's friend requests and groups of friends over HTTP on three nodes. Each call goes to another node than the one before.
+    @Suite struct TencentFriendGroupsTests {
+        private let settings = #"{"friends.customFields":{"Blood":"integer","Team":"string","Raw":"bytes"},"rate.chain":false}"#
+
+        private func codes(_ answer: Answer) -> [Int64?] { answer["resultList"].elements.map { $0["resultCode"]?.number } }
+
+        private func requests(of user: String, in app: App, _ body: String = #"{"type":3}"#, node: Int = 2) async throws -> Answer {
+            try await app.call("getPendencyList", body, as: user, node: node)
+        }
+
+        private func users(_ page: Answer) -> [String] { page["pendencyList"].elements.compactMap { $0["userID"]?.text } }
+
+        /// The groups of ann as "name users".
+        private func groups(in app: App, _ body: String = "{}", node: Int = 0) async throws -> [String] {
+            try await app.call("getFriendGroups", body, node: node)["groupList"].elements.map { group in
+                let users = group["userIDs"]?.elements.compactMap(\.text) ?? []
+                #expect(group["userCnt"]?.number == Int64(users.count))
+                return "\(group["name"]?.text ?? "?") \(users.joined(separator: ","))"
+            }
+        }
+
+        @Test("P20 P21 P22 P26 A request is on both sides, with its type, its source and its wording") func bothSides() async throws {
+            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm"}"#)
+            _ = try await app.call("addFriend", #"{"userID":"ben","addWording":"hello","addSource":"AddSource_Type_iOS"}"#)
+            for (user, other, type, unread) in [("ann", "ben", Int64(2), Int64(0)), ("ben", "ann", 1, 1)] {
+                for node in 0..<3 {
+                    let page = try await requests(of: user, in: app, node: node)
+                    let item = page["pendencyList"].elements.first
+                    #expect(users(page) == [other] && item?["type"]?.number == type && item?["addWording"]?.text == "hello")
+                    #expect(item?["addSource"]?.text == "AddSource_Type_iOS" && (item?["addTime"]?.number ?? 0) > 0)
+                    #expect(page["timestamp"].number == 0 && page["unreadCnt"].number == unread)
+                }
+            }
+        }
+
+        @Test("P23 P24 P25 Pages continue by timestamp with the old sequence, and the newest sequence returns nothing") func pages()
+            async throws
+        {
+            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm","rate.chain":false}"#)
+            let others = (0..<5).map { "user\($0)" }
+            for other in others { _ = try await app.call("addFriend", #"{"userID":"ann"}"#, as: other) }
+            var (found, time) = ([String](), Int64(0))
+            repeat {
+                let page = try await requests(of: "ann", in: app, #"{"type":1,"numPerPage":2,"timestamp":\#(time),"seq":"old"}"#)
+                found += users(page)
+                time = page["timestamp"].number ?? 0
+            } while time != 0
+            #expect(found == others)
+            let sequence = try await requests(of: "ann", in: app)["seq"].text ?? ""
+            let same = try await requests(of: "ann", in: app, #"{"type":3,"seq":"\#(sequence)"}"#, node: 0)
+            #expect(users(same) == [] && same["seq"].text == sequence && same["unreadCnt"].number == 5)
+        }
+
+        @Test("P27 P28 Requests are removed from the own list alone, and are read up to a time") func deletingAndReading() async throws {
+            let app = try await App("tencent", #"{"profile.defaultAllowType":"confirm"}"#)
+            for other in ["ben", "cid"] { _ = try await app.call("addFriend", #"{"userID":"ann"}"#, as: other) }
+            let time = try await requests(of: "ann", in: app)["pendencyList"].elements.first?["addTime"]?.number ?? 0
+            #expect(try await app.call("pendencyReport", #"{"timestamp":\#(time)}"#, node: 1)["unreadCnt"].number == 1)
+            #expect(try await requests(of: "ann", in: app)["unreadCnt"].number == 1)
+            let deleted = try await app.call("deletePendency", #"{"type":1,"userIDs":["ben","zoe"]}"#, node: 1)
+            #expect(deleted.errors == ["zoe 30614"])
+            #expect(try await users(requests(of: "ann", in: app)) == ["cid"])
+            #expect(try await users(requests(of: "ben", in: app)) == ["ann"])
+        }
+
+        @Test("P10 P11 modifyFriend changes the remark, groups and custom fields together") func modifying() async throws {
+            let app = try await App("tencent", settings)
+            _ = try await app.call("addFriend", #"{"userID":"ben"}"#)
+            _ = try await app.call("createFriendGroup", #"{"groupNames":["work"]}"#)
+            let values = #"{"Remark":"Benny","Group":["work"],"Custom_Blood":3,"Custom_Team":"red","Custom_Raw":{"base64":"/w=="}}"#
+            let answer = try await app.call("modifyFriend", #"{"userID":"ben","values":\#(values)}"#, node: 1)
+            #expect(answer["resultCode"].number == 0)
+            for node in 0..<3 {
+                let friend = try await app.call("getFriendList", "{}", node: node)["friendList"].elements.first
+                #expect(friend == answer["friend"] && friend?["remark"]?.text == "Benny")
+                #expect(friend?["groups"]?.elements.compactMap(\.text) == ["work"])
+                #expect(friend?["custom"]?["Blood"]?.number == 3 && friend?["custom"]?["Raw"]?["base64"]?.text == "/w==")
+            }
+            let stranger = try await app.call("modifyFriend", #"{"userID":"zoe","values":{"Remark":"x"}}"#, node: 2)
+            #expect(stranger["resultCode"].number == 31_704 && stranger["friend"] == .null)
+        }
+
+        @Test(
+            "P6 P8 P11 An undeclared key, a wrong type and a value that is too long are 6017, and nothing changes",
+            arguments: [
+                (#""Nick":"x""#, "Nick"), (#""Custom_None":1"#, "Custom_None"), (#""Custom_Blood":"3""#, "Custom_Blood"),
+                (#""Custom_Blood":1.5"#, "Custom_Blood"), (#""Custom_Blood":9007199254740993"#, "Custom_Blood"),
+                (#""Custom_Team":3"#, "Custom_Team"), (#""Custom_Team":{"base64":"/w=="}"#, "Custom_Team"),
+                (#""Custom_Team":"\#(String(repeating: "x", count: 501))""#, "Custom_Team"),
+                (#""Custom_Raw":{"base64":"?"}"#, "Custom_Raw"),
+                (#""Remark":"\#(String(repeating: "x", count: 97))""#, "Remark"), (#""Remark":7"#, "Remark"),
+                (#""Group":"work""#, "Group"), (#""Group":[""]"#, "Group"),
+                (#""Group":["\#(String(repeating: "x", count: 31))"]"#, "Group"),
+                (#""Undeclared":null"#, "Undeclared"),
+            ])
+        func badValues(value: String, field: String) async throws {
+            let app = try await App("tencent", settings)
+            _ = try await app.call("addFriend", #"{"userID":"ben"}"#)
+            let before = try await app.call("getFriendList", "{}").json
+            let body = #"{"userID":"ben","values":{"Custom_Raw":"y",\#(value)}}"#
+            let answer = try await app.call("modifyFriend", body.replacing(#""Custom_Raw":"y","Custom_Raw""#, with: #""Custom_Raw""#))
+            #expect(answer.code == 6017 && answer.detail.hasPrefix("values.\(field)"), "\(answer.json)")
+            #expect(try await app.call("getFriendList", "{}", node: 1).json == before)
+        }
+
+        @Test("P32 P33 P36 P37 Groups are created with friends, renamed, read by name and deleted") func groups() async throws {
+            let app = try await App("tencent", settings)
+            for other in ["ben", "cid"] { _ = try await app.call("addFriend", #"{"userID":"\#(other)"}"#) }
+            let created = try await app.call("createFriendGroup", #"{"groupNames":["work","chess"],"userIDs":["ben","zoe"]}"#, node: 1)
+            #expect(created["resultCode"].number == 0 && codes(created) == [0, 32_216])
+            for node in 0..<3 { #expect(try await groups(in: app, node: node) == ["work ben", "chess ben"]) }
+            #expect(try await app.call("createFriendGroup", #"{"groupNames":["new","work"]}"#)["resultCode"].number == 30_001)
+            #expect(try await app.call("renameFriendGroup", #"{"oldName":"work","newName":"office"}"#)["resultCode"].number == 0)
+            #expect(try await app.call("renameFriendGroup", #"{"oldName":"work","newName":"x"}"#)["resultCode"].number == 30_001)
+            #expect(try await app.call("renameFriendGroup", #"{"oldName":"office","newName":"chess"}"#)["resultCode"].number == 30_001)
+            #expect(try await groups(in: app, #"{"groupNames":["office","none"]}"#, node: 1) == ["office ben"])
+            #expect(try await app.call("deleteFriendGroup", #"{"groupNames":["office","none"]}"#, node: 2).status == 200)
+            #expect(try await groups(in: app) == ["chess ben"])
+            #expect(try await app.call("getFriendList", "{}")["total"].number == 2)
+        }
+
+        @Test("P34 P35 Friends join and leave a group, each with a result") func members() async throws {
+            let app = try await App("tencent", settings)
+            for other in ["ben", "cid"] { _ = try await app.call("addFriend", #"{"userID":"\#(other)"}"#) }
+            _ = try await app.call("createFriendGroup", #"{"groupNames":["work"],"userIDs":["ben"]}"#)
+            let body = #"{"groupName":"work","userIDs":["ben","cid","zoe"]}"#
+            #expect(codes(try await app.call("addFriendsToFriendGroup", body, node: 1)) == [32_519, 0, 32_518])
+            #expect(try await groups(in: app, node: 2) == ["work ben,cid"])
+            #expect(codes(try await app.call("delFriendsFromFriendGroup", body, node: 2)) == [0, 0, 32_518])
+            #expect(codes(try await app.call("delFriendsFromFriendGroup", body)) == [32_520, 32_520, 32_518])
+            let none = try await app.call("addFriendsToFriendGroup", #"{"groupName":"none","userIDs":["ben"]}"#)
+            #expect(none["resultCode"].number == 30_001 && codes(none) == [])
+        }
+
+        @Test("P12 The group of addFriend has the new friend") func addFriendToGroup() async throws {
+            let app = try await App("tencent", settings)
+            _ = try await app.call("createFriendGroup", #"{"groupNames":["work"]}"#)
+            #expect(try await app.call("addFriend", #"{"userID":"ben","group":"none"}"#)["resultCode"].number == 30_001)
+            #expect(try await app.call("addFriend", #"{"userID":"ben","group":"work"}"#)["resultCode"].number == 0)
+            #expect(try await groups(in: app, node: 1) == ["work ben"])
+        }
+
+        @Test("P32 The app limits the groups, their names, remarks and wordings") func limits() async throws {
+            let limits = #"{"friends.groupsMax":2,"friends.groupNameBytes":4,"friends.remarkBytes":3,"friends.wordingBytes":2}"#
+            let app = try await App("tencent", limits)
+            #expect(try await app.call("createFriendGroup", #"{"groupNames":["four","x"]}"#)["resultCode"].number == 0)
+            #expect(try await app.call("createFriendGroup", #"{"groupNames":["y"]}"#)["resultCode"].number == 30_011)
+            #expect(try await app.call("createFriendGroup", #"{"groupNames":["fives"]}"#).code == 6017)
+            #expect(try await app.call("renameFriendGroup", #"{"oldName":"x","newName":"fives"}"#).code == 6017)
+            #expect(try await app.call("addFriend", #"{"userID":"ben","remark":"four"}"#).code == 6017)
+            #expect(try await app.call("addFriend", #"{"userID":"ben","addWording":"abc"}"#).code == 6017)
+            #expect(try await app.call("addFriend", #"{"userID":"ben","remark":"abc","addWording":"ab"}"#)["resultCode"].number == 0)
+            #expect(try await app.call("modifyFriend", #"{"userID":"ben","values":{"Remark":"four"}}"#).code == 6017)
+        }
+
+        @Test("A switched-off relationship chain answers 72001 to all its calls") func switchedOff() async throws {
+            let app = try await App("tencent", #"{"chain.enabled":false}"#)
+            for (operation, body) in [
+                ("getPendencyList", #"{"type":1}"#), ("deletePendency", #"{"type":1,"userIDs":["ben"]}"#),
+                ("pendencyReport", #"{"timestamp":0}"#), ("modifyFriend", #"{"userID":"ben","values":{}}"#),
+                ("createFriendGroup", #"{"groupNames":["x"]}"#), ("deleteFriendGroup", #"{"groupNames":["x"]}"#),
+                ("renameFriendGroup", #"{"oldName":"x","newName":"y"}"#), ("getFriendGroups", "{}"),
+                ("addFriendsToFriendGroup", #"{"groupName":"x","userIDs":["ben"]}"#),
+                ("delFriendsFromFriendGroup", #"{"groupName":"x","userIDs":["ben"]}"#),
+            ] { #expect(try await app.call(operation, body).code == 72_001, "\(operation)") }
+        }
+    }
+}

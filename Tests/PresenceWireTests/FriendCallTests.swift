@@ -1,0 +1,104 @@
+import Testing
+
+@testable import PresenceWire
+
+/// The calls about a user's own lists, as nodes send them.
+@Suite struct FriendCallTests {
+    private func written(_ call: FriendCall) -> [UInt8] {
+        var wire = WireWriter()
+        wire.operation(.friendCall(call))
+        return wire.bytes
+    }
+
+    private func read(_ bytes: [UInt8]) throws(DecodeError) -> OwnerOperation {
+        let operation: Result<OwnerOperation, DecodeError> = bytes.withUnsafeBytes { bytes in
+            var reader = WireReader(bytes)
+            do throws(DecodeError) {
+                let operation = try reader.operation()
+                try reader.expectEnd()
+                return .success(operation)
+            } catch { return .failure(error) }
+        }
+        return try operation.get()
+    }
+
+    private static let change: FriendChange = {
+        var change = FriendChange()
+        (change.remark, change.groups) = ("", [])
+        change.fields = [
+            CustomField(name: "A", value: .integer(-1)),
+            CustomField(name: "B1234567", value: .bytes(Array(repeating: 0xFF, count: Limits.fieldBytesMax))),
+        ]
+        return change
+    }()
+
+    private static let user = UserID(app: "default", id: "ann")
+
+    private static let calls: [FriendCall] = [
+        .requests(RequestQuery()), .requests(RequestQuery(kind: .sent, since: String(repeating: "x", count: 64), after: 1, limit: 1)),
+        .deleteRequests([user], .received), .readRequests(upTo: Limits.times.upperBound), .modifyFriend(user, change),
+        .modifyFriend(user, FriendChange()), .createGroups((0..<32).map { "g\($0)" }, users: [user]),
+        .deleteGroups([String(repeating: "x", count: 30)]), .renameGroup("old", to: "new"), .groups(nil), .groups([]),
+        .addToGroup("g", [user]), .removeFromGroup("g", [user]),
+    ]
+
+    @Test("Each call is read as it was written, and each shorter text is refused", arguments: calls) func roundTrip(call: FriendCall) throws
+    {
+        let bytes = written(call)
+        #expect(try read(bytes) == .friendCall(call))
+        for count in 0..<bytes.count { #expect(throws: DecodeError.self) { try read(Array(bytes[..<count])) } }
+    }
+
+    @Test(
+        "A call beyond a limit is refused",
+        arguments: [
+            FriendCall.requests(RequestQuery(limit: 0)), .requests(RequestQuery(limit: 101)), .requests(RequestQuery(after: .max)),
+            .createGroups([""], users: []), .createGroups([String(repeating: "x", count: 31)], users: []),
+            .createGroups((0..<33).map { "g\($0)" }, users: []), .renameGroup("", to: "x"), .addToGroup("", []),
+        ])
+    func limits(call: FriendCall) { #expect(throws: DecodeError.self) { try read(written(call)) } }
+
+    @Test("A result is read as it was written") func result() throws {
+        let result = FriendCallResult(
+            code: .groupsFull, users: [ChainOutcome(user: Self.user, code: .notInGroup)], json: Array(#"{"x":1}"#.utf8))
+        var wire = WireWriter()
+        wire.answer(.friendCalled(result))
+        let answer = wire.bytes.withUnsafeBytes { bytes in
+            var reader = WireReader(bytes)
+            return try? reader.answer()
+        }
+        #expect(answer == .friendCalled(result))
+    }
+
+    @Test("Only calls that change something wait for two disks") func durability() {
+        let reads = Self.calls.filter { !OwnerOperation.friendCall($0).isDurable }
+        #expect(reads.count == 4)
+        #expect(OwnerOperation.friendCall(.groups(nil)).isAnswered(by: .friendCalled(FriendCallResult())))
+        #expect(!OwnerOperation.friendCall(.groups(nil)).isAnswered(by: .done))
+    }
+
+    @Test("Custom fields are declared by name and type, and read back") func declarations() throws {
+        let json = #"{"settings":{"friends.customFields":{"Team":"string","Blood":"integer","Raw":"bytes"}}}"#
+        let policy = try AppPolicy().changed(by: try JSONReader.read(Array(json.utf8)))
+        #expect(policy.policy.chain.friendFields.map(\.name) == ["Blood", "Raw", "Team"])
+        #expect(try AppPolicy(try JSONReader.read(policy.json)).policy == policy.policy)
+        for wrong in [
+            #"[]"#, #"{"":"string"}"#, #"{"Too_long":"string"}"#, #"{"Toolong12":"string"}"#, #"{"X":"text"}"#, #"{"X":1}"#,
+            "{\((0..<21).map { "\"F\($0)\":\"bytes\"" }.joined(separator: ","))}",
+        ] {
+            let change = Array("{\"settings\":{\"friends.customFields\":\(wrong)}}".utf8)
+            #expect(throws: PolicyError.self) { try policy.changed(by: try JSONReader.read(change)) }
+        }
+    }
+
+    @Test("A value must have the type of its field") func values() throws {
+        let fields = try CustomFieldDeclaration.read(["A": "integer", "B": "string", "C": "bytes"], of: "x")
+        let base64: JSONValue = ["base64": "/w=="]
+        #expect(fields.map { $0.value(3) } == [.integer(3), nil, nil])
+        #expect(fields.map { $0.value("x") } == [nil, .text("x"), .text("x")])
+        #expect(fields.map { $0.value(base64) } == [nil, nil, .bytes([0xFF])])
+        #expect(fields.map { $0.value(.number(60)) } == [.integer(60), nil, nil])
+        #expect(fields[0].value(.integer(1 << 53)) == .integer(1 << 53) && fields[0].value(.integer(1 << 53 + 1)) == nil)
+        for wrong: JSONValue in [.null, true, [], .number(1.5), ["base64": "?"]] { #expect(fields.allSatisfy { $0.value(wrong) == nil }) }
+    }
+}
