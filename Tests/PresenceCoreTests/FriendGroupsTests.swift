@@ -203,6 +203,54 @@ import Testing
         #expect(try friend(friends[0])?["remark"]?.textValue == "")
     }
 
+    /// Performs a call whose first answer is lost with the owner. The next owner answers the second attempt.
+    private mutating func retried(_ call: FriendCall) -> FriendCallResult? {
+        // The first answer is lost, and the next owner has the rows.
+        cluster.losing = [(0, 2)]
+        cluster.call(.friendCall(call), by: ann, on: 2)
+        cluster.advance(.milliseconds(200))
+        cluster.kill(0)
+        cluster.losing = []
+        cluster.advance(.seconds(8))
+        guard case .friendCalled(let result) = cluster.lastAnswer(on: 2) else { return nil }
+        return result
+    }
+
+    @Test("A call that arrives twice has the result of the first attempt", arguments: 0..<7) mutating func twice(number: Int) throws {
+        perform(.createGroups(["work", "chess"], users: [user(friends[0])]))
+        var change = FriendChange()
+        change.remark = "Benny"
+        let calls: [(FriendCall, [ChainCode])] = [
+            (.createGroups(["go", "tennis"], users: [user(friends[1]), user(stranger)]), [.done, .noFriendOfNewGroup]),
+            (.deleteGroups(["work"]), []), (.renameGroup("work", to: "office"), []), (.addToGroup("work", [user(friends[1])]), [.done]),
+            (.removeFromGroup("work", [user(friends[0])]), [.done]), (.modifyFriend(user(friends[0]), change), [.done]),
+            (.addToGroup("work", [user(friends[0])]), [.alreadyInGroup]),
+        ]
+        let (call, codes) = calls[number]
+        let result = try #require(retried(call))
+        #expect(result.code == .done && result.users.map(\.code) == codes)
+    }
+
+    @Test("A change that only one disk has is refused, and the second call writes it again") mutating func oneDisk() throws {
+        perform(.createGroups(["work"], users: [user(friends[0])]))
+        var change = FriendChange()
+        change.remark = "Benny"
+        for call in [
+            FriendCall.deleteGroups(["work"]), .createGroups(["go"], users: []), .modifyFriend(user(friends[0]), change),
+            .addToGroup("go", [user(friends[0])]),
+        ] {
+            cluster.fullDisks = [1, 2]
+            #expect(perform(call) == nil)
+            cluster.fullDisks = []
+            cluster.advance(.seconds(1))
+            _ = perform(call)
+        }
+        cluster.kill(0)
+        cluster.advance(.seconds(8))
+        #expect(try groups() == ["go": [friends[0]]])
+        #expect(try friend(friends[0])?["remark"]?.textValue == "Benny")
+    }
+
     @Test("Groups and changes outlive their owner") mutating func owners() throws {
         perform(.createGroups(["work", "chess"], users: [user(friends[0])]))
         perform(.renameGroup("chess", to: "go"))

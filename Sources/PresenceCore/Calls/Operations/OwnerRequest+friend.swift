@@ -21,7 +21,7 @@ extension OwnerRequest {
             friend.groupIDs = groups.existing(friend.groupIDs)
             write([.set(friend, key)], on: &owner, into: &outbox)
         } else {
-            writeAgain(.friend, key, on: &owner, into: &outbox)
+            writeAgain(.friend, key, of: owner, into: &outbox)
         }
         var json = JSONWriter(reserving: 512)
         json.friend(friend, key, in: groups)

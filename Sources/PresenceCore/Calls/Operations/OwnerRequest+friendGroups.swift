@@ -21,7 +21,7 @@ extension OwnerRequest {
         for name in names {
             if let known = groups.named(name).first {
                 guard mayHaveWritten(list.entry(for: String(known.id))) else { return refused(.wrongGroup) }
-                writeAgain(.friendGroup, String(known.id), on: &owner, into: &outbox)
+                writeAgain(.friendGroup, String(known.id), of: owner, into: &outbox)
                 ids.append(known.id)
             } else {
                 guard let new = groups.nextID(at: owner.clock.milliseconds(at: now.wall)) else { return refused(.groupsFull) }
@@ -46,9 +46,10 @@ extension OwnerRequest {
     func deleteGroups(_ names: [String], on owner: inout Owner, into outbox: inout Outbox) -> FriendCallResult {
         let groups = friendGroups(of: owner)
         let deleted = groups.groups.filter { group in names.contains { $0.utf8.elementsEqual(group.name.utf8) } }
-        let list = list(.friendGroup, of: owner)
-        for entry in list.entries where entry.isRemoved && mayHaveWritten(entry) {
-            writeAgain(.friendGroup, entry.key, on: &owner, into: &outbox)
+        if deleted.count < names.count {
+            // An earlier call may have deleted the missing groups on this disk alone. A tombstone has no name, so the newest are written.
+            let tombstones = list(.friendGroup, of: owner).entries.filter(\.isRemoved).sorted { $0.version < $1.version }
+            for entry in tombstones.suffix(Limits.friendGroupsMax) { writeAgain(.friendGroup, entry.key, of: owner, into: &outbox) }
         }
         write(deleted.map { .remove(.friendGroup, String($0.id)) }, on: &owner, into: &outbox)
         return FriendCallResult()
@@ -61,7 +62,7 @@ extension OwnerRequest {
         if let same = taken.first, renamed.isEmpty || renamed.contains(where: { $0.id == same.id }) {
             let key = String(same.id)
             guard !renamed.isEmpty || mayHaveWritten(list(.friendGroup, of: owner).entry(for: key)) else { return refused(.wrongGroup) }
-            writeAgain(.friendGroup, key, on: &owner, into: &outbox)
+            writeAgain(.friendGroup, key, of: owner, into: &outbox)
             return FriendCallResult()
         }
         guard taken.isEmpty, !renamed.isEmpty else { return refused(.wrongGroup) }
@@ -96,7 +97,7 @@ extension OwnerRequest {
         let held = friend.groupIDs.filter { existing.contains($0) }
         let joined = Set(held + ids).sorted()
         guard joined != held else {
-            writeAgain(.friend, key, on: &owner, into: &outbox)
+            writeAgain(.friend, key, of: owner, into: &outbox)
             return mayHaveWritten(entry) ? .done : .alreadyInGroup
         }
         guard joined.count <= Limits.friendGroupsMax else { return .groupsFull }
@@ -124,7 +125,7 @@ extension OwnerRequest {
                 changes.append(.set(friend, key))
                 outcomes.append(ChainOutcome(user: other, code: .done))
             } else {
-                writeAgain(.friend, key, on: &owner, into: &outbox)
+                writeAgain(.friend, key, of: owner, into: &outbox)
                 outcomes.append(ChainOutcome(user: other, code: mayHaveWritten(entry) ? .done : .notInGroup))
             }
         }

@@ -4,6 +4,8 @@ import PresenceWire
 extension OwnerRequest {
     /// Carries out a call about the user's own lists, and answers it.
     func perform(_ call: FriendCall, on owner: inout Owner, into outbox: inout Outbox) {
+        // The rows of an attempt are newer than the call: see ``mayHaveWritten(_:)``.
+        if call.isChange { _ = owner.accepts(request.begunAt, at: now) }
         switch call {
         case .requests(let query): answer(.friendCalled(FriendCallResult(json: requests(query, of: owner))), into: &outbox)
         case .deleteRequests(let users, let kind):
@@ -21,7 +23,7 @@ extension OwnerRequest {
         }
     }
 
-    /// Answers a change when two disks have it. A result that changed nothing may rest on rows of an earlier attempt, so it waits as well.
+    /// Answers a change when two disks have it. A result that changed nothing may rest on rows of an earlier call, so it waits as well.
     private func finish(_ result: FriendCallResult, into outbox: inout Outbox) { answerWhenStored(.friendCalled(result), into: &outbox) }
 
     /// The user's list of a kind; empty if the user is not known here.
@@ -36,9 +38,9 @@ extension OwnerRequest {
         owner.write(changes, of: owner.index(of: id), decidedAt: version, at: now, into: &outbox)
     }
 
-    /// Writes a row again that the call has not changed. An earlier attempt may have written it to this disk alone.
-    func writeAgain(_ kind: Row.Kind, _ key: String, on owner: inout Owner, into outbox: inout Outbox) {
-        guard request.isRepeated, let user = owner.index(ofKnown: id) else { return }
+    /// Writes a row again that the call has not changed. An earlier call, or attempt, may have written it to this disk alone.
+    func writeAgain(_ kind: Row.Kind, _ key: String, of owner: borrowing Owner, into outbox: inout Outbox) {
+        guard let user = owner.index(ofKnown: id) else { return }
         owner.writeAgain([kind], about: key, of: user, into: &outbox)
     }
 

@@ -7,13 +7,14 @@ extension OwnerRequest {
     /// The sequence covers both kinds of requests. Requests are in the order of their last change. A page ends between two milliseconds, so
     /// that `timestamp` continues; 0 ends.
     func requests(_ query: RequestQuery, of owner: borrowing Owner) -> [UInt8] {
-        let (received, sent) = (list(.pendencyIn, of: owner), list(.pendencyOut, of: owner))
-        let sequence = received.sequence + sent.sequence
+        let requests = owner.friendRequests(of: id)
+        let sequence = requests.sequence
         var items: [FriendRequestItem] = []
         if query.since != sequence {
             // A page of each list has all changes that the common page may have.
             let start = Version(lastOf: query.after)
-            for (kind, list) in [(FriendRequestKind.received, received), (.sent, sent)] where query.kind == nil || query.kind == kind {
+            for (kind, list) in [(FriendRequestKind.received, requests.received), (.sent, requests.sent)]
+            where query.kind == nil || query.kind == kind {
                 // One more row says whether another page follows.
                 let page = list.page(changedAfter: start, limit: query.limit + 1, withTombstones: false)
                 items += page.map { FriendRequestItem(kind: kind, entry: $0) }
@@ -25,7 +26,7 @@ extension OwnerRequest {
         json.object { json in
             json.member("seq", sequence)
             json.member("timestamp", count < items.count ? items[count - 1].changedAt : 0)
-            json.member("unreadCnt", unreadCount(received, of: owner))
+            json.member("unreadCnt", requests.unreadCount)
             json.key("pendencyList")
             json.array { json in for item in items[..<count] { json.request(item, of: id) } }
         }
@@ -36,17 +37,6 @@ extension OwnerRequest {
     private static func pageCount(of items: [FriendRequestItem], limit: Int) -> Int {
         guard items.count > limit else { return items.count }
         return limit + items[limit...].prefix { $0.changedAt == items[limit - 1].changedAt }.count
-    }
-
-    /// The number of received requests that were made after the time up to which the user has read them (P28).
-    private func unreadCount(_ received: RowList, of owner: borrowing Owner) -> Int64 {
-        let read = readTime(of: owner)
-        let unread = received.entries.count { entry in (entry.fact(of: id) as ReceivedRequest?).map { $0.addTime > read } ?? false }
-        return Int64(unread)
-    }
-
-    private func readTime(of owner: borrowing Owner) -> Milliseconds {
-        (list(.pendencyRead, of: owner).fact("", of: id) as ReadRequests?)?.timestamp ?? 0
     }
 
     /// Removes friend requests from the user's list. The list of the other user stays as it is.
@@ -60,7 +50,7 @@ extension OwnerRequest {
             let key = String(other.id)
             let entry = list(rowKind, of: owner).entry(for: key)
             let isThere = entry.map { !$0.isRemoved } ?? false
-            if isThere { changes.append(.remove(rowKind, key)) } else { writeAgain(rowKind, key, on: &owner, into: &outbox) }
+            if isThere { changes.append(.remove(rowKind, key)) } else { writeAgain(rowKind, key, of: owner, into: &outbox) }
             outcomes.append(ChainOutcome(user: other, code: isThere || mayHaveWritten(entry) ? .done : .noRequest))
         }
         write(changes, on: &owner, into: &outbox)
@@ -73,13 +63,13 @@ extension OwnerRequest {
     /// are unread.
     func readRequests(upTo time: Milliseconds, on owner: inout Owner, into outbox: inout Outbox) -> FriendCallResult {
         let time = min(time, owner.clock.milliseconds(at: now.wall))
-        if time > readTime(of: owner) {
+        if time > owner.friendRequests(of: id).readTime {
             write([.set(ReadRequests(timestamp: time), "")], on: &owner, into: &outbox)
         } else {
-            writeAgain(.pendencyRead, "", on: &owner, into: &outbox)
+            writeAgain(.pendencyRead, "", of: owner, into: &outbox)
         }
         var json = JSONWriter(reserving: 32)
-        json.object { $0.member("unreadCnt", unreadCount(list(.pendencyIn, of: owner), of: owner)) }
+        json.object { $0.member("unreadCnt", owner.friendRequests(of: id).unreadCount) }
         return FriendCallResult(json: json.bytes)
     }
 }
